@@ -1,0 +1,224 @@
+"""Batches: the same edges, one CAS a word, with the hints moved once for all.
+
+A publisher's batch may be interleaved with others' messages; a consumer's batch is cut short where
+the next message is not READY.  Whoever dies in the middle has published, taken or acknowledged
+just those messages whose words say so.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import (
+    compare_exchange,
+    copy,
+    load,
+    load_acquire,
+    prefetch_write,
+    store,
+)
+from shmbroker.core.chunk import body_offset, chunk_address, shape_body
+from shmbroker.core.codes import DAMAGED, INVALID, OK, REVOKED, TOO_SMALL
+from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.layout import (
+    BODY_BYTES_MAX,
+    CHUNK_SHAPE_AT,
+    LAP_MASK,
+    MARK_MAGIC,
+    MARK_MAGIC_SHIFT,
+    MESSAGE_BODY,
+    MESSAGE_LENGTH,
+    MESSAGE_POSITION,
+    MESSAGE_SHIFT,
+    MESSAGE_WORD,
+    PORT_DATA,
+    PORT_FOUND_TAKE,
+    PORT_FOUND_WORD,
+    PORT_HEADER,
+    PORT_SLOT_MASK,
+    POSITION_MASK,
+    READY,
+    RING_TAIL_AT,
+    RING_TAKE_AT,
+    SHAPE_BODY_SHIFT,
+)
+from shmbroker.core.publish import number, numbered, place
+from shmbroker.core.reclaim import reclaim
+from shmbroker.core.run import reserve, run_published, unreserve
+from shmbroker.core.tail import tail_load, tail_pass
+from shmbroker.core.take import (
+    chunk_prefetch,
+    claim,
+    discard,
+    finish,
+    is_visible,
+    message_read,
+    take_find,
+)
+from shmbroker.core.word import lap_of, slot_at, word_chunk, word_state
+
+PLAIN_MARK = MARK_MAGIC << MARK_MAGIC_SHIFT
+
+
+@kernel
+def publish_body(port: int, body: int, length: int, tail: int) -> int:
+    """Publish one plain message without moving tail: its position, or a code and no trace."""
+    chunk = reserve(port, length << SHAPE_BODY_SHIFT, PLAIN_MARK)
+    if chunk < 0:
+        return chunk
+    at = load(port + PORT_DATA) + chunk + body_offset(length << SHAPE_BODY_SHIFT, PLAIN_MARK)
+    copy(at, body, length)
+    sequence = number(port, chunk)
+    position = place(port, chunk, tail)
+    if position < 0:
+        unreserve(port, chunk)
+        return position
+    numbered(port, sequence)
+    run_published(port, chunk, position)
+    prefetch_write(slot_at(port, position + 4))
+    return position
+
+
+@exported
+def publish_once(port: int, body: int, length: int) -> int:
+    """Publish one plain message: its position, or a code; NEEDS_COMMIT is the caller's to serve."""
+    if length < 0 or length > BODY_BYTES_MAX:
+        return INVALID
+    position = publish_body(port, body, length, tail_load(port))
+    if position >= 0:
+        tail = load(port + PORT_HEADER) + RING_TAIL_AT
+        compare_exchange(tail, position, (position + 1) & POSITION_MASK)
+    return position
+
+
+@exported
+def publish_many_once(port: int, bodies: int, lengths: int, count: int) -> int:
+    """Publish up to count plain messages, laid end to end at `bodies`, lengths[i] bytes each.
+
+    How many were published: fewer when the ring became full; a code if none was.
+    """
+    tail = tail_load(port)
+    first = tail
+    together = 1  # nobody else's message is among ours
+    position = tail - 1
+    done = 0
+    code = OK
+    for index in range(min(count, load(port + PORT_SLOT_MASK) + 1)):
+        length = load(lengths + index * 8)
+        if length < 0 or length > BODY_BYTES_MAX:
+            code = INVALID
+            break
+        code = publish_body(port, bodies, length, position + 1)
+        if code < 0:
+            break
+        if code != first + done:
+            together = 0
+        position = code
+        bodies += length
+        done += 1
+    if done == 0:
+        return code
+    address = load(port + PORT_HEADER) + RING_TAIL_AT
+    if not together or compare_exchange(address, first, position + 1) != first:
+        if tail_pass(port, position) < 0:
+            return DAMAGED
+    return done
+
+
+@kernel
+def is_next(port: int, position: int, word: int) -> int:
+    """1 if the word says that the message of this position may be taken."""
+    if word_state(word) != READY or word & LAP_MASK != lap_of(port, position):
+        return 0
+    return is_visible(port, position)
+
+
+@kernel
+def length_ahead(port: int, word: int) -> int:
+    """The body's length before the message is ours: only believed if the claim then succeeds."""
+    address = chunk_address(port, word_chunk(word))
+    if address == 0:
+        return 0
+    return shape_body(load(address + CHUNK_SHAPE_AT))
+
+
+@kernel
+def take_within(port: int, messages: int, count: int, capacity: int) -> int:
+    """Take messages that follow each other, the first and then while the bodies fit."""
+    taken = 0
+    while taken == 0:
+        position = take_find(port)
+        if position < 0:
+            return position
+        word = load(port + PORT_FOUND_WORD)
+        seen = load(port + PORT_FOUND_TAKE)
+        passed = 0
+        left = capacity - length_ahead(port, word)
+        while passed < count:
+            leased = claim(port, position, word)
+            if leased == 0:
+                break
+            if message_read(port, messages + (taken << MESSAGE_SHIFT), position, leased) == OK:
+                taken += 1
+            else:
+                discard(port, position, leased)
+            position += 1
+            passed += 1
+            word = load_acquire(slot_at(port, position))
+            if not is_next(port, position, word):
+                break
+            chunk_prefetch(port, word)
+            left -= length_ahead(port, word)
+            if left < 0:
+                break
+        if passed > 0:
+            compare_exchange(load(port + PORT_HEADER) + RING_TAKE_AT, seen, seen + passed)
+            if taken == 0:
+                return DAMAGED
+    return taken
+
+
+@exported
+def take_many(port: int, messages: int, count: int) -> int:
+    """Take up to count messages that follow each other; how many, or EMPTY or DAMAGED."""
+    if count <= 0:
+        return INVALID
+    return take_within(port, messages, count, POSITION_MASK)
+
+
+@exported
+def ack_many(port: int, messages: int, count: int) -> int:
+    """Acknowledge these messages; how many were still ours."""
+    acked = 0
+    for index in range(count):
+        message = messages + (index << MESSAGE_SHIFT)
+        acked += finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
+    reclaim(port)
+    return acked
+
+
+@exported
+def receive_many(
+    port: int, messages: int, count: int, buffer: int, capacity: int, ends: int
+) -> int:
+    """Take up to count messages, copy their bodies end to end, acknowledge; how many, or a code.
+
+    ends[i] is where body i ends.  A message that no longer fits is not taken, unless it is the
+    first: with TOO_SMALL it is in `messages`, taken and not acknowledged.
+    """
+    if count <= 0:
+        return INVALID
+    taken = take_within(port, messages, count, capacity)
+    if taken < 0:
+        return taken
+    if load(messages + MESSAGE_LENGTH) > capacity:
+        return TOO_SMALL
+    filled = 0
+    for index in range(taken):
+        message = messages + (index << MESSAGE_SHIFT)
+        length = load(message + MESSAGE_LENGTH)
+        copy(buffer + filled, load(message + MESSAGE_BODY), length)
+        filled += length
+        store(ends + index * 8, filled)
+    acked = ack_many(port, messages, taken)
+    if acked < taken:
+        return REVOKED
+    return taken

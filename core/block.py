@@ -1,0 +1,178 @@
+"""Blocks: the arena's memory is handed out in blocks, each with a word that says whose it is.
+
+    FREE --take--> OWNED(owner, queue) --seal--> SEALED(queue, last position) --free--> FREE
+
+Every edge is one CAS from the exact word; each taking has a new generation.  A sealed block is
+free when its queue's head has passed the last position published from it: no counts that a death
+could leave wrong.  The position stands in the note beside the word, with the generation, and is
+moved by CAS too: somebody who seals for the dead and comes too late changes nothing that matters.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
+from shmbroker.core.codes import ARENA_FULL, NEEDS_COMMIT
+from shmbroker.core.kernel import kernel
+from shmbroker.core.layout import (
+    ARENA_COMMITTED_AT,
+    ARENA_TABLE_AT,
+    BLOCK_ENTRY_SHIFT,
+    BLOCK_FREE,
+    BLOCK_NOTE_AT,
+    BLOCK_OWNED,
+    BLOCK_OWNER_SHIFT,
+    BLOCK_QUEUE_SHIFT,
+    BLOCK_SEALED,
+    BLOCK_STATE_SHIFT,
+    GENERATION_MASK,
+    NOTE_GENERATION_MASK,
+    NOTE_POSITION_SHIFT,
+    OWNER_MASK,
+    PORT_ARENA,
+    PORT_BLOCKS,
+    PORT_HEAD_SEEN,
+    PORT_OWNER,
+    PORT_QUEUE,
+    PORT_SCAN,
+    POSITION_MASK,
+    QUEUE_MASK,
+    STATE_MASK,
+)
+
+
+@kernel
+def block_at(port: int, block: int) -> int:
+    return load(port + PORT_ARENA) + ARENA_TABLE_AT + (block << BLOCK_ENTRY_SHIFT)
+
+
+@kernel
+def block_state(word: int) -> int:
+    return (word >> BLOCK_STATE_SHIFT) & STATE_MASK
+
+
+@kernel
+def block_owner(word: int) -> int:
+    return (word >> BLOCK_OWNER_SHIFT) & OWNER_MASK
+
+
+@kernel
+def block_queue(word: int) -> int:
+    return (word >> BLOCK_QUEUE_SHIFT) & QUEUE_MASK
+
+
+@kernel
+def block_free_word(word: int) -> int:
+    return (BLOCK_FREE << BLOCK_STATE_SHIFT) | (word & GENERATION_MASK)
+
+
+@kernel
+def block_owned_word(port: int, word: int) -> int:
+    owner = load(port + PORT_OWNER) << BLOCK_OWNER_SHIFT
+    queue = load(port + PORT_QUEUE) << BLOCK_QUEUE_SHIFT
+    generation = ((word & GENERATION_MASK) + 1) & GENERATION_MASK
+    return (BLOCK_OWNED << BLOCK_STATE_SHIFT) | owner | queue | generation
+
+
+@kernel
+def block_sealed_word(word: int) -> int:
+    kept = word & ((QUEUE_MASK << BLOCK_QUEUE_SHIFT) | GENERATION_MASK)
+    return (BLOCK_SEALED << BLOCK_STATE_SHIFT) | kept
+
+
+@kernel
+def seal_is_passed(port: int, block: int, word: int) -> int:
+    """1 if this sealed block of our queue holds nothing that head has not passed."""
+    if block_state(word) != BLOCK_SEALED or block_queue(word) != load(port + PORT_QUEUE):
+        return 0
+    note = load_acquire(block_at(port, block) + BLOCK_NOTE_AT)
+    if (note & NOTE_GENERATION_MASK) != (word & NOTE_GENERATION_MASK):
+        return 0
+    return int((note >> NOTE_POSITION_SHIFT) & POSITION_MASK < load(port + PORT_HEAD_SEEN))
+
+
+@kernel
+def block_is_takeable(port: int, block: int) -> int:
+    word = load_acquire(block_at(port, block))
+    if block_state(word) == BLOCK_FREE:
+        return 1
+    return seal_is_passed(port, block, word)
+
+
+@kernel
+def block_take(port: int, block: int) -> int:
+    """FREE, or sealed and passed, to OWNED by us; 1 if it is ours now."""
+    address = block_at(port, block)
+    word = load_acquire(address)
+    if block_state(word) != BLOCK_FREE and not seal_is_passed(port, block, word):
+        return 0
+    # SYNC POINT: block (acquire): what the former owner's readers did came before
+    return int(compare_exchange(address, word, block_owned_word(port, word)) == word)
+
+
+@kernel
+def block_free(port: int, block: int) -> int:
+    """Give back a block of ours that holds nothing: never used, or passed by head."""
+    address = block_at(port, block)
+    word = load_acquire(address)
+    if block_state(word) != BLOCK_OWNED or block_owner(word) != load(port + PORT_OWNER):
+        return 0
+    # SYNC POINT: block (release)
+    return int(compare_exchange(address, word, block_free_word(word)) == word)
+
+
+@kernel
+def block_seal(port: int, block: int, word: int, last: int) -> int:
+    """OWNED, exactly this word, to SEALED up to position last; 1 if we did it."""
+    address = block_at(port, block)
+    # the note is read before the word is looked at again: if the block went on to another life
+    # since, either the word differs or the note will
+    note = load_acquire(address + BLOCK_NOTE_AT)
+    if load_acquire(address) != word:
+        return 0
+    sealed = ((last & POSITION_MASK) << NOTE_POSITION_SHIFT) | (word & NOTE_GENERATION_MASK)
+    compare_exchange(address + BLOCK_NOTE_AT, note, sealed)
+    # SYNC POINT: seal (release): the note is written before the word says that it counts
+    return int(compare_exchange(address, word, block_sealed_word(word)) == word)
+
+
+@kernel
+def run_claim(port: int, first: int, blocks: int) -> int:
+    """Own these neighbours; 1 if all are ours, else none is."""
+    for index in range(blocks):
+        if not block_take(port, first + index):
+            for undone in range(index):
+                block_free(port, first + undone)
+            return 0
+    return 1
+
+
+@kernel
+def committed_blocks(port: int) -> int:
+    committed = load_acquire(load(port + PORT_ARENA) + ARENA_COMMITTED_AT)
+    return max(0, min(committed, load(port + PORT_BLOCKS)))
+
+
+@kernel
+def run_search(port: int, blocks: int) -> int:
+    """Find and own so many neighbouring blocks; the first, or NEEDS_COMMIT or ARENA_FULL."""
+    committed = committed_blocks(port)
+    block = load(port + PORT_SCAN)
+    found = 0
+    for _ in range(committed + blocks):
+        if block >= committed:
+            block = 0
+            found = 0
+        if block < committed and block_is_takeable(port, block):
+            found += 1
+        else:
+            found = 0
+        block += 1
+        if found == blocks:
+            first = block - blocks
+            if run_claim(port, first, blocks):
+                store(port + PORT_SCAN, block)
+                return first
+            found = 0
+    if committed < load(port + PORT_BLOCKS):
+        return NEEDS_COMMIT
+    return ARENA_FULL

@@ -1,0 +1,157 @@
+"""Cursors: subscribers that see every message without taking it.
+
+A gating cursor holds a gate at its place: the ring cannot lap it, and it reads messages where they
+are, whoever has taken or acknowledged them meanwhile.  A lossy cursor holds none: it copies, then
+looks whether head has passed the message while it did, and counts what it was too late for.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, prefetch, store
+from shmbroker.core.codes import DAMAGED, EMPTY, GONE, OK, REVOKED, TOO_SMALL
+from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position
+from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.layout import (
+    CURSOR_GATE,
+    CURSOR_MISSED,
+    CURSOR_PORT,
+    CURSOR_POSITION,
+    FREE,
+    LINE_BYTES,
+    MESSAGE_BODY,
+    MESSAGE_LENGTH,
+    PORT_EXPECT,
+)
+from shmbroker.core.reclaim import head_load
+from shmbroker.core.tail import true_tail
+from shmbroker.core.take import chunk_prefetch, message_read
+from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_state
+
+LOSSY = -1
+
+
+@exported
+def cursor_open(cursor: int, port: int, kind: int, from_now: int) -> int:
+    """A gating cursor from the earliest message still there, or from the next one."""
+    gate = gate_join(port, kind)
+    if gate < 0:
+        return gate
+    position = gate_position(port, gate)
+    if from_now:
+        tail = true_tail(port)
+        if tail < 0:
+            gate_leave(port, gate)
+            return tail
+        position = gate_move(port, gate, tail)
+        if position < 0:
+            return position
+    store(cursor + CURSOR_PORT, port)
+    store(cursor + CURSOR_POSITION, position)
+    store(cursor + CURSOR_GATE, gate)
+    store(cursor + CURSOR_MISSED, 0)
+    return OK
+
+
+@exported
+def cursor_open_lossy(cursor: int, port: int, from_now: int) -> int:
+    """A cursor without a gate."""
+    position = head_load(port)
+    if from_now:
+        position = true_tail(port)
+        if position < 0:
+            return position
+    store(cursor + CURSOR_PORT, port)
+    store(cursor + CURSOR_POSITION, position)
+    store(cursor + CURSOR_GATE, LOSSY)
+    store(cursor + CURSOR_MISSED, 0)
+    return OK
+
+
+@kernel
+def cursor_look(port: int, position: int, message: int) -> int:
+    """Find the message of this position, in any state: OK, EMPTY, GONE or DAMAGED."""
+    # SYNC POINT: publish (acquire): pairs with the CAS of place
+    word = load_acquire(slot_at(port, position))
+    ahead = laps_ahead(word, lap_of(port, position))
+    if ahead > 0:
+        return GONE
+    if ahead < 0 or word_state(word) == FREE:
+        expect = load(port + PORT_EXPECT)
+        prefetch(expect)
+        prefetch(expect + LINE_BYTES)
+        return EMPTY
+    chunk_prefetch(port, word)
+    return message_read(port, message, position, word)
+
+
+@exported
+def cursor_next(cursor: int, message: int) -> int:
+    """The message at a gating cursor, which stays valid until cursor_move passes it."""
+    if load(cursor + CURSOR_GATE) < 0:
+        return REVOKED
+    code = cursor_look(load(cursor + CURSOR_PORT), load(cursor + CURSOR_POSITION), message)
+    if code == OK:
+        store(cursor + CURSOR_POSITION, load(cursor + CURSOR_POSITION) + 1)
+    if code == GONE:  # the ring has passed our gate: somebody dropped it, taking us for dead
+        return REVOKED
+    return code
+
+
+@exported
+def cursor_release(cursor: int) -> int:
+    """All messages that the cursor has returned are dealt with: move the gate behind them."""
+    gate = load(cursor + CURSOR_GATE)
+    return gate_move(load(cursor + CURSOR_PORT), gate, load(cursor + CURSOR_POSITION))
+
+
+@exported
+def peek(port: int, position: int, message: int, buffer: int, capacity: int) -> int:
+    """Copy the body of the message at a position without taking it: its length, or a code.
+
+    EMPTY: not yet published.  GONE: recycled before, or while we looked.
+    """
+    if position < 0:
+        return GONE
+    code = cursor_look(port, position, message)
+    length = 0
+    if code == OK:
+        length = load(message + MESSAGE_LENGTH)
+        if length <= capacity:
+            copy(buffer, load(message + MESSAGE_BODY), length)
+    # what we read is only the message if head had not passed it when we had read it all
+    fence_acquire()
+    if code != EMPTY and head_load(port) > position:
+        return GONE
+    if code != OK:
+        return code
+    if length > capacity:
+        return TOO_SMALL
+    return length
+
+
+@exported
+def cursor_copy(cursor: int, message: int, buffer: int, capacity: int) -> int:
+    """The next message of a lossy cursor, copied: its length, EMPTY, TOO_SMALL or GONE.
+
+    After GONE the cursor stands at the oldest message still there; CURSOR_MISSED has grown.
+    """
+    port = load(cursor + CURSOR_PORT)
+    position = load(cursor + CURSOR_POSITION)
+    length = peek(port, position, message, buffer, capacity)
+    if length == GONE:
+        head = head_load(port)
+        if head <= position:
+            return DAMAGED
+        store(cursor + CURSOR_MISSED, load(cursor + CURSOR_MISSED) + head - position)
+        store(cursor + CURSOR_POSITION, head)
+    elif length >= 0 or length == DAMAGED:
+        store(cursor + CURSOR_POSITION, position + 1)
+    return length
+
+
+@exported
+def cursor_close(cursor: int) -> int:
+    gate = load(cursor + CURSOR_GATE)
+    if gate < 0:
+        return OK
+    return gate_leave(load(cursor + CURSOR_PORT), gate)

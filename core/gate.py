@@ -1,0 +1,180 @@
+"""Gates: who must have seen a message before its slot and memory are used again.
+
+Joining.  A reclaimer loads head, then the gates, then moves head by a CAS from the exact word.  A
+newcomer first writes its gate at head's position, then puts the next epoch into head, by CAS from
+the word it took the position from.  Whoever looked at the gates before that fails its CAS; whoever
+looks later sees the gate.  So no position at or above the gate can slip by.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import compare_exchange, load, load_acquire, store_release
+from shmbroker.core.codes import INVALID, NO_GATE, REVOKED
+from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.layout import (
+    EPOCH_STEP,
+    GATE_ACTIVE,
+    GATE_ACTIVE_SHIFT,
+    GATE_BYTES,
+    GATE_KIND_MASK,
+    GATE_KIND_SHIFT,
+    GATE_OWNER_SHIFT,
+    GATES,
+    OWNER_MASK,
+    PORT_HEADER,
+    PORT_OWNER,
+    POSITION_MASK,
+    RING_GATES_AT,
+    RING_GATES_HIGH_AT,
+    RING_HEAD_AT,
+)
+
+
+@kernel
+def gate_at(port: int, gate: int) -> int:
+    return load(port + PORT_HEADER) + RING_GATES_AT + gate * GATE_BYTES
+
+
+@kernel
+def gate_is_active(word: int) -> int:
+    return (word >> GATE_ACTIVE_SHIFT) & 1
+
+
+@kernel
+def gate_owner(word: int) -> int:
+    return (word >> GATE_OWNER_SHIFT) & OWNER_MASK
+
+
+@kernel
+def gate_kind(word: int) -> int:
+    return (word >> GATE_KIND_SHIFT) & GATE_KIND_MASK
+
+
+@kernel
+def gates_high(port: int) -> int:
+    """Gates at this index and above were never joined."""
+    # SYNC POINT: gate-join (acquire): pairs with the CAS of gate_join
+    high = load_acquire(load(port + PORT_HEADER) + RING_GATES_HIGH_AT)
+    if high < 0 or high > GATES:
+        return GATES
+    return high
+
+
+@kernel
+def gates_floor(port: int, limit: int) -> int:
+    """The lowest position that a gate still holds, or limit if none does."""
+    floor = limit
+    for gate in range(gates_high(port)):
+        # SYNC POINT: gate-move (acquire): pairs with the store of gate_move
+        word = load_acquire(gate_at(port, gate))
+        if gate_is_active(word) and (word & POSITION_MASK) < floor:
+            floor = word & POSITION_MASK
+    return floor
+
+
+@kernel
+def gate_word(port: int, kind: int, position: int) -> int:
+    owner = load(port + PORT_OWNER) << GATE_OWNER_SHIFT
+    return GATE_ACTIVE | (kind << GATE_KIND_SHIFT) | owner | position
+
+
+@kernel
+def gates_raise_high(port: int, high: int) -> int:
+    address = load(port + PORT_HEADER) + RING_GATES_HIGH_AT
+    seen = load_acquire(address)
+    while seen < high:
+        seen = compare_exchange(address, seen, high)
+    return seen
+
+
+@kernel
+def gate_settle(port: int, gate: int, kind: int) -> int:
+    """Put our gate at head, so that every reclaimer knows of it; the position it holds from."""
+    head_address = load(port + PORT_HEADER) + RING_HEAD_AT
+    head = load_acquire(head_address)
+    while True:
+        position = head & POSITION_MASK
+        store_release(gate_at(port, gate), gate_word(port, kind, position))
+        # SYNC POINT: gate-join (release): a reclaimer that has not seen the gate fails its CAS
+        seen = compare_exchange(head_address, head, head + EPOCH_STEP)
+        if seen == head:
+            return position
+        head = seen
+
+
+@exported
+def gate_join(port: int, kind: int) -> int:
+    """Take a free gate at head; its index, or NO_GATE.  gate_position tells where it stands."""
+    if kind < 0 or kind > GATE_KIND_MASK:
+        return INVALID
+    for gate in range(GATES):
+        word = load_acquire(gate_at(port, gate))
+        if gate_is_active(word):
+            continue
+        gates_raise_high(port, gate + 1)
+        # from here on the gate holds everything above a position that is too low: safe, not exact
+        if compare_exchange(gate_at(port, gate), word, gate_word(port, kind, 0)) == word:
+            gate_settle(port, gate, kind)
+            return gate
+    return NO_GATE
+
+
+@exported
+def gate_position(port: int, gate: int) -> int:
+    if gate < 0 or gate >= GATES:
+        return INVALID
+    return load_acquire(gate_at(port, gate)) & POSITION_MASK
+
+
+@kernel
+def gate_is_ours(port: int, word: int) -> int:
+    if gate_is_active(word) and gate_owner(word) == load(port + PORT_OWNER):
+        return 1
+    return 0
+
+
+@exported
+def gate_move(port: int, gate: int, position: int) -> int:
+    """All below position has been seen.  A gate moves forward only; REVOKED if it is not ours."""
+    if gate < 0 or gate >= GATES or position < 0 or position > POSITION_MASK:
+        return INVALID
+    address = gate_at(port, gate)
+    word = load_acquire(address)
+    if not gate_is_ours(port, word):
+        return REVOKED
+    if position < (word & POSITION_MASK):
+        return INVALID
+    # a CAS, not a store: a gate that was dropped, or adopted by another owner, stays so
+    # SYNC POINT: gate-move (release): what we read of the messages was read before this
+    moved = gate_word(port, gate_kind(word), position)
+    if compare_exchange(address, word, moved) != word:
+        return REVOKED
+    return position
+
+
+@exported
+def gate_adopt(port: int, gate: int, former: int) -> int:
+    """Take over the lasting gate of a former owner that is dead; the position it stands at."""
+    if gate < 0 or gate >= GATES:
+        return INVALID
+    address = gate_at(port, gate)
+    word = load_acquire(address)
+    if not gate_is_active(word) or gate_owner(word) != former:
+        return REVOKED
+    position = word & POSITION_MASK
+    if compare_exchange(address, word, gate_word(port, gate_kind(word), position)) != word:
+        return REVOKED
+    return position
+
+
+@exported
+def gate_leave(port: int, gate: int) -> int:
+    if gate < 0 or gate >= GATES:
+        return INVALID
+    address = gate_at(port, gate)
+    word = load_acquire(address)
+    if not gate_is_ours(port, word):
+        return REVOKED
+    if compare_exchange(address, word, 0) != word:
+        return REVOKED
+    return 0

@@ -1,0 +1,90 @@
+"""Numbered producers: what makes publishing again safe after a crash.
+
+A producer that joins with an identity numbers its messages.  The table keeps the last number that
+each has published.  The rule that makes it exact: *tail never passes a numbered message whose
+number is not in the table.*  The producer writes its own number before it moves tail; whoever
+helps tail past somebody else's message notes the number first.  So after tail has been helped to
+the truth, the table is the truth, at the price of one store to a private line per publish.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import (
+    compare_exchange,
+    fence_acquire,
+    load,
+    load_acquire,
+    store_release,
+)
+from shmbroker.core.chunk import chunk_address
+from shmbroker.core.kernel import kernel
+from shmbroker.core.layout import (
+    CHUNK_ORIGIN_AT,
+    ORIGIN_PRODUCER_SHIFT,
+    PORT_HEADER,
+    PORT_PRODUCER,
+    PRODUCER_BYTES,
+    PRODUCER_IDENTITY_AT,
+    PRODUCER_SEQUENCE_AT,
+    PRODUCERS,
+    RING_PRODUCERS_AT,
+    RING_TAIL_AT,
+    SEQUENCE_MASK,
+)
+from shmbroker.core.word import word_chunk
+
+
+@kernel
+def producer_at(port: int, producer: int) -> int:
+    return load(port + PORT_HEADER) + RING_PRODUCERS_AT + producer * PRODUCER_BYTES
+
+
+@kernel
+def producer_find(port: int, identity: int) -> int:
+    """The index of the producer with this identity, taking a free entry if need be; 0 if full."""
+    for producer in range(1, PRODUCERS):
+        address = producer_at(port, producer) + PRODUCER_IDENTITY_AT
+        seen = load_acquire(address)
+        if seen == 0:
+            seen = compare_exchange(address, 0, identity)
+            if seen == 0:
+                return producer
+        if seen == identity:
+            return producer
+    return 0
+
+
+@kernel
+def own_sequence_note(port: int, sequence: int) -> int:
+    """Called between our publish and our move of tail."""
+    producer = load(port + PORT_PRODUCER)
+    if producer == 0:
+        return 0
+    # SYNC POINT: sequence (release): whoever sees tail moved on sees the number too
+    store_release(producer_at(port, producer) + PRODUCER_SEQUENCE_AT, sequence)
+    return producer
+
+
+@kernel
+def sequence_note(port: int, word: int, tail: int) -> int:
+    """Note the number of the message at tail before helping tail past it; 0 if tail has moved."""
+    address = chunk_address(port, word_chunk(word))
+    if address == 0:
+        return 1
+    origin = load(address + CHUNK_ORIGIN_AT)
+    producer = origin >> ORIGIN_PRODUCER_SHIFT
+    sequence = origin & SEQUENCE_MASK
+    if producer <= 0 or producer >= PRODUCERS:
+        return 1
+    target = producer_at(port, producer) + PRODUCER_SEQUENCE_AT
+    last = load_acquire(target)
+    # the chunk is only certain to be this message while tail has not passed it: look again
+    fence_acquire()
+    if load_acquire(load(port + PORT_HEADER) + RING_TAIL_AT) != tail:
+        return 0
+    while last < sequence:
+        seen = compare_exchange(target, last, sequence)
+        if seen == last:
+            return 1
+        last = seen
+    return 1

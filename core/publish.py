@@ -1,0 +1,106 @@
+"""Publishing: a filled chunk becomes a message by one compare-and-swap on a slot's word.
+
+Until then nobody can see it, so a producer that stops or dies anywhere leaves no hole and delays
+nobody.  The word of a slot that is ready for lap L is almost always exactly FREE(L), so the CAS is
+tried without a look at it: one transfer of the cache line instead of two.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import compare_exchange, load, prefetch_write, store
+from shmbroker.core.codes import DAMAGED, FULL, INVALID
+from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.layout import (
+    CHUNK_ORIGIN_AT,
+    DONE,
+    ORIGIN_PRODUCER_SHIFT,
+    PORT_DATA,
+    PORT_HEAD_SEEN,
+    PORT_HEADER,
+    PORT_PRODUCER,
+    PORT_SEQUENCE,
+    PORT_SLOT_MASK,
+    POSITION_MASK,
+    RING_TAIL_AT,
+)
+from shmbroker.core.producer import own_sequence_note
+from shmbroker.core.reclaim import head_load, reclaim
+from shmbroker.core.run import run_of, run_published
+from shmbroker.core.tail import tail_load, tail_pass
+from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_ready, word_state
+
+TRIES = 4096
+"""How often to look for a slot.  A lost race means that somebody else published, so only memory
+that contradicts itself comes near this."""
+
+
+@kernel
+def is_recycled(port: int, position: int) -> int:
+    """1 if head has passed this position: its slot may be used for the next lap."""
+    return int(load(port + PORT_HEAD_SEEN) > position or head_load(port) > position)
+
+
+@kernel
+def place(port: int, chunk: int, tail: int) -> int:
+    """Publish at the first free position, which is at tail or above; the position, or FULL."""
+    slots = load(port + PORT_SLOT_MASK) + 1
+    for _ in range(TRIES + 2 * slots):
+        lap = lap_of(port, tail)
+        slot = slot_at(port, tail)
+        ready = word_ready(chunk, lap)
+        # SYNC POINT: publish (release): pairs with the load of take_find and of cursors
+        seen = compare_exchange(slot, lap, ready)
+        if seen == lap:
+            return tail
+        ahead = laps_ahead(seen, lap)
+        if ahead >= 0:
+            tail = tail_pass(port, tail)
+            if tail < 0:
+                return DAMAGED
+        elif ahead < -1:
+            return DAMAGED
+        elif is_recycled(port, tail - slots):
+            # the reclaimer has moved head and not yet been so kind as to make the slot FREE
+            if word_state(seen) == DONE and compare_exchange(slot, seen, ready) == seen:
+                return tail
+        elif reclaim(port) == 0 and not is_recycled(port, tail - slots):
+            return FULL
+    return DAMAGED
+
+
+@kernel
+def number(port: int, chunk: int) -> int:
+    """Write our next number into the chunk, if we number; the number."""
+    producer = load(port + PORT_PRODUCER)
+    if producer == 0:
+        return 0
+    sequence = load(port + PORT_SEQUENCE) + 1
+    origin = (producer << ORIGIN_PRODUCER_SHIFT) | sequence
+    store(load(port + PORT_DATA) + chunk + CHUNK_ORIGIN_AT, origin)
+    return sequence
+
+
+@kernel
+def numbered(port: int, sequence: int) -> int:
+    """The message with this number of ours is published: note it before tail passes it."""
+    if sequence != 0:
+        store(port + PORT_SEQUENCE, sequence)
+        own_sequence_note(port, sequence)
+    return sequence
+
+
+@exported
+def publish_chunk(port: int, chunk: int) -> int:
+    """Publish a reserved and filled chunk: its position, or FULL; then it is still reserved."""
+    if run_of(port, chunk) < 0:
+        return INVALID
+    sequence = number(port, chunk)
+    position = place(port, chunk, tail_load(port))
+    if position < 0:
+        return position
+    numbered(port, sequence)
+    tail = load(port + PORT_HEADER) + RING_TAIL_AT
+    compare_exchange(tail, position, (position + 1) & POSITION_MASK)
+    run_published(port, chunk, position)
+    prefetch_write(slot_at(port, position + 2))
+    return position

@@ -1,0 +1,174 @@
+"""The sweep: what the dead and the late have left is put right.  Anyone may run it, at any time.
+
+    LEASED by the dead, or past its lease     given back
+    READY below take                          take is lowered to it
+    DONE at head                              reclaimed
+    blocks owned by the dead                  freed, or sealed up to the true tail
+    sealed blocks that head has passed        freed
+    gates of the dead                         dropped, unless they wait for another owner
+
+Who is alive is told by the caller: a bitmap of owners, taken before the sweep starts.  Proof of
+death is its business; a lease that runs out only revokes.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import compare_exchange, load, load_acquire
+from shmbroker.core.block import (
+    block_at,
+    block_free_word,
+    block_owner,
+    block_queue,
+    block_seal,
+    block_state,
+    committed_blocks,
+    seal_is_passed,
+)
+from shmbroker.core.gate import gate_at, gate_is_active, gate_kind, gate_owner, gates_high
+from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.layout import (
+    BLOCK_OWNED,
+    COUNTER_DROPPED_AT,
+    COUNTER_REVOKED_AT,
+    GATE_FLEETING,
+    LAP_MASK,
+    LEASE_DEADLINE_SHIFT,
+    LEASE_TAG_MASK,
+    LEASED,
+    PORT_HEAD_SEEN,
+    PORT_HEADER,
+    PORT_QUEUE,
+    PORT_SLOT_MASK,
+    POSITION_MASK,
+    READY,
+    RING_HEAD_AT,
+    RING_TAKE_AT,
+    SLOT_LEASE_AT,
+)
+from shmbroker.core.reclaim import head_load, reclaim
+from shmbroker.core.tail import true_tail
+from shmbroker.core.take import count, put_back, take_lower
+from shmbroker.core.word import (
+    lap_of,
+    slot_at,
+    word_done,
+    word_lease_tag,
+    word_owner,
+    word_state,
+)
+
+
+@kernel
+def is_alive(alive: int, owner: int) -> int:
+    return (load(alive + (owner >> 6) * 8) >> (owner & 63)) & 1
+
+
+@kernel
+def lease_is_over(slot: int, word: int, now_ms: int, grace_ms: int) -> int:
+    """1 if the holder is past its deadline.  One that wrote none has grace from now on."""
+    address = slot + SLOT_LEASE_AT
+    lease = load_acquire(address)
+    tag = word_lease_tag(word)
+    if lease & LEASE_TAG_MASK != tag:
+        compare_exchange(address, lease, ((now_ms + grace_ms) << LEASE_DEADLINE_SHIFT) | tag)
+        return 0
+    deadline = lease >> LEASE_DEADLINE_SHIFT
+    return int(deadline != 0 and deadline < now_ms)
+
+
+@kernel
+def slot_sweep(port: int, position: int, alive: int, now_ms: int, grace_ms: int) -> int:
+    slot = slot_at(port, position)
+    word = load_acquire(slot)
+    if (word & LAP_MASK) != lap_of(port, position):
+        return 0
+    if word_state(word) == READY:
+        take = load_acquire(load(port + PORT_HEADER) + RING_TAKE_AT) & POSITION_MASK
+        if position < take:
+            return take_lower(port, position, word)
+        return 0
+    if word_state(word) != LEASED:
+        return 0
+    over = not is_alive(alive, word_owner(word))
+    if not over and grace_ms > 0:
+        over = lease_is_over(slot, word, now_ms, grace_ms) == 1
+    if over and put_back(port, position, word):
+        count(port, COUNTER_REVOKED_AT)
+        return 1
+    return 0
+
+
+@kernel
+def slots_sweep(port: int, tail: int, alive: int, now_ms: int, grace_ms: int) -> int:
+    repaired = 0
+    for position in range(head_load(port), tail):
+        repaired += slot_sweep(port, position, alive, now_ms, grace_ms)
+    return repaired
+
+
+@kernel
+def gates_sweep(port: int, alive: int) -> int:
+    repaired = 0
+    for gate in range(gates_high(port)):
+        address = gate_at(port, gate)
+        word = load_acquire(address)
+        if gate_is_active(word) and gate_kind(word) == GATE_FLEETING:
+            if not is_alive(alive, gate_owner(word)):
+                repaired += int(compare_exchange(address, word, 0) == word)
+    return repaired
+
+
+@kernel
+def block_sweep(port: int, block: int, tail: int, alive: int) -> int:
+    address = block_at(port, block)
+    word = load_acquire(address)
+    passed = seal_is_passed(port, block, word)
+    if block_state(word) == BLOCK_OWNED and block_queue(word) == load(port + PORT_QUEUE):
+        if is_alive(alive, block_owner(word)):
+            return 0
+        # all that the dead one published is below the true tail, which was found after its death
+        if tail > load(port + PORT_HEAD_SEEN):
+            return block_seal(port, block, word, tail - 1)
+        passed = 1
+    if passed:
+        return int(compare_exchange(address, word, block_free_word(word)) == word)
+    return 0
+
+
+@kernel
+def blocks_sweep(port: int, tail: int, alive: int) -> int:
+    repaired = 0
+    for block in range(committed_blocks(port)):
+        repaired += block_sweep(port, block, tail, alive)
+    return repaired
+
+
+@exported
+def sweep(port: int, alive: int, now_ms: int, grace_ms: int) -> int:
+    """Repair the ring and the arena's blocks of its queue; how many repairs, or DAMAGED.
+
+    `alive` is the address of a bitmap of 4096 owners; grace_ms is what a lease lasts whose holder
+    wrote no deadline, 0 if leases do not run out.
+    """
+    tail = true_tail(port)
+    if tail < 0:
+        return tail
+    repaired = gates_sweep(port, alive)
+    repaired += slots_sweep(port, tail, alive, now_ms, grace_ms)
+    for _ in range(load(port + PORT_SLOT_MASK) + 1):  # bounded: others may go on acknowledging
+        if reclaim(port) == 0:
+            break
+    head_load(port)
+    return repaired + blocks_sweep(port, tail, alive)
+
+
+@exported
+def drop_oldest(port: int) -> int:
+    """Make room by dropping the oldest message if nobody has it; how many slots became free."""
+    position = load_acquire(load(port + PORT_HEADER) + RING_HEAD_AT) & POSITION_MASK
+    slot = slot_at(port, position)
+    word = load_acquire(slot)
+    if (word & LAP_MASK) == lap_of(port, position) and word_state(word) == READY:
+        if compare_exchange(slot, word, word_done(word)) == word:
+            count(port, COUNTER_DROPPED_AT)
+    return reclaim(port)

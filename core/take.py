@@ -1,0 +1,268 @@
+"""Taking, acknowledging and giving back: a message is in the hand of whoever the word names.
+
+    take        READY -> LEASED(owner)     the CAS names the consumer
+    ack         LEASED -> DONE             exactly our word, else the delivery was revoked
+    give back   LEASED -> READY            one more delivery; take is lowered to it
+
+`take` is a hint: the lowest position that may be READY.  It has an epoch, because a consumer that
+saw LEASED at position p and is about to move take past p must fail when p was given back meanwhile.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import (
+    compare_exchange,
+    copy,
+    fetch_add,
+    load,
+    load_acquire,
+    prefetch,
+    store,
+    store_release,
+)
+from shmbroker.core.chunk import body_offset, chunk_address, chunk_bytes, chunk_fits, shape_body
+from shmbroker.core.codes import DAMAGED, EMPTY, OK, REVOKED, TOO_SMALL
+from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.layout import (
+    CHUNK_MARK_AT,
+    CHUNK_SHAPE_AT,
+    COUNTER_DAMAGED_AT,
+    COUNTER_GIVEN_BACK_AT,
+    EPOCH_STEP,
+    FREE,
+    LEASE_DEADLINE_SHIFT,
+    LINE_BYTES,
+    MESSAGE_BODY,
+    MESSAGE_CHUNK,
+    MESSAGE_LENGTH,
+    MESSAGE_MARK,
+    MESSAGE_POSITION,
+    MESSAGE_SHAPE,
+    MESSAGE_WORD,
+    PORT_BARRIER,
+    PORT_EXPECT,
+    PORT_FOUND_TAKE,
+    PORT_FOUND_WORD,
+    PORT_HEADER,
+    PORT_LEASE_DEADLINE,
+    PORT_OWNER,
+    PORT_RECLAIM_MASK,
+    PORT_SLOT_MASK,
+    PORT_VISIBLE,
+    POSITION_MASK,
+    READY,
+    RING_TAKE_AT,
+    SLOT_LEASE_AT,
+)
+from shmbroker.core.reclaim import reclaim
+from shmbroker.core.word import (
+    lap_of,
+    laps_ahead,
+    slot_at,
+    word_chunk,
+    word_done,
+    word_given_back,
+    word_lease_tag,
+    word_leased,
+    word_state,
+)
+
+TRIES = 4096
+"""As for publishing: a lost race means that somebody else took, so this is never reached."""
+
+
+@kernel
+def is_visible(port: int, position: int) -> int:
+    """1 unless the barrier, the gate of a journal, has not yet passed this position."""
+    barrier = load(port + PORT_BARRIER)
+    if barrier == 0 or position < load(port + PORT_VISIBLE):
+        return 1
+    visible = load_acquire(barrier) & POSITION_MASK
+    store(port + PORT_VISIBLE, visible)
+    return int(position < visible)
+
+
+@kernel
+def take_find(port: int) -> int:
+    """The lowest READY position, with what was seen left in the port; or EMPTY."""
+    address = load(port + PORT_HEADER) + RING_TAKE_AT
+    for _ in range(TRIES + 4 * load(port + PORT_SLOT_MASK)):
+        take = load_acquire(address)
+        position = take & POSITION_MASK
+        # SYNC POINT: publish (acquire): pairs with the CAS of place
+        word = load_acquire(slot_at(port, position))
+        ahead = laps_ahead(word, lap_of(port, position))
+        state = word_state(word)
+        if ahead < 0 or (ahead == 0 and state == FREE):
+            return EMPTY
+        if ahead == 0 and state == READY:
+            if not is_visible(port, position):
+                return EMPTY
+            store(port + PORT_FOUND_TAKE, take)
+            store(port + PORT_FOUND_WORD, word)
+            return position
+        compare_exchange(address, take, take + 1)
+    return DAMAGED
+
+
+@kernel
+def lease_stamp(port: int, slot: int, leased: int) -> int:
+    """Say until when we want to hold the message; one word with the tag of our lease."""
+    deadline = load(port + PORT_LEASE_DEADLINE)
+    if deadline == 0:
+        return 0
+    return store_release(
+        slot + SLOT_LEASE_AT, (deadline << LEASE_DEADLINE_SHIFT) | word_lease_tag(leased)
+    )
+
+
+@kernel
+def claim(port: int, position: int, word: int) -> int:
+    """READY to LEASED by us: our word, or 0 if it is no longer exactly this one."""
+    slot = slot_at(port, position)
+    leased = word_leased(word, load(port + PORT_OWNER))
+    if compare_exchange(slot, word, leased) != word:
+        return 0
+    lease_stamp(port, slot, leased)
+    return leased
+
+
+@kernel
+def chunk_prefetch(port: int, word: int) -> int:
+    """Start to fetch the chunk before the CAS, so that both transfers overlap."""
+    address = chunk_address(port, word_chunk(word))
+    prefetch(address)
+    prefetch(address + LINE_BYTES)
+    return address
+
+
+@kernel
+def message_read(port: int, message: int, position: int, word: int) -> int:
+    """Fill in the message that a word names; DAMAGED if its chunk is none."""
+    chunk = word_chunk(word)
+    address = chunk_address(port, chunk)
+    if address == 0:
+        return DAMAGED
+    shape = load(address + CHUNK_SHAPE_AT)
+    mark = load(address + CHUNK_MARK_AT)
+    if not chunk_fits(port, chunk, shape, mark):
+        return DAMAGED
+    store(message + MESSAGE_POSITION, position)
+    store(message + MESSAGE_WORD, word)
+    store(message + MESSAGE_BODY, address + body_offset(shape, mark))
+    store(message + MESSAGE_LENGTH, shape_body(shape))
+    store(message + MESSAGE_CHUNK, address)
+    store(message + MESSAGE_SHAPE, shape)
+    store(message + MESSAGE_MARK, mark)
+    # while we wait for the next message we prefetch where it will most likely be: right behind
+    store(port + PORT_EXPECT, address + chunk_bytes(shape, mark))
+    return OK
+
+
+@kernel
+def count(port: int, counter: int) -> int:
+    return fetch_add(load(port + PORT_HEADER) + counter, 1)
+
+
+@kernel
+def finish(port: int, position: int, leased: int) -> int:
+    """LEASED, exactly this word, to DONE; 1 if it was still ours."""
+    # SYNC POINT: done (release): what we did with the message comes before its memory is reused
+    return int(compare_exchange(slot_at(port, position), leased, word_done(leased)) == leased)
+
+
+@kernel
+def discard(port: int, position: int, leased: int) -> int:
+    """A message whose chunk is damaged is taken out of the ring and counted."""
+    finish(port, position, leased)
+    count(port, COUNTER_DAMAGED_AT)
+    return DAMAGED
+
+
+@exported
+def take(port: int, message: int) -> int:
+    """Take the oldest message that nobody has: OK, EMPTY, or DAMAGED (that message is dropped)."""
+    while True:
+        position = take_find(port)
+        if position < 0:
+            expect = load(port + PORT_EXPECT)
+            prefetch(expect)
+            prefetch(expect + LINE_BYTES)
+            return position
+        word = load(port + PORT_FOUND_WORD)
+        chunk_prefetch(port, word)
+        leased = claim(port, position, word)
+        if leased != 0:
+            seen = load(port + PORT_FOUND_TAKE)
+            compare_exchange(load(port + PORT_HEADER) + RING_TAKE_AT, seen, seen + 1)
+            if message_read(port, message, position, leased) == OK:
+                return OK
+            return discard(port, position, leased)
+
+
+@exported
+def ack(port: int, message: int) -> int:
+    """The message is dealt with: OK, or REVOKED if it was no longer ours."""
+    position = load(message + MESSAGE_POSITION)
+    if not finish(port, position, load(message + MESSAGE_WORD)):
+        return REVOKED
+    mask = load(port + PORT_RECLAIM_MASK)
+    if position & mask == mask:
+        reclaim(port)
+    return OK
+
+
+@kernel
+def take_lower(port: int, position: int, ready: int) -> int:
+    """A message below take is READY again: lower take to it, in the next epoch.
+
+    take is read before the word is looked at again: if the message has gone on since, somebody
+    has lowered take before us, and our CAS fails.
+    """
+    address = load(port + PORT_HEADER) + RING_TAKE_AT
+    for _ in range(TRIES):
+        take = load_acquire(address)
+        above = (take & POSITION_MASK) - position
+        if above < 0 or load_acquire(slot_at(port, position)) != ready:
+            return 0
+        if compare_exchange(address, take, take - above + EPOCH_STEP) == take:
+            return 1
+    return 0
+
+
+@kernel
+def put_back(port: int, position: int, leased: int) -> int:
+    """LEASED, exactly this word, to READY with one more delivery; 1 if it still was so."""
+    ready = word_given_back(leased)
+    if compare_exchange(slot_at(port, position), leased, ready) != leased:
+        return 0
+    take_lower(port, position, ready)
+    return 1
+
+
+@exported
+def give_back(port: int, message: int) -> int:
+    """Let somebody else have the message: OK, or REVOKED if it was no longer ours."""
+    if not put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):
+        return REVOKED
+    count(port, COUNTER_GIVEN_BACK_AT)
+    return OK
+
+
+@exported
+def receive(port: int, message: int, buffer: int, capacity: int) -> int:
+    """Take, copy the body, acknowledge: its length, or a code.
+
+    With TOO_SMALL the message is taken and not acknowledged: its length is in `message`.
+    """
+    code = take(port, message)
+    if code != OK:
+        return code
+    length = load(message + MESSAGE_LENGTH)
+    if length > capacity:
+        return TOO_SMALL
+    copy(buffer, load(message + MESSAGE_BODY), length)
+    code = ack(port, message)
+    if code != OK:
+        return code
+    return length
