@@ -16,6 +16,7 @@ from shmbroker.core.codes import (
     TRUNCATED,
     WRONG_ARENA,
 )
+from shmbroker.core.gate import gate_at
 from shmbroker.core.kernel import exported, kernel
 from shmbroker.core.layout import (
     ARENA_BLOCK_BYTES_AT,
@@ -70,7 +71,6 @@ from shmbroker.core.layout import (
     SLOTS_MAX,
     SLOTS_MIN,
 )
-from shmbroker.core.gate import gate_at
 from shmbroker.core.producer import producer_at, producer_find
 from shmbroker.core.reclaim import head_load
 from shmbroker.core.run import run_forget, run_release

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shmbroker.core.atomics import load
 from shmbroker.core.kernel import kernel
 from shmbroker.core.layout import (
     CHUNK_FIELD,
@@ -28,7 +29,6 @@ from shmbroker.core.layout import (
     STATE_MASK,
     STATE_SHIFT,
 )
-from shmbroker.core.atomics import load
 
 
 @kernel

@@ -1,0 +1,199 @@
+"""The atomics as LLVM instructions, for Numba; the only file that knows processors by name.
+
+`pause` and `cycles` differ per architecture.  Everything else is portable LLVM, so the same
+kernels are emitted for any target that LLVM knows.  (Inline assembly is out: it needs an assembly
+parser that Numba does not initialise.)
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping
+from types import FunctionType
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from shmbroker.core.atomics import ATOMICS
+from shmbroker.core.kernel import KERNELS, Kernel, bind
+
+I64 = ir.IntType(64)
+I32 = ir.IntType(32)
+I8 = ir.IntType(8)
+VOID = ir.VoidType()
+POINTER = ir.PointerType()
+
+Emit = Callable[[ir.IRBuilder, list[ir.Value]], ir.Value]
+
+
+def word_pointer(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
+    return builder.inttoptr(address, ir.PointerType(I64))
+
+
+def byte_pointer(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
+    return builder.inttoptr(address, ir.PointerType(I8))
+
+
+def zero() -> ir.Constant:
+    return ir.Constant(I64, 0)
+
+
+def declare(
+    builder: ir.IRBuilder, name: str, result: ir.Type, arguments: list[ir.Type]
+) -> ir.Function:
+    module = builder.module
+    if name in module.globals:
+        return module.globals[name]
+    return ir.Function(module, ir.FunctionType(result, arguments), name)
+
+
+def emit_load(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    return builder.load(word_pointer(builder, args[0]), typ=I64)
+
+
+def emit_store(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    builder.store(args[1], word_pointer(builder, args[0]))
+    return args[1]
+
+
+def emit_load_acquire(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    return builder.load_atomic(word_pointer(builder, args[0]), "acquire", 8, typ=I64)
+
+
+def emit_store_release(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    builder.store_atomic(args[1], word_pointer(builder, args[0]), "release", 8)
+    return args[1]
+
+
+def emit_exchange(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    return builder.atomic_rmw("xchg", word_pointer(builder, args[0]), args[1], "seq_cst")
+
+
+def emit_fetch_add(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    return builder.atomic_rmw("add", word_pointer(builder, args[0]), args[1], "seq_cst")
+
+
+def emit_compare_exchange(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    pointer = word_pointer(builder, args[0])
+    pair = builder.cmpxchg(pointer, args[1], args[2], "seq_cst", "seq_cst")
+    return builder.extract_value(pair, 0)
+
+
+def emit_fence_acquire(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    builder.fence("acquire")
+    return zero()
+
+
+def emit_copy(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    target, source = (byte_pointer(builder, each) for each in args[:2])
+    pointer = target.type
+    function = declare(
+        builder, "llvm.memcpy.p0.p0.i64", VOID, [pointer, pointer, I64, ir.IntType(1)]
+    )
+    builder.call(function, [target, source, args[2], ir.Constant(ir.IntType(1), 0)])
+    return args[2]
+
+
+def emit_fill(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    target = byte_pointer(builder, args[0])
+    function = declare(
+        builder, "llvm.memset.p0.i64", VOID, [target.type, I8, I64, ir.IntType(1)]
+    )
+    byte = builder.trunc(args[1], I8)
+    builder.call(function, [target, byte, args[2], ir.Constant(ir.IntType(1), 0)])
+    return args[2]
+
+
+def prefetch_emitter(write: int) -> Emit:
+    def emit(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+        target = byte_pointer(builder, args[0])
+        function = declare(builder, "llvm.prefetch.p0", VOID, [target.type, I32, I32, I32])
+        locality, data = ir.Constant(I32, 3), ir.Constant(I32, 1)
+        builder.call(function, [target, ir.Constant(I32, write), locality, data])
+        return zero()
+
+    return emit
+
+
+def emit_nothing(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    return zero()
+
+
+def emit_pause_x86(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    builder.call(declare(builder, "llvm.x86.sse2.pause", VOID, []), [])
+    return zero()
+
+
+def emit_pause_arm(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    yield_hint = ir.Constant(I32, 1)
+    builder.call(declare(builder, "llvm.aarch64.hint", VOID, [I32]), [yield_hint])
+    return zero()
+
+
+def counter_emitter(name: str) -> Emit:
+    def emit(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+        return builder.call(declare(builder, name, I64, []), [])
+
+    return emit
+
+
+PORTABLE: dict[str, Emit] = {
+    "load": emit_load,
+    "store": emit_store,
+    "load_acquire": emit_load_acquire,
+    "store_release": emit_store_release,
+    "exchange": emit_exchange,
+    "compare_exchange": emit_compare_exchange,
+    "fetch_add": emit_fetch_add,
+    "fence_acquire": emit_fence_acquire,
+    "copy": emit_copy,
+    "fill": emit_fill,
+    "prefetch": prefetch_emitter(0),
+    "prefetch_write": prefetch_emitter(1),
+    "pause": emit_nothing,
+    "cycles": counter_emitter("llvm.readcyclecounter"),
+}
+
+ARCHITECTURES: dict[str, dict[str, Emit]] = {
+    "x86_64": {"pause": emit_pause_x86},
+    # readcyclecounter is a privileged register on Arm; the steady counter is for everybody
+    "aarch64": {"pause": emit_pause_arm, "cycles": counter_emitter("llvm.readsteadycounter")},
+}
+
+
+def _intrinsic(name: str, emit: Emit) -> object:
+    """An operation as a Numba intrinsic: int64 arguments, int64 result."""
+
+    def codegen(context: object, builder: ir.IRBuilder, signature: object, args: tuple) -> ir.Value:
+        return emit(builder, list(args))
+
+    arity = ATOMICS[name]
+    signature = types.int64(*[types.int64] * arity)
+    parameters = ", ".join(f"a{index}" for index in range(arity))
+    # Numba reads an intrinsic's arity from its Python signature, so it must be spelt out
+    scope: dict[str, Callable[..., object]] = {}
+    source = f"def {name}(typingctx, {parameters}):\n    return made"
+    exec(source, {"made": (signature, codegen)}, scope)
+    return intrinsic(scope[name])
+
+
+def intrinsics(machine: str = platform.machine()) -> dict[str, object]:
+    """All atomics as Numba intrinsics for this architecture."""
+    emitters = PORTABLE | ARCHITECTURES.get(machine, {})
+    return {name: _intrinsic(name, emitters[name]) for name in ATOMICS}
+
+
+def signature_of(kernel: Kernel) -> object:
+    return types.int64(*[types.int64] * len(kernel.parameters))
+
+
+def dispatchers(
+    extern: Mapping[str, object], machine: str = platform.machine()
+) -> dict[str, object]:
+    """All registered kernels as Numba functions; `extern` are the functions of the system floor."""
+
+    def wrap(kernel: Kernel, function: FunctionType) -> object:
+        return njit(signature_of(kernel), error_model="numpy", nogil=True)(function)
+
+    return bind(KERNELS.values(), {**intrinsics(machine), **extern}, wrap)
