@@ -11,10 +11,10 @@ moved by CAS too: somebody who seals for the dead and comes too late changes not
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
+from shmbroker.core.chunk import committed_blocks
 from shmbroker.core.codes import ARENA_FULL, NEEDS_COMMIT
 from shmbroker.core.kernel import kernel
 from shmbroker.core.layout import (
-    ARENA_COMMITTED_AT,
     ARENA_TABLE_AT,
     BLOCK_ENTRY_SHIFT,
     BLOCK_FREE,
@@ -144,12 +144,6 @@ def run_claim(port: int, first: int, blocks: int) -> int:
                 block_free(port, first + undone)
             return 0
     return 1
-
-
-@kernel
-def committed_blocks(port: int) -> int:
-    committed = load_acquire(load(port + PORT_ARENA) + ARENA_COMMITTED_AT)
-    return max(0, min(committed, load(port + PORT_BLOCKS)))
 
 
 @kernel

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import load
+from shmbroker.core.atomics import load, load_acquire, store
 from shmbroker.core.kernel import kernel
 from shmbroker.core.layout import (
+    ARENA_COMMITTED_AT,
     CHUNK_EXTENDED,
     CHUNK_EXTENSION_BYTES,
     CHUNK_HEADER_BYTES,
-    CHUNK_MARK_AT,
-    CHUNK_SHAPE_AT,
     LINE_BYTES,
     MARK_FLAGS_MASK,
     MARK_FLAGS_SHIFT,
     MARK_MAGIC,
     MARK_MAGIC_SHIFT,
+    PORT_ARENA,
+    PORT_BLOCK_SHIFT,
+    PORT_BLOCKS,
+    PORT_COMMITTED_BYTES,
     PORT_DATA,
-    PORT_DATA_BYTES,
     SHAPE_BODY_SHIFT,
     SHAPE_KEY_SHIFT,
     SHAPE_LENGTH_MASK,
@@ -65,9 +67,26 @@ def chunk_bytes(shape: int, mark: int) -> int:
 
 
 @kernel
+def committed_blocks(port: int) -> int:
+    """How many blocks have memory behind them."""
+    committed = load_acquire(load(port + PORT_ARENA) + ARENA_COMMITTED_AT)
+    return max(0, min(committed, load(port + PORT_BLOCKS)))
+
+
+@kernel
+def has_memory(port: int, end: int) -> int:
+    """1 if the arena's data has memory up to this offset; beyond it a look would be a SIGBUS."""
+    if end <= load(port + PORT_COMMITTED_BYTES):
+        return 1
+    committed = committed_blocks(port) << load(port + PORT_BLOCK_SHIFT)
+    store(port + PORT_COMMITTED_BYTES, committed)
+    return int(end <= committed)
+
+
+@kernel
 def chunk_address(port: int, chunk: int) -> int:
     """The address of the chunk at this offset, 0 if not even its header lies in the arena."""
-    if chunk < 0 or chunk > load(port + PORT_DATA_BYTES) - LINE_BYTES:
+    if not has_memory(port, chunk + LINE_BYTES):
         return 0
     return load(port + PORT_DATA) + chunk
 
@@ -77,14 +96,4 @@ def chunk_fits(port: int, chunk: int, shape: int, mark: int) -> int:
     """1 if a chunk of this shape at this offset lies in the arena and looks like one."""
     if (mark >> MARK_MAGIC_SHIFT) != MARK_MAGIC or shape < 0:
         return 0
-    if chunk + chunk_bytes(shape, mark) > load(port + PORT_DATA_BYTES):
-        return 0
-    return 1
-
-
-@kernel
-def chunk_is_sound(port: int, chunk: int) -> int:
-    address = chunk_address(port, chunk)
-    if address == 0:
-        return 0
-    return chunk_fits(port, chunk, load(address + CHUNK_SHAPE_AT), load(address + CHUNK_MARK_AT))
+    return has_memory(port, chunk + chunk_bytes(shape, mark))

@@ -265,6 +265,7 @@ PORT_PUBLISHED: Final = 208  # ns for the headers of the next messages, 0 unknow
 PORT_FILE: Final = 216  # descriptor of the arena's file, for the floor above
 PORT_FOUND_TAKE: Final = 224  # what take_find saw in take
 PORT_FOUND_WORD: Final = 232  # and in the slot
+PORT_COMMITTED_BYTES: Final = 240  # so much of the data had memory behind it, or more
 PORT_RUNS: Final = 256
 
 RUNS: Final = 64
@@ -302,5 +303,5 @@ assert RING_COUNTERS_AT + PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
-assert PORT_FOUND_WORD < PORT_RUNS
+assert PORT_COMMITTED_BYTES < PORT_RUNS
 assert PORT_BYTES == 2304

@@ -8,15 +8,15 @@ parser that Numba does not initialise.)
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
-from types import FunctionType
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from shmbroker.core.atomics import ATOMICS
-from shmbroker.core.kernel import KERNELS, Kernel, bind
+from shmbroker.core.kernel import Kernel
 
 I64 = ir.IntType(64)
 I32 = ir.IntType(32)
@@ -116,26 +116,46 @@ def prefetch_emitter(write: int) -> Emit:
     return emit
 
 
-def emit_nothing(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
-    return zero()
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """An LLVM intrinsic that exists on one architecture only."""
+
+    name: str
+    arguments: tuple[int, ...] = ()
+    returns: bool = False
+
+    def emit(self, builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+        kind = I64 if self.returns else VOID
+        function = declare(builder, self.name, kind, [I32] * len(self.arguments))
+        value = builder.call(function, [ir.Constant(I32, each) for each in self.arguments])
+        return value if self.returns else zero()
+
+    def definition(self, function: str) -> str:
+        """A function, as text, that does just this."""
+        kind = "i64" if self.returns else "void"
+        types_of = ", ".join("i32" for _ in self.arguments)
+        passed = ", ".join(f"i32 {each}" for each in self.arguments)
+        value, assigned = ("%value", "%value = ") if self.returns else ("0", "")
+        return f"""
+declare {kind} @{self.name}({types_of})
+define i64 @{function}() alwaysinline {{
+  {assigned}call {kind} @{self.name}({passed})
+  ret i64 {value}
+}}
+"""
 
 
-def emit_pause_x86(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
-    builder.call(declare(builder, "llvm.x86.sse2.pause", VOID, []), [])
-    return zero()
-
-
-def emit_pause_arm(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
-    yield_hint = ir.Constant(I32, 1)
-    builder.call(declare(builder, "llvm.aarch64.hint", VOID, [I32]), [yield_hint])
-    return zero()
-
-
-def counter_emitter(name: str) -> Emit:
-    def emit(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
-        return builder.call(declare(builder, name, I64, []), [])
-
-    return emit
+ARCHITECTURES: dict[str, dict[str, Instruction]] = {
+    "x86_64": {
+        "pause": Instruction("llvm.x86.sse2.pause"),
+        "cycles": Instruction("llvm.readcyclecounter", returns=True),
+    },
+    "aarch64": {
+        "pause": Instruction("llvm.aarch64.hint", arguments=(1,)),
+        # readcyclecounter is a privileged register on Arm; the steady counter is for everybody
+        "cycles": Instruction("llvm.readsteadycounter", returns=True),
+    },
+}
 
 
 PORTABLE: dict[str, Emit] = {
@@ -151,14 +171,6 @@ PORTABLE: dict[str, Emit] = {
     "fill": emit_fill,
     "prefetch": prefetch_emitter(0),
     "prefetch_write": prefetch_emitter(1),
-    "pause": emit_nothing,
-    "cycles": counter_emitter("llvm.readcyclecounter"),
-}
-
-ARCHITECTURES: dict[str, dict[str, Emit]] = {
-    "x86_64": {"pause": emit_pause_x86},
-    # readcyclecounter is a privileged register on Arm; the steady counter is for everybody
-    "aarch64": {"pause": emit_pause_arm, "cycles": counter_emitter("llvm.readsteadycounter")},
 }
 
 
@@ -178,22 +190,25 @@ def _intrinsic(name: str, emit: Emit) -> object:
     return intrinsic(scope[name])
 
 
-def intrinsics(machine: str = platform.machine()) -> dict[str, object]:
-    """All atomics as Numba intrinsics for this architecture."""
-    emitters = PORTABLE | ARCHITECTURES.get(machine, {})
+def extern(symbol: str, arity: int) -> object:
+    """A C function of int64 words, as Numba declares it."""
+    return types.ExternalFunction(symbol, types.int64(*[types.int64] * arity))
+
+
+def intrinsics() -> dict[str, object]:
+    """All atomics as Numba intrinsics for the processor that we run on."""
+    native = {name: each.emit for name, each in ARCHITECTURES[platform.machine()].items()}
+    emitters: dict[str, Emit] = PORTABLE | native
     return {name: _intrinsic(name, emitters[name]) for name in ATOMICS}
+
+
+def portable_intrinsics() -> dict[str, object]:
+    """The same with what differs per architecture left to functions called sb_<name>."""
+    return {
+        name: _intrinsic(name, PORTABLE[name]) if name in PORTABLE else extern(f"sb_{name}", arity)
+        for name, arity in ATOMICS.items()
+    }
 
 
 def signature_of(kernel: Kernel) -> object:
     return types.int64(*[types.int64] * len(kernel.parameters))
-
-
-def dispatchers(
-    extern: Mapping[str, object], machine: str = platform.machine()
-) -> dict[str, object]:
-    """All registered kernels as Numba functions; `extern` are the functions of the system floor."""
-
-    def wrap(kernel: Kernel, function: FunctionType) -> object:
-        return njit(signature_of(kernel), error_model="numpy", nogil=True)(function)
-
-    return bind(KERNELS.values(), {**intrinsics(machine), **extern}, wrap)

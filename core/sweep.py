@@ -21,9 +21,9 @@ from shmbroker.core.block import (
     block_queue,
     block_seal,
     block_state,
-    committed_blocks,
     seal_is_passed,
 )
+from shmbroker.core.chunk import committed_blocks
 from shmbroker.core.gate import gate_at, gate_is_active, gate_kind, gate_owner, gates_high
 from shmbroker.core.kernel import exported, kernel
 from shmbroker.core.layout import (

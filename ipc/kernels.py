@@ -1,0 +1,25 @@
+"""All kernels: importing this registers every one of them, lower floors first."""
+
+from __future__ import annotations
+
+from shmbroker.core import (  # noqa: F401
+    batch,
+    bell,
+    block,
+    chunk,
+    cursor,
+    gate,
+    port,
+    producer,
+    publish,
+    reclaim,
+    run,
+    sweep,
+    tail,
+    take,
+    word,
+)
+from shmbroker.core.kernel import KERNELS
+from shmbroker.ipc import verbs  # noqa: F401
+
+__all__ = ["KERNELS"]

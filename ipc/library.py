@@ -1,0 +1,148 @@
+"""libshmbroker.so: all kernels compiled ahead of time, no Python in it.
+
+Numba gives one LLVM module a kernel; they are linked into one, each exported kernel gets a plain C
+function around it (which LLVM then inlines into), everything else is hidden, and one object comes
+out, position-independent and for the generic processor of the architecture.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import subprocess
+from pathlib import Path
+from types import FunctionType
+
+import llvmlite.binding as llvm
+from numba import njit
+
+from shmbroker.core.kernel import Kernel, bind
+from shmbroker.core.llvm import ARCHITECTURES, extern, portable_intrinsics, signature_of
+from shmbroker.ipc.header import exported_kernels, header, strerror_source
+from shmbroker.ipc.kernels import KERNELS
+from shmbroker.ipc.system import SYSTEM
+
+NATIVE = Path(__file__).parent / "native"
+TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
+
+
+def _satisfy_loader() -> None:
+    """Numba also loads what it compiles, though nobody calls it: give it some address."""
+    address = ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value
+    for name in (*SYSTEM, *ARCHITECTURES[platform.machine()]):
+        llvm.add_symbol(f"sb_{name}", address)
+
+
+def _compiled(kernel: Kernel, function: FunctionType) -> object:
+    """A kernel without the wrappers by which Python would call it."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    return njit(signature_of(kernel), error_model="numpy", nogil=True, **options)(function)
+
+
+def _wrapper(kernel: Kernel, mangled: str) -> str:
+    """A C function around a kernel: Numba returns through a pointer, and a status nobody needs."""
+    names = [f"%a{index}" for index in range(len(kernel.parameters))]
+    arguments = ", ".join(f"i64 {name}" for name in names)
+    types_of = ", ".join(["ptr", "ptr"] + ["i64"] * len(names))
+    passed = ", ".join(["ptr %result", "ptr %exception"] + [f"i64 {name}" for name in names])
+    return f"""
+declare i32 @{mangled}({types_of})
+define i64 @sb_{kernel.name}({arguments}) {{
+  %result = alloca i64
+  %exception = alloca ptr
+  store i64 0, ptr %result
+  %status = call i32 @{mangled}({passed})
+  %value = load i64, ptr %result
+  ret i64 %value
+}}
+"""
+
+
+def _retarget(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Parse a module for this machine, whichever it was made for."""
+    lines = [
+        line for line in text.splitlines() if not line.startswith(("target triple", "target datalayout"))
+    ]
+    module = llvm.parse_assembly("\n".join(lines))
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return module
+
+
+def _linked(machine_name: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    _satisfy_loader()
+    system = {name: extern(f"sb_{name}", arity) for name, arity in SYSTEM.items()}
+    atomics = {**portable_intrinsics(), **system}
+    compiled = bind(KERNELS.values(), atomics, _compiled)
+    whole = _retarget("", machine)
+    wrappers = []
+    for kernel in exported_kernels():
+        (overload,) = compiled[kernel.name].overloads.values()  # type: ignore[attr-defined]
+        whole.link_in(_retarget(overload.library.get_llvm_str(), machine))
+        wrappers.append(_wrapper(kernel, overload.fndesc.llvm_func_name))
+    native = [
+        each.definition(f"sb_{name}") for name, each in ARCHITECTURES[machine_name].items()
+    ]
+    whole.link_in(_retarget("".join(wrappers + native), machine))
+    _hide(whole, {f"sb_{kernel.name}" for kernel in exported_kernels()})
+    return whole
+
+
+def _hide(module: llvm.ModuleRef, public: set[str]) -> None:
+    for each in (*module.functions, *module.global_variables):
+        if not each.is_declaration and each.name not in public:
+            each.linkage = "internal"
+
+
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def emit_object(machine_name: str) -> bytes:
+    """The kernels as an object file for an architecture."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(TRIPLES[machine_name])
+    machine = target.create_target_machine(cpu="generic", opt=3, reloc="pic", codemodel="default")
+    module = _linked(machine_name, machine)
+    module.verify()
+    _optimise(module, machine)
+    return bytes(machine.emit_object(module))
+
+
+PKG_CONFIG = """\
+prefix=${{pcfiledir}}/../..
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include
+
+Name: shmbroker
+Description: Messages between processes through rings in shared memory
+Version: {version}
+Cflags: -I${{includedir}}
+Libs: -L${{libdir}} -lshmbroker -Wl,-rpath,${{libdir}}
+"""
+
+
+def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -> Path:
+    """Write lib/libshmbroker.so, include/shmbroker.h and the pkg-config file below target."""
+    library = target / "lib" / "libshmbroker.so"
+    include = target / "include"
+    package_config = target / "lib" / "pkgconfig" / "shmbroker.pc"
+    work = target / "work"
+    for folder in (package_config.parent, include, work):
+        folder.mkdir(parents=True, exist_ok=True)
+    (include / "shmbroker.h").write_text(header())
+    (work / "strerror.c").write_text(strerror_source())
+    (work / "kernels.o").write_bytes(emit_object(machine_name))
+    package_config.write_text(PKG_CONFIG.format(version=version))
+    sources = [work / "strerror.c", *sorted(NATIVE.glob("*.c"))]
+    flags = ["-shared", "-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-Wl,-soname,libshmbroker.so"]
+    subprocess.run(
+        [compiler, *flags, f"-I{include}", *sources, work / "kernels.o", "-o", library], check=True
+    )
+    for left in work.iterdir():
+        left.unlink()
+    work.rmdir()
+    return library

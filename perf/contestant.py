@@ -1,0 +1,55 @@
+"""A contestant: something that carries messages, described so that the contest can run it.
+
+In the parent process ``setup`` makes what the processes need and returns an endpoint;
+in each child process ``run_role`` does that process's whole part of the run; in the parent
+``teardown`` removes what setup made. The contestant itself is pickled into the children,
+so it holds no open things: a small object without state.
+"""
+
+from abc import ABC, abstractmethod
+from importlib.util import find_spec
+from typing import Any, ClassVar, Literal
+
+from shmbroker.perf.gate import Gate
+from shmbroker.perf.plan import Plan
+from shmbroker.perf.role_result import RoleResult
+from shmbroker.perf.task import Task
+from shmbroker.perf.topology import Seat
+from shmbroker.perf.workspace import Workspace
+
+Kind = Literal["python", "numba", "c"]
+
+Endpoint = Any
+"""Whatever setup returns; it must survive being an argument of a spawned process."""
+
+
+class Contestant(ABC):
+    """Compiled contestants subclass this; those driven call by call subclass PythonPeer."""
+
+    name: ClassVar[str]
+    kind: ClassVar[Kind]
+    distribution: ClassVar[str | None] = None
+    """The installed distribution whose version the report names."""
+    module: ClassVar[str | None] = None
+    """The module that must be importable; without it the contestant is left out."""
+    is_limit: ClassVar[bool] = False
+    """A raw limit of the machine, not a messenger; the others' ratios refer to it."""
+
+    @classmethod
+    def installed(cls) -> bool:
+        return cls.module is None or find_spec(cls.module) is not None
+
+    @abstractmethod
+    def supports(self, task: Task) -> bool:
+        """Whether it can do this at all; never an error."""
+
+    @abstractmethod
+    def setup(self, plan: Plan, workspace: Workspace) -> Endpoint:
+        """Parent: make what the processes need. Name every file and segment by workspace.token."""
+
+    @abstractmethod
+    def run_role(self, seat: Seat, endpoint: Endpoint, plan: Plan, gate: Gate) -> RoleResult:
+        """Child: open, gate.start(), the whole loop, gate.finish(), close."""
+
+    def teardown(self, endpoint: Endpoint) -> None:  # noqa: B027 - optional, not forgotten
+        """Parent: called once after every setup, also when children were killed."""

@@ -1,0 +1,4 @@
+"""The contestants: one module each, which names what it offers in ``CONTESTANTS``.
+
+A module dropped in here is found by the roster; nothing needs to be registered.
+"""

@@ -1,0 +1,42 @@
+"""multiprocessing.Pipe: what the standard library offers for two processes.
+
+send_bytes / recv_bytes, not send / recv: the messages are bytes already, pickling them would
+only cost. It has no busy polling (``poll()`` builds a selector each time, several µs), so the
+receiver blocks in read(2). The documentation forbids several writers or readers on one end,
+so it does one to one only.
+"""
+
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+
+from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.plan import Plan
+from shmbroker.perf.port import Port
+from shmbroker.perf.python_peer import PythonPeer
+from shmbroker.perf.task import Task
+from shmbroker.perf.topology import Seat
+from shmbroker.perf.workspace import Workspace
+
+Ends = tuple[Connection, Connection]
+
+
+class MpPipe(PythonPeer):
+    name = "mp-pipe"
+
+    def supports(self, task: Task) -> bool:
+        return task.mode == "single" and task.topology.name in ("ping-pong", "one-to-one")
+
+    def setup(self, plan: Plan, workspace: Workspace) -> Ends:
+        return get_context("spawn").Pipe(duplex=plan.task.topology.measures_latency)
+
+    def open_port(self, seat: Seat, endpoint: Ends, plan: Plan) -> Port:
+        readable, writable = endpoint
+        end = readable if seat.role in ("receiver", "initiator") else writable
+        return Port(send=end.send_bytes, receive=end.recv_bytes, close=end.close)
+
+    def teardown(self, endpoint: Ends) -> None:
+        for end in endpoint:
+            end.close()
+
+
+CONTESTANTS: tuple[Contestant, ...] = (MpPipe(),)

@@ -1,0 +1,94 @@
+"""pyzmq over ipc://, that is, Unix sockets and an I/O thread in each process.
+
+PAIR between two, PUSH/PULL where senders or receivers compete, XPUB/SUB to all. XPUB with
+XPUB_NODROP, because PUB drops what a slow subscriber cannot take, and nothing may be lost here.
+"""
+
+import os
+import time
+from importlib import import_module
+from typing import Any
+
+from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.plan import Plan
+from shmbroker.perf.port import Port
+from shmbroker.perf.python_peer import PythonPeer
+from shmbroker.perf.tally import LARGE_BYTES, Message
+from shmbroker.perf.task import Task
+from shmbroker.perf.topology import Seat
+from shmbroker.perf.workspace import Workspace
+
+ROOM = 1000  # messages; the library's default
+ROOM_LARGE = 4  # at each end, so 8 in all
+
+
+class ZeroMq(PythonPeer):
+    name = "pyzmq"
+    distribution = "pyzmq"
+    module = "zmq"
+
+    def supports(self, task: Task) -> bool:
+        return task.mode == "single"
+
+    def setup(self, plan: Plan, workspace: Workspace) -> str:
+        return f"ipc://{workspace.directory}/zmq"
+
+    def open_port(self, seat: Seat, endpoint: str, plan: Plan) -> Port:
+        zmq: Any = import_module("zmq")
+        context = zmq.Context()
+        large = plan.task.size >= LARGE_BYTES
+        socket = context.socket(_socket_type(zmq, seat, plan))
+        socket.set_hwm(ROOM_LARGE if large else ROOM)
+        _connect(zmq, socket, seat, plan, endpoint)
+
+        def close() -> None:
+            socket.close(linger=0)
+            context.term()
+
+        if os.environ.get("Z_SPIN"):
+            def rec(r=socket.recv, N=zmq.NOBLOCK, E=zmq.Again):
+                try:
+                    return r(N)
+                except E:
+                    return None
+            return Port(send=socket.send, receive=rec, close=close)
+        if not large:
+            return Port(send=socket.send, receive=socket.recv, close=close)
+
+        def send_large(message: bytes) -> None:
+            socket.send(message, copy=False)
+
+        def receive_large() -> Message:
+            return memoryview(socket.recv(copy=False).buffer)
+
+        return Port(send=send_large, receive=receive_large, close=close)
+
+
+def _socket_type(zmq: Any, seat: Seat, plan: Plan) -> int:
+    topology = plan.task.topology
+    if topology.delivery == "to-all":
+        return int(zmq.XPUB if seat.role == "sender" else zmq.SUB)
+    if topology.senders > 1 or topology.receivers > 1:
+        return int(zmq.PUSH if seat.role == "sender" else zmq.PULL)
+    return int(zmq.PAIR)
+
+
+def _connect(zmq: Any, socket: Any, seat: Seat, plan: Plan, address: str) -> None:
+    """The single process binds; those that are several, or answer, connect."""
+    topology = plan.task.topology
+    if socket.type == zmq.SUB:
+        socket.subscribe(b"")
+    if socket.type == zmq.XPUB:
+        socket.setsockopt(zmq.XPUB_NODROP, 1)
+        socket.setsockopt(zmq.XPUB_VERBOSE, 1)  # or equal subscriptions are reported once only
+    binds = seat.role in ("initiator", "sender") if topology.senders == 1 else seat.role == "receiver"
+    if not binds:
+        socket.connect(address)
+        return
+    socket.bind(address)
+    if socket.type == zmq.XPUB:
+        for _ in range(topology.receivers):
+            socket.recv()  # its subscription; before it, everything for it would be lost
+
+
+CONTESTANTS: tuple[Contestant, ...] = (ZeroMq(),)

@@ -1,0 +1,143 @@
+"""One run: one contestant, one plan, real processes, each pinned to a core, under a watchdog.
+
+The watchdog ends only processes that this run started, by pid. Children also die with their
+parent (PR_SET_PDEATHSIG), so that a killed harness leaves no spinning process behind.
+"""
+
+import ctypes
+import os
+import signal
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from shmbroker.perf.contestant import Contestant, Endpoint
+from shmbroker.perf.figures import Figures, figures_of
+from shmbroker.perf.gate import Gate
+from shmbroker.perf.plan import Plan
+from shmbroker.perf.role_result import RoleResult
+from shmbroker.perf.topology import Seat
+from shmbroker.perf.verdict import check
+from shmbroker.perf.workspace import Workspace
+
+LIMIT_S = 30.0
+EXIT_S = 5.0
+_PR_SET_PDEATHSIG = 1
+
+
+class RunFailed(Exception):
+    """The run has no figures; the message says which process failed and why."""
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """What a run that succeeded came to."""
+
+    plan: Plan
+    figures: Figures
+    left_behind: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Player:
+    seat: Seat
+    process: SpawnProcess
+    reports: Connection
+
+
+def run(contestant: Contestant, plan: Plan, limit_s: float = LIMIT_S) -> RunRecord:
+    """Do the whole run and check it. RunFailed, SumsDiffer, or what the contestant's setup raised."""
+    with Workspace() as workspace:
+        endpoint = contestant.setup(plan, workspace)
+        try:
+            results = _perform(contestant, endpoint, plan, limit_s)
+        finally:
+            contestant.teardown(endpoint)
+    check(plan.task.topology, results)
+    return RunRecord(plan, figures_of(plan, results), workspace.left_behind)
+
+
+def _perform(
+    contestant: Contestant, endpoint: Endpoint, plan: Plan, limit_s: float
+) -> list[RoleResult]:
+    context = get_context("spawn")
+    topology = plan.task.topology
+    seats = topology.seats()
+    gate = Gate(context, len(seats), topology.receivers)
+    cores = sorted(os.sched_getaffinity(0))
+    players: list[_Player] = []
+    patience_s = 0.0
+    try:
+        for number, seat in enumerate(seats):
+            ours, theirs = context.Pipe(duplex=False)
+            core = cores[number % len(cores)]
+            arguments = (contestant, seat, endpoint, plan, gate, core, theirs)
+            process = context.Process(target=_play, args=arguments, daemon=True)
+            process.start()
+            players.append(_Player(seat, process, ours))
+            theirs.close()
+        results = _collect(players, limit_s)
+        patience_s = EXIT_S
+        return results
+    finally:
+        _end(players, patience_s)
+
+
+def _play(
+    contestant: Contestant,
+    seat: Seat,
+    endpoint: Endpoint,
+    plan: Plan,
+    gate: Gate,
+    core: int,
+    reports: Connection,
+) -> None:
+    """The child's whole life."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+    os.sched_setaffinity(0, {core})
+    try:
+        reports.send(contestant.run_role(seat, endpoint, plan, gate))
+    except Exception:  # noqa: BLE001 - whatever it was, the parent reports it
+        reports.send(traceback.format_exc(limit=-3))
+
+
+def _collect(players: Sequence[_Player], limit_s: float) -> list[RoleResult]:
+    deadline = time.monotonic() + limit_s
+    results: dict[Connection, RoleResult] = {}
+    while pending := [player.reports for player in players if player.reports not in results]:
+        ready = wait(pending, max(0.0, deadline - time.monotonic()))
+        if not ready:
+            raise RunFailed(f"not finished after {limit_s:g} s: ended by the watchdog")
+        for player in players:
+            if player.reports in ready:
+                results[player.reports] = _report_of(player)
+    return [results[player.reports] for player in players]
+
+
+def _report_of(player: _Player) -> RoleResult:
+    who = f"{player.seat.role} {player.seat.index}"
+    try:
+        report = player.reports.recv()
+    except EOFError:
+        player.process.join(EXIT_S)
+        raise RunFailed(f"{who} died (exit code {player.process.exitcode})") from None
+    if not isinstance(report, RoleResult):
+        raise RunFailed(f"{who} failed: {report}")
+    return report
+
+
+def _end(players: Sequence[_Player], patience_s: float) -> None:
+    """Let the processes end by themselves for so long, then end those that did not."""
+    deadline = time.monotonic() + patience_s
+    for player in players:
+        player.process.join(max(0.0, deadline - time.monotonic()))
+        if player.process.is_alive():
+            player.process.kill()
+            player.process.join()
+        player.process.close()
+        player.reports.close()

@@ -1,0 +1,303 @@
+"""The programs of the scenarios: what processes do with a ring."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shmbroker.core import layout as at
+from shmbroker.core.atomics import load, store
+from shmbroker.core.batch import ack_many, publish_many_once, publish_once, take_many
+from shmbroker.core.bell import bell_arm, bell_ring
+from shmbroker.core.codes import OK
+from shmbroker.core.cursor import cursor_copy, cursor_next, cursor_open, cursor_open_lossy
+from shmbroker.core.cursor import cursor_close, cursor_release
+from shmbroker.core.port import port_number
+from shmbroker.core.sweep import sweep
+from shmbroker.core.take import ack, give_back, take
+from tests.explore.operation import ask, tell
+from tests.explore.ring import ALIVE, BODY, CURSOR, MESSAGE, PORT, RING
+from tests.explore.translation import program
+
+# questions
+WHO_IS_ALIVE: Final = 1
+IS_THERE_ROOM: Final = 2
+IS_THERE_WORK: Final = 3
+WHAT_TIME: Final = 4
+MAY_I_SLEEP: Final = 5
+IS_IT_MY_TURN: Final = 6
+
+# answers
+GO_ON: Final = 0
+END: Final = 1
+TIDY: Final = 2
+
+# events
+TAKEN: Final = 1
+ACKED: Final = 2
+GAVE_BACK: Final = 3
+REFUSED: Final = 4
+JOINED: Final = 5
+SAW: Final = 6
+LEFT: Final = 7
+MISSED: Final = 8
+RANG: Final = 9
+LATE: Final = 10
+
+BODY_BYTES: Final = 8
+PRODUCER_SHIFT: Final = 8
+NO_LEASES: Final = 0
+
+
+@program
+def forget() -> int:
+    """Clear what the next call will write before it reads, so that it is no part of the state."""
+    store(PORT + at.PORT_EXPECT, 0)
+    store(PORT + at.PORT_FOUND_TAKE, 0)
+    store(PORT + at.PORT_FOUND_WORD, 0)
+    for each in range(7):
+        store(MESSAGE + 8 * each, 0)
+        store(MESSAGE + at.MESSAGE_BYTES + 8 * each, 0)
+    return 0
+
+
+@program
+def tidy() -> int:
+    """Sweep, knowing who is dead now."""
+    store(ALIVE, ask(WHO_IS_ALIVE))
+    code = sweep(PORT, ALIVE, 0, NO_LEASES)
+    store(ALIVE, 0)
+    return code
+
+
+@program
+def producing(who: int, first: int, last: int) -> int:
+    """Publish the numbers from first to last, one at a time."""
+    number = first
+    while number <= last:
+        store(BODY, (who << PRODUCER_SHIFT) | number)
+        code = publish_once(PORT, BODY, BODY_BYTES)
+        store(BODY, 0)
+        if code >= 0:
+            number += 1
+        else:
+            tell(REFUSED, code)
+            what = ask(IS_THERE_ROOM, code)
+            if what == END:
+                return 0
+            if what == TIDY:
+                tidy()
+    return 0
+
+
+@program
+def producing_many(who: int, last: int) -> int:
+    """Publish the numbers from 1 to last, as many at once as the ring takes."""
+    number = 1
+    while number <= last:
+        for each in range(last + 1 - number):
+            store(BODY + 8 * each, (who << PRODUCER_SHIFT) | (number + each))
+            store(BODY + 256 + 8 * each, BODY_BYTES)
+        code = publish_many_once(PORT, BODY, BODY + 256, last + 1 - number)
+        for each in range(8):
+            store(BODY + 8 * each, 0)
+            store(BODY + 256 + 8 * each, 0)
+        if code >= 0:
+            number += code
+        else:
+            tell(REFUSED, code)
+            what = ask(IS_THERE_ROOM, code)
+            if what == END:
+                return 0
+            if what == TIDY:
+                tidy()
+    return 0
+
+
+@program
+def succeeding(who: int, last: int, identity: int) -> int:
+    """Go on where the former producer of this identity ended, whatever it died of."""
+    ask(IS_IT_MY_TURN)
+    number = port_number(PORT, identity) + 1
+    producing(who, number, last)
+    return 0
+
+
+@program
+def numbered(who: int, last: int, identity: int) -> int:
+    """A producer whose messages are numbered."""
+    number = port_number(PORT, identity) + 1
+    producing(who, number, last)
+    return 0
+
+
+@program
+def consuming(gives: int) -> int:
+    """Take and acknowledge until all is done; the first `gives` messages are given back."""
+    while True:
+        code = take(PORT, MESSAGE)
+        if code == OK:
+            position = load(MESSAGE + at.MESSAGE_POSITION)
+            tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
+            if gives > 0:
+                gives -= 1
+                code = give_back(PORT, MESSAGE)
+                tell(GAVE_BACK, position, code)
+            else:
+                code = ack(PORT, MESSAGE)
+                tell(ACKED, position, code)
+            forget()
+        else:
+            forget()
+            what = ask(IS_THERE_WORK, code)
+            if what == END:
+                return 0
+            if what == TIDY:
+                tidy()
+
+
+@program
+def consuming_many(count: int) -> int:
+    """Take and acknowledge up to count at once, until all is done."""
+    while True:
+        taken = take_many(PORT, MESSAGE, count)
+        if taken > 0:
+            for index in range(taken):
+                message = MESSAGE + (index << at.MESSAGE_SHIFT)
+                body = load(load(message + at.MESSAGE_BODY))
+                tell(TAKEN, load(message + at.MESSAGE_POSITION), body)
+            acked = ack_many(PORT, MESSAGE, taken)
+            tell(ACKED, load(MESSAGE + at.MESSAGE_POSITION), int(acked != taken))
+            forget()
+        else:
+            forget()
+            what = ask(IS_THERE_WORK, taken)
+            if what == END:
+                return 0
+            if what == TIDY:
+                tidy()
+
+
+@program
+def leasing(deadline_ms: int) -> int:
+    """Take with a deadline, work for as long as it pleases the scheduler, acknowledge."""
+    ask(IS_IT_MY_TURN)
+    store(PORT + at.PORT_LEASE_DEADLINE, deadline_ms)
+    return consuming(0)
+
+
+@program
+def sweeping(times: int, late_ms: int, grace_ms: int) -> int:
+    """Sweep some times, whether there is anything to do or not; time may be late."""
+    while times > 0:
+        times -= 1
+        now_ms = 1
+        if late_ms > 0:
+            now_ms = ask(WHAT_TIME, late_ms)
+        store(ALIVE, ask(WHO_IS_ALIVE))
+        sweep(PORT, ALIVE, now_ms, grace_ms)
+        store(ALIVE, 0)
+    return 0
+
+
+@program
+def following(kind: int, from_now: int, leaves: int) -> int:
+    """A gating cursor: sees every message from where it joined, at its own pace."""
+    cursor_open(CURSOR, PORT, kind, from_now)
+    tell(JOINED, load(CURSOR + at.CURSOR_POSITION), load(CURSOR + at.CURSOR_GATE))
+    while True:
+        position = load(CURSOR + at.CURSOR_POSITION)
+        code = cursor_next(CURSOR, MESSAGE)
+        if code == OK:
+            tell(SAW, position, load(load(MESSAGE + at.MESSAGE_BODY)))
+            forget()
+            cursor_release(CURSOR)
+        else:
+            forget()
+            if code != -1:
+                tell(REFUSED, code)
+                return 0
+            if ask(IS_THERE_WORK, code) == END:
+                break
+    if leaves:
+        tell(LEFT, load(CURSOR + at.CURSOR_GATE))
+        cursor_close(CURSOR)
+    return 0
+
+
+@program
+def glancing(last: int) -> int:
+    """A lossy cursor: sees what it is in time for."""
+    cursor_open_lossy(CURSOR, PORT, 0)
+    tell(JOINED, load(CURSOR + at.CURSOR_POSITION), -1)
+    while load(CURSOR + at.CURSOR_POSITION) < last:
+        position = load(CURSOR + at.CURSOR_POSITION)
+        length = cursor_copy(CURSOR, MESSAGE, BODY, BODY_BYTES)
+        if length >= 0:
+            tell(SAW, position, load(BODY))
+        elif length != -1:
+            tell(MISSED, load(CURSOR + at.CURSOR_POSITION), length)
+        store(BODY, 0)
+        forget()
+        if length == -1 and ask(IS_THERE_WORK, length) == END:
+            return 0
+    return 0
+
+
+@program
+def ringing(who: int, last: int) -> int:
+    """Publish, and wake who sleeps."""
+    number = 1
+    while number <= last:
+        store(BODY, (who << PRODUCER_SHIFT) | number)
+        code = publish_once(PORT, BODY, BODY_BYTES)
+        store(BODY, 0)
+        if code < 0:
+            return 0
+        number += 1
+        if bell_ring(RING + at.RING_CONSUMER_BELL_AT):
+            tell(RANG)
+    return 0
+
+
+@program
+def sleeping(count: int) -> int:
+    """Take and acknowledge so many messages; sleep when there is none."""
+    while count > 0:
+        code = take(PORT, MESSAGE)
+        if code != OK:
+            bell_arm(RING + at.RING_CONSUMER_BELL_AT)
+            code = take(PORT, MESSAGE)
+        if code == OK:
+            ack(PORT, MESSAGE)
+            count -= 1
+            forget()
+        else:
+            forget()
+            ask(MAY_I_SLEEP)
+    return 0
+
+
+@program
+def surviving(last: int, extra: int) -> int:
+    """What is done when everybody else is gone: sweep, drain, use the ring once more, sweep."""
+    tidy()
+    draining()
+    store(PORT + at.PORT_OWNER, last)
+    for number in range(1, extra + 1):
+        store(BODY, (last << PRODUCER_SHIFT) | number)
+        code = publish_once(PORT, BODY, BODY_BYTES)
+        if code < 0:
+            tell(REFUSED, code)
+        draining()
+    tidy()
+    return 0
+
+
+@program
+def draining() -> int:
+    """Take and acknowledge until there is nothing."""
+    while take(PORT, MESSAGE) == OK:
+        position = load(MESSAGE + at.MESSAGE_POSITION)
+        tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
+        tell(ACKED, position, ack(PORT, MESSAGE))
+    return 0

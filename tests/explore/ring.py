@@ -1,0 +1,218 @@
+"""A small ring and a small arena: where their words are, what they are called, how they read.
+
+The kernels take the geometry from their port, so blocks here are of 64 or 128 bytes, and only
+the words that a scenario can touch exist; anything else is outside of the known memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from shmbroker.core import layout as at
+from shmbroker.core.atomics import store
+from shmbroker.core.port import port_set
+from tests.explore.memory import BLIND, BULK, CONSTANT, PRIVATE_AT, SHARED, Memory
+from tests.explore.translation import program
+
+RING: Final = 0x100000
+ARENA: Final = 0x200000
+QUEUE: Final = 5
+CHUNK_BYTES: Final = at.LINE_BYTES
+
+PORT: Final = PRIVATE_AT
+MESSAGE: Final = PRIVATE_AT + 0x4000
+BODY: Final = PRIVATE_AT + 0x5000
+ALIVE: Final = PRIVATE_AT + 0x6000
+CURSOR: Final = PRIVATE_AT + 0x7000
+
+STATES: Final = ("FREE", "READY", "LEASED", "DONE")
+BLOCK_STATES: Final = ("FREE", "OWNED", "SEALED")
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """How large everything is, and where the positions start."""
+
+    slots: int = 2
+    blocks: int = 4
+    block_bytes: int = 2 * CHUNK_BYTES
+    gates: int = 1
+    producers: int = 0
+    base: int = 0
+    """The first position: head, take and tail at the start."""
+    head_epoch: int = 0
+    take_epoch: int = 0
+    generation: int = 0
+    chunk_role: int = BULK
+
+    @property
+    def data(self) -> int:
+        table = self.blocks * at.BLOCK_ENTRY_BYTES
+        pages = -(-table // at.PAGE_BYTES)
+        return ARENA + at.ARENA_TABLE_AT + pages * at.PAGE_BYTES
+
+    def slot(self, position: int) -> int:
+        return RING + at.RING_SLOTS_START + (position % self.slots) * at.SLOT_BYTES
+
+    def lap(self, position: int) -> int:
+        return (position // self.slots) & at.LAP_MASK
+
+    def block(self, block: int) -> int:
+        return ARENA + at.ARENA_TABLE_AT + block * at.BLOCK_ENTRY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class SlotWord:
+    """The fields of a slot's word."""
+
+    state: int
+    deliveries: int
+    owner: int
+    chunk: int
+    lap: int
+
+    @classmethod
+    def of(cls, word: int) -> SlotWord:
+        return cls(
+            (word >> at.STATE_SHIFT) & at.STATE_MASK,
+            (word >> at.DELIVERIES_SHIFT) & at.DELIVERIES_MASK,
+            (word >> at.OWNER_SHIFT) & at.OWNER_MASK,
+            ((word >> at.CHUNK_SHIFT) & at.CHUNK_MASK) << at.CHUNK_UNIT_SHIFT,
+            word & at.LAP_MASK,
+        )
+
+    def __str__(self) -> str:
+        if self.state == at.FREE:
+            return f"FREE(lap {self.lap})"
+        owner = f" by {self.owner}" if self.owner else ""
+        return f"{STATES[self.state]}{owner}(lap {self.lap}, x{self.deliveries}, @{self.chunk})"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockWord:
+    """The fields of a block's word."""
+
+    state: int
+    owner: int
+    queue: int
+    generation: int
+
+    @classmethod
+    def of(cls, word: int) -> BlockWord:
+        return cls(
+            (word >> at.BLOCK_STATE_SHIFT) & at.STATE_MASK,
+            (word >> at.BLOCK_OWNER_SHIFT) & at.OWNER_MASK,
+            (word >> at.BLOCK_QUEUE_SHIFT) & at.QUEUE_MASK,
+            word & at.GENERATION_MASK,
+        )
+
+    def __str__(self) -> str:
+        owner = f" by {self.owner}" if self.owner else ""
+        return f"{BLOCK_STATES[self.state]}{owner}(generation {self.generation})"
+
+
+def position_of(word: int) -> int:
+    return word & at.POSITION_MASK
+
+
+def _slot(word: int) -> str:
+    return str(SlotWord.of(word))
+
+
+def _block(word: int) -> str:
+    return str(BlockWord.of(word))
+
+
+def _position(word: int) -> str:
+    epoch = word >> at.EPOCH_SHIFT
+    return f"{position_of(word)}" + (f" (epoch {epoch})" if epoch else "")
+
+
+def _note(word: int) -> str:
+    last = (word >> at.NOTE_POSITION_SHIFT) & at.POSITION_MASK
+    return f"last {last} (generation {word & at.NOTE_GENERATION_MASK})"
+
+
+def _gate(word: int) -> str:
+    if not (word >> at.GATE_ACTIVE_SHIFT) & 1:
+        return "open"
+    owner = (word >> at.GATE_OWNER_SHIFT) & at.OWNER_MASK
+    return f"at {position_of(word)} by {owner}"
+
+
+class RingMemory(Memory):
+    """The words of one ring and one arena."""
+
+    def __init__(self, geometry: Geometry) -> None:
+        super().__init__()
+        for each in range(0, at.RING_IDENTITY_BYTES, 8):
+            self.word(f"ring identity[{each}]", RING + each, CONSTANT)
+        self.tail = self.word("tail", RING + at.RING_TAIL_AT, SHARED, _position)
+        self.take = self.word("take", RING + at.RING_TAKE_AT, SHARED, _position)
+        self.head = self.word("head", RING + at.RING_HEAD_AT, SHARED, _position)
+        self.word("gates high", RING + at.RING_GATES_HIGH_AT, SHARED if geometry.gates else CONSTANT)
+        self.consumer_bell = self.word("consumer bell", RING + at.RING_CONSUMER_BELL_AT)
+        self.word("producer bell", RING + at.RING_PRODUCER_BELL_AT)
+        for each in range(5):
+            self.word(f"counter[{each}]", RING + at.RING_COUNTERS_AT + 8 * each, BLIND)
+        self.gates = [
+            self.word(f"gate[{i}]", RING + at.RING_GATES_AT + i * at.GATE_BYTES, SHARED, _gate)
+            for i in range(geometry.gates)
+        ]
+        self.sequences = []
+        for i in range(1, geometry.producers + 1):
+            producer = RING + at.RING_PRODUCERS_AT + i * at.PRODUCER_BYTES
+            self.word(f"producer[{i}].identity", producer + at.PRODUCER_IDENTITY_AT)
+            sequence = self.word(f"producer[{i}].sequence", producer + at.PRODUCER_SEQUENCE_AT)
+            self.sequences.append(sequence)
+        self.slots = []
+        for i in range(geometry.slots):
+            slot = geometry.slot(i)
+            self.slots.append(self.word(f"slot[{i}].word", slot, SHARED, _slot))
+            self.word(f"slot[{i}].lease", slot + at.SLOT_LEASE_AT)
+        self.word("arena identity", ARENA + at.ARENA_IDENTITY_AT, CONSTANT)
+        self.word("committed", ARENA + at.ARENA_COMMITTED_AT, CONSTANT)
+        self.blocks, self.notes = [], []
+        for i in range(geometry.blocks):
+            block = geometry.block(i)
+            self.blocks.append(self.word(f"block[{i}].word", block, SHARED, _block))
+            self.notes.append(
+                self.word(f"block[{i}].note", block + at.BLOCK_NOTE_AT, SHARED, _note)
+            )
+        self.data = [
+            self.word(f"data[{each}]", geometry.data + each, geometry.chunk_role)
+            for each in range(0, geometry.blocks * geometry.block_bytes, 8)
+        ]
+
+
+@program
+def ring_set_up(blocks: int) -> int:
+    """What formatting leaves; the geometry is too small for ring_format and arena_format."""
+    store(RING + at.RING_QUEUE_AT, QUEUE)
+    store(ARENA + at.ARENA_COMMITTED_AT, blocks)
+    return 0
+
+
+@program
+def port_opening(slots: int, blocks: int, block_bytes: int, owner: int, scan: int) -> int:
+    """Open the port of one process; `scan`: the block where its searches start."""
+    port_set(PORT, RING, ARENA, slots, blocks, block_bytes, owner)
+    store(PORT + at.PORT_SCAN, scan)
+    return 0
+
+
+def first_words(geometry: Geometry) -> dict[int, int]:
+    """The words of an empty ring that has been in use for long: counters close to their wrap."""
+    poked = {
+        RING + at.RING_TAIL_AT: geometry.base,
+        RING + at.RING_TAKE_AT: (geometry.take_epoch << at.EPOCH_SHIFT) | geometry.base,
+        RING + at.RING_HEAD_AT: (geometry.head_epoch << at.EPOCH_SHIFT) | geometry.base,
+    }
+    for position in range(geometry.base, geometry.base + geometry.slots):
+        poked[geometry.slot(position)] = geometry.lap(position)
+    for block in range(geometry.blocks):
+        poked[geometry.block(block)] = geometry.generation
+    return poked
+
+
