@@ -14,8 +14,6 @@ class Ledger(NamedTuple):
     """Bit i: the i-th message was acknowledged."""
     cursors: tuple[tuple[int, int], ...] = ()
     """Of each cursor that has joined and not left: the position that it sees next, its gate."""
-    woken: int = 0
-    """Somebody was woken and has not slept since."""
 
     def publishing(self, body: int) -> Ledger:
         return self._replace(published=(*self.published, body))

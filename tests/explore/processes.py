@@ -9,8 +9,14 @@ from shmbroker.core.atomics import load, store
 from shmbroker.core.batch import ack_many, publish_many_once, publish_once, take_many
 from shmbroker.core.bell import bell_arm, bell_ring
 from shmbroker.core.codes import OK
-from shmbroker.core.cursor import cursor_copy, cursor_next, cursor_open, cursor_open_lossy
-from shmbroker.core.cursor import cursor_close, cursor_release
+from shmbroker.core.cursor import (
+    cursor_close,
+    cursor_copy,
+    cursor_next,
+    cursor_open,
+    cursor_open_lossy,
+    cursor_release,
+)
 from shmbroker.core.port import port_number
 from shmbroker.core.sweep import sweep
 from shmbroker.core.take import ack, give_back, take
@@ -41,7 +47,6 @@ SAW: Final = 6
 LEFT: Final = 7
 MISSED: Final = 8
 RANG: Final = 9
-LATE: Final = 10
 
 BODY_BYTES: Final = 8
 PRODUCER_SHIFT: Final = 8
@@ -114,9 +119,9 @@ def producing_many(who: int, last: int) -> int:
 
 
 @program
-def succeeding(who: int, last: int, identity: int) -> int:
+def succeeding(who: int, last: int, identity: int, former: int) -> int:
     """Go on where the former producer of this identity ended, whatever it died of."""
-    ask(IS_IT_MY_TURN)
+    ask(IS_IT_MY_TURN, former)
     number = port_number(PORT, identity) + 1
     producing(who, number, last)
     return 0
@@ -180,7 +185,6 @@ def consuming_many(count: int) -> int:
 @program
 def leasing(deadline_ms: int) -> int:
     """Take with a deadline, work for as long as it pleases the scheduler, acknowledge."""
-    ask(IS_IT_MY_TURN)
     store(PORT + at.PORT_LEASE_DEADLINE, deadline_ms)
     return consuming(0)
 
@@ -278,26 +282,25 @@ def sleeping(count: int) -> int:
 
 
 @program
-def surviving(last: int, extra: int) -> int:
-    """What is done when everybody else is gone: sweep, drain, use the ring once more, sweep."""
-    tidy()
-    draining()
-    store(PORT + at.PORT_OWNER, last)
-    for number in range(1, extra + 1):
-        store(BODY, (last << PRODUCER_SHIFT) | number)
-        code = publish_once(PORT, BODY, BODY_BYTES)
-        if code < 0:
-            tell(REFUSED, code)
-        draining()
-    tidy()
-    return 0
-
-
-@program
 def draining() -> int:
     """Take and acknowledge until there is nothing."""
     while take(PORT, MESSAGE) == OK:
         position = load(MESSAGE + at.MESSAGE_POSITION)
         tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
         tell(ACKED, position, ack(PORT, MESSAGE))
+    return 0
+
+
+@program
+def surviving(who: int, extra: int) -> int:
+    """What is done when everybody else is gone: sweep, drain, use the ring once more, sweep."""
+    tidy()
+    draining()
+    for number in range(1, extra + 1):
+        store(BODY, (who << PRODUCER_SHIFT) | number)
+        code = publish_once(PORT, BODY, BODY_BYTES)
+        if code < 0:
+            tell(REFUSED, code)
+        draining()
+    tidy()
     return 0

@@ -151,7 +151,9 @@ class RingMemory(Memory):
         self.tail = self.word("tail", RING + at.RING_TAIL_AT, SHARED, _position)
         self.take = self.word("take", RING + at.RING_TAKE_AT, SHARED, _position)
         self.head = self.word("head", RING + at.RING_HEAD_AT, SHARED, _position)
-        self.word("gates high", RING + at.RING_GATES_HIGH_AT, SHARED if geometry.gates else CONSTANT)
+        self.word(
+            "gates high", RING + at.RING_GATES_HIGH_AT, SHARED if geometry.gates else CONSTANT
+        )
         self.consumer_bell = self.word("consumer bell", RING + at.RING_CONSUMER_BELL_AT)
         self.word("producer bell", RING + at.RING_PRODUCER_BELL_AT)
         for each in range(5):
@@ -214,5 +216,3 @@ def first_words(geometry: Geometry) -> dict[int, int]:
     for block in range(geometry.blocks):
         poked[geometry.block(block)] = geometry.generation
     return poked
-
-

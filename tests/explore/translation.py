@@ -182,25 +182,26 @@ class _Rewriter(ast.NodeTransformer):
         return made if isinstance(made, list) else [made]
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
-        """`for i in range(a, b)`: i runs from a to b - 1."""
+        """`for i in range(a, b, step)`, step positive: i runs from a to below b."""
         match node:
             case ast.For(
                 target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=bounds)
-            ) if len(bounds) <= 2 and not node.orelse:
+            ) if len(bounds) <= 3 and not node.orelse:
                 pass
             case _:
                 raise SyntaxError(f"line {node.lineno}: only `for name in range(...)`")
         self._stops += 1
         index, limit = f"_index_{self._stops}", f"_limit_{self._stops}"
-        start = bounds[0] if len(bounds) == 2 else ast.Constant(0)
+        start = bounds[0] if len(bounds) > 1 else ast.Constant(0)
+        step = self.visit(bounds[2]) if len(bounds) == 3 else ast.Constant(1)
         made: list[ast.stmt] = [
             _assign(index, self.visit(start)),
-            _assign(limit, self.visit(bounds[-1])),
+            _assign(limit, self.visit(bounds[min(1, len(bounds) - 1)])),
             ast.While(
                 test=ast.Compare(_name(index), [ast.Lt()], [_name(limit)]),
                 body=[
                     _assign(name, _name(index)),
-                    _assign(index, ast.BinOp(_name(index), ast.Add(), ast.Constant(1))),
+                    _assign(index, ast.BinOp(_name(index), ast.Add(), step)),
                     *(statement for each in node.body for statement in self.statement(each)),
                 ],
                 orelse=[],
