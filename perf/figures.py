@@ -10,8 +10,6 @@ from shmbroker.perf.role_result import RoleResult
 Figures = dict[str, float]
 """By name, units last: p50_ns, p99_ns, ... for round trips; messages_per_s, gb_per_s, ... else."""
 
-SMALLER_IS_BETTER = frozenset({"p50_ns", "p99_ns", "p999_ns", "max_ns", "singles_p50_ns"})
-
 
 def figures_of(plan: Plan, results: Sequence[RoleResult]) -> Figures:
     """Results are in seat order."""
@@ -40,9 +38,11 @@ def stream_figures(plan: Plan, results: Sequence[RoleResult]) -> Figures:
     finished = max(result.finished_ns for role, result in paired if role == "receiver")
     messages = plan.count * plan.task.topology.senders
     duration_s = max(finished - started, 1) / 1e9
-    return {
+    figures = {
         "messages_per_s": messages / duration_s,
-        "gb_per_s": messages * plan.task.size / duration_s / 1e9,
         "ns_per_message": duration_s * 1e9 / messages,
         "duration_s": duration_s,
     }
+    if plan.task.mode != "loan":  # there nothing is moved, however large the message
+        figures["gb_per_s"] = messages * plan.task.size / duration_s / 1e9
+    return figures

@@ -50,7 +50,7 @@ class _Player:
 
 
 def run(contestant: Contestant, plan: Plan, limit_s: float = LIMIT_S) -> RunRecord:
-    """Do the whole run and check it. RunFailed, SumsDiffer, or what the contestant's setup raised."""
+    """The whole run, checked. Raises RunFailed, SumsDiffer, or what setup raised."""
     with Workspace() as workspace:
         endpoint = contestant.setup(plan, workspace)
         try:

@@ -2,11 +2,14 @@
 
 Its README offers serializers of one's own to go without pickle: the messages are bytes already,
 so ``dumps`` hands them through and ``loads`` copies them out. get_many/put_many are its batch
-calls. Waiting: see WAITING below.
+calls. Streams wait in its blocking get(), which was measured as fast as polling or faster;
+ping-pong polls with get(block=False): 7.5 instead of 59 µs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from queue import Empty
 from typing import Any
 
 from shmbroker.perf.contestant import Contestant
@@ -56,12 +59,26 @@ class FasterFifo(PythonPeer):
         if seat.role == "responder":
             out, back = back, out
         incoming = out if seat.role == "receiver" else back
+        polls = plan.task.topology.measures_latency
         return Port(
             send=out.put,
-            receive=incoming.get,
+            receive=_polling(incoming) if polls else incoming.get,
             send_many=out.put_many,
             receive_many=incoming.get_many,
         )
+
+
+def _polling(queue: Any) -> Callable[[], bytes | None]:
+    get = queue.get
+
+    def receive() -> bytes | None:
+        try:
+            message: bytes = get(False)
+        except Empty:
+            return None
+        return message
+
+    return receive
 
 
 CONTESTANTS: tuple[Contestant, ...] = (FasterFifo(),)

@@ -1,11 +1,12 @@
 """multiprocessing.Pipe: what the standard library offers for two processes.
 
 send_bytes / recv_bytes, not send / recv: the messages are bytes already, pickling them would
-only cost. It has no busy polling (``poll()`` builds a selector each time, several µs), so the
-receiver blocks in read(2). The documentation forbids several writers or readers on one end,
-so it does one to one only.
+only cost. Ping-pong asks poll() first, which was measured at 16 against 67 µs for blocking in
+read(2); streams block, which is faster there. The documentation forbids several writers or
+readers on one end, so it does one to one only.
 """
 
+from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
@@ -32,11 +33,22 @@ class MpPipe(PythonPeer):
     def open_port(self, seat: Seat, endpoint: Ends, plan: Plan) -> Port:
         readable, writable = endpoint
         end = readable if seat.role in ("receiver", "initiator") else writable
-        return Port(send=end.send_bytes, receive=end.recv_bytes, close=end.close)
+        polls = plan.task.topology.measures_latency
+        receive = _polling(end) if polls else end.recv_bytes
+        return Port(send=end.send_bytes, receive=receive, close=end.close)
 
     def teardown(self, endpoint: Ends) -> None:
         for end in endpoint:
             end.close()
+
+
+def _polling(end: Connection) -> Callable[[], bytes | None]:
+    poll, read = end.poll, end.recv_bytes
+
+    def receive() -> bytes | None:
+        return read() if poll() else None
+
+    return receive
 
 
 CONTESTANTS: tuple[Contestant, ...] = (MpPipe(),)

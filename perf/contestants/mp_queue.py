@@ -1,6 +1,7 @@
 """multiprocessing.Queue: the standard library's queue, a feeder thread in front of a pipe.
 
-Bounded, as a queue in use would be. It has no batch call and no busy polling; get() blocks.
+Bounded, as a queue in use would be. It has no batch call. get() blocks:
+get(block=False) in a loop was measured slower.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """One to one: a stream from one process to another, as fast as it goes.
 
-    +--------+        +----------+
-    | sender |------->| receiver |
-    +--------+        +----------+
++--------+        +----------+
+| sender |------->| receiver |
++--------+        +----------+
 """
 
 from shmbroker.perf.topology import Topology

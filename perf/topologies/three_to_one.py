@@ -1,14 +1,14 @@
 """Three to one: three processes send into one queue, one process empties it.
 
-    +----------+
-    | sender 0 |------+
-    +----------+      |
-    +----------+      v      +----------+
-    | sender 1 |----------->| receiver |
-    +----------+      ^      +----------+
-    +----------+      |
-    | sender 2 |------+
-    +----------+
++----------+
+| sender 0 |------+
++----------+      |
++----------+      v      +----------+
+| sender 1 |------------>| receiver |
++----------+      ^      +----------+
++----------+      |
+| sender 2 |------+
++----------+
 """
 
 from shmbroker.perf.topology import Topology
