@@ -1,0 +1,72 @@
+"""The contest: all entries of a case, interleaved (A B C, A B C, ...), round after round."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from shmbroker.perf.calibration import calibrated
+from shmbroker.perf.case import Case, Entry
+from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.plan import Plan
+from shmbroker.perf.run import RunRecord, run
+from shmbroker.perf.task import Mode, Task
+from shmbroker.perf.topology import Topology
+
+Runner = Callable[[Contestant, Plan], RunRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """What to run and how. ``runner`` does one run; ``tell`` hears about the progress."""
+
+    topologies: Sequence[Topology]
+    sizes: Sequence[int]
+    modes: Sequence[Mode]
+    contestants: Sequence[Contestant]
+    rounds: int
+    target_s: float
+    tell: Callable[[str], None]
+    runner: Runner = run
+
+    def cases(self) -> list[Case]:
+        """Every combination that anybody supports, in order."""
+        cases = []
+        for topology in self.topologies:
+            for size in self.sizes:
+                entries = list(self._entries(topology, size))
+                if entries:
+                    cases.append(Case(topology, size, entries))
+        return cases
+
+    def hold(self, case: Case) -> None:
+        """Calibrate every entry, then run the rounds. Failures are noted, never raised."""
+        for entry in case.entries:
+            self.tell(f"{entry.contestant.name}: {entry.task}: calibrating")
+            self._calibrate(entry)
+        for number in range(self.rounds):
+            for entry in case.entries:
+                self.tell(f"{entry.contestant.name}: {entry.task}: round {number + 1}")
+                self._run_round(entry)
+
+    def _entries(self, topology: Topology, size: int) -> Iterable[Entry]:
+        for contestant in self.contestants:
+            for mode in self.modes:
+                task = Task(topology, size, mode)
+                if contestant.installed() and contestant.supports(task):
+                    yield Entry(contestant, task)
+
+    def _calibrate(self, entry: Entry) -> None:
+        runner = partial(self.runner, entry.contestant)
+        try:
+            entry.plan = calibrated(entry.task, self.target_s, lambda plan: runner(plan).figures)
+        except Exception as failure:  # noqa: BLE001 - one that fails must not stop the others
+            entry.failures.append(f"calibration: {failure}")
+
+    def _run_round(self, entry: Entry) -> None:
+        if entry.plan is None:
+            return
+        try:
+            entry.rounds.append(self.runner(entry.contestant, entry.plan))
+        except Exception as failure:  # noqa: BLE001 - one that fails must not stop the others
+            entry.rounds.append(None)
+            entry.failures.append(f"round {len(entry.rounds)}: {failure}")

@@ -1,0 +1,110 @@
+"""The report: a plain table for people, JSON with every figure for programs.
+
+Ratios: of times (ping-pong) and of rates alike, this entry's figure / the reference's.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from shmbroker.perf.case import Case, Entry
+from shmbroker.perf.figures import Figures
+from shmbroker.perf.machine import Description
+from shmbroker.perf.size import format_size
+
+Row = tuple[str, ...]
+
+LATENCY_COLUMNS = {"p50_ns": "p50 ns", "p99_ns": "p99 ns"}
+STREAM_COLUMNS = {"messages_per_s": "messages/s", "gb_per_s": "GB/s"}
+
+
+def table(cases: Sequence[Case], described: Description, against: str | None) -> str:
+    """Everything as text."""
+    head = "{cpu}, {n} cores, Linux {kernel}, Python {python}".format(
+        **described,
+        n=len(described["cores"]),  # type: ignore[arg-type]  # a list, by machine()
+    )
+    return "\n\n".join([head, *(case_table(case, against) for case in cases)])
+
+
+def case_table(case: Case, against: str | None) -> str:
+    """One case: medians over the rounds, and medians of the ratios of each round."""
+    columns = LATENCY_COLUMNS if case.topology.measures_latency else STREAM_COLUMNS
+    references = _references(case, against)
+    compared = next(iter(columns))
+    header = ("contestant", "mode", "kind", *columns.values())
+    header += tuple(f"x {entry.title}" for entry in references)
+    rows = [_row(entry, columns, references, compared) for entry in case.entries]
+    rounds = max((len(entry.rounds) for entry in case.entries), default=0)
+    what = "round trip" if case.topology.measures_latency else "stream"
+    title = f"{case.topology.name}, {format_size(case.size)}: {what}, medians of {rounds} rounds"
+    failures = [f"FAILED {entry.title}: {why}" for entry in case.entries for why in entry.failures]
+    return "\n".join([title, *aligned([header, *rows]), *failures])
+
+
+def aligned(rows: Sequence[Row]) -> list[str]:
+    """Columns as wide as they need to be: names to the left, figures to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < 3 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def as_json(
+    cases: Sequence[Case], described: Description, against: str | None, asked: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything, with each round's figures and the plan it was run by."""
+    return {
+        "machine": described,
+        "asked": asked,
+        "cases": [
+            {
+                "topology": case.topology.name,
+                "size_bytes": case.size,
+                "entries": [_entry_json(case, entry, against) for entry in case.entries],
+            }
+            for case in cases
+        ],
+    }
+
+
+def _references(case: Case, against: str | None) -> list[Entry]:
+    chosen = [case.limit(), case.reference(against)]
+    return list({id(entry): entry for entry in chosen if entry}.values())
+
+
+def _row(entry: Entry, columns: dict[str, str], references: list[Entry], compared: str) -> Row:
+    medians = entry.medians()
+    figures = (_figure(name, medians) for name in columns)
+    ratios = (entry.ratios_to(reference).get(compared) for reference in references)
+    shown = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
+    return (entry.contestant.name, entry.task.mode, entry.contestant.kind, *figures, *shown)
+
+
+def _figure(name: str, figures: Figures) -> str:
+    if name not in figures:
+        return "-"
+    if name == "gb_per_s":
+        return f"{figures[name]:.2f}"
+    return f"{figures[name]:,.1f}" if figures[name] < 1000 else f"{figures[name]:,.0f}"
+
+
+def _entry_json(case: Case, entry: Entry, against: str | None) -> dict[str, Any]:
+    plan = entry.plan
+    amounts = ("count", "warmup", "groups", "singles", "batch", "crowded")
+    return {
+        "contestant": entry.contestant.name,
+        "mode": entry.task.mode,
+        "kind": entry.contestant.kind,
+        "plan": plan and {name: getattr(plan, name) for name in amounts},
+        "medians": entry.medians(),
+        "ratios": {
+            reference.title: entry.ratios_to(reference) for reference in _references(case, against)
+        },
+        "rounds": entry.figures(),
+        "failures": entry.failures,
+        "left_behind": sorted({name for run in entry.rounds if run for name in run.left_behind}),
+    }
