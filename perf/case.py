@@ -37,6 +37,10 @@ class Entry:
         done = [figures for figures in self.figures() if figures]
         return {name: median(each[name] for each in done) for name in (done[0] if done else ())}
 
+    def preempted(self) -> float:
+        """The median over the rounds; far from 0, the machine was not ours alone."""
+        return median([record.preempted for record in self.rounds if record] or [0])
+
     def ratios_to(self, reference: "Entry") -> Figures:
         """The median over the rounds of this entry's figure / the reference's in that round."""
         both = [

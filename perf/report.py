@@ -1,6 +1,8 @@
 """The report: a plain table for people, JSON with every figure for programs.
 
 Ratios: of times (ping-pong) and of rates alike, this entry's figure / the reference's.
+Preempted: how often a process of the run lost its core, see RunRecord; with a core for each
+process it should be near 0, or the figures are those of a machine that was shared.
 """
 
 from collections.abc import Sequence
@@ -32,7 +34,7 @@ def case_table(case: Case, against: str | None) -> str:
     references = _references(case, against)
     compared = next(iter(columns))
     header = ("contestant", "mode", "kind", *columns.values())
-    header += tuple(f"x {entry.title}" for entry in references)
+    header += (*(f"x {entry.title}" for entry in references), "preempted")
     rows = [_row(entry, columns, references, compared) for entry in case.entries]
     rounds = max((len(entry.rounds) for entry in case.entries), default=0)
     what = "round trip" if case.topology.measures_latency else "stream"
@@ -81,7 +83,8 @@ def _row(entry: Entry, columns: dict[str, str], references: list[Entry], compare
     figures = (_figure(name, medians) for name in columns)
     ratios = (entry.ratios_to(reference).get(compared) for reference in references)
     shown = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
-    return (entry.contestant.name, entry.task.mode, entry.contestant.kind, *figures, *shown)
+    named = (entry.contestant.name, entry.task.mode, entry.contestant.kind)
+    return (*named, *figures, *shown, f"{entry.preempted():.0f}")
 
 
 def _figure(name: str, figures: Figures) -> str:
@@ -104,7 +107,7 @@ def _entry_json(case: Case, entry: Entry, against: str | None) -> dict[str, Any]
         "ratios": {
             reference.title: entry.ratios_to(reference) for reference in _references(case, against)
         },
-        "rounds": entry.figures(),
+        "rounds": [run and run.figures | {"preempted": run.preempted} for run in entry.rounds],
         "failures": entry.failures,
         "left_behind": sorted({name for run in entry.rounds if run for name in run.left_behind}),
     }

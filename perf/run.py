@@ -6,6 +6,7 @@ parent (PR_SET_PDEATHSIG), so that a killed harness leaves no spinning process b
 
 import ctypes
 import os
+import resource
 import signal
 import time
 import traceback
@@ -39,7 +40,18 @@ class RunRecord:
 
     plan: Plan
     figures: Figures
+    preempted: int = 0
+    """How often the kernel took a core from one of the processes: strangers were there, unless
+    the topology has more processes than cores."""
     left_behind: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """What a child sends home when all went well; else it sends text."""
+
+    result: RoleResult
+    preempted: int
 
 
 @dataclass(slots=True)
@@ -54,16 +66,18 @@ def run(contestant: Contestant, plan: Plan, limit_s: float = LIMIT_S) -> RunReco
     with Workspace() as workspace:
         endpoint = contestant.setup(plan, workspace)
         try:
-            results = _perform(contestant, endpoint, plan, limit_s)
+            reports = _perform(contestant, endpoint, plan, limit_s)
         finally:
             contestant.teardown(endpoint)
+    results = [report.result for report in reports]
     check(plan.task.topology, results)
-    return RunRecord(plan, figures_of(plan, results), workspace.left_behind)
+    preempted = sum(report.preempted for report in reports)
+    return RunRecord(plan, figures_of(plan, results), preempted, workspace.left_behind)
 
 
 def _perform(
     contestant: Contestant, endpoint: Endpoint, plan: Plan, limit_s: float
-) -> list[RoleResult]:
+) -> list[_Report]:
     context = get_context("spawn")
     topology = plan.task.topology
     seats = topology.seats()
@@ -80,9 +94,9 @@ def _perform(
             process.start()
             players.append(_Player(seat, process, ours))
             theirs.close()
-        results = _collect(players, limit_s)
+        collected = _collect(players, limit_s)
         patience_s = EXIT_S
-        return results
+        return collected
     finally:
         _end(players, patience_s)
 
@@ -101,32 +115,35 @@ def _play(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     os.sched_setaffinity(0, {core})
     try:
-        reports.send(contestant.run_role(seat, endpoint, plan, gate))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        result = contestant.run_role(seat, endpoint, plan, gate)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        reports.send(_Report(result, after - before))
     except Exception:  # noqa: BLE001 - whatever it was, the parent reports it
         reports.send(traceback.format_exc(limit=-3))
 
 
-def _collect(players: Sequence[_Player], limit_s: float) -> list[RoleResult]:
+def _collect(players: Sequence[_Player], limit_s: float) -> list[_Report]:
     deadline = time.monotonic() + limit_s
-    results: dict[Connection, RoleResult] = {}
-    while pending := [player.reports for player in players if player.reports not in results]:
+    collected: dict[Connection, _Report] = {}
+    while pending := [player.reports for player in players if player.reports not in collected]:
         ready = wait(pending, max(0.0, deadline - time.monotonic()))
         if not ready:
             raise RunFailed(f"not finished after {limit_s:g} s: ended by the watchdog")
         for player in players:
             if player.reports in ready:
-                results[player.reports] = _report_of(player)
-    return [results[player.reports] for player in players]
+                collected[player.reports] = _report_of(player)
+    return [collected[player.reports] for player in players]
 
 
-def _report_of(player: _Player) -> RoleResult:
+def _report_of(player: _Player) -> _Report:
     who = f"{player.seat.role} {player.seat.index}"
     try:
         report = player.reports.recv()
     except EOFError:
         player.process.join(EXIT_S)
         raise RunFailed(f"{who} died (exit code {player.process.exitcode})") from None
-    if not isinstance(report, RoleResult):
+    if not isinstance(report, _Report):
         raise RunFailed(f"{who} failed: {report}")
     return report
 

@@ -59,6 +59,9 @@ class FasterFifo(PythonPeer):
         if seat.role == "responder":
             out, back = back, out
         incoming = out if seat.role == "receiver" else back
+        # A receive buffer that must grow is grown between two reads; with others competing, the
+        # second finds nothing and raises Empty out of a blocking get(). So: large at once.
+        incoming.reallocate_msg_buffer(incoming.max_size_bytes)
         polls = plan.task.topology.measures_latency
         return Port(
             send=out.put,

@@ -58,7 +58,7 @@ def test_the_table_shows_medians_ratios_and_failures() -> None:
     mine.failures.append("round 3: died")
     shown = case_table(Case(TASK.topology, 64, [mine, theirs]), against="mp-queue")
     assert "x mp-queue/single" in shown
-    assert ["mp-pipe", "single", "python", "15.0", "30.0", "2.00"] in [
+    assert ["mp-pipe", "single", "python", "15.0", "30.0", "2.00", "0"] in [
         line.split() for line in shown.splitlines()
     ]
     assert "FAILED mp-pipe/single: round 3: died" in shown
