@@ -13,7 +13,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
 from shmbroker.core.chunk import committed_blocks
 from shmbroker.core.codes import ARENA_FULL, NEEDS_COMMIT
-from shmbroker.core.kernel import kernel
+from shmbroker.core.kernel import cold, kernel
 from shmbroker.core.layout import (
     ARENA_TABLE_AT,
     BLOCK_ENTRY_SHIFT,
@@ -109,7 +109,7 @@ def block_take(port: int, block: int) -> int:
     return int(compare_exchange(address, word, block_owned_word(port, word)) == word)
 
 
-@kernel
+@cold
 def block_free(port: int, block: int) -> int:
     """Give back a block of ours that holds nothing: never used, or passed by head."""
     address = block_at(port, block)
@@ -120,7 +120,7 @@ def block_free(port: int, block: int) -> int:
     return int(compare_exchange(address, word, block_free_word(word)) == word)
 
 
-@kernel
+@cold
 def block_seal(port: int, block: int, word: int, last: int) -> int:
     """OWNED, exactly this word, to SEALED up to position last; 1 if we did it."""
     address = block_at(port, block)
@@ -146,7 +146,7 @@ def run_claim(port: int, first: int, blocks: int) -> int:
     return 1
 
 
-@kernel
+@cold
 def run_search(port: int, blocks: int) -> int:
     """Find and own so many neighbouring blocks; the first, or NEEDS_COMMIT or ARENA_FULL."""
     committed = committed_blocks(port)

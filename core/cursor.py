@@ -10,7 +10,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, prefetch, store
 from shmbroker.core.codes import DAMAGED, EMPTY, GONE, OK, REVOKED, TOO_SMALL
 from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import exported, exported_cold, kernel
 from shmbroker.core.layout import (
     CURSOR_GATE,
     CURSOR_MISSED,
@@ -104,7 +104,7 @@ def cursor_release(cursor: int) -> int:
     return gate_move(load(cursor + CURSOR_PORT), gate, load(cursor + CURSOR_POSITION))
 
 
-@exported
+@exported_cold
 def peek(port: int, position: int, message: int, buffer: int, capacity: int) -> int:
     """Copy the body of the message at a position without taking it: its length, or a code.
 

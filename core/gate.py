@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store_release
 from shmbroker.core.codes import INVALID, NO_GATE, REVOKED
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
     EPOCH_STEP,
     GATE_ACTIVE,
@@ -60,7 +60,7 @@ def gates_high(port: int) -> int:
     return high
 
 
-@kernel
+@cold
 def gates_floor(port: int, limit: int) -> int:
     """The lowest position that a gate still holds, or limit if none does."""
     floor = limit
@@ -102,7 +102,7 @@ def gate_settle(port: int, gate: int, kind: int) -> int:
         head = seen
 
 
-@exported
+@exported_cold
 def gate_join(port: int, kind: int) -> int:
     """Take a free gate at head; its index, or NO_GATE.  gate_position tells where it stands."""
     if kind < 0 or kind > GATE_KIND_MASK:

@@ -27,11 +27,16 @@ KernelFunction = TypeVar("KernelFunction", bound=Callable[..., int])
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One registered kernel; `exported` ones are part of the C interface."""
+    """One registered kernel.
+
+    `exported` ones are part of the C interface.  `cold` ones are kept out of line, so that what is
+    inlined around the call stays small; all others are inlined into whoever calls them.
+    """
 
     name: str
     function: FunctionType
     exported: bool
+    cold: bool
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -43,7 +48,12 @@ KERNELS: dict[str, Kernel] = {}
 
 def kernel(function: KernelFunction) -> KernelFunction:
     """Register a kernel for use by other kernels."""
-    return _register(function, exported=False)
+    return _register(function)
+
+
+def cold(function: KernelFunction) -> KernelFunction:
+    """Register a kernel that is off every hot path."""
+    return _register(function, cold=True)
 
 
 def exported(function: KernelFunction) -> KernelFunction:
@@ -51,11 +61,18 @@ def exported(function: KernelFunction) -> KernelFunction:
     return _register(function, exported=True)
 
 
-def _register(function: KernelFunction, *, exported: bool) -> KernelFunction:
+def exported_cold(function: KernelFunction) -> KernelFunction:
+    """Register an exported kernel that other kernels call out of line."""
+    return _register(function, exported=True, cold=True)
+
+
+def _register(
+    function: KernelFunction, *, exported: bool = False, cold: bool = False
+) -> KernelFunction:
     name = function.__name__
     if name in KERNELS and KERNELS[name].function.__module__ != function.__module__:
         raise ValueError(f"two kernels are called {name!r}: give one of them another name")
-    KERNELS[name] = Kernel(name, cast(FunctionType, function), exported)
+    KERNELS[name] = Kernel(name, cast(FunctionType, function), exported, cold)
     return function
 
 

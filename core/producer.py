@@ -17,7 +17,7 @@ from shmbroker.core.atomics import (
     store_release,
 )
 from shmbroker.core.chunk import chunk_address
-from shmbroker.core.kernel import kernel
+from shmbroker.core.kernel import cold, kernel
 from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
     ORIGIN_PRODUCER_SHIFT,
@@ -39,7 +39,7 @@ def producer_at(port: int, producer: int) -> int:
     return load(port + PORT_HEADER) + RING_PRODUCERS_AT + producer * PRODUCER_BYTES
 
 
-@kernel
+@cold
 def producer_find(port: int, identity: int) -> int:
     """The index of the producer with this identity, taking a free entry if need be; 0 if full."""
     for producer in range(1, PRODUCERS):
@@ -65,7 +65,7 @@ def own_sequence_note(port: int, sequence: int) -> int:
     return producer
 
 
-@kernel
+@cold
 def sequence_note(port: int, word: int, tail: int) -> int:
     """Note the number of the message at tail before helping tail past it; 0 if tail has moved."""
     address = chunk_address(port, word_chunk(word))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, prefetch_write, store
 from shmbroker.core.codes import DAMAGED, FULL, INVALID
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import cold, exported, kernel
 from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
     DONE,
@@ -40,15 +40,14 @@ def is_recycled(port: int, position: int) -> int:
     return int(load(port + PORT_HEAD_SEEN) > position or head_load(port) > position)
 
 
-@kernel
-def place(port: int, chunk: int, tail: int) -> int:
-    """Publish at the first free position, which is at tail or above; the position, or FULL."""
+@cold
+def place_further(port: int, chunk: int, tail: int) -> int:
+    """The first free position at tail or above, when the slot of tail was not just FREE."""
     slots = load(port + PORT_SLOT_MASK) + 1
     for _ in range(TRIES + 2 * slots):
         lap = lap_of(port, tail)
         slot = slot_at(port, tail)
         ready = word_ready(chunk, lap)
-        # SYNC POINT: publish (release): pairs with the load of take_find and of cursors
         seen = compare_exchange(slot, lap, ready)
         if seen == lap:
             return tail
@@ -66,6 +65,16 @@ def place(port: int, chunk: int, tail: int) -> int:
         elif reclaim(port) == 0 and not is_recycled(port, tail - slots):
             return FULL
     return DAMAGED
+
+
+@kernel
+def place(port: int, chunk: int, tail: int) -> int:
+    """Publish at the first free position, which is at tail or above; the position, or FULL."""
+    lap = lap_of(port, tail)
+    # SYNC POINT: publish (release): pairs with the load of take_find and of cursors
+    if compare_exchange(slot_at(port, tail), lap, word_ready(chunk, lap)) == lap:
+        return tail
+    return place_further(port, chunk, tail)
 
 
 @kernel

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
 from shmbroker.core.gate import gates_floor
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
     DONE,
     LAP_MASK,
@@ -85,7 +85,7 @@ def slots_free(port: int, position: int, end: int) -> int:
     return position
 
 
-@exported
+@exported_cold
 def reclaim(port: int) -> int:
     """Move head over what is done with; how many positions, 0 if none could be."""
     address = load(port + PORT_HEADER) + RING_HEAD_AT

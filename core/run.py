@@ -12,7 +12,7 @@ from shmbroker.core.atomics import load, load_acquire, prefetch_write, store
 from shmbroker.core.block import block_at, block_free, block_seal, run_search
 from shmbroker.core.chunk import chunk_bytes
 from shmbroker.core.codes import ARENA_FULL, INVALID, TOO_LARGE, TOO_MANY_LOANS
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
     CHUNK_MARK_AT,
     CHUNK_ORIGIN_AT,
@@ -80,7 +80,7 @@ def run_find_empty(port: int, length: int) -> int:
     return -1
 
 
-@kernel
+@cold
 def run_release(port: int, index: int) -> int:
     """Return the blocks of a run: free if head has passed them, else sealed."""
     run = run_at(port, index)
@@ -107,7 +107,7 @@ def run_forget(port: int, index: int) -> int:
     return last
 
 
-@exported
+@exported_cold
 def port_trim(port: int) -> int:
     """Return all empty runs; how many.  For a port that has been idle, or an arena in need."""
     head_load(port)
@@ -143,7 +143,7 @@ def run_place(port: int) -> int:
     return TOO_MANY_LOANS
 
 
-@kernel
+@cold
 def run_acquire(port: int, length: int) -> int:
     """Own blocks for at least this many bytes and use them; a code if there are none."""
     shift = load(port + PORT_BLOCK_SHIFT)
@@ -172,7 +172,7 @@ def run_acquire(port: int, length: int) -> int:
     return run_use(port, index)
 
 
-@kernel
+@cold
 def run_next(port: int, length: int) -> int:
     """Go on to a run with room for this many bytes: one of ours that is empty, else a new one."""
     index = run_find_empty(port, length)
@@ -189,17 +189,28 @@ def run_next(port: int, length: int) -> int:
 
 
 @kernel
-def run_of(port: int, chunk: int) -> int:
+def run_has(port: int, index: int, chunk: int) -> int:
+    run = run_at(port, index)
+    into = chunk - load(run + RUN_START_AT)
+    return int(into >= 0 and into < load(run + RUN_BYTES_AT))
+
+
+@cold
+def run_search_of(port: int, chunk: int) -> int:
     """The index of the run that a chunk of ours was cut from, -1 if it is not ours."""
-    current = load(port + PORT_CURRENT)
-    for index in range(-1, load(port + PORT_RUN_COUNT)):
-        candidate = max(index, 0)
-        if index < 0:
-            candidate = current
-        into = chunk - load(run_at(port, candidate) + RUN_START_AT)
-        if into >= 0 and into < load(run_at(port, candidate) + RUN_BYTES_AT):
-            return candidate
+    for index in range(load(port + PORT_RUN_COUNT)):
+        if run_has(port, index, chunk):
+            return index
     return -1
+
+
+@kernel
+def run_of(port: int, chunk: int) -> int:
+    """The same, looking at the current run first."""
+    current = load(port + PORT_CURRENT)
+    if run_has(port, current, chunk):
+        return current
+    return run_search_of(port, chunk)
 
 
 @exported
@@ -229,7 +240,7 @@ def reserve(port: int, shape: int, mark: int) -> int:
     return chunk
 
 
-@exported
+@exported_cold
 def unreserve(port: int, chunk: int) -> int:
     """Drop a reserved chunk without publishing it."""
     index = run_of(port, chunk)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire
 from shmbroker.core.codes import DAMAGED
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     FREE,
     PORT_HEADER,
@@ -35,7 +35,7 @@ def is_published(port: int, position: int) -> int:
     return 0
 
 
-@kernel
+@cold
 def tail_pass(port: int, position: int) -> int:
     """Help tail beyond a published position; where tail then is, or DAMAGED.
 
@@ -60,7 +60,7 @@ def tail_pass(port: int, position: int) -> int:
     return tail & POSITION_MASK
 
 
-@exported
+@exported_cold
 def true_tail(port: int) -> int:
     """The first position that is not published, with the hint helped up to it; or DAMAGED."""
     tail = tail_load(port)

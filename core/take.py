@@ -17,12 +17,13 @@ from shmbroker.core.atomics import (
     load,
     load_acquire,
     prefetch,
+    prefetch_write,
     store,
     store_release,
 )
 from shmbroker.core.chunk import body_offset, chunk_address, chunk_bytes, chunk_fits, shape_body
 from shmbroker.core.codes import DAMAGED, EMPTY, OK, REVOKED, TOO_SMALL
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import cold, exported, kernel
 from shmbroker.core.layout import (
     CHUNK_MARK_AT,
     CHUNK_SHAPE_AT,
@@ -94,6 +95,7 @@ def take_find(port: int) -> int:
         ahead = laps_ahead(word, lap_of(port, position))
         state = word_state(word)
         if ahead < 0 or (ahead == 0 and state == FREE):
+            prefetch_write(slot_at(port, position))
             return EMPTY
         if ahead == 0 and state == READY:
             if not is_visible(port, position):
@@ -171,7 +173,7 @@ def finish(port: int, position: int, leased: int) -> int:
     return int(compare_exchange(slot_at(port, position), leased, word_done(leased)) == leased)
 
 
-@kernel
+@cold
 def discard(port: int, position: int, leased: int) -> int:
     """A message whose chunk is damaged is taken out of the ring and counted."""
     finish(port, position, leased)
@@ -193,8 +195,8 @@ def take(port: int, message: int) -> int:
         chunk_prefetch(port, word)
         leased = claim(port, position, word)
         if leased != 0:
-            seen = load(port + PORT_FOUND_TAKE)
-            compare_exchange(load(port + PORT_HEADER) + RING_TAKE_AT, seen, seen + 1)
+            # take itself is moved on by whoever looks next: that is soon enough, and not on the
+            # path between a message and its reply
             if message_read(port, message, position, leased) == OK:
                 return OK
             return discard(port, position, leased)
@@ -212,7 +214,7 @@ def ack(port: int, message: int) -> int:
     return OK
 
 
-@kernel
+@cold
 def take_lower(port: int, position: int, ready: int) -> int:
     """A message below take is READY again: lower take to it, in the next epoch.
 

@@ -23,6 +23,8 @@ from shmbroker.ipc.kernels import KERNELS
 from shmbroker.ipc.system import SYSTEM
 
 NATIVE = Path(__file__).parent / "native"
+# prefetchw is a no-op where it is not known, so it is no requirement
+FEATURES = {"x86_64": "+prfchw", "aarch64": ""}
 TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 
 
@@ -36,6 +38,7 @@ def _satisfy_loader() -> None:
 def _compiled(kernel: Kernel, function: FunctionType) -> object:
     """A kernel without the wrappers by which Python would call it."""
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    options["forceinline"] = not kernel.cold
     return njit(signature_of(kernel), error_model="numpy", nogil=True, **options)(function)
 
 
@@ -105,7 +108,9 @@ def emit_object(machine_name: str) -> bytes:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(TRIPLES[machine_name])
-    machine = target.create_target_machine(cpu="generic", opt=3, reloc="pic", codemodel="default")
+    machine = target.create_target_machine(
+        cpu="generic", features=FEATURES[machine_name], opt=3, reloc="pic", codemodel="default"
+    )
     module = _linked(machine_name, machine)
     module.verify()
     _optimise(module, machine)

@@ -7,18 +7,16 @@ caller can yield, sleep or give up.
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, pause, store
-from shmbroker.core.batch import publish_many_once, publish_once, receive_many
+from shmbroker.core.batch import PLAIN_MARK, publish_many_once, publish_once, receive_many
 from shmbroker.core.chunk import body_offset
 from shmbroker.core.codes import ARENA_FULL, EMPTY, FULL, INVALID, NEEDS_COMMIT, OK
 from shmbroker.core.cursor import cursor_copy, cursor_next
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import cold, exported, kernel
 from shmbroker.core.layout import (
     ARENA_COMMITTED_AT,
     BODY_BYTES_MAX,
     CHUNK_MARK_AT,
     CHUNK_SHAPE_AT,
-    MARK_MAGIC,
-    MARK_MAGIC_SHIFT,
     PORT_ARENA,
     PORT_BLOCK_SHIFT,
     PORT_BLOCKS,
@@ -49,7 +47,7 @@ def commit_blocks(port: int, committed: int, blocks: int) -> int:
     return code
 
 
-@kernel
+@cold
 def commit(port: int, length: int) -> int:
     """Grow the arena for a chunk of this length: OK, ARENA_FULL or NO_MEMORY."""
     shift = load(port + PORT_BLOCK_SHIFT)
@@ -65,19 +63,27 @@ def commit(port: int, length: int) -> int:
     return code
 
 
+@cold
+def reserve_growing(port: int, shape: int, length: int) -> int:
+    chunk = NEEDS_COMMIT
+    while chunk == NEEDS_COMMIT:
+        code = commit(port, length)
+        if code != OK:
+            return code
+        chunk = reserve(port, shape, PLAIN_MARK)
+    return chunk
+
+
 @exported
 def loan(port: int, length: int) -> int:
     """A chunk to fill in place: its offset, for loan_body and publish_chunk, or a code."""
     if length < 0 or length > BODY_BYTES_MAX:
         return INVALID
     shape = length << SHAPE_BODY_SHIFT
-    chunk = reserve(port, shape, MARK_MAGIC << MARK_MAGIC_SHIFT)
-    while chunk == NEEDS_COMMIT:
-        code = commit(port, length)
-        if code != OK:
-            return code
-        chunk = reserve(port, shape, MARK_MAGIC << MARK_MAGIC_SHIFT)
-    return chunk
+    chunk = reserve(port, shape, PLAIN_MARK)
+    if chunk != NEEDS_COMMIT:
+        return chunk
+    return reserve_growing(port, shape, length)
 
 
 @exported
@@ -89,10 +95,9 @@ def loan_body(port: int, chunk: int) -> int:
     return address + body_offset(load(address + CHUNK_SHAPE_AT), load(address + CHUNK_MARK_AT))
 
 
-@exported
-def publish(port: int, body: int, length: int) -> int:
-    """Publish one message: its position, or a code (FULL: nothing was published)."""
-    position = publish_once(port, body, length)
+@cold
+def publish_growing(port: int, body: int, length: int) -> int:
+    position = NEEDS_COMMIT
     while position == NEEDS_COMMIT:
         code = commit(port, length)
         if code != OK:
@@ -102,9 +107,17 @@ def publish(port: int, body: int, length: int) -> int:
 
 
 @exported
-def publish_many(port: int, bodies: int, lengths: int, count: int) -> int:
-    """Publish messages that lie end to end: how many of them, or a code if none was."""
-    done = publish_many_once(port, bodies, lengths, count)
+def publish(port: int, body: int, length: int) -> int:
+    """Publish one message: its position, or a code (FULL: nothing was published)."""
+    position = publish_once(port, body, length)
+    if position != NEEDS_COMMIT:
+        return position
+    return publish_growing(port, body, length)
+
+
+@cold
+def publish_many_growing(port: int, bodies: int, lengths: int, count: int) -> int:
+    done = NEEDS_COMMIT
     while done == NEEDS_COMMIT:
         code = commit(port, load(lengths))
         if code != OK:
@@ -114,47 +127,56 @@ def publish_many(port: int, bodies: int, lengths: int, count: int) -> int:
 
 
 @exported
+def publish_many(port: int, bodies: int, lengths: int, count: int) -> int:
+    """Publish messages that lie end to end: how many of them, or a code if none was."""
+    done = publish_many_once(port, bodies, lengths, count)
+    if done != NEEDS_COMMIT:
+        return done
+    return publish_many_growing(port, bodies, lengths, count)
+
+
+@exported
 def publish_wait(port: int, body: int, length: int, spins: int) -> int:
     """publish, trying again while the ring is full."""
-    position = publish(port, body, length)
-    while position == FULL and spins > 0:
+    while True:
+        code = publish(port, body, length)
+        if code != FULL or spins <= 0:
+            return code
         pause()
-        position = publish(port, body, length)
         spins -= 1
-    return position
 
 
 @exported
 def publish_chunk_wait(port: int, chunk: int, spins: int) -> int:
     """publish_chunk, trying again while the ring is full."""
-    position = publish_chunk(port, chunk)
-    while position == FULL and spins > 0:
+    while True:
+        code = publish_chunk(port, chunk)
+        if code != FULL or spins <= 0:
+            return code
         pause()
-        position = publish_chunk(port, chunk)
         spins -= 1
-    return position
 
 
 @exported
 def take_wait(port: int, message: int, spins: int) -> int:
     """take, looking again while there is nothing."""
-    code = take(port, message)
-    while code == EMPTY and spins > 0:
-        pause()
+    while True:
         code = take(port, message)
+        if code != EMPTY or spins <= 0:
+            return code
+        pause()
         spins -= 1
-    return code
 
 
 @exported
 def receive_wait(port: int, message: int, buffer: int, capacity: int, spins: int) -> int:
     """receive, looking again while there is nothing."""
-    length = receive(port, message, buffer, capacity)
-    while length == EMPTY and spins > 0:
+    while True:
+        code = receive(port, message, buffer, capacity)
+        if code != EMPTY or spins <= 0:
+            return code
         pause()
-        length = receive(port, message, buffer, capacity)
         spins -= 1
-    return length
 
 
 @exported
@@ -162,31 +184,31 @@ def receive_many_wait(
     port: int, messages: int, count: int, buffer: int, capacity: int, ends: int, spins: int
 ) -> int:
     """receive_many, looking again while there is nothing."""
-    taken = receive_many(port, messages, count, buffer, capacity, ends)
-    while taken == EMPTY and spins > 0:
+    while True:
+        code = receive_many(port, messages, count, buffer, capacity, ends)
+        if code != EMPTY or spins <= 0:
+            return code
         pause()
-        taken = receive_many(port, messages, count, buffer, capacity, ends)
         spins -= 1
-    return taken
 
 
 @exported
 def cursor_next_wait(cursor: int, message: int, spins: int) -> int:
     """cursor_next, looking again while there is nothing."""
-    code = cursor_next(cursor, message)
-    while code == EMPTY and spins > 0:
-        pause()
+    while True:
         code = cursor_next(cursor, message)
+        if code != EMPTY or spins <= 0:
+            return code
+        pause()
         spins -= 1
-    return code
 
 
 @exported
 def cursor_copy_wait(cursor: int, message: int, buffer: int, capacity: int, spins: int) -> int:
     """cursor_copy, looking again while there is nothing."""
-    length = cursor_copy(cursor, message, buffer, capacity)
-    while length == EMPTY and spins > 0:
+    while True:
+        code = cursor_copy(cursor, message, buffer, capacity)
+        if code != EMPTY or spins <= 0:
+            return code
         pause()
-        length = cursor_copy(cursor, message, buffer, capacity)
         spins -= 1
-    return length

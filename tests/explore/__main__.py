@@ -12,7 +12,7 @@ import sys
 
 from tests.explore.machine import Machine
 from tests.explore.report import explained, replay
-from tests.explore.scenarios import PLAYS, scenario
+from tests.explore.scenarios import ALL_PLAYS, scenario
 from tests.explore.schedule import read
 from tests.explore.search import explore
 from tests.explore.translation import Translation
@@ -23,15 +23,15 @@ def main() -> int:
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list", help="the names of all scenarios")
     run = verbs.add_parser("run", help="explore scenarios")
-    run.add_argument("scenario", nargs="+", choices=tuple(PLAYS))
+    run.add_argument("scenario", nargs="+", choices=tuple(ALL_PLAYS))
     run.add_argument("--states", type=int, default=1 << 30, help="stop at so many")
     run.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     again = verbs.add_parser("replay", help="take the steps of a schedule and tell them")
-    again.add_argument("scenario", choices=tuple(PLAYS))
+    again.add_argument("scenario", choices=tuple(ALL_PLAYS))
     again.add_argument("schedule")
     given = parser.parse_args()
     if given.verb == "list":
-        print("\n".join(PLAYS))
+        print("\n".join(ALL_PLAYS))
         return 0
     if given.verb == "replay":
         machine = Machine(scenario(given.scenario), Translation())

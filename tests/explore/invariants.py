@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from shmbroker.core import layout as at
-from shmbroker.core.codes import ARENA_FULL, EMPTY, FULL, OK, REVOKED
 from tests.explore import processes
 from tests.explore.ledger import Ledger
 from tests.explore.operation import Violation
@@ -20,7 +18,12 @@ from tests.explore.processes import END, GO_ON, PRODUCER_SHIFT, TIDY
 from tests.explore.ring import BlockWord, Geometry, RingMemory, SlotWord, position_of
 from tests.explore.scenario import Rules, View
 
+from shmbroker.core import layout as at
+from shmbroker.core.codes import ARENA_FULL, EMPTY, FULL, OK, REVOKED
+
 EPILOGUE_OWNER: Final = 60
+NUMBERED: Final = 1
+"""The one producer whose messages are numbered, where any are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ class RingRules(Rules):
     ) -> Ledger:
         """Follow one edge of a slot's word, or object to it."""
         known = cast(Ledger, ledger)
+        if index == self._memory.head:
+            return known.forgetting(position_of(new) - self._geometry.base)
         slot = self._memory.slots.index(index)
         was, now = SlotWord.of(old), SlotWord.of(new)
         edge = was.state, now.state
@@ -149,11 +154,10 @@ class RingRules(Rules):
         producer, number = divmod(body, 1 << PRODUCER_SHIFT)
         if self._cast.writers.get(self._owner(actor), self._owner(actor)) != producer:
             raise Violation(f"{self._owner(actor)} published the message of {producer}")
-        former = [each for each in ledger.published if each >> PRODUCER_SHIFT == producer]
-        wanted = (former[-1] & ((1 << PRODUCER_SHIFT) - 1)) + 1 if former else 1
+        wanted = ledger.last_of(producer) + 1
         if number != wanted:
             raise Violation(f"{producer} published its message {number}, not {wanted}")
-        return ledger.publishing(body)
+        return ledger.publishing(body, producer, number)
 
     def _check_revocation(self, before: View, actor: int, was: SlotWord, now: SlotWord) -> None:
         if now.deliveries != min(was.deliveries + 1, at.DELIVERIES_MASK):
@@ -177,7 +181,8 @@ class RingRules(Rules):
     ) -> Ledger:
         known = cast(Ledger, ledger)
         if event == processes.TAKEN:
-            self._check_content(known, first, second)
+            if not self._is_revoked(before, actor, first, memory):
+                self._check_content(known, first, second)
         elif event in (processes.ACKED, processes.GAVE_BACK):
             self._check_answer(known, event, first, second)
         elif event == processes.JOINED:
@@ -192,6 +197,12 @@ class RingRules(Rules):
         elif event == processes.REFUSED and first not in (FULL, ARENA_FULL):
             raise Violation(f"a kernel answered {first}")
         return known
+
+    def _is_revoked(self, before: View, actor: int, position: int, memory: Sequence[int]) -> bool:
+        """A message that a late consumer has just taken may be somebody else's already."""
+        word = self._slot(memory, position)
+        mine = word.state == at.LEASED and word.owner == self._owner(actor)
+        return self._cast.leases_end and not mine
 
     def _check_content(self, ledger: Ledger, position: int, body: int) -> None:
         number = position - self._geometry.base
@@ -284,11 +295,12 @@ class RingRules(Rules):
 
     def _check_numbers(self, memory: Sequence[int], ledger: Ledger, hint: int) -> None:
         sequence = memory[self._memory.sequences[0]]
-        numbers = [each & ((1 << PRODUCER_SHIFT) - 1) for each in ledger.published]
-        passed = numbers[: hint - self._geometry.base]
-        if sequence < max(passed, default=0):
-            raise Violation(f"tail has passed a number that is not noted: {sequence} is")
-        if sequence > max(numbers, default=0):
+        beyond = ledger.published[hint - self._geometry.base :]
+        last = ledger.last_of(NUMBERED)
+        passed = last - sum(each >> PRODUCER_SHIFT == NUMBERED for each in beyond)
+        if sequence < passed:
+            raise Violation(f"tail has passed number {passed}; noted is {sequence}")
+        if sequence > last:
             raise Violation(f"the number {sequence} is noted and was never published")
 
     # --- questions --------------------------------------------------------------------------------
@@ -321,8 +333,7 @@ class RingRules(Rules):
         memory, ledger = view.memory, cast(Ledger, view.ledger)
         head = position_of(memory[self._memory.head])
         tail = self._geometry.base + len(ledger.published)
-        takers = (*self._cast.consumers, *self._cast.cursors)
-        waiting = any(not view.ended(each) for each in takers)
+        waiting = any(not view.ended(each) for each in self._cast.consumers)
         if code == ARENA_FULL:
             return self._memory_room(view, waiting)
         if tail - head < self._geometry.slots or self._slot(memory, head).state == at.DONE:
@@ -380,7 +391,8 @@ class RingRules(Rules):
         tail = self._geometry.base + len(ledger.published)
         for number, body in enumerate(ledger.published):
             if not ledger.is_done(number):
-                raise Violation(f"the message {body:#x} was published and is lost")
+                position = self._geometry.base + number
+                raise Violation(f"position {position}, body {body:#x}, was published and is lost")
         if position_of(memory[self._memory.head]) != tail:
             raise Violation("everything is done, and head has not come to tail")
         for index in self._memory.blocks:
@@ -391,6 +403,6 @@ class RingRules(Rules):
                 raise Violation(f"everything is done, and {block} is not free")
         actors = range(len(self._cast.owners))
         if not any(view.killed(each) or view.stopped(each) for each in actors):
-            mine = [each for each in ledger.published if each >> PRODUCER_SHIFT != EPILOGUE_OWNER]
-            if len(mine) != self._cast.expected:
-                raise Violation(f"{len(mine)} messages were published, not {self._cast.expected}")
+            mine = sum(number for who, number in ledger.last if who != EPILOGUE_OWNER)
+            if mine != self._cast.expected:
+                raise Violation(f"{mine} messages were published, not {self._cast.expected}")

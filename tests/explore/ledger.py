@@ -9,14 +9,25 @@ class Ledger(NamedTuple):
     """The less it holds, the fewer states there are."""
 
     published: tuple[int, ...] = ()
-    """The body of each message, in the order of positions."""
+    """The body of each message, in the order of positions; 0 once head has passed it."""
+    last: tuple[tuple[int, int], ...] = ()
+    """The number of the last message of each producer."""
     done: int = 0
     """Bit i: the i-th message was acknowledged."""
     cursors: tuple[tuple[int, int], ...] = ()
     """Of each cursor that has joined and not left: the position that it sees next, its gate."""
 
-    def publishing(self, body: int) -> Ledger:
-        return self._replace(published=(*self.published, body))
+    def publishing(self, body: int, producer: int, number: int) -> Ledger:
+        others = (each for each in self.last if each[0] != producer)
+        last = tuple(sorted((*others, (producer, number))))
+        return self._replace(published=(*self.published, body), last=last)
+
+    def last_of(self, producer: int) -> int:
+        return dict(self.last).get(producer, 0)
+
+    def forgetting(self, passed: int) -> Ledger:
+        """Head has passed so many messages: their bodies are no longer part of the state."""
+        return self._replace(published=(*(0,) * passed, *self.published[passed:]))
 
     def finishing(self, number: int) -> Ledger:
         return self._replace(done=self.done | (1 << number))

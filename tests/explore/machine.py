@@ -97,13 +97,13 @@ class Machine:
         ) -> Actor:
             return Actor(name, program, arguments, memory, translation, draw, private)
 
-        def opened(role: Role) -> Actor:
+        def opened(role: Role, memory: tuple[int, ...]) -> tuple[Actor, tuple[int, ...]]:
             private: dict[int, int] = {}
             if role.opening is not None:
                 opening = actor(role.name, role.opening, role.opening_arguments, {})
-                self._run_first(first, opening)
+                memory = self._run_first(memory, opening)
                 private = opening.left
-            return actor(role.name, role.program, role.arguments, private)
+            return actor(role.name, role.program, role.arguments, private), memory
 
         memory.frozen = False
         setup = actor("setup", scenario.setup, scenario.setup_arguments, {})
@@ -112,10 +112,12 @@ class Machine:
         memory.constants = {word.address: first[i] for i, word in enumerate(memory.words)}
         memory.frozen = True
 
-        actors = [opened(each) for each in scenario.roles]
-        self.roles = len(actors)
-        if scenario.epilogue is not None:
-            actors.append(opened(scenario.epilogue))
+        self.roles = len(scenario.roles)
+        actors = []
+        epilogue = () if scenario.epilogue is None else (scenario.epilogue,)
+        for role in (*scenario.roles, *epilogue):
+            made, first = opened(role, first)
+            actors.append(made)
         self.actors = actors
         self.first = self._state(first, scenario.rules.first(first))
 

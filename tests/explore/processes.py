@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.explore.operation import ask, tell
+from tests.explore.ring import ALIVE, BODY, BODY_BYTES, CURSOR, MESSAGE, PORT, RING
+from tests.explore.translation import program
+
 from shmbroker.core import layout as at
 from shmbroker.core.atomics import load, store
 from shmbroker.core.batch import ack_many, publish_many_once, publish_once, take_many
@@ -20,9 +24,6 @@ from shmbroker.core.cursor import (
 from shmbroker.core.port import port_number
 from shmbroker.core.sweep import sweep
 from shmbroker.core.take import ack, give_back, take
-from tests.explore.operation import ask, tell
-from tests.explore.ring import ALIVE, BODY, CURSOR, MESSAGE, PORT, RING
-from tests.explore.translation import program
 
 # questions
 WHO_IS_ALIVE: Final = 1
@@ -48,7 +49,6 @@ LEFT: Final = 7
 MISSED: Final = 8
 RANG: Final = 9
 
-BODY_BYTES: Final = 8
 PRODUCER_SHIFT: Final = 8
 NO_LEASES: Final = 0
 

@@ -9,16 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from shmbroker.core import layout as at
-from shmbroker.core.atomics import store
-from shmbroker.core.port import port_set
 from tests.explore.memory import BLIND, BULK, CONSTANT, PRIVATE_AT, SHARED, Memory
 from tests.explore.translation import program
+
+from shmbroker.core import layout as at
+from shmbroker.core.atomics import store
+from shmbroker.core.batch import PLAIN_MARK
+from shmbroker.core.port import port_set
+from shmbroker.core.run import reserve, unreserve
 
 RING: Final = 0x100000
 ARENA: Final = 0x200000
 QUEUE: Final = 5
 CHUNK_BYTES: Final = at.LINE_BYTES
+BODY_BYTES: Final = 8
 
 PORT: Final = PRIVATE_AT
 MESSAGE: Final = PRIVATE_AT + 0x4000
@@ -197,10 +201,17 @@ def ring_set_up(blocks: int) -> int:
 
 
 @program
-def port_opening(slots: int, blocks: int, block_bytes: int, owner: int, scan: int) -> int:
-    """Open the port of one process; `scan`: the block where its searches start."""
+def port_opening(
+    slots: int, blocks: int, block_bytes: int, owner: int, scan: int, owns: int
+) -> int:
+    """Open the port of one process; `scan`: the block where its searches start.
+
+    With `owns` it has its first run of blocks before the scenario begins.
+    """
     port_set(PORT, RING, ARENA, slots, blocks, block_bytes, owner)
     store(PORT + at.PORT_SCAN, scan)
+    if owns:
+        unreserve(PORT, reserve(PORT, BODY_BYTES << at.SHAPE_BODY_SHIFT, PLAIN_MARK))
     return 0
 
 

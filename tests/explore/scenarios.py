@@ -6,11 +6,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from shmbroker.core import layout as at
 from tests.explore import processes
 from tests.explore.invariants import EPILOGUE_OWNER, Cast, RingRules
-from tests.explore.ring import Geometry, RingMemory, first_words, port_opening, ring_set_up
+from tests.explore.memory import SHARED
+from tests.explore.ring import (
+    CHUNK_BYTES,
+    Geometry,
+    RingMemory,
+    first_words,
+    port_opening,
+    ring_set_up,
+)
 from tests.explore.scenario import Role, Scenario
+
+from shmbroker.core import layout as at
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -36,6 +45,8 @@ class Player:
     mortal: bool = True
     stoppable: bool = False
     scan: int = 0
+    owns: bool = False
+    """Has its blocks before the scenario begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +85,8 @@ def staged(name: str, play: Play) -> Scenario:
     def part(wanted: str) -> tuple[int, ...]:
         return tuple(i for i, player in enumerate(players) if player.part == wanted)
 
-    def opening(owner: int, scan: int) -> tuple[int, ...]:
-        return geometry.slots, geometry.blocks, geometry.block_bytes, owner, scan
+    def opening(owner: int, scan: int, owns: bool) -> tuple[int, ...]:
+        return geometry.slots, geometry.blocks, geometry.block_bytes, owner, scan, int(owns)
 
     return Scenario(
         name=name,
@@ -88,7 +99,7 @@ def staged(name: str, play: Play) -> Scenario:
                 program=player.program,
                 arguments=player.arguments,
                 opening=port_opening,
-                opening_arguments=opening(i + 1, player.scan),
+                opening_arguments=opening(i + 1, player.scan, player.owns),
                 mortal=player.mortal,
                 stoppable=player.stoppable,
             )
@@ -99,7 +110,7 @@ def staged(name: str, play: Play) -> Scenario:
             program=processes.surviving,
             arguments=(EPILOGUE_OWNER, play.extra),
             opening=port_opening,
-            opening_arguments=opening(EPILOGUE_OWNER, 0),
+            opening_arguments=opening(EPILOGUE_OWNER, 0, False),
         ),
         rules=RingRules(
             geometry,
@@ -117,7 +128,7 @@ def staged(name: str, play: Play) -> Scenario:
                 writers=play.writers,
             ),
         ),
-        watched=tuple(memory.slots),
+        watched=(memory.head, *memory.slots),
         kills=play.kills,
         stops=play.stops,
         store_buffers=play.store_buffers,
@@ -130,25 +141,160 @@ def producer(owner: int, last: int, scan: int = 0, **more: bool) -> Player:
     return Player(PRODUCER, processes.producing, (owner, 1, last), scan=scan, **more)
 
 
+def settled(owner: int, last: int, **more: bool) -> Player:
+    """A producer that has its blocks already: the ring is what is explored."""
+    return producer(owner, last, scan=owner - 1, owns=True, **more)
+
+
 def consumer(gives: int = 0, **more: bool) -> Player:
     return Player(CONSUMER, processes.consuming, (gives,), **more)
 
 
-ROOMY: Final = Geometry(blocks=4, block_bytes=4 * 64, gates=0)
-"""Blocks enough that each producer stays in its first."""
-WORN_ROOMY: Final = replace(WORN, blocks=4, block_bytes=4 * 64, gates=0)
+def leaser(deadline_ms: int) -> Player:
+    return Player(CONSUMER, processes.leasing, (deadline_ms,), stoppable=True)
+
+
+def sweeper(times: int, late_ms: int = 0, grace_ms: int = 0) -> Player:
+    return Player(OTHER, processes.sweeping, (times, late_ms, grace_ms))
+
+
+def batcher(owner: int, last: int) -> Player:
+    return Player(PRODUCER, processes.producing_many, (owner, last), scan=owner - 1, owns=True)
+
+
+def batch_consumer(count: int) -> Player:
+    return Player(CONSUMER, processes.consuming_many, (count,))
+
+
+def follower(from_now: int) -> Player:
+    return Player(CURSOR, processes.following, (at.GATE_FLEETING, from_now, 1))
+
+
+def glancer(last: int) -> Player:
+    return Player(CURSOR, processes.glancing, (last,))
+
+
+ROOMY: Final = replace(WORN, blocks=2, block_bytes=4 * CHUNK_BYTES, gates=0)
+"""A block for each producer, with room for all that it publishes: the ring is what is explored."""
+TIGHT: Final = replace(WORN, blocks=4, block_bytes=CHUNK_BYTES, gates=0)
+"""A chunk a block, and few of them: the arena is what is explored."""
+GATED: Final = replace(ROOMY, blocks=1)
 
 PLAYS: Final[dict[str, Play]] = {
-    "pair": Play(ROOMY, (producer(1, 3), consumer()), messages=3, kills=1),
-    "exchange": Play(
-        WORN_ROOMY,
-        (producer(1, 2), producer(2, 1, scan=1), consumer(), consumer()),
+    "pair": Play(
+        replace(ROOMY, blocks=3),
+        (producer(1, 3), consumer()),
         messages=3,
+        kills=1,
+    ),
+    "exchange": Play(
+        ROOMY,
+        (settled(1, 1), settled(2, 1), consumer(), consumer()),
+        messages=2,
+        kills=2,
+    ),
+    "stopped": Play(
+        ROOMY,
+        (settled(1, 2, stoppable=True), settled(2, 1), consumer(stoppable=True)),
+        messages=3,
+        stops=1,
+    ),
+    "give-back": Play(
+        ROOMY,
+        (settled(1, 2), consumer(1), consumer()),
+        messages=2,
+        kills=1,
+        gives_back=True,
+    ),
+    "sweepers": Play(
+        ROOMY,
+        (settled(1, 1), consumer(), sweeper(1), sweeper(1)),
+        messages=1,
+        kills=1,
+    ),
+    "leases": Play(
+        ROOMY,
+        (settled(1, 1), leaser(5), leaser(0), sweeper(2, late_ms=100, grace_ms=10)),
+        messages=1,
+        stops=1,
+        leases_end=True,
+    ),
+    "arena": Play(
+        TIGHT,
+        (producer(1, 3), producer(2, 1), consumer()),
+        messages=4,
+        kills=1,
+    ),
+    "batches": Play(
+        ROOMY,
+        (batcher(1, 2), batch_consumer(2), consumer()),
+        messages=2,
+        kills=1,
+    ),
+    "successor": Play(
+        replace(ROOMY, blocks=3, producers=1),
+        (
+            Player(PRODUCER, processes.numbered, (1, 2, 77), scan=0, owns=True),
+            Player(PRODUCER, processes.succeeding, (1, 2, 77, 0), scan=1, owns=True, mortal=False),
+            consumer(),
+            settled(4, 1),
+        ),
+        messages=3,
+        kills=1,
+        numbered=True,
+        writers={1: 1, 2: 1, 4: 4},
+    ),
+    "cursor": Play(
+        replace(GATED, gates=1),
+        (settled(1, 3), consumer(), follower(0)),
+        messages=3,
+        kills=1,
+    ),
+    "cursors": Play(
+        replace(GATED, gates=2),
+        (settled(1, 2), consumer(), follower(0), follower(1)),
+        messages=2,
+    ),
+    "lossy": Play(
+        replace(GATED, chunk_role=SHARED),
+        (settled(1, 4), consumer(), glancer(WORN.base + 3)),
+        messages=4,
+        lossy=True,
+    ),
+    "bell": Play(
+        ROOMY,
+        (
+            Player(PRODUCER, processes.ringing, (1, 2), scan=0, owns=True),
+            Player(OTHER, processes.sleeping, (2,)),
+        ),
+        messages=2,
+    ),
+    "bell-buffered": Play(
+        ROOMY,
+        (
+            Player(PRODUCER, processes.ringing, (1, 2), scan=0, owns=True),
+            Player(OTHER, processes.sleeping, (2,)),
+        ),
+        messages=2,
+        store_buffers=True,
     ),
 }
 
+DEEP: Final[dict[str, Play]] = {
+    "exchange-deep": Play(
+        ROOMY,
+        (settled(1, 2), settled(2, 1), consumer(), consumer()),
+        messages=3,
+        kills=2,
+    ),
+}
+"""For `make explore`."""
+
+
+ALL_PLAYS: Final = {**PLAYS, **DEEP}
+
 
 def scenario(name: str) -> Scenario:
-    if name not in PLAYS:
-        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(PLAYS)}")
-    return staged(name, PLAYS[name])
+    if name not in ALL_PLAYS:
+        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL_PLAYS)}")
+    return staged(name, ALL_PLAYS[name])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.explore import toys
 from tests.explore.machine import Machine
 from tests.explore.report import explained

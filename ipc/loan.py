@@ -1,0 +1,53 @@
+"""A loan: memory in the arena that becomes a message without being copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.ipc._native import ffi, lib
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from shmbroker.ipc.port import Port
+
+
+class Loan:
+    """Published on a clean exit of `with`, dropped on an exception."""
+
+    __slots__ = ("_chunk", "_owner", "_port", "position", "view")
+
+    def __init__(self, owner: Port, port: Any, chunk: int, length: int) -> None:
+        self._owner = owner
+        self._port = port
+        self._chunk = chunk
+        self.position: int | None = None
+        self.view = memoryview(ffi.buffer(lib.sb_loan_body(port, chunk), length))
+
+    def publish(self, spins: int = 2000) -> int:
+        """Publish: the message's position.  QueueFull leaves the loan as it is."""
+        position: int = lib.sb_publish_chunk_wait(self._port, self._chunk, spins)
+        if position < 0:
+            raise self._owner._error(position, "publishing to")
+        self.view.release()
+        self.position = position
+        return position
+
+    def drop(self) -> None:
+        """Return the memory without publishing."""
+        self.view.release()
+        lib.sb_unreserve(self._port, self._chunk)
+
+    def __enter__(self) -> Loan:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.publish()
+        else:
+            self.drop()

@@ -1,0 +1,241 @@
+"""A port: what one thread publishes to a ring and takes from it with.
+
+Codes of the kernels become exceptions here and nowhere else.  The paths that are taken for every
+message look at the sign of one number only.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import DAMAGED, EMPTY, FULL, TOO_SMALL
+from shmbroker.core.layout import GATE_FLEETING, GATE_LASTING
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.cursor import Cursor
+from shmbroker.ipc.errors import Error, error_for
+from shmbroker.ipc.loan import Loan
+from shmbroker.ipc.message import Message
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.ring import Ring
+
+SPINS = 2000
+"""How often a call looks before it says that there is nothing: some 50 us."""
+
+BATCH = 256
+BUFFER_BYTES = 1 << 16
+
+_publish = lib.sb_publish_wait
+_take = lib.sb_take_wait
+_receive = lib.sb_receive_wait
+_new_message = ffi.new_allocator(should_clear_after_alloc=False)
+_SB_MESSAGE = ffi.typeof("sb_message *")
+_buffer = ffi.buffer
+
+
+class Port:
+    """Belongs to one thread at a time."""
+
+    __slots__ = (
+        "__weakref__",
+        "_bytes",
+        "_capacity",
+        "_ends",
+        "_messages",
+        "_port",
+        "_room",
+        "ring",
+    )
+
+    def __init__(self, ring: Ring, port: Any) -> None:
+        self.ring = ring
+        self._port = port
+        self._messages = ffi.new("sb_message[]", BATCH)
+        self._ends = array("q", bytes(8 * BATCH))
+        self._make_room(BUFFER_BYTES)
+
+    def _make_room(self, capacity: int) -> None:
+        self._room = ffi.new("char[]", capacity)
+        self._bytes = _buffer(self._room)
+        self._capacity = capacity
+
+    def _error(self, code: int, doing: str) -> Error:
+        return error_for(code, f"{doing} ring {self.ring.name!r}", ffi.errno)
+
+    # --- publishing ---------------------------------------------------------------------------
+
+    def publish(self, body: bytes, spins: int = SPINS) -> int:
+        """Publish a copy of bytes: the message's position.  QueueFull if there is no room."""
+        position: int = _publish(self._port, body, len(body), spins)
+        if position < 0:
+            raise self._error(position, "publishing to")
+        return position
+
+    def publish_buffer(self, body: bytearray | memoryview | bytes, spins: int = SPINS) -> int:
+        """publish for anything with the buffer protocol: a bytearray, an array, a view."""
+        held = ffi.from_buffer(body)
+        position: int = _publish(self._port, held, len(held), spins)
+        if position < 0:
+            raise self._error(position, "publishing to")
+        return position
+
+    def publish_many(self, bodies: Sequence[bytes]) -> int:
+        """Publish several messages at once: how many there was room for, from the first on."""
+        lengths = array("q", map(len, bodies))
+        done: int = lib.sb_publish_many(
+            self._port, b"".join(bodies), ffi.from_buffer("int64_t[]", lengths), len(lengths)
+        )
+        if done < 0:
+            if done == FULL:
+                return 0
+            raise self._error(done, "publishing to")
+        return done
+
+    def loan(self, length: int) -> Loan:
+        """Memory in the arena to fill and publish in place."""
+        chunk: int = lib.sb_loan(self._port, length)
+        if chunk < 0:
+            raise self._error(chunk, "a loan from")
+        return Loan(self, self._port, chunk, length)
+
+    # --- taking -------------------------------------------------------------------------------
+
+    def take(self, spins: int = SPINS) -> Message:
+        """Take the oldest message; Empty if there is none."""
+        message = _new_message(_SB_MESSAGE)
+        code: int = _take(self._port, message, spins)
+        if code < 0:
+            raise self._error(code, "taking from")
+        return Message(self._port, message)
+
+    def try_take(self, spins: int = SPINS) -> Message | None:
+        """Take the oldest message; None if there is none."""
+        message = _new_message(_SB_MESSAGE)
+        code: int = _take(self._port, message, spins)
+        if code < 0:
+            if code == EMPTY:
+                return None
+            raise self._error(code, "taking from")
+        return Message(self._port, message)
+
+    def receive(self, spins: int = SPINS) -> bytes | None:
+        """Take, copy and acknowledge the oldest message; None if there is none."""
+        length: int = _receive(self._port, self._messages, self._room, self._capacity, spins)
+        if length < 0:
+            return self._receive_rarely(length)
+        body: bytes = self._bytes[:length]
+        return body
+
+    def _receive_rarely(self, code: int) -> bytes | None:
+        if code == EMPTY:
+            return None
+        if code != TOO_SMALL:
+            raise self._error(code, "receiving from")
+        # the message is ours: copy it from where it is
+        message = Message(self._port, self._messages)
+        body = message.body
+        message.ack()
+        return body
+
+    def receive_many(self, count: int = BATCH, spins: int = SPINS) -> list[bytes]:
+        """receive for up to count messages at once; an empty list if there is none."""
+        ends = self._ends
+        taken: int = lib.sb_receive_many_wait(
+            self._port,
+            self._messages,
+            min(count, BATCH),
+            self._room,
+            self._capacity,
+            ffi.from_buffer("int64_t[]", ends),
+            spins,
+        )
+        if taken < 0:
+            one = self._receive_rarely(taken)
+            return [] if one is None else [one]
+        whole = self._bytes[: ends[taken - 1]]
+        start = 0
+        bodies = []
+        for end in ends[:taken]:
+            bodies.append(whole[start:end])
+            start = end
+        return bodies
+
+    # --- watching -----------------------------------------------------------------------------
+
+    def subscribe(self, *, from_now: bool = True, lasting: bool = False) -> Cursor:
+        """A gating cursor: sees every message, and holds the ring back while it is slow."""
+        cursor = ffi.new("sb_cursor *")
+        kind = GATE_LASTING if lasting else GATE_FLEETING
+        code: int = lib.sb_cursor_open(cursor, self._port, kind, from_now)
+        if code < 0:
+            raise self._error(code, "subscribing to")
+        return Cursor(self, cursor)
+
+    def subscribe_lossy(self, *, from_now: bool = True) -> Cursor:
+        """A cursor that holds nobody back and may miss messages."""
+        cursor = ffi.new("sb_cursor *")
+        code: int = lib.sb_cursor_open_lossy(cursor, self._port, from_now)
+        if code < 0:
+            raise self._error(code, "subscribing to")
+        return Cursor(self, cursor)
+
+    def peek(self, position: int) -> bytes | None:
+        """A copy of the message at a position, None if it is not published; MessageGone if past."""
+        room, capacity = self._room, self._capacity
+        length: int = lib.sb_peek(self._port, position, self._messages, room, capacity)
+        if length == TOO_SMALL:
+            self._make_room(self._messages[0].length)
+            return self.peek(position)
+        if length < 0:
+            if length == EMPTY:
+                return None
+            raise self._error(length, f"looking at position {position} of")
+        body: bytes = self._bytes[:length]
+        return body
+
+    # --- upkeep -------------------------------------------------------------------------------
+
+    def number(self, identity: int) -> int:
+        """Number what we publish, as the producer with this identity: the last number it used."""
+        last: int = lib.sb_port_number(self._port, identity)
+        if last < 0:
+            raise self._error(last, f"producer {identity} of")
+        return last
+
+    def sweep(self, alive: Sequence[int], now_ms: int = 0, grace_ms: int = 0) -> int:
+        """Repair what those have left who are not in `alive`: how many repairs."""
+        bitmap = array("Q", bytes(4096 // 8))
+        for owner in alive:
+            bitmap[owner >> 6] |= 1 << (owner & 63)
+        repaired: int = lib.sb_sweep(
+            self._port, ffi.from_buffer("uint64_t[]", bitmap), now_ms, grace_ms
+        )
+        if repaired == DAMAGED:
+            raise self._error(repaired, "sweeping")
+        return repaired
+
+    def drop_oldest(self) -> bool:
+        """Make room by dropping the oldest message; False if somebody has it."""
+        freed: int = lib.sb_drop_oldest(self._port)
+        return freed > 0
+
+    @property
+    def tail(self) -> int:
+        """The position that the next message will have."""
+        tail: int = lib.sb_true_tail(self._port)
+        if tail < 0:
+            raise self._error(tail, "looking at")
+        return tail
+
+    def trim(self) -> int:
+        """Return memory that we hold and do not use."""
+        trimmed: int = lib.sb_port_trim(self._port)
+        return trimmed
+
+    def close(self) -> None:
+        """Return all memory that we hold; messages that we have taken stay taken."""
+        if self._port is not None:
+            lib.sb_port_close(self._port)
+            self._port = None

@@ -1,0 +1,55 @@
+"""How shmbroker is built: the kernels ahead of time, then the cffi module that is linked to them.
+
+The top-level folders become sub-packages of `shmbroker`, so that nothing called `core` or `cli`
+lands in anybody's site-packages.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "src"))
+
+FLOORS = ["core", "ipc", "perf"]
+
+
+def packages() -> dict[str, str]:
+    """Every package and its folder."""
+    found = {"shmbroker": "src/shmbroker"}
+    for floor in FLOORS:
+        for init in sorted((ROOT / floor).rglob("__init__.py")):
+            folder = init.parent.relative_to(ROOT)
+            found["shmbroker." + ".".join(folder.parts)] = str(folder)
+    return found
+
+
+class BuildNative(build_ext):
+    """Compiles libshmbroker before the extension that is linked to it."""
+
+    def run(self) -> None:
+        from shmbroker.ipc.library import build
+
+        target = ROOT / "src" if self.inplace else Path(self.build_lib)
+        version = self.distribution.get_version()
+        library = build(target / "shmbroker", platform.machine(), version)
+        for extension in self.extensions:
+            extension.library_dirs.append(str(library.parent))
+            extension.include_dirs.append(str(library.parent.parent / "include"))
+        super().run()
+
+
+setup(
+    packages=list(packages()),
+    package_dir=packages(),
+    package_data={"shmbroker": ["py.typed"], "shmbroker.ipc": ["native/*.c"], "shmbroker.perf": ["raw/*.c"]},
+    cffi_modules=["ipc/binding.py:binding"],
+    cmdclass={"build_ext": BuildNative},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    zip_safe=False,
+)
