@@ -7,7 +7,7 @@ position and what was acknowledged.  `tail` and `take` are hints; `head` is a tr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -246,7 +246,9 @@ class RingRules(Rules):
         take = position_of(memory[words.take])
         hint = position_of(memory[words.tail])
         tail = geometry.base + len(ledger.published)
-        if not head <= take <= tail:
+        # who lowers take for a message that is done meanwhile may put it below head, less than a
+        # ring: takers then pass over what is DONE or of a newer lap
+        if not head - geometry.slots < take <= tail:
             raise Violation(f"head {head}, take {take}, tail {tail} are out of order")
         if not head <= hint <= tail:
             raise Violation(f"head {head}, the hint of tail {hint}, tail {tail} are out of order")
@@ -336,9 +338,16 @@ class RingRules(Rules):
         waiting = any(not view.ended(each) for each in self._cast.consumers)
         if code == ARENA_FULL:
             return self._memory_room(view, waiting)
+        if any(self._is_dead(view, owner) for owner in self._gate_owners(memory)):
+            return (TIDY,)
         if tail - head < self._geometry.slots or self._slot(memory, head).state == at.DONE:
             return (GO_ON,)
         return () if waiting else (END,)
+
+    def _gate_owners(self, memory: Sequence[int]) -> Iterator[int]:
+        for index in self._memory.gates:
+            if memory[index] & at.GATE_ACTIVE:
+                yield (memory[index] >> at.GATE_OWNER_SHIFT) & at.OWNER_MASK
 
     def _memory_room(self, view: View, waiting: bool) -> Sequence[int]:
         blocks = [BlockWord.of(view.memory[each]) for each in self._memory.blocks]
