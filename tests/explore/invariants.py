@@ -186,14 +186,13 @@ class RingRules(Rules):
         elif event in (processes.ACKED, processes.GAVE_BACK):
             self._check_answer(known, event, first, second)
         elif event == processes.JOINED:
-            return known._replace(cursors=(*known.cursors, (first, second)))
+            return known.moving(actor, first)
         elif event == processes.SAW:
-            return self._saw(known, first, second)
+            return self._saw(known, actor, first, second)
         elif event == processes.MISSED:
-            return self._missed(known, first)
+            return self._missed(known, actor, first)
         elif event == processes.LEFT:
-            left = tuple(each for each in known.cursors if each[1] != first)
-            return known._replace(cursors=left)
+            return known.leaving(actor)
         elif event == processes.REFUSED and first not in (FULL, ARENA_FULL):
             raise Violation(f"a kernel answered {first}")
         return known
@@ -220,22 +219,18 @@ class RingRules(Rules):
         if code not in (OK, REVOKED, 1):
             raise Violation(f"a kernel answered {code}")
 
-    def _saw(self, ledger: Ledger, position: int, body: int) -> Ledger:
+    def _saw(self, ledger: Ledger, actor: int, position: int, body: int) -> Ledger:
         self._check_content(ledger, position, body)
-        for index, (following, gate) in enumerate(ledger.cursors):
-            if following == position:
-                moved = list(ledger.cursors)
-                moved[index] = position + 1, gate
-                return ledger._replace(cursors=tuple(moved))
-        raise Violation(f"a cursor saw position {position}, not the one that follows")
+        if position != ledger.following(actor):
+            raise Violation(f"a cursor saw {position}, not {ledger.following(actor)}")
+        return ledger.moving(actor, position + 1)
 
-    def _missed(self, ledger: Ledger, position: int) -> Ledger:
+    def _missed(self, ledger: Ledger, actor: int, position: int) -> Ledger:
         if not self._cast.lossy:
             raise Violation("a gating cursor missed a message")
-        ((former, gate),) = ledger.cursors
-        if position < former:
+        if position < ledger.following(actor):
             raise Violation("a cursor went back")
-        return ledger._replace(cursors=((position, gate),))
+        return ledger.moving(actor, position)
 
     # --- states -----------------------------------------------------------------------------------
 
@@ -261,8 +256,8 @@ class RingRules(Rules):
             self._check_live(memory, position, ledger.published[position - geometry.base])
         for position in range(tail, head + geometry.slots):
             self._check_vacant(memory, position)
-        for following, gate in ledger.cursors:
-            if gate >= 0 and head > following:
+        for actor, following in ledger.cursors:
+            if head > following and not self._cast.lossy and not view.killed(actor):
                 raise Violation(f"head {head} has passed a cursor at {following}")
         if self._cast.numbered:
             self._check_numbers(memory, ledger, hint)
@@ -362,7 +357,7 @@ class RingRules(Rules):
         producing = any(not view.ended(each) for each in self._cast.producers)
         tail = self._geometry.base + len(ledger.published)
         if actor in self._cast.cursors:
-            if any(following < tail for following, _ in ledger.cursors):
+            if ledger.following(actor) < tail:
                 return (GO_ON,)
             return () if producing else (END,)
         if ledger.all_done:

@@ -15,7 +15,7 @@ class Ledger(NamedTuple):
     done: int = 0
     """Bit i: the i-th message was acknowledged."""
     cursors: tuple[tuple[int, int], ...] = ()
-    """Of each cursor that has joined and not left: the position that it sees next, its gate."""
+    """Of each cursor that has joined and not left: whose it is, the position that it sees next."""
 
     def publishing(self, body: int, producer: int, number: int) -> Ledger:
         others = (each for each in self.last if each[0] != producer)
@@ -34,6 +34,17 @@ class Ledger(NamedTuple):
 
     def is_done(self, number: int) -> bool:
         return bool(self.done >> number & 1)
+
+    def following(self, actor: int) -> int:
+        """The position that this actor's cursor sees next, -1 if it has none."""
+        return dict(self.cursors).get(actor, -1)
+
+    def moving(self, actor: int, position: int) -> Ledger:
+        others = (each for each in self.cursors if each[0] != actor)
+        return self._replace(cursors=tuple(sorted((*others, (actor, position)))))
+
+    def leaving(self, actor: int) -> Ledger:
+        return self._replace(cursors=tuple(each for each in self.cursors if each[0] != actor))
 
     @property
     def all_done(self) -> bool:

@@ -207,7 +207,7 @@ def sweeping(times: int, late_ms: int, grace_ms: int) -> int:
 def following(kind: int, from_now: int, leaves: int) -> int:
     """A gating cursor: sees every message from where it joined, at its own pace."""
     cursor_open(CURSOR, PORT, kind, from_now)
-    tell(JOINED, load(CURSOR + at.CURSOR_POSITION), load(CURSOR + at.CURSOR_GATE))
+    tell(JOINED, load(CURSOR + at.CURSOR_POSITION))
     while True:
         position = load(CURSOR + at.CURSOR_POSITION)
         code = cursor_next(CURSOR, MESSAGE)
@@ -223,7 +223,7 @@ def following(kind: int, from_now: int, leaves: int) -> int:
             if ask(IS_THERE_WORK, code) == END:
                 break
     if leaves:
-        tell(LEFT, load(CURSOR + at.CURSOR_GATE))
+        tell(LEFT)
         cursor_close(CURSOR)
     return 0
 
@@ -232,7 +232,7 @@ def following(kind: int, from_now: int, leaves: int) -> int:
 def glancing(last: int) -> int:
     """A lossy cursor: sees what it is in time for."""
     cursor_open_lossy(CURSOR, PORT, 0)
-    tell(JOINED, load(CURSOR + at.CURSOR_POSITION), -1)
+    tell(JOINED, load(CURSOR + at.CURSOR_POSITION))
     while load(CURSOR + at.CURSOR_POSITION) < last:
         position = load(CURSOR + at.CURSOR_POSITION)
         length = cursor_copy(CURSOR, MESSAGE, BODY, BODY_BYTES)

@@ -214,15 +214,21 @@ PLAYS: Final[dict[str, Play]] = {
     ),
     "leases": Play(
         ROOMY,
-        (settled(1, 1), leaser(5), leaser(0), sweeper(2, late_ms=100, grace_ms=10)),
+        (settled(1, 1), leaser(5), leaser(0), sweeper(1, late_ms=100, grace_ms=10)),
         messages=1,
         stops=1,
         leases_end=True,
     ),
     "arena": Play(
         TIGHT,
-        (producer(1, 3), producer(2, 1), consumer()),
-        messages=4,
+        (producer(1, 5), consumer()),
+        messages=5,
+        kills=1,
+    ),
+    "arena-shared": Play(
+        TIGHT,
+        (producer(1, 2), producer(2, 1), consumer()),
+        messages=3,
         kills=1,
     ),
     "batches": Play(
