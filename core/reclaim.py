@@ -14,6 +14,7 @@ from shmbroker.core.gate import gates_floor
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
     DONE,
+    EPOCH_STEP,
     LAP_MASK,
     PORT_FLAGS,
     PORT_HEAD_SEEN,
@@ -29,6 +30,7 @@ from shmbroker.core.tail import tail_load, tail_pass
 from shmbroker.core.word import lap_of, slot_at, word_done, word_state
 
 RECLAIM_BATCH = 64
+TAKE_TRIES = 8
 
 
 @kernel
@@ -62,14 +64,21 @@ def done_run(port: int, position: int, limit: int) -> int:
 
 
 @kernel
-def take_raise(port: int, position: int) -> int:
-    """Move take up to a position below which all is DONE; 1 if it is there."""
+def take_raise(port: int, end: int) -> int:
+    """Move take up to end, below which all is DONE, into the next epoch; 1 if it is there.
+
+    The epoch is moved even if take is high enough: somebody who gave a message back before it was
+    taken and acknowledged again may be about to lower take to it, below head, and must fail.
+    """
     address = load(port + PORT_HEADER) + RING_TAKE_AT
     take = load_acquire(address)
-    behind = position - (take & POSITION_MASK)
-    if behind <= 0:
-        return 1
-    return int(compare_exchange(address, take, take + behind) == take)
+    for _ in range(TAKE_TRIES):
+        behind = max(0, end - (take & POSITION_MASK))
+        seen = compare_exchange(address, take, take + behind + EPOCH_STEP)
+        if seen == take:
+            return 1
+        take = seen
+    return 0
 
 
 @kernel

@@ -61,6 +61,11 @@ class Port:
         self._bytes = _buffer(self._room)
         self._capacity = capacity
 
+    @property
+    def address(self) -> int:
+        """For compiled code: the first argument of the functions in shmbroker.kernels."""
+        return int(ffi.cast("intptr_t", self._port))
+
     def _error(self, code: int, doing: str) -> Error:
         return error_for(code, f"{doing} ring {self.ring.name!r}", ffi.errno)
 
@@ -134,7 +139,7 @@ class Port:
         if code != TOO_SMALL:
             raise self._error(code, "receiving from")
         # the message is ours: copy it from where it is
-        message = Message(self._port, self._messages)
+        message = Message(self._port, self._messages + 0)
         body = message.body
         message.ack()
         return body

@@ -2,7 +2,7 @@
 
 Ratios: of times (ping-pong) and of rates alike, this entry's figure / the reference's.
 Preempted: how often a process of the run lost its core, see RunRecord; with a core for each
-process it should be near 0, or the figures are those of a machine that was shared.
+process and no threads it should be near 0, or the machine was shared with strangers.
 """
 
 from collections.abc import Sequence

@@ -41,8 +41,8 @@ class RunRecord:
     plan: Plan
     figures: Figures
     preempted: int = 0
-    """How often the kernel took a core from one of the processes: strangers were there, unless
-    the topology has more processes than cores."""
+    """How often the kernel took a core from one of the processes' threads. Strangers were there,
+    unless the topology has more processes than cores or the contestant has threads of its own."""
     left_behind: list[str] = field(default_factory=list)
 
 

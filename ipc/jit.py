@@ -1,0 +1,120 @@
+"""The kernels as Numba functions, to be inlined into users' own @njit loops.
+
+Compiled when first used, and kept on disk.  Numba's own cache asks only whether the file that
+defines a function has changed; a constant imported from layout.py would stay stale in machine
+code.  Ours lies in a folder named by a digest of all kernels' sources and of Numba's version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import llvmlite.binding
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import carray, njit, types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.extending import intrinsic
+
+from shmbroker.core.kernel import Kernel, bind
+from shmbroker.core.llvm import extern, intrinsics
+from shmbroker.ipc.kernels import KERNELS
+from shmbroker.ipc.system import SYSTEM
+
+HERE = Path(__file__).parent
+LIBRARY = HERE.parent / "lib" / "libshmbroker.so"
+
+
+@cache
+def digest() -> str:
+    """Changes with any kernel, layout or compiler."""
+    summary = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
+    for source in sorted([*(HERE.parent / "core").glob("*.py"), *HERE.glob("*.py")]):
+        summary.update(source.read_bytes())
+    return summary.hexdigest()[:16]
+
+
+def cache_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "shmbroker" / digest()
+
+
+class KernelLocator:
+    """Where Numba keeps a compiled kernel; the folder's name says all that it depends on."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+
+    def ensure_cache_path(self) -> None:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        return str(cache_folder())
+
+    def get_source_stamp(self) -> str:
+        return digest()
+
+    def get_disambiguator(self) -> str:
+        return self._function.__module__
+
+    @classmethod
+    def from_function(cls, function: FunctionType, path: str) -> KernelLocator:
+        return cls(function)
+
+
+class KernelCacheImplementation(CompileResultCacheImpl):
+    _locator_classes = [KernelLocator]  # noqa: RUF012  Numba's interface
+
+
+class KernelCache(FunctionCache):
+    _impl_class = KernelCacheImplementation
+
+
+def _dispatcher(kernel: Kernel, function: FunctionType) -> Any:
+    inlined = not kernel.cold
+    made = njit(error_model="numpy", nogil=True, forceinline=inlined)(function)
+    if kernel.exported:
+        made._cache = KernelCache(function)
+    return made
+
+
+@cache
+def functions() -> dict[str, Any]:
+    """All exported kernels by name."""
+    llvmlite.binding.load_library_permanently(str(LIBRARY))
+    system = {name: extern(f"sb_{name}", arity) for name, arity in SYSTEM.items()}
+    bound = bind(KERNELS.values(), {**intrinsics(), **system}, _dispatcher)
+    made = {name: function for name, function in bound.items() if KERNELS[name].exported}
+    made["view"] = view
+    made["pause"] = njit(_calling(intrinsics()["pause"]))
+    return made
+
+
+def _calling(operation: Any) -> Any:
+    def call() -> int:
+        value: int = operation()
+        return value
+
+    return call
+
+
+@intrinsic
+def _pointer(typingctx: Any, address: Any) -> Any:
+    """An address as a pointer to bytes, for carray."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.uint8)(types.int64), codegen
+
+
+@njit
+def view(address: int, length: int) -> Any:
+    """The bytes at an address, as an array, where they are."""
+    return carray(_pointer(address), (length,), np.uint8)
