@@ -241,9 +241,7 @@ class RingRules(Rules):
         take = position_of(memory[words.take])
         hint = position_of(memory[words.tail])
         tail = geometry.base + len(ledger.published)
-        # who lowers take for a message that is done meanwhile may put it below head, less than a
-        # ring: takers then pass over what is DONE or of a newer lap
-        if not head - geometry.slots < take <= tail:
+        if not head <= take <= tail:
             raise Violation(f"head {head}, take {take}, tail {tail} are out of order")
         if not head <= hint <= tail:
             raise Violation(f"head {head}, the hint of tail {hint}, tail {tail} are out of order")

@@ -70,6 +70,8 @@ def tidy() -> int:
     """Sweep, knowing who is dead now."""
     store(ALIVE, ask(WHO_IS_ALIVE))
     code = sweep(PORT, ALIVE, 0, NO_LEASES)
+    if code < 0:
+        tell(REFUSED, code)
     store(ALIVE, 0)
     return code
 
@@ -198,7 +200,9 @@ def sweeping(times: int, late_ms: int, grace_ms: int) -> int:
         if late_ms > 0:
             now_ms = ask(WHAT_TIME, late_ms)
         store(ALIVE, ask(WHO_IS_ALIVE))
-        sweep(PORT, ALIVE, now_ms, grace_ms)
+        code = sweep(PORT, ALIVE, now_ms, grace_ms)
+        if code < 0:
+            tell(REFUSED, code)
         store(ALIVE, 0)
     return 0
 

@@ -81,8 +81,10 @@ class Translation:
         if not isinstance(definition, ast.FunctionDef):
             raise SyntaxError(f"{name} is no function")
         _strip(definition)
+        # a mutation may use what its module has not imported
         scope: dict[str, object] = {each: getattr(atomics, each) for each in atomics.ATOMICS}
-        scope.update(function.__globals__)  # a mutation may use what its module has not imported
+        scope.update((each.name, each.function) for each in KERNELS.values())
+        scope.update(function.__globals__)
         rewriter = _Rewriter(self, scope)
         definition.body = [
             statement for each in definition.body for statement in rewriter.statement(each)

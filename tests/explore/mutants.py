@@ -1,0 +1,337 @@
+"""The protocol with one guard removed, each with a scenario in which the explorer must object.
+
+A snippet is the text of the real kernel and must occur in it exactly once; when a kernel changes so
+that it does not, the test says so, and the mutant is to be written anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tests.explore.translation import Mutation, Translation
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One guard removed."""
+
+    name: str
+    scenario: str
+    mutations: tuple[Mutation, ...]
+
+    def translation(self) -> Translation:
+        return Translation(self.mutations)
+
+
+def _one(name: str, scenario: str, kernel: str, old: str, new: str) -> Mutant:
+    return Mutant(name, scenario, (Mutation(kernel, old, new),))
+
+
+MUTANTS: Final = (
+    # --- publishing
+    Mutant(
+        "claim-then-fill",
+        "pair",
+        (
+            Mutation("publish_body", "    copy(at, body, length)\n", ""),
+            Mutation(
+                "publish_body",
+                "    numbered(port, sequence)\n",
+                "    copy(at, body, length)\n    numbered(port, sequence)\n",
+            ),
+        ),
+    ),
+    _one(
+        "publish-by-store",
+        "exchange",
+        "place",
+        "if compare_exchange(slot_at(port, tail), lap, word_ready(chunk, lap)) == lap:",
+        "if exchange(slot_at(port, tail), word_ready(chunk, lap)) == lap:",
+    ),
+    _one(
+        "publish-over-done-without-looking-at-head",
+        "cursor",
+        "place_further",
+        "elif is_recycled(port, tail - slots):",
+        "elif True:",
+    ),
+    _one(
+        "publish-over-any-state-of-a-recycled-slot",
+        "exchange",
+        "place_further",
+        "if word_state(seen) == DONE and compare_exchange(slot, seen, ready) == seen:",
+        "if exchange(slot, ready) == seen:",
+    ),
+    _one(
+        "tail-by-store",
+        "exchange",
+        "publish_once",
+        "compare_exchange(tail, position, (position + 1) & POSITION_MASK)",
+        "store_release(tail, (position + 1) & POSITION_MASK)",
+    ),
+    # --- numbered producers
+    _one(
+        "number-not-noted-by-its-producer",
+        "successor",
+        "numbered",
+        "own_sequence_note(port, sequence)",
+        "pass",
+    ),
+    _one(
+        "number-not-noted-by-who-helps-tail",
+        "successor",
+        "tail_pass",
+        "if sequence_note(port, word, tail):",
+        "if True:",
+    ),
+    # --- taking and acknowledging
+    _one(
+        "ticket-for-takers",
+        "exchange",
+        "take_find",
+        "take = load_acquire(address)",
+        "take = fetch_add(address, 1)",
+    ),
+    _one(
+        "claim-by-store",
+        "exchange",
+        "claim",
+        "if compare_exchange(slot, word, leased) != word:",
+        "if exchange(slot, leased) == 0:",
+    ),
+    _one(
+        "ack-by-store",
+        "leases",
+        "finish",
+        "int(compare_exchange(slot_at(port, position), leased, word_done(leased)) == leased)",
+        "store_release(slot_at(port, position), word_done(leased)) + 1",
+    ),
+    _one(
+        "give-back-by-store",
+        "leases",
+        "put_back",
+        "if compare_exchange(slot_at(port, position), leased, ready) != leased:",
+        "if exchange(slot_at(port, position), ready) == 0:",
+    ),
+    _one("give-back-uncounted", "give-back", "word_given_back", "deliveries += 1", "pass"),
+    _one(
+        "give-back-without-lowering-take",
+        "give-back",
+        "put_back",
+        "take_lower(port, position, ready)",
+        "pass",
+    ),
+    _one(
+        "take-without-epoch",
+        "give-back",
+        "take_lower",
+        "take - above + EPOCH_STEP",
+        "take - above",
+    ),
+    _one("take-lowered-only-if-above", "give-back", "take_lower", "above < 0", "above <= 0"),
+    _one(
+        "take-lowered-without-looking-again",
+        "leases",
+        "take_lower",
+        " or load_acquire(slot_at(port, position)) != ready",
+        "",
+    ),
+    # --- reclaiming
+    _one(
+        "reclaim-what-is-not-done",
+        "exchange",
+        "done_run",
+        "elif word_state(word) != DONE:",
+        "elif word_state(word) == READY:",
+    ),
+    _one(
+        "reclaim-what-is-of-another-lap",
+        "exchange",
+        "done_run",
+        "(word & LAP_MASK) != lap_of(port, position)",
+        "False",
+    ),
+    _one(
+        "reclaim-by-store",
+        "exchange",
+        "reclaim",
+        "if compare_exchange(address, head, head + (end - position)) != head:",
+        "if exchange(address, head + (end - position)) == 0:",
+    ),
+    _one(
+        "reclaim-past-tail",
+        "exchange",
+        "reclaim",
+        "if tail_load(port) < end and tail_pass(port, end - 1) < end:",
+        "if False:",
+    ),
+    _one(
+        "reclaim-does-not-help-tail",
+        "exchange",
+        "reclaim",
+        "if tail_load(port) < end and tail_pass(port, end - 1) < end:",
+        "if tail_load(port) < end:",
+    ),
+    _one(
+        "reclaim-past-take",
+        "exchange",
+        "reclaim",
+        "if not take_raise(port, end):",
+        "if False:",
+    ),
+    _one(
+        "free-by-store",
+        "exchange",
+        "slots_free",
+        "compare_exchange(slot, word, (lap + 1) & LAP_MASK)",
+        "store_release(slot, (lap + 1) & LAP_MASK)",
+    ),
+    _one("lap-does-not-wrap", "exchange", "slots_free", "(lap + 1) & LAP_MASK", "lap + 1"),
+    # --- gates and cursors
+    _one("gates-ignored", "cursor", "reclaim", "limit = gates_floor(port, limit)", "limit = limit"),
+    _one("gate-joined-without-epoch", "cursor", "gate_settle", "head + EPOCH_STEP", "head"),
+    _one("gate-joined-unseen", "cursor", "gate_join", "gates_raise_high(port, gate + 1)", "pass"),
+    _one(
+        "gate-of-the-dead-kept",
+        "cursor",
+        "sweep",
+        "repaired = gates_sweep(port, alive)",
+        "repaired = 0",
+    ),
+    _one(
+        "gate-taken-by-store",
+        "cursors",
+        "gate_join",
+        "if compare_exchange(gate_at(port, gate), word, gate_word(port, kind, 0)) == word:",
+        "if exchange(gate_at(port, gate), gate_word(port, kind, 0)) >= 0:",
+    ),
+    _one(
+        "lossy-without-looking-again",
+        "lossy",
+        "peek",
+        "if code != EMPTY and head_load(port) > position:",
+        "if False:",
+    ),
+    # --- the sweep
+    _one(
+        "slots-not-swept",
+        "exchange",
+        "sweep",
+        "repaired += slots_sweep(port, tail, alive, now_ms, grace_ms)",
+        "pass",
+    ),
+    _one(
+        "sweep-does-not-lower-take",
+        "give-back",
+        "slot_sweep",
+        "return take_lower(port, position, word)",
+        "return 0",
+    ),
+    _one(
+        "sweep-takes-from-the-living",
+        "sweepers",
+        "slot_sweep",
+        "over = not is_alive(alive, word_owner(word))",
+        "over = True",
+    ),
+    _one("sweep-with-the-hint-of-tail", "pair", "sweep", "true_tail(port)", "tail_load(port)"),
+    # --- blocks
+    _one(
+        "block-taken-by-store",
+        "arena-shared",
+        "block_take",
+        "int(compare_exchange(address, word, block_owned_word(port, word)) == word)",
+        "store_release(address, block_owned_word(port, word)) + 1",
+    ),
+    _one(
+        "block-taken-before-head-has-passed",
+        "arena",
+        "seal_is_passed",
+        "< load(port + PORT_HEAD_SEEN)",
+        "<= load(port + PORT_HEAD_SEEN)",
+    ),
+    _one(
+        "run-used-again-before-head-has-passed",
+        "arena",
+        "run_is_empty",
+        "< load(port + PORT_HEAD_SEEN)",
+        "<= load(port + PORT_HEAD_SEEN)",
+    ),
+    _one(
+        "blocks-of-the-living-sealed",
+        "sweepers",
+        "block_sweep",
+        "if is_alive(alive, block_owner(word)):",
+        "if False:",
+    ),
+    _one(
+        "blocks-of-the-dead-freed",
+        "pair",
+        "block_sweep",
+        "if tail > load(port + PORT_HEAD_SEEN):",
+        "if False:",
+    ),
+    _one(
+        "sealed-without-a-note",
+        "pair",
+        "block_seal",
+        "compare_exchange(address + BLOCK_NOTE_AT, note, sealed)",
+        "pass",
+    ),
+    _one(
+        "sealed-a-position-short",
+        "pair",
+        "block_sweep",
+        "block_seal(port, block, word, tail - 1)",
+        "block_seal(port, block, word, tail - 2)",
+    ),
+    _one("blocks-not-swept", "pair", "sweep", " + blocks_sweep(port, tail, alive)", ""),
+    # --- batches
+    _one(
+        "batch-takes-another-lap",
+        "batches",
+        "is_next",
+        " or word & LAP_MASK != lap_of(port, position)",
+        "",
+    ),
+    # --- waking, with store buffers
+    _one(
+        "sleeper-does-not-look-again",
+        "bell",
+        "sleeping",
+        "            code = take(PORT, MESSAGE)\n        if code == OK:",
+        "        if code == OK:",
+    ),
+    _one(
+        "bell-armed-by-store",
+        "bell-buffered",
+        "bell_arm",
+        "return exchange(bell, ASLEEP)",
+        "return store_release(bell, ASLEEP)",
+    ),
+    Mutant(
+        "published-by-a-plain-store",
+        "bell-buffered",
+        (
+            Mutation(
+                "place",
+                "if compare_exchange(slot_at(port, tail), lap, word_ready(chunk, lap)) == lap:",
+                "if store_release(slot_at(port, tail), word_ready(chunk, lap)) == 0:",
+            ),
+            Mutation(
+                "publish_once",
+                "compare_exchange(tail, position, (position + 1) & POSITION_MASK)",
+                "store_release(tail, (position + 1) & POSITION_MASK)",
+            ),
+        ),
+    ),
+    _one("bell-not-rung", "bell", "bell_ring", "return exchange(bell, 0)", "return 0"),
+)
+
+
+def mutant(name: str) -> Mutant:
+    for each in MUTANTS:
+        if each.name == name:
+            return each
+    raise ValueError(f"no mutant is called {name!r}")
