@@ -10,6 +10,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, prefetch, store
 from shmbroker.core.codes import DAMAGED, EMPTY, GONE, OK, REVOKED, TOO_SMALL
 from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position
+from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported, exported_cold, kernel
 from shmbroker.core.layout import (
     CURSOR_GATE,
@@ -22,7 +23,6 @@ from shmbroker.core.layout import (
     MESSAGE_LENGTH,
     PORT_EXPECT,
 )
-from shmbroker.core.reclaim import head_load
 from shmbroker.core.tail import true_tail
 from shmbroker.core.take import chunk_prefetch, message_read
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_state

@@ -17,6 +17,7 @@ from shmbroker.core.codes import (
     WRONG_ARENA,
 )
 from shmbroker.core.gate import gate_at
+from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported, kernel
 from shmbroker.core.layout import (
     ARENA_BLOCK_BYTES_AT,
@@ -72,7 +73,6 @@ from shmbroker.core.layout import (
     SLOTS_MIN,
 )
 from shmbroker.core.producer import producer_at, producer_find
-from shmbroker.core.reclaim import head_load
 from shmbroker.core.run import run_forget, run_release
 from shmbroker.core.tail import true_tail
 

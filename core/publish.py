@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, prefetch_write, store
 from shmbroker.core.codes import DAMAGED, FULL, INVALID
+from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, kernel
 from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
@@ -24,7 +25,7 @@ from shmbroker.core.layout import (
     RING_TAIL_AT,
 )
 from shmbroker.core.producer import own_sequence_note
-from shmbroker.core.reclaim import head_load, reclaim
+from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import run_of, run_published
 from shmbroker.core.tail import tail_load, tail_pass
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_ready, word_state

@@ -34,15 +34,6 @@ TAKE_TRIES = 8
 
 
 @kernel
-def head_load(port: int) -> int:
-    """Where head is, remembered: publishers need not look again while it is far enough."""
-    # SYNC POINT: head (acquire): what readers of the recycled messages did came before
-    head = load_acquire(load(port + PORT_HEADER) + RING_HEAD_AT) & POSITION_MASK
-    store(port + PORT_HEAD_SEEN, head)
-    return head
-
-
-@kernel
 def done_run(port: int, position: int, limit: int) -> int:
     """The end of the run of DONE slots from position, at most limit.
 

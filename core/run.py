@@ -12,6 +12,7 @@ from shmbroker.core.atomics import load, load_acquire, prefetch_write, store
 from shmbroker.core.block import block_at, block_free, block_seal, run_search
 from shmbroker.core.chunk import chunk_bytes
 from shmbroker.core.codes import ARENA_FULL, INVALID, TOO_LARGE, TOO_MANY_LOANS
+from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
     CHUNK_MARK_AT,
@@ -38,7 +39,7 @@ from shmbroker.core.layout import (
     RUN_START_AT,
     RUNS,
 )
-from shmbroker.core.reclaim import head_load, reclaim
+from shmbroker.core.reclaim import reclaim
 
 RECLAIMS_BEFORE_GROWTH = 16
 

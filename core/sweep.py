@@ -25,6 +25,7 @@ from shmbroker.core.block import (
 )
 from shmbroker.core.chunk import committed_blocks
 from shmbroker.core.gate import gate_at, gate_is_active, gate_kind, gate_owner, gates_high
+from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported, kernel
 from shmbroker.core.layout import (
     BLOCK_OWNED,
@@ -45,7 +46,7 @@ from shmbroker.core.layout import (
     RING_TAKE_AT,
     SLOT_LEASE_AT,
 )
-from shmbroker.core.reclaim import head_load, reclaim
+from shmbroker.core.reclaim import reclaim
 from shmbroker.core.tail import true_tail
 from shmbroker.core.take import count, put_back, take_lower
 from shmbroker.core.word import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire
 from shmbroker.core.codes import DAMAGED
+from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     FREE,
@@ -18,6 +19,9 @@ from shmbroker.core.layout import (
 )
 from shmbroker.core.producer import sequence_note
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_state
+
+TRIES = 4096
+"""How often to follow publishers who are faster than we are."""
 
 
 @kernel
@@ -63,9 +67,12 @@ def tail_pass(port: int, position: int) -> int:
 @exported_cold
 def true_tail(port: int) -> int:
     """The first position that is not published, with the hint helped up to it; or DAMAGED."""
+    slots = load(port + PORT_SLOT_MASK) + 1
     tail = tail_load(port)
-    for _ in range(load(port + PORT_SLOT_MASK) + 2):
+    for _ in range(TRIES + slots):
         if not is_published(port, tail):
+            if tail - head_load(port) > slots:  # a ring ahead of head: somebody else wrote here
+                return DAMAGED
             return tail
         tail = tail_pass(port, tail)
         if tail < 0:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import EMPTY, GONE, OK, TOO_SMALL
 from shmbroker.ipc._native import ffi, lib
+
+from shmbroker.core.codes import EMPTY, GONE, OK, TOO_SMALL
 
 if TYPE_CHECKING:
     from shmbroker.ipc.port import Port

@@ -9,6 +9,7 @@ from shmbroker.core import (  # noqa: F401
     chunk,
     cursor,
     gate,
+    head,
     port,
     producer,
     publish,

@@ -37,6 +37,8 @@ class Cast:
     leases_end: bool = False
     """A lease may run out, so a live consumer may be revoked."""
     gives_back: bool = False
+    drops: bool = False
+    """Messages that nobody has may be dropped, or done with once every cursor has seen them."""
     lossy: bool = False
     numbered: bool = False
     expected: int = 0
@@ -121,7 +123,10 @@ class RingRules(Rules):
         if edge == (at.READY, at.LEASED):
             if now.owner != self._owner(actor) or now.deliveries != was.deliveries:
                 raise Violation(f"{was} became {now} by the hand of {self._owner(actor)}")
+            self._check_barrier(memory, actor, position)
             return known
+        if edge == (at.READY, at.DONE) and self._cast.drops:
+            return known.finishing(number)
         if edge == (at.LEASED, at.DONE):
             if was.owner != self._owner(actor):
                 raise Violation(f"{was} was acknowledged by {self._owner(actor)}")
@@ -158,6 +163,13 @@ class RingRules(Rules):
         if number != wanted:
             raise Violation(f"{producer} published its message {number}, not {wanted}")
         return ledger.publishing(body, producer, number)
+
+    def _check_barrier(self, memory: Sequence[int], actor: int, position: int) -> None:
+        barrier = self._geometry.barrier
+        if barrier and actor < len(self._cast.owners):
+            visible = position_of(memory[self._memory.gates[barrier - 1]])
+            if position >= visible:
+                raise Violation(f"{position} was taken, and the journal stands at {visible}")
 
     def _check_revocation(self, before: View, actor: int, was: SlotWord, now: SlotWord) -> None:
         if now.deliveries != min(was.deliveries + 1, at.DELIVERIES_MASK):
@@ -328,6 +340,8 @@ class RingRules(Rules):
         memory, ledger = view.memory, cast(Ledger, view.ledger)
         head = position_of(memory[self._memory.head])
         tail = self._geometry.base + len(ledger.published)
+        if self._geometry.flags & at.RING_BROADCAST:
+            return self._broadcast_room(view)
         waiting = any(not view.ended(each) for each in self._cast.consumers)
         if code == ARENA_FULL:
             return self._memory_room(view, waiting)
@@ -336,6 +350,14 @@ class RingRules(Rules):
         if tail - head < self._geometry.slots or self._slot(memory, head).state == at.DONE:
             return (GO_ON,)
         return () if waiting else (END,)
+
+    def _broadcast_room(self, view: View) -> Sequence[int]:
+        memory = view.memory
+        gates = [memory[each] for each in self._memory.gates if memory[each] & at.GATE_ACTIVE]
+        if any(self._is_dead(view, owner) for owner in self._gate_owners(memory)):
+            return (TIDY,)
+        head = position_of(memory[self._memory.head])
+        return (GO_ON,) if all(position_of(each) > head for each in gates) else ()
 
     def _gate_owners(self, memory: Sequence[int]) -> Iterator[int]:
         for index in self._memory.gates:

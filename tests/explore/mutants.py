@@ -58,7 +58,7 @@ MUTANTS: Final = (
     ),
     _one(
         "publish-over-any-state-of-a-recycled-slot",
-        "exchange",
+        "recycle",
         "place_further",
         "if word_state(seen) == DONE and compare_exchange(slot, seen, ready) == seen:",
         "if exchange(slot, ready) == seen:",
@@ -168,7 +168,7 @@ MUTANTS: Final = (
     ),
     _one(
         "reclaim-does-not-help-tail",
-        "exchange",
+        "recycle",
         "reclaim",
         "if tail_load(port) < end and tail_pass(port, end - 1) < end:",
         "if tail_load(port) < end:",
@@ -182,7 +182,7 @@ MUTANTS: Final = (
     ),
     _one(
         "free-by-store",
-        "exchange",
+        "recycle",
         "slots_free",
         "compare_exchange(slot, word, (lap + 1) & LAP_MASK)",
         "store_release(slot, (lap + 1) & LAP_MASK)",
@@ -213,6 +213,15 @@ MUTANTS: Final = (
         "if code != EMPTY and head_load(port) > position:",
         "if False:",
     ),
+    _one("barrier-ignored", "barrier", "is_visible", "return int(position < visible)", "return 1"),
+    _one("loans-ignored", "loans", "run_is_empty", "load(run + RUN_LOANS_AT) == 0 and ", ""),
+    _one(
+        "dropped-by-store",
+        "drop",
+        "drop_oldest",
+        "if compare_exchange(slot, word, word_done(word)) == word:",
+        "if exchange(slot, word_done(word)) == word:",
+    ),
     # --- the sweep
     _one(
         "slots-not-swept",
@@ -235,7 +244,7 @@ MUTANTS: Final = (
         "over = not is_alive(alive, word_owner(word))",
         "over = True",
     ),
-    _one("sweep-with-the-hint-of-tail", "pair", "sweep", "true_tail(port)", "tail_load(port)"),
+    _one("sweep-with-the-hint-of-tail", "sweepers", "sweep", "true_tail(port)", "tail_load(port)"),
     # --- blocks
     _one(
         "block-taken-by-store",
@@ -246,7 +255,7 @@ MUTANTS: Final = (
     ),
     _one(
         "block-taken-before-head-has-passed",
-        "arena",
+        "heir",
         "seal_is_passed",
         "< load(port + PORT_HEAD_SEEN)",
         "<= load(port + PORT_HEAD_SEEN)",
@@ -267,21 +276,21 @@ MUTANTS: Final = (
     ),
     _one(
         "blocks-of-the-dead-freed",
-        "pair",
+        "sweepers",
         "block_sweep",
         "if tail > load(port + PORT_HEAD_SEEN):",
         "if False:",
     ),
     _one(
         "sealed-without-a-note",
-        "pair",
+        "sweepers",
         "block_seal",
         "compare_exchange(address + BLOCK_NOTE_AT, note, sealed)",
         "pass",
     ),
     _one(
         "sealed-a-position-short",
-        "pair",
+        "sweepers",
         "block_sweep",
         "block_seal(port, block, word, tail - 1)",
         "block_seal(port, block, word, tail - 2)",
@@ -290,7 +299,7 @@ MUTANTS: Final = (
     # --- batches
     _one(
         "batch-takes-another-lap",
-        "batches",
+        "batch-give-back",
         "is_next",
         " or word & LAP_MASK != lap_of(port, position)",
         "",

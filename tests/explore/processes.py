@@ -10,7 +10,7 @@ from tests.explore.translation import program
 
 from shmbroker.core import layout as at
 from shmbroker.core.atomics import load, store
-from shmbroker.core.batch import ack_many, publish_many_once, publish_once, take_many
+from shmbroker.core.batch import PLAIN_MARK, ack_many, publish_many_once, publish_once, take_many
 from shmbroker.core.bell import bell_arm, bell_ring
 from shmbroker.core.codes import OK
 from shmbroker.core.cursor import (
@@ -21,8 +21,11 @@ from shmbroker.core.cursor import (
     cursor_open_lossy,
     cursor_release,
 )
-from shmbroker.core.port import port_number
-from shmbroker.core.sweep import sweep
+from shmbroker.core.gate import gate_adopt
+from shmbroker.core.port import port_close, port_number
+from shmbroker.core.publish import publish_chunk
+from shmbroker.core.run import reserve
+from shmbroker.core.sweep import drop_oldest, sweep
 from shmbroker.core.take import ack, give_back, take
 
 # questions
@@ -97,6 +100,54 @@ def producing(who: int, first: int, last: int) -> int:
 
 
 @program
+def leaving(who: int, last: int) -> int:
+    """Publish, then return all blocks."""
+    producing(who, 1, last)
+    port_close(PORT)
+    return 0
+
+
+@program
+def dropping(who: int, last: int) -> int:
+    """Publish; if the ring is full, drop the oldest message that nobody has."""
+    number = 1
+    while number <= last:
+        store(BODY, (who << PRODUCER_SHIFT) | number)
+        code = publish_once(PORT, BODY, BODY_BYTES)
+        store(BODY, 0)
+        if code >= 0:
+            number += 1
+        elif drop_oldest(PORT) == 0 and ask(IS_THERE_ROOM, code) == END:
+            return 0
+    return 0
+
+
+@program
+def lending(who: int) -> int:
+    """Fill three loans and publish them in another order; the blocks in between are not reused."""
+    first = reserve(PORT, BODY_BYTES << at.SHAPE_BODY_SHIFT, PLAIN_MARK)
+    second = reserve(PORT, BODY_BYTES << at.SHAPE_BODY_SHIFT, PLAIN_MARK)
+    lend(second, (who << PRODUCER_SHIFT) | 1)
+    third = reserve(PORT, BODY_BYTES << at.SHAPE_BODY_SHIFT, PLAIN_MARK)
+    if third >= 0:
+        lend(third, (who << PRODUCER_SHIFT) | 2)
+    lend(first, (who << PRODUCER_SHIFT) | 3)
+    return 0
+
+
+@program
+def lend(chunk: int, body: int) -> int:
+    """Fill and publish a loan, waiting for room."""
+    store(load(PORT + at.PORT_DATA) + chunk + at.CHUNK_HEADER_BYTES, body)
+    while True:
+        code = publish_chunk(PORT, chunk)
+        if code >= 0:
+            return code
+        tell(REFUSED, code)
+        ask(IS_THERE_ROOM, code)
+
+
+@program
 def producing_many(who: int, last: int) -> int:
     """Publish the numbers from 1 to last, as many at once as the ring takes."""
     number = 1
@@ -130,7 +181,7 @@ def succeeding(who: int, last: int, identity: int, former: int) -> int:
 
 
 @program
-def numbered(who: int, last: int, identity: int) -> int:
+def producing_numbered(who: int, last: int, identity: int) -> int:
     """A producer whose messages are numbered."""
     number = port_number(PORT, identity) + 1
     producing(who, number, last)
@@ -212,6 +263,11 @@ def following(kind: int, from_now: int, leaves: int) -> int:
     """A gating cursor: sees every message from where it joined, at its own pace."""
     cursor_open(CURSOR, PORT, kind, from_now)
     tell(JOINED, load(CURSOR + at.CURSOR_POSITION))
+    return follow(leaves)
+
+
+@program
+def follow(leaves: int) -> int:
     while True:
         position = load(CURSOR + at.CURSOR_POSITION)
         code = cursor_next(CURSOR, MESSAGE)
@@ -230,6 +286,20 @@ def following(kind: int, from_now: int, leaves: int) -> int:
         tell(LEFT)
         cursor_close(CURSOR)
     return 0
+
+
+@program
+def inheriting(gate: int, former: int, former_owner: int) -> int:
+    """Adopt the lasting gate of a dead cursor and follow from where it stood."""
+    ask(IS_IT_MY_TURN, former)
+    position = gate_adopt(PORT, gate, former_owner)
+    if position < 0:
+        return 0
+    store(CURSOR + at.CURSOR_PORT, PORT)
+    store(CURSOR + at.CURSOR_POSITION, position)
+    store(CURSOR + at.CURSOR_GATE, gate)
+    tell(JOINED, position)
+    return follow(1)
 
 
 @program

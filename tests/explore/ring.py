@@ -43,6 +43,9 @@ class Geometry:
     block_bytes: int = 2 * CHUNK_BYTES
     gates: int = 1
     producers: int = 0
+    flags: int = 0
+    barrier: int = 0
+    """1 + index of the gate below which consumers may take."""
     base: int = 0
     """The first position: head, take and tail at the start."""
     head_epoch: int = 0
@@ -193,9 +196,11 @@ class RingMemory(Memory):
 
 
 @program
-def ring_set_up(blocks: int) -> int:
+def ring_set_up(blocks: int, flags: int, barrier: int) -> int:
     """What formatting leaves; the geometry is too small for ring_format and arena_format."""
     store(RING + at.RING_QUEUE_AT, QUEUE)
+    store(RING + at.RING_FLAGS_AT, flags)
+    store(RING + at.RING_BARRIER_AT, barrier)
     store(ARENA + at.ARENA_COMMITTED_AT, blocks)
     return 0
 

@@ -63,6 +63,7 @@ class Play:
     extra: int = 2
     leases_end: bool = False
     gives_back: bool = False
+    drops: bool = False
     lossy: bool = False
     numbered: bool = False
     writers: dict[int, int] = field(default_factory=dict)
@@ -92,7 +93,7 @@ def staged(name: str, play: Play) -> Scenario:
         name=name,
         memory=memory,
         setup=ring_set_up,
-        setup_arguments=(geometry.blocks,),
+        setup_arguments=(geometry.blocks, geometry.flags, geometry.barrier),
         roles=tuple(
             Role(
                 name=each,
@@ -122,6 +123,7 @@ def staged(name: str, play: Play) -> Scenario:
                 cursors=part(CURSOR),
                 leases_end=play.leases_end,
                 gives_back=play.gives_back,
+                drops=play.drops,
                 lossy=play.lossy,
                 numbered=play.numbered,
                 expected=play.messages,
@@ -170,6 +172,15 @@ def follower(from_now: int) -> Player:
     return Player(CURSOR, processes.following, (at.GATE_FLEETING, from_now, 1))
 
 
+def journal() -> Player:
+    return Player(CURSOR, processes.following, (at.GATE_LASTING, 0, 0))
+
+
+def journal_heir() -> Player:
+    """Adopts gate 0 once the third process, owner 3, has ended."""
+    return Player(CURSOR, processes.inheriting, (0, 2, 3), mortal=False)
+
+
 def glancer(last: int) -> Player:
     return Player(CURSOR, processes.glancing, (last,))
 
@@ -192,6 +203,12 @@ PLAYS: Final[dict[str, Play]] = {
         (settled(1, 1), settled(2, 1), consumer(), consumer()),
         messages=2,
         kills=2,
+    ),
+    "recycle": Play(
+        ROOMY,
+        (settled(1, 2), settled(2, 1), consumer()),
+        messages=3,
+        kills=1,
     ),
     "stopped": Play(
         ROOMY,
@@ -231,16 +248,63 @@ PLAYS: Final[dict[str, Play]] = {
         messages=3,
         kills=1,
     ),
+    "heir": Play(
+        replace(ROOMY, blocks=1),
+        (
+            Player(PRODUCER, processes.leaving, (1, 2)),
+            Player(PRODUCER, processes.leaving, (2, 1), mortal=False),
+            consumer(mortal=False),
+        ),
+        messages=3,
+        kills=1,
+    ),
+    "loans": Play(
+        replace(TIGHT, slots=4),
+        (Player(PRODUCER, processes.lending, (1,)), consumer()),
+        messages=3,
+    ),
     "batches": Play(
         ROOMY,
         (batcher(1, 2), batch_consumer(2), consumer()),
         messages=2,
         kills=1,
     ),
+    "batch-give-back": Play(
+        ROOMY,
+        (settled(1, 2), consumer(1), batch_consumer(2)),
+        messages=2,
+        kills=1,
+        gives_back=True,
+    ),
+    "drop": Play(
+        ROOMY,
+        (Player(PRODUCER, processes.dropping, (1, 3), owns=True), consumer()),
+        messages=3,
+        drops=True,
+    ),
+    "broadcast": Play(
+        replace(GATED, gates=2, flags=at.RING_BROADCAST),
+        (settled(1, 3), follower(0), follower(1)),
+        messages=3,
+        drops=True,
+        kills=1,
+    ),
+    "barrier": Play(
+        replace(GATED, gates=1, barrier=1),
+        (settled(1, 3), journal(), consumer()),
+        messages=3,
+        extra=0,
+    ),
+    "journal-adopted": Play(
+        replace(GATED, gates=1),
+        (settled(1, 3, mortal=False), consumer(mortal=False), journal(), journal_heir()),
+        messages=3,
+        kills=1,
+    ),
     "successor": Play(
         replace(ROOMY, blocks=3, producers=1),
         (
-            Player(PRODUCER, processes.numbered, (1, 2, 77), scan=0, owns=True),
+            Player(PRODUCER, processes.producing_numbered, (1, 2, 77), scan=0, owns=True),
             Player(PRODUCER, processes.succeeding, (1, 2, 77, 0), scan=1, owns=True, mortal=False),
             consumer(),
             settled(4, 1),

@@ -1,0 +1,70 @@
+"""Running another program one machine instruction at a time (ptrace)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from types import TracebackType
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.restype = ctypes.c_long
+_libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+TRACEME, CONTINUE, STEP, DETACH = 0, 7, 9, 17
+
+
+def _ptrace(request: int, pid: int, data: int = 0) -> None:
+    if _libc.ptrace(request, pid, None, data) < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
+class Stepped:
+    """A program that stops itself (SIGSTOP) where the interesting part begins and where it ends."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(command, preexec_fn=lambda: _ptrace(TRACEME, 0))
+        self.pid = self._process.pid
+        os.waitpid(self.pid, 0)  # the stop after exec
+        self.run_to_stop()
+
+    def run_to_stop(self) -> None:
+        """Go on to the next stop."""
+        _ptrace(CONTINUE, self.pid)
+        _, status = os.waitpid(self.pid, 0)
+        assert os.WIFSTOPPED(status), status
+        assert os.WSTOPSIG(status) == signal.SIGSTOP, status
+
+    def step(self, instructions: int) -> bool:
+        """So many instructions; False if the program reached its next stop before."""
+        for _ in range(instructions):
+            _ptrace(STEP, self.pid)
+            _, status = os.waitpid(self.pid, 0)
+            assert os.WIFSTOPPED(status), status
+            if os.WSTOPSIG(status) == signal.SIGSTOP:
+                return False
+        return True
+
+    def kill(self) -> None:
+        self._process.kill()
+        os.waitpid(self.pid, 0)
+        self._process.returncode = -signal.SIGKILL
+
+    def finish(self) -> int:
+        """Go on to the end: the exit status."""
+        _ptrace(DETACH, self.pid)
+        return self._process.wait(timeout=30)
+
+    def __enter__(self) -> Stepped:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._process.returncode is None:
+            self.kill()
