@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc._native import ffi, lib
-
 from shmbroker.core.codes import EMPTY, GONE, OK, TOO_SMALL
+from shmbroker.ipc._native import ffi, lib
 
 if TYPE_CHECKING:
     from shmbroker.ipc.port import Port

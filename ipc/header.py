@@ -127,7 +127,7 @@ def header() -> str:
 /* shmbroker.h: rings of messages in shared memory.  Generated from the kernels: do not edit.
  *
  * Functions return a number of their own, 0 for done, or a negative code: see sb_strerror.
- * A port, a message and a cursor belong to one thread at a time; a ring may be shared by threads. */
+ * A port, a message and a cursor belong to one thread at a time; a ring may be shared. */
 
 #ifndef SHMBROKER_H
 #define SHMBROKER_H
@@ -150,9 +150,8 @@ extern "C" {{
 
 def strerror_source() -> str:
     """sb_strerror in C, with the texts of codes.py."""
-    cases = "\n".join(
-        f'    case SB_{name}: return "{codes.TEXTS[value]}";' for name, value in code_names().items()
-    )
+    texts = {name: codes.TEXTS[value] for name, value in code_names().items()}
+    cases = "\n".join(f'    case SB_{name}: return "{text}";' for name, text in texts.items())
     return f"""\
 #include "shmbroker.h"
 

@@ -63,9 +63,8 @@ define i64 @sb_{kernel.name}({arguments}) {{
 
 def _retarget(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     """Parse a module for this machine, whichever it was made for."""
-    lines = [
-        line for line in text.splitlines() if not line.startswith(("target triple", "target datalayout"))
-    ]
+    former = ("target triple", "target datalayout")
+    lines = [line for line in text.splitlines() if not line.startswith(former)]
     module = llvm.parse_assembly("\n".join(lines))
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)

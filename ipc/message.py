@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc._native import ffi, lib
-
 from shmbroker.core.codes import REVOKED
 from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import DeliveryRevoked
 
 if TYPE_CHECKING:

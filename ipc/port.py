@@ -10,10 +10,9 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc._native import ffi, lib
-
 from shmbroker.core.codes import DAMAGED, EMPTY, FULL, TOO_SMALL
 from shmbroker.core.layout import GATE_FLEETING, GATE_LASTING
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.cursor import Cursor
 from shmbroker.ipc.errors import Error, error_for
 from shmbroker.ipc.loan import Loan

@@ -5,10 +5,9 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc._native import ffi, lib
-
 from shmbroker.core.codes import OK
 from shmbroker.core.layout import RING_BROADCAST
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import error_for
 from shmbroker.ipc.port import Port
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, pause, store
 from shmbroker.core.batch import PLAIN_MARK, publish_many_once, publish_once, receive_many
 from shmbroker.core.chunk import body_offset
-from shmbroker.core.codes import ARENA_FULL, EMPTY, FULL, INVALID, NEEDS_COMMIT, OK
+from shmbroker.core.codes import DAMAGED, EMPTY, FULL, INVALID, NEEDS_COMMIT, OK
 from shmbroker.core.cursor import cursor_copy, cursor_next
 from shmbroker.core.kernel import cold, exported, kernel
 from shmbroker.core.layout import (
@@ -43,20 +43,24 @@ def commit_blocks(port: int, committed: int, blocks: int) -> int:
     code = system_allocate(load(port + PORT_FILE), start, blocks << shift)
     if code == OK:
         # if somebody else has grown the arena meanwhile, what we allocated is there for the next
-        compare_exchange(load(port + PORT_ARENA) + ARENA_COMMITTED_AT, committed, committed + blocks)
+        address = load(port + PORT_ARENA) + ARENA_COMMITTED_AT
+        compare_exchange(address, committed, committed + blocks)
     return code
 
 
 @cold
 def commit(port: int, length: int) -> int:
-    """Grow the arena for a chunk of this length: OK, ARENA_FULL or NO_MEMORY."""
+    """Grow the arena for a chunk of this length: OK (search again), NO_MEMORY or DAMAGED."""
     shift = load(port + PORT_BLOCK_SHIFT)
     committed = load_acquire(load(port + PORT_ARENA) + ARENA_COMMITTED_AT)
     left = load(port + PORT_BLOCKS) - committed
-    if committed < 0 or left <= 0:
-        return ARENA_FULL
+    if committed < 0:
+        return DAMAGED
+    if left <= 0:  # somebody else has grown it to the end since we searched
+        return OK
     needed = (length + 2 * (1 << shift) - 1) >> shift  # a line of header at most, rounded up
-    code = commit_blocks(port, committed, min(left, max(needed, committed, COMMIT_BYTES_MIN >> shift)))
+    wanted = max(needed, committed, COMMIT_BYTES_MIN >> shift)
+    code = commit_blocks(port, committed, min(left, wanted))
     if code != OK:
         store(port + PORT_RUN_BYTES, 1 << shift)
         code = commit_blocks(port, committed, min(left, needed))

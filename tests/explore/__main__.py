@@ -1,8 +1,10 @@
 """Explore by hand, from the root of the repository.
 
 python -m tests.explore list
-python -m tests.explore run pair exchange [--states N] [--seconds N] [--mutant NAME]
-python -m tests.explore replay pair 'producer1*5 !producer1 consumer1*3' [--mutant NAME]
+python -m tests.explore run pair exchange --seconds 60
+python -m tests.explore deep
+python -m tests.explore mutant gates-ignored
+python -m tests.explore replay pair 'producer1*5 !producer1 consumer1*3' --mutant gates-ignored
 """
 
 from __future__ import annotations
@@ -11,45 +13,81 @@ import argparse
 import sys
 
 from tests.explore.machine import Machine
+from tests.explore.mutants import MUTANTS, mutant
 from tests.explore.report import explained, replay
-from tests.explore.scenarios import ALL_PLAYS, scenario
+from tests.explore.scenarios import ALL_PLAYS, DEEP, scenario
 from tests.explore.schedule import read
 from tests.explore.search import explore
 from tests.explore.translation import Translation
 
+WITHOUT_END = float("inf")
+STATES_MAX = 1 << 31
+
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.explore")
+    given = _parser().parse_args()
+    if given.verb == "list":
+        _say(*(f"{name:20} {play.messages} messages" for name, play in ALL_PLAYS.items()))
+        _say(*(f"{each.name:50} caught by {each.scenario}" for each in MUTANTS))
+        return 0
+    if given.verb == "replay":
+        machine = Machine(scenario(given.scenario), _translation(given.mutant))
+        names = [actor.name for actor in machine.actors]
+        _say(*replay(machine, read(given.schedule, names)))
+        return 0
+    if given.verb == "mutant":
+        return max(
+            _run(mutant(name).scenario, STATES_MAX, WITHOUT_END, name) for name in given.name
+        )
+    names = list(DEEP) if given.verb == "deep" else given.scenario
+    return max(_run(name, given.states, given.seconds) for name in names)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.explore",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("list", help="the names of all scenarios")
+    verbs.add_parser("list", help="the names of all scenarios and mutants")
     run = verbs.add_parser("run", help="explore scenarios")
     run.add_argument("scenario", nargs="+", choices=tuple(ALL_PLAYS))
-    run.add_argument("--states", type=int, default=1 << 30, help="stop at so many")
-    run.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    deep = verbs.add_parser("deep", help="explore the large scenarios, to the end")
+    for each in (run, deep):
+        each.add_argument("--states", type=int, default=STATES_MAX, help="stop at so many")
+        each.add_argument("--seconds", type=float, default=WITHOUT_END, help="stop after so long")
+    broken = verbs.add_parser("mutant", help="see what happens without a guard")
+    broken.add_argument("name", nargs="+", choices=[each.name for each in MUTANTS])
     again = verbs.add_parser("replay", help="take the steps of a schedule and tell them")
     again.add_argument("scenario", choices=tuple(ALL_PLAYS))
     again.add_argument("schedule")
-    given = parser.parse_args()
-    if given.verb == "list":
-        print("\n".join(ALL_PLAYS))
-        return 0
-    if given.verb == "replay":
-        machine = Machine(scenario(given.scenario), Translation())
-        names = [actor.name for actor in machine.actors]
-        print("\n".join(replay(machine, read(given.schedule, names))))
-        return 0
-    return max(_run(name, given.states, given.seconds) for name in given.scenario)
+    again.add_argument("--mutant", default="", choices=[each.name for each in MUTANTS])
+    return parser
 
 
-def _run(name: str, states: int, seconds: float) -> int:
+def _translation(broken: str) -> Translation:
+    return mutant(broken).translation() if broken else Translation()
+
+
+def _run(name: str, states: int, seconds: float, broken: str = "") -> int:
     outcome = explore(
-        scenario(name), states_max=states, seconds_max=seconds, progress=sys.stderr.isatty()
+        scenario(name),
+        _translation(broken),
+        states_max=states,
+        seconds_max=seconds,
+        progress=sys.stderr.isatty(),
     )
-    print(outcome)
+    _say(str(outcome))
     if outcome.failure is None:
         return 0
-    print(explained(Machine(scenario(name), Translation()), outcome.failure))
+    _say(explained(Machine(scenario(name), _translation(broken)), outcome.failure, broken))
     return 1
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -208,7 +208,8 @@ class Actor:
         found = self._places.get((code, at))
         if found is None:
             line, _, column, _ = list(code.co_positions())[at // 2]
-            assert line is not None and column is not None
+            assert line is not None
+            assert column is not None
             names = self._translation.live[code][line, column]
             found = self._places[code, at] = tuple(
                 sorted(name for name in names if name in code.co_varnames)

@@ -85,6 +85,13 @@ MUTANTS: Final = (
         "if sequence_note(port, word, tail):",
         "if True:",
     ),
+    _one(
+        "number-noted-of-a-chunk-that-is-reused",
+        "successor-reuse",
+        "sequence_note",
+        "if load_acquire(load(port + PORT_HEADER) + RING_TAIL_AT) != tail:",
+        "if False:",
+    ),
     # --- taking and acknowledging
     _one(
         "ticket-for-takers",
@@ -165,13 +172,6 @@ MUTANTS: Final = (
         "reclaim",
         "if tail_load(port) < end and tail_pass(port, end - 1) < end:",
         "if False:",
-    ),
-    _one(
-        "reclaim-does-not-help-tail",
-        "recycle",
-        "reclaim",
-        "if tail_load(port) < end and tail_pass(port, end - 1) < end:",
-        "if tail_load(port) < end:",
     ),
     _one(
         "reclaim-past-take",

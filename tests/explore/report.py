@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from os.path import relpath
+from os.path import realpath, relpath
 
 from tests.explore import operation
 from tests.explore.actor import Node
@@ -103,4 +103,4 @@ def _changes(machine: Machine, state: State, reached: State) -> Iterator[str]:
 
 def _place(node: Node) -> str:
     name, file, line = node.where
-    return f"{name} ({relpath(file)}:{line})"
+    return f"{name} ({relpath(realpath(file))}:{line})"

@@ -145,7 +145,9 @@ def producer(owner: int, last: int, scan: int = 0, **more: bool) -> Player:
 
 def settled(owner: int, last: int, **more: bool) -> Player:
     """A producer that has its blocks already: the ring is what is explored."""
-    return producer(owner, last, scan=owner - 1, owns=True, **more)
+    return Player(
+        PRODUCER, processes.producing, (owner, 1, last), scan=owner - 1, owns=True, **more
+    )
 
 
 def consumer(gives: int = 0, **more: bool) -> Player:
@@ -156,8 +158,8 @@ def leaser(deadline_ms: int) -> Player:
     return Player(CONSUMER, processes.leasing, (deadline_ms,), stoppable=True)
 
 
-def sweeper(times: int, late_ms: int = 0, grace_ms: int = 0) -> Player:
-    return Player(OTHER, processes.sweeping, (times, late_ms, grace_ms))
+def sweeper(times: int, late_ms: int = 0, grace_ms: int = 0, **more: bool) -> Player:
+    return Player(OTHER, processes.sweeping, (times, late_ms, grace_ms), **more)
 
 
 def batcher(owner: int, last: int) -> Player:
@@ -225,7 +227,7 @@ PLAYS: Final[dict[str, Play]] = {
     ),
     "sweepers": Play(
         ROOMY,
-        (settled(1, 1), consumer(), sweeper(1), sweeper(1)),
+        (settled(1, 1), consumer(), sweeper(1, mortal=False), sweeper(1, mortal=False)),
         messages=1,
         kills=1,
     ),
@@ -233,7 +235,6 @@ PLAYS: Final[dict[str, Play]] = {
         ROOMY,
         (settled(1, 1), leaser(5), leaser(0), sweeper(1, late_ms=100, grace_ms=10)),
         messages=1,
-        stops=1,
         leases_end=True,
     ),
     "arena": Play(
@@ -244,7 +245,7 @@ PLAYS: Final[dict[str, Play]] = {
     ),
     "arena-shared": Play(
         TIGHT,
-        (producer(1, 2), producer(2, 1), consumer()),
+        (producer(1, 2), producer(2, 1, mortal=False), consumer(mortal=False)),
         messages=3,
         kills=1,
     ),
@@ -306,13 +307,23 @@ PLAYS: Final[dict[str, Play]] = {
         (
             Player(PRODUCER, processes.producing_numbered, (1, 2, 77), scan=0, owns=True),
             Player(PRODUCER, processes.succeeding, (1, 2, 77, 0), scan=1, owns=True, mortal=False),
-            consumer(),
-            settled(4, 1),
+            consumer(mortal=False),
+            settled(4, 1, mortal=False),
         ),
         messages=3,
         kills=1,
         numbered=True,
         writers={1: 1, 2: 1, 4: 4},
+    ),
+    "successor-reuse": Play(
+        replace(TIGHT, producers=1, chunk_role=SHARED),
+        (
+            Player(PRODUCER, processes.producing_numbered, (1, 2, 77), scan=0, owns=True),
+            settled(2, 1),
+            consumer(),
+        ),
+        messages=3,
+        numbered=True,
     ),
     "cursor": Play(
         replace(GATED, gates=1),
@@ -322,13 +333,13 @@ PLAYS: Final[dict[str, Play]] = {
     ),
     "cursors": Play(
         replace(GATED, gates=2),
-        (settled(1, 2), consumer(), follower(0), follower(1)),
-        messages=2,
+        (settled(1, 1), consumer(), follower(0), follower(1)),
+        messages=1,
     ),
     "lossy": Play(
         replace(GATED, chunk_role=SHARED),
-        (settled(1, 4), consumer(), glancer(WORN.base + 3)),
-        messages=4,
+        (settled(1, 3), consumer(), glancer(WORN.base + 2)),
+        messages=3,
         lossy=True,
     ),
     "bell": Play(
@@ -356,10 +367,35 @@ DEEP: Final[dict[str, Play]] = {
         (settled(1, 2), settled(2, 1), consumer(), consumer()),
         messages=3,
         kills=2,
+        answers_max=2,
+    ),
+    "sweepers-deep": Play(
+        ROOMY,
+        (settled(1, 2), consumer(), sweeper(1), sweeper(1)),
+        messages=2,
+        kills=2,
+    ),
+    "leases-deep": Play(
+        ROOMY,
+        (settled(1, 1), leaser(5), leaser(0), sweeper(2, late_ms=100, grace_ms=10)),
+        messages=1,
+        stops=1,
+        leases_end=True,
+    ),
+    "arena-deep": Play(
+        TIGHT,
+        (producer(1, 2), producer(2, 2), consumer()),
+        messages=4,
+        kills=2,
+    ),
+    "cursors-deep": Play(
+        replace(GATED, gates=2),
+        (settled(1, 2), consumer(), follower(0), follower(1)),
+        messages=2,
+        kills=1,
     ),
 }
-"""For `make explore`."""
-
+"""For `make explore`: minutes to an hour each."""
 
 ALL_PLAYS: Final = {**PLAYS, **DEEP}
 

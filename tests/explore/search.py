@@ -244,9 +244,7 @@ _PACKED: Final = tuple(action.packed() for action in _STEPS)
 
 
 def _report(depth: int, states: int, frontier: int, seconds: float) -> None:
-    print(
-        f"\rdepth {depth}, {states:,} states, {frontier:,} at this depth, {seconds:,.0f} s  ",
-        end="",
-        file=sys.stderr,
-        flush=True,
+    sys.stderr.write(
+        f"\rdepth {depth}, {states:,} states, {frontier:,} at this depth, {seconds:,.0f} s  "
     )
+    sys.stderr.flush()

@@ -12,7 +12,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.restype = ctypes.c_long
 _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
-TRACEME, CONTINUE, STEP, DETACH = 0, 7, 9, 17
+TRACEME, CONTINUE, STEP = 0, 7, 9
 
 
 def _ptrace(request: int, pid: int, data: int = 0) -> None:
@@ -54,8 +54,12 @@ class Stepped:
 
     def finish(self) -> int:
         """Go on to the end: the exit status."""
-        _ptrace(DETACH, self.pid)
-        return self._process.wait(timeout=30)
+        while True:
+            _ptrace(CONTINUE, self.pid)
+            _, status = os.waitpid(self.pid, 0)
+            if not os.WIFSTOPPED(status):
+                self._process.returncode = os.waitstatus_to_exitcode(status)
+                return self._process.returncode
 
     def __enter__(self) -> Stepped:
         return self

@@ -1,0 +1,37 @@
+"""The real kernels under every interleaving of small scenarios, and without each guard."""
+
+from __future__ import annotations
+
+import pytest
+from tests.explore import tally
+from tests.explore.machine import Machine
+from tests.explore.mutants import MUTANTS, Mutant
+from tests.explore.report import explained
+from tests.explore.scenarios import PLAYS, scenario
+from tests.explore.search import explore
+from tests.explore.translation import Translation
+
+MUTANT_STATES_MAX = 1_000_000
+STATES_WANTED = 300_000
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_nothing_can_go_wrong(name: str) -> None:
+    outcome = explore(scenario(name))
+    if outcome.failure is not None:
+        pytest.fail(explained(Machine(scenario(name), Translation()), outcome.failure))
+    assert outcome.complete
+    tally.OUTCOMES.append(outcome)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_every_guard_is_needed(mutant: Mutant) -> None:
+    outcome = explore(scenario(mutant.scenario), mutant.translation(), states_max=MUTANT_STATES_MAX)
+    assert outcome.failure is not None, f"{mutant.name} was not caught: {outcome}"
+    tally.MUTANTS_CAUGHT.append(mutant.name)
+
+
+def test_enough_was_explored() -> None:
+    if len(tally.OUTCOMES) < len(PLAYS):
+        pytest.skip("only some of the scenarios were run")
+    assert sum(outcome.states for outcome in tally.OUTCOMES) >= STATES_WANTED
