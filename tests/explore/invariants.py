@@ -11,15 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
+from shmbroker.core import layout as at
+from shmbroker.core.codes import ARENA_FULL, EMPTY, FULL, OK, REVOKED
 from tests.explore import processes
 from tests.explore.ledger import Ledger
 from tests.explore.operation import Violation
 from tests.explore.processes import END, GO_ON, PRODUCER_SHIFT, TIDY
 from tests.explore.ring import BlockWord, Geometry, RingMemory, SlotWord, position_of
 from tests.explore.scenario import Rules, View
-
-from shmbroker.core import layout as at
-from shmbroker.core.codes import ARENA_FULL, EMPTY, FULL, OK, REVOKED
 
 EPILOGUE_OWNER: Final = 60
 NUMBERED: Final = 1

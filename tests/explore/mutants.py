@@ -239,12 +239,12 @@ MUTANTS: Final = (
     ),
     _one(
         "sweep-takes-from-the-living",
-        "sweepers",
+        "sweeper",
         "slot_sweep",
         "over = not is_alive(alive, word_owner(word))",
         "over = True",
     ),
-    _one("sweep-with-the-hint-of-tail", "sweepers", "sweep", "true_tail(port)", "tail_load(port)"),
+    _one("sweep-with-the-hint-of-tail", "sweeper", "sweep", "true_tail(port)", "tail_load(port)"),
     # --- blocks
     _one(
         "block-taken-by-store",
@@ -269,28 +269,28 @@ MUTANTS: Final = (
     ),
     _one(
         "blocks-of-the-living-sealed",
-        "sweepers",
+        "sweeper",
         "block_sweep",
         "if is_alive(alive, block_owner(word)):",
         "if False:",
     ),
     _one(
         "blocks-of-the-dead-freed",
-        "sweepers",
+        "sweeper",
         "block_sweep",
         "if tail > load(port + PORT_HEAD_SEEN):",
         "if False:",
     ),
     _one(
         "sealed-without-a-note",
-        "sweepers",
+        "sweeper",
         "block_seal",
         "compare_exchange(address + BLOCK_NOTE_AT, note, sealed)",
         "pass",
     ),
     _one(
         "sealed-a-position-short",
-        "sweepers",
+        "sweeper",
         "block_sweep",
         "block_seal(port, block, word, tail - 1)",
         "block_seal(port, block, word, tail - 2)",

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.explore.operation import ask, tell
-from tests.explore.ring import ALIVE, BODY, BODY_BYTES, CURSOR, MESSAGE, PORT, RING
-from tests.explore.translation import program
-
 from shmbroker.core import layout as at
 from shmbroker.core.atomics import load, store
 from shmbroker.core.batch import PLAIN_MARK, ack_many, publish_many_once, publish_once, take_many
@@ -27,6 +23,9 @@ from shmbroker.core.publish import publish_chunk
 from shmbroker.core.run import reserve
 from shmbroker.core.sweep import drop_oldest, sweep
 from shmbroker.core.take import ack, give_back, take
+from tests.explore.operation import ask, tell
+from tests.explore.ring import ALIVE, BODY, BODY_BYTES, CURSOR, MESSAGE, PORT, RING
+from tests.explore.translation import program
 
 # questions
 WHO_IS_ALIVE: Final = 1

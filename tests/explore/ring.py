@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tests.explore.memory import BLIND, BULK, CONSTANT, PRIVATE_AT, SHARED, Memory
-from tests.explore.translation import program
-
 from shmbroker.core import layout as at
 from shmbroker.core.atomics import store
 from shmbroker.core.batch import PLAIN_MARK
 from shmbroker.core.port import port_set
 from shmbroker.core.run import reserve, unreserve
+from tests.explore.memory import BLIND, BULK, CONSTANT, PRIVATE_AT, SHARED, Memory
+from tests.explore.translation import program
 
 RING: Final = 0x100000
 ARENA: Final = 0x200000

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from shmbroker.core import layout as at
 from tests.explore import processes
 from tests.explore.invariants import EPILOGUE_OWNER, Cast, RingRules
 from tests.explore.memory import SHARED
@@ -18,8 +19,6 @@ from tests.explore.ring import (
     ring_set_up,
 )
 from tests.explore.scenario import Role, Scenario
-
-from shmbroker.core import layout as at
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -225,15 +224,15 @@ PLAYS: Final[dict[str, Play]] = {
         kills=1,
         gives_back=True,
     ),
-    "sweepers": Play(
+    "sweeper": Play(
         ROOMY,
-        (settled(1, 1), consumer(), sweeper(1, mortal=False), sweeper(1, mortal=False)),
-        messages=1,
+        (settled(1, 2), consumer(), sweeper(1)),
+        messages=2,
         kills=1,
     ),
     "leases": Play(
         ROOMY,
-        (settled(1, 1), leaser(5), leaser(0), sweeper(1, late_ms=100, grace_ms=10)),
+        (settled(1, 1), leaser(5), consumer(), sweeper(1, late_ms=100, grace_ms=10)),
         messages=1,
         leases_end=True,
     ),
@@ -308,12 +307,11 @@ PLAYS: Final[dict[str, Play]] = {
             Player(PRODUCER, processes.producing_numbered, (1, 2, 77), scan=0, owns=True),
             Player(PRODUCER, processes.succeeding, (1, 2, 77, 0), scan=1, owns=True, mortal=False),
             consumer(mortal=False),
-            settled(4, 1, mortal=False),
         ),
-        messages=3,
+        messages=2,
         kills=1,
         numbered=True,
-        writers={1: 1, 2: 1, 4: 4},
+        writers={1: 1, 2: 1},
     ),
     "successor-reuse": Play(
         replace(TIGHT, producers=1, chunk_role=SHARED),
@@ -381,6 +379,19 @@ DEEP: Final[dict[str, Play]] = {
         messages=1,
         stops=1,
         leases_end=True,
+    ),
+    "successor-deep": Play(
+        replace(ROOMY, blocks=4, producers=1),
+        (
+            Player(PRODUCER, processes.producing_numbered, (1, 2, 77), scan=0, owns=True),
+            Player(PRODUCER, processes.succeeding, (1, 2, 77, 0), scan=1, owns=True, mortal=False),
+            consumer(),
+            settled(4, 1),
+        ),
+        messages=3,
+        kills=2,
+        numbered=True,
+        writers={1: 1, 2: 1, 4: 4},
     ),
     "arena-deep": Play(
         TIGHT,

@@ -7,6 +7,7 @@ key and its number; only the frontier holds whole states.
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -68,7 +69,14 @@ def explore(
     progress: bool = False,
 ) -> Outcome:
     """Search until the end, the first failure, or a bound."""
-    return Search(scenario, translation or Translation()).run(states_max, seconds_max, progress)
+    search = Search(scenario, translation or Translation())
+    collecting = gc.isenabled()
+    gc.disable()  # millions of states, and not one cycle among them
+    try:
+        return search.run(states_max, seconds_max, progress)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 class Search:

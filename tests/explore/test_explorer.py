@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.explore import toys
 from tests.explore.machine import Machine
 from tests.explore.report import explained

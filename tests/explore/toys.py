@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
-from tests.explore.memory import BULK, PRIVATE_AT, Memory
-from tests.explore.operation import Violation, ask, tell
-from tests.explore.scenario import Role, Rules, Scenario, View
-from tests.explore.translation import program
-
 from shmbroker.core.atomics import (
     compare_exchange,
     copy,
@@ -20,6 +15,10 @@ from shmbroker.core.atomics import (
     store,
     store_release,
 )
+from tests.explore.memory import BULK, PRIVATE_AT, Memory
+from tests.explore.operation import Violation, ask, tell
+from tests.explore.scenario import Role, Rules, Scenario, View
+from tests.explore.translation import program
 
 COUNTER: Final = 0x1000
 FLAG: Final = 0x1008

@@ -23,12 +23,11 @@ from functools import cache
 from types import CodeType, FunctionType, GeneratorType
 from typing import Final, TypeAlias, cast
 
-from tests.explore.liveness import Place, live_names
-from tests.explore.operation import IGNORED, YIELDED, Violation, signed
-
 from shmbroker.core import atomics
 from shmbroker.core.atomics import load, store
 from shmbroker.core.kernel import KERNELS
+from tests.explore.liveness import Place, live_names
+from tests.explore.operation import IGNORED, YIELDED, Violation, signed
 
 Stop = tuple[int, ...]
 Run: TypeAlias = "GeneratorType[Stop, int, int]"
