@@ -198,6 +198,8 @@ class RingRules(Rules):
             self._check_answer(known, event, first, second)
         elif event == processes.JOINED:
             return known.moving(actor, first)
+        elif event == processes.ADOPTED:
+            return self._adopted(known, actor, first, second)
         elif event == processes.SAW:
             return self._saw(known, actor, first, second)
         elif event == processes.MISSED:
@@ -229,6 +231,13 @@ class RingRules(Rules):
             raise Violation(f"position {position} was revoked from a live consumer: {code}")
         if code not in (OK, REVOKED, 1):
             raise Violation(f"a kernel answered {code}")
+
+    def _adopted(self, ledger: Ledger, actor: int, position: int, former: int) -> Ledger:
+        """An heir goes on where the former cursor was, or before; or that one had not joined."""
+        following = ledger.following(former)
+        if following >= 0 and not 0 <= position <= following:
+            raise Violation(f"the gate of a cursor at {following} was adopted at {position}")
+        return ledger.moving(actor, position) if position >= 0 else ledger
 
     def _saw(self, ledger: Ledger, actor: int, position: int, body: int) -> Ledger:
         self._check_content(ledger, position, body)

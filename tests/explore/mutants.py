@@ -101,6 +101,20 @@ MUTANTS: Final = (
         "take = fetch_add(address, 1)",
     ),
     _one(
+        "take-past-what-is-not-published",
+        "recycle",
+        "take_find",
+        "if ahead < 0 or (ahead == 0 and state == FREE):",
+        "if ahead == 0 and state == FREE:",
+    ),
+    _one(
+        "take-what-is-of-another-lap",
+        "overtaken",
+        "take_find",
+        "if ahead == 0 and state == READY:",
+        "if state == READY:",
+    ),
+    _one(
         "claim-by-store",
         "exchange",
         "claim",
@@ -181,6 +195,20 @@ MUTANTS: Final = (
         "if False:",
     ),
     _one(
+        "reclaim-without-epoch-of-take",
+        "leases",
+        "take_raise",
+        "take + behind + EPOCH_STEP",
+        "take + behind",
+    ),
+    _one(
+        "free-what-is-published-again",
+        "recycle",
+        "slots_free",
+        "if (word & LAP_MASK) == lap and word_state(word) == DONE:",
+        "if True:",
+    ),
+    _one(
         "free-by-store",
         "recycle",
         "slots_free",
@@ -221,6 +249,15 @@ MUTANTS: Final = (
         "drop_oldest",
         "if compare_exchange(slot, word, word_done(word)) == word:",
         "if exchange(slot, word_done(word)) == word:",
+    ),
+    _one("open-gate-counted", "cursor", "gates_floor", "gate_is_active(word) and ", ""),
+    _one("gate-joined-at-a-former-head", "cursor", "gate_settle", "if seen == head:", "if True:"),
+    _one(
+        "lasting-gate-dropped",
+        "journal-adopted",
+        "gates_sweep",
+        " and gate_kind(word) == GATE_FLEETING",
+        "",
     ),
     # --- the sweep
     _one(
@@ -294,6 +331,13 @@ MUTANTS: Final = (
         "block_sweep",
         "block_seal(port, block, word, tail - 1)",
         "block_seal(port, block, word, tail - 2)",
+    ),
+    _one(
+        "blocks-freed-by-their-owner-before-head-has-passed",
+        "heir",
+        "run_release",
+        "if last < load(port + PORT_HEAD_SEEN):",
+        "if True:",
     ),
     _one("blocks-not-swept", "pair", "sweep", " + blocks_sweep(port, tail, alive)", ""),
     # --- batches

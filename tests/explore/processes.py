@@ -50,6 +50,7 @@ SAW: Final = 6
 LEFT: Final = 7
 MISSED: Final = 8
 RANG: Final = 9
+ADOPTED: Final = 10
 
 PRODUCER_SHIFT: Final = 8
 NO_LEASES: Final = 0
@@ -292,12 +293,12 @@ def inheriting(gate: int, former: int, former_owner: int) -> int:
     """Adopt the lasting gate of a dead cursor and follow from where it stood."""
     ask(IS_IT_MY_TURN, former)
     position = gate_adopt(PORT, gate, former_owner)
+    tell(ADOPTED, position, former)
     if position < 0:
         return 0
     store(CURSOR + at.CURSOR_PORT, PORT)
     store(CURSOR + at.CURSOR_POSITION, position)
     store(CURSOR + at.CURSOR_GATE, gate)
-    tell(JOINED, position)
     return follow(1)
 
 

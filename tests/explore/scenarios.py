@@ -26,7 +26,7 @@ CURSOR: Final = "cursor"
 OTHER: Final = "other"
 
 WORN: Final = Geometry(
-    base=2 * at.LAP_MASK - 2 + 2,
+    base=2 * at.LAP_MASK,
     head_epoch=0x7FFF,
     take_epoch=-1,
     generation=at.GENERATION_MASK,
@@ -211,6 +211,11 @@ PLAYS: Final[dict[str, Play]] = {
         messages=3,
         kills=1,
     ),
+    "overtaken": Play(
+        ROOMY,
+        (settled(1, 3), consumer(), consumer()),
+        messages=3,
+    ),
     "stopped": Play(
         ROOMY,
         (settled(1, 2, stoppable=True), settled(2, 1), consumer(stoppable=True)),
@@ -313,6 +318,29 @@ PLAYS: Final[dict[str, Play]] = {
         numbered=True,
         writers={1: 1, 2: 1},
     ),
+    "successor-buffered": Play(
+        replace(ROOMY, blocks=3, producers=1),
+        (
+            Player(PRODUCER, processes.producing_numbered, (1, 2, 77), scan=0, owns=True),
+            Player(PRODUCER, processes.succeeding, (1, 2, 77, 0), scan=1, owns=True, mortal=False),
+            consumer(mortal=False),
+        ),
+        messages=2,
+        kills=1,
+        numbered=True,
+        store_buffers=True,
+        writers={1: 1, 2: 1},
+    ),
+    "batch-numbered": Play(
+        replace(ROOMY, slots=4, base=4 * at.LAP_MASK, producers=1),
+        (
+            Player(PRODUCER, processes.producing_numbered, (1, 1, 77), scan=0, owns=True),
+            batcher(2, 2),
+            consumer(),
+        ),
+        messages=3,
+        numbered=True,
+    ),
     "successor-reuse": Play(
         replace(TIGHT, producers=1, chunk_role=SHARED),
         (
@@ -328,6 +356,12 @@ PLAYS: Final[dict[str, Play]] = {
         (settled(1, 3), consumer(), follower(0)),
         messages=3,
         kills=1,
+    ),
+    "cursor-buffered": Play(
+        replace(GATED, gates=1),
+        (settled(1, 2), consumer(), follower(0)),
+        messages=2,
+        store_buffers=True,
     ),
     "cursors": Play(
         replace(GATED, gates=2),

@@ -197,7 +197,8 @@ class Search:
         for who, role in enumerate(scenario.roles):
             if kinds[who] >= operation.DONE:
                 continue
-            if may_kill and role.mortal:
+            # what a process has stored is visible before anybody can know that it is dead
+            if may_kill and role.mortal and not state.buffers[who]:
                 self._to(Action(who, KILL), self.machine.kill, state, number)
             if may_stop and role.stoppable:
                 self._to(Action(who, STOP), self.machine.stop, state, number)
