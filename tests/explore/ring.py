@@ -6,6 +6,7 @@ the words that a scenario can touch exist; anything else is outside of the known
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ from shmbroker.core.batch import PLAIN_MARK
 from shmbroker.core.port import port_set
 from shmbroker.core.run import reserve, unreserve
 from tests.explore.memory import BLIND, BULK, CONSTANT, PRIVATE_AT, SHARED, Memory
+from tests.explore.operation import Violation
 from tests.explore.translation import program
 
 RING: Final = 0x100000
@@ -152,6 +154,7 @@ class RingMemory(Memory):
 
     def __init__(self, geometry: Geometry) -> None:
         super().__init__()
+        self.geometry = geometry
         for each in range(0, at.RING_IDENTITY_BYTES, 8):
             self.word(f"ring identity[{each}]", RING + each, CONSTANT)
         self.tail = self.word("tail", RING + at.RING_TAIL_AT, SHARED, _position)
@@ -192,6 +195,25 @@ class RingMemory(Memory):
             self.word(f"data[{each}]", geometry.data + each, geometry.chunk_role)
             for each in range(0, geometry.blocks * geometry.block_bytes, 8)
         ]
+
+    def slot_word(self, memory: Sequence[int], position: int) -> SlotWord:
+        return SlotWord.of(memory[self.slots[position % self.geometry.slots]])
+
+    def body(self, memory: Sequence[int], chunk: int) -> int:
+        """The first word of the body of the message in a chunk."""
+        word = (chunk + at.CHUNK_HEADER_BYTES) >> 3
+        if word >= len(self.data):
+            raise Violation(f"chunk {chunk} lies outside of the arena")
+        return memory[self.data[word]]
+
+    def position_in(self, memory: Sequence[int], slot: int, lap: int) -> int:
+        """The position of a lap of a slot that is closest to head."""
+        slots = self.geometry.slots
+        head = position_of(memory[self.head])
+        for position in range(head - 2 * slots, head + 2 * slots):
+            if position % slots == slot and self.geometry.lap(position) == lap:
+                return position
+        raise Violation(f"slot {slot} has lap {lap}, which is nowhere near head")
 
 
 @program

@@ -8,7 +8,8 @@ from typing import Final
 
 from shmbroker.core import layout as at
 from tests.explore import processes
-from tests.explore.invariants import EPILOGUE_OWNER, Cast, RingRules
+from tests.explore.cast import EPILOGUE_OWNER, Cast
+from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
 from tests.explore.ring import (
     CHUNK_BYTES,
@@ -211,11 +212,6 @@ PLAYS: Final[dict[str, Play]] = {
         messages=3,
         kills=1,
     ),
-    "overtaken": Play(
-        ROOMY,
-        (settled(1, 3), consumer(), consumer()),
-        messages=3,
-    ),
     "stopped": Play(
         ROOMY,
         (settled(1, 2, stoppable=True), settled(2, 1), consumer(stoppable=True)),
@@ -394,6 +390,11 @@ PLAYS: Final[dict[str, Play]] = {
 }
 
 DEEP: Final[dict[str, Play]] = {
+    "overtaken": Play(
+        ROOMY,
+        (settled(1, 3), consumer(), consumer()),
+        messages=3,
+    ),
     "exchange-deep": Play(
         ROOMY,
         (settled(1, 2), settled(2, 1), consumer(), consumer()),
