@@ -144,6 +144,7 @@ def length_ahead(port: int, word: int) -> int:
 def take_within(port: int, messages: int, count: int, capacity: int) -> int:
     """Take messages that follow each other, the first and then while the bodies fit."""
     taken = 0
+    damaged = 0
     while taken == 0:
         position = take_find(port)
         if position < 0:
@@ -159,7 +160,7 @@ def take_within(port: int, messages: int, count: int, capacity: int) -> int:
             if message_read(port, messages + (taken << MESSAGE_SHIFT), position, leased) == OK:
                 taken += 1
             else:
-                discard(port, position, leased)
+                damaged += discard(port, position, leased)
             position += 1
             passed += 1
             word = load_acquire(slot_at(port, position))
@@ -171,7 +172,7 @@ def take_within(port: int, messages: int, count: int, capacity: int) -> int:
                 break
         if passed > 0:
             compare_exchange(load(port + PORT_HEADER) + RING_TAKE_AT, seen, seen + passed)
-            if taken == 0:
+            if taken == 0 and damaged > 0:
                 return DAMAGED
     return taken
 

@@ -88,12 +88,12 @@ def gates_raise_high(port: int, high: int) -> int:
 
 
 @kernel
-def gate_settle(port: int, gate: int, kind: int) -> int:
-    """Put our gate at head, so that every reclaimer knows of it; the position it holds from."""
+def gate_settle(port: int, gate: int, kind: int, lowest: int) -> int:
+    """Put our gate at head, or at lowest if that is above, so that every reclaimer knows of it."""
     head_address = load(port + PORT_HEADER) + RING_HEAD_AT
     head = load_acquire(head_address)
     while True:
-        position = head & POSITION_MASK
+        position = max(head & POSITION_MASK, lowest)
         store_release(gate_at(port, gate), gate_word(port, kind, position))
         # SYNC POINT: gate-join (release): a reclaimer that has not seen the gate fails its CAS
         seen = compare_exchange(head_address, head, head + EPOCH_STEP)
@@ -114,7 +114,7 @@ def gate_join(port: int, kind: int) -> int:
         gates_raise_high(port, gate + 1)
         # from here on the gate holds everything above a position that is too low: safe, not exact
         if compare_exchange(gate_at(port, gate), word, gate_word(port, kind, 0)) == word:
-            gate_settle(port, gate, kind)
+            gate_settle(port, gate, kind, 0)
             return gate
     return NO_GATE
 
@@ -154,7 +154,11 @@ def gate_move(port: int, gate: int, position: int) -> int:
 
 @exported
 def gate_adopt(port: int, gate: int, former: int) -> int:
-    """Take over the lasting gate of a former owner that is dead; the position it stands at."""
+    """Take over the lasting gate of a former owner that is dead; the position it stands at.
+
+    The former owner may have died in the middle of joining, before reclaimers had to know of the
+    gate: so it is settled once more, which leaves a gate that was settled where it is.
+    """
     if gate < 0 or gate >= GATES:
         return INVALID
     address = gate_at(port, gate)
@@ -164,7 +168,7 @@ def gate_adopt(port: int, gate: int, former: int) -> int:
     position = word & POSITION_MASK
     if compare_exchange(address, word, gate_word(port, gate_kind(word), position)) != word:
         return REVOKED
-    return position
+    return gate_settle(port, gate, gate_kind(word), position)
 
 
 @exported

@@ -19,7 +19,6 @@ from shmbroker.core.atomics import (
     prefetch,
     prefetch_write,
     store,
-    store_release,
 )
 from shmbroker.core.chunk import body_offset, chunk_address, chunk_bytes, chunk_fits, shape_body
 from shmbroker.core.codes import DAMAGED, EMPTY, OK, REVOKED, TOO_SMALL
@@ -95,7 +94,6 @@ def take_find(port: int) -> int:
         ahead = laps_ahead(word, lap_of(port, position))
         state = word_state(word)
         if ahead < 0 or (ahead == 0 and state == FREE):
-            prefetch_write(slot_at(port, position))
             return EMPTY
         if ahead == 0 and state == READY:
             if not is_visible(port, position):
@@ -108,24 +106,22 @@ def take_find(port: int) -> int:
 
 
 @kernel
-def lease_stamp(port: int, slot: int, leased: int) -> int:
-    """Say until when we want to hold the message; one word with the tag of our lease."""
-    deadline = load(port + PORT_LEASE_DEADLINE)
-    if deadline == 0:
-        return 0
-    return store_release(
-        slot + SLOT_LEASE_AT, (deadline << LEASE_DEADLINE_SHIFT) | word_lease_tag(leased)
-    )
-
-
-@kernel
 def claim(port: int, position: int, word: int) -> int:
-    """READY to LEASED by us: our word, or 0 if it is no longer exactly this one."""
+    """READY to LEASED by us: our word, or 0 if it is no longer exactly this one.
+
+    Until when we want to hold the message goes into the lease word, by CAS from what was there
+    before: if we are stopped in between and revoked, the next holder's lease is left alone.
+    """
     slot = slot_at(port, position)
     leased = word_leased(word, load(port + PORT_OWNER))
+    deadline = load(port + PORT_LEASE_DEADLINE)
+    if deadline == 0:
+        return leased if compare_exchange(slot, word, leased) == word else 0
+    former = load_acquire(slot + SLOT_LEASE_AT)
     if compare_exchange(slot, word, leased) != word:
         return 0
-    lease_stamp(port, slot, leased)
+    lease = (deadline << LEASE_DEADLINE_SHIFT) | word_lease_tag(leased)
+    compare_exchange(slot + SLOT_LEASE_AT, former, lease)
     return leased
 
 
@@ -173,12 +169,27 @@ def finish(port: int, position: int, leased: int) -> int:
     return int(compare_exchange(slot_at(port, position), leased, word_done(leased)) == leased)
 
 
+@kernel
+def take_idle(port: int, code: int) -> int:
+    """Nothing to take: fetch what the next message will need, for writing and for reading."""
+    take = load(port + PORT_HEADER) + RING_TAKE_AT
+    prefetch_write(slot_at(port, load_acquire(take)))
+    expect = load(port + PORT_EXPECT)
+    prefetch(expect)
+    prefetch(expect + LINE_BYTES)
+    return code
+
+
 @cold
 def discard(port: int, position: int, leased: int) -> int:
-    """A message whose chunk is damaged is taken out of the ring and counted."""
-    finish(port, position, leased)
+    """Take a message whose chunk is damaged out of the ring, and count it; 1 if it was ours.
+
+    If it was not, the delivery had been revoked and the chunk was reused: nothing is damaged.
+    """
+    if not finish(port, position, leased):
+        return 0
     count(port, COUNTER_DAMAGED_AT)
-    return DAMAGED
+    return 1
 
 
 @exported
@@ -187,10 +198,7 @@ def take(port: int, message: int) -> int:
     while True:
         position = take_find(port)
         if position < 0:
-            expect = load(port + PORT_EXPECT)
-            prefetch(expect)
-            prefetch(expect + LINE_BYTES)
-            return position
+            return take_idle(port, position)
         word = load(port + PORT_FOUND_WORD)
         chunk_prefetch(port, word)
         leased = claim(port, position, word)
@@ -199,7 +207,8 @@ def take(port: int, message: int) -> int:
             # path between a message and its reply
             if message_read(port, message, position, leased) == OK:
                 return OK
-            return discard(port, position, leased)
+            if discard(port, position, leased):
+                return DAMAGED
 
 
 @exported
@@ -257,14 +266,14 @@ def receive(port: int, message: int, buffer: int, capacity: int) -> int:
 
     With TOO_SMALL the message is taken and not acknowledged: its length is in `message`.
     """
-    code = take(port, message)
-    if code != OK:
-        return code
-    length = load(message + MESSAGE_LENGTH)
-    if length > capacity:
-        return TOO_SMALL
-    copy(buffer, load(message + MESSAGE_BODY), length)
-    code = ack(port, message)
-    if code != OK:
-        return code
-    return length
+    while True:
+        code = take(port, message)
+        if code != OK:
+            return code
+        length = load(message + MESSAGE_LENGTH)
+        if length > capacity:
+            return TOO_SMALL
+        copy(buffer, load(message + MESSAGE_BODY), length)
+        if ack(port, message) == OK:
+            return length
+        # revoked meanwhile: somebody else has it, so this was not our message

@@ -1,8 +1,9 @@
-"""Compiles a C file of this folder into a shared library, once per source and compiler."""
+"""Compiles C files into a shared library, once per sources, flags and compiler."""
 
 import hashlib
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra")
@@ -13,16 +14,24 @@ class CompilerFailed(Exception):
     """No C compiler, or it objects; the message is what it said."""
 
 
-def compiled(source_name: str) -> Path:
-    """The library made from that source; compiled now unless the cache has it."""
-    source = _SOURCES / source_name
+def compiled(
+    *sources: str | Path, flags: Sequence[str] = (), headers: Sequence[Path] = ()
+) -> Path:
+    """The library made from these sources; compiled now unless the cache has it.
+
+    A mere name is a file of this folder. Flags go behind the sources, as -l must; headers are
+    only looked at, to see whether they have changed.
+    """
+    paths = [_SOURCES / source for source in sources]
     compiler = os.environ.get("CC", "gcc")
-    told = _told((compiler, "--version")) + "\0".join(FLAGS)
-    digest = hashlib.sha256(told.encode() + source.read_bytes()).hexdigest()[:16]
-    library = _cache() / f"{source.stem}-{digest}.so"
+    told = "\0".join((_told((compiler, "--version")), *FLAGS, *flags))
+    digest = hashlib.sha256(told.encode())
+    for path in (*paths, *headers):
+        digest.update(path.read_bytes())
+    library = _cache() / f"{paths[0].stem}-{digest.hexdigest()[:16]}.so"
     if not library.exists():
         fresh = library.with_suffix(f".{os.getpid()}.tmp")
-        _told((compiler, *FLAGS, "-o", str(fresh), str(source)))
+        _told((compiler, *FLAGS, "-o", str(fresh), *map(str, paths), *flags))
         fresh.replace(library)  # atomic: somebody else may be compiling the same
     return library
 

@@ -390,6 +390,11 @@ PLAYS: Final[dict[str, Play]] = {
 }
 
 DEEP: Final[dict[str, Play]] = {
+    "sweeper-outrun": Play(
+        ROOMY,
+        (settled(1, 4), consumer(), sweeper(1)),
+        messages=4,
+    ),
     "overtaken": Play(
         ROOMY,
         (settled(1, 3), consumer(), consumer()),

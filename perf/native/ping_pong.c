@@ -1,0 +1,108 @@
+/* Ping-pong: the loops of the initiator and of the responder, timed by the rule in plan.py. */
+#include "job.h"
+#include "sending.h"
+#include "tally.h"
+#include "waiting.h"
+
+static inline int64_t take(const struct job *job)
+{
+    int64_t code, tries = 0;
+    while ((code = sb_take(job->in, job->messages)) == SB_EMPTY)
+        relax(job->crowded, &tries);
+    return code;
+}
+
+static inline int64_t receive(const struct job *job)
+{
+    int64_t code, tries = 0;
+    while ((code = sb_receive(job->in, job->messages, job->room, job->size)) == SB_EMPTY)
+        relax(job->crowded, &tries);
+    return code;
+}
+
+/* The reply, copied to room but in mode loan, and acknowledged. */
+static inline int64_t await_reply(const struct job *job, struct tally *tally)
+{
+    int64_t code = job->mode == COMBINED ? receive(job) : take(job);
+    if (code < 0)
+        return code;
+    const sb_message *reply = job->messages;
+    if (reply->length != job->size)
+        return DIFFERENT;
+    int64_t stamp = stamp_of(job->mode == COMBINED ? job->room : reply->body);
+    tally->count++;
+    tally->total += stamp;
+    if (job->mode == COMBINED)
+        return SB_OK;
+    if (job->mode == SINGLE)
+        memcpy(job->room, reply->body, (size_t)job->size);
+    else if (is_full(job, stamp) && compare(job, reply->body) != SB_OK)
+        return DIFFERENT;
+    return sb_ack(job->in, job->messages);
+}
+
+static inline int64_t round_trip(const struct job *job, struct tally *tally)
+{
+    int64_t code = send_number(job, tally->count);
+    return code < 0 ? code : await_reply(job, tally);
+}
+
+static int64_t exchange(const struct job *job, struct tally *tally, int64_t trips, int64_t *ns)
+{
+    int64_t before = now_ns();
+    for (int64_t trip = 0; trip < trips; trip++) {
+        int64_t code = round_trip(job, tally);
+        if (code < 0)
+            return code;
+    }
+    *ns = now_ns() - before;
+    return trips && job->mode != LOAN ? compare(job, job->room) : SB_OK;
+}
+
+static int64_t initiate(const struct job *job, struct tally *tally)
+{
+    int64_t unused, code = exchange(job, tally, job->warmup, &unused);
+    for (int64_t group = 0; code >= 0 && group < job->groups; group++)
+        code = exchange(job, tally, job->group_length, job->groups_ns + group);
+    for (int64_t single = 0; code >= 0 && single < job->singles; single++)
+        code = exchange(job, tally, 1, job->singles_ns + single);
+    return code;
+}
+
+int64_t ours_initiate(const struct job *job)
+{
+    struct tally tally = {0};
+    int64_t code = initiate(job, &tally);
+    *job->outcome = (struct outcome){tally.count, tally.total, now_ns()};
+    return code;
+}
+
+/* Reply first, acknowledge then: if we die in between, somebody else replies once more. */
+static inline int64_t reply_and_ack(const struct job *job)
+{
+    int64_t code = take(job);
+    if (code < 0)
+        return code;
+    const char *request = job->messages->body;
+    if (job->mode == LOAN)
+        code = send_loan(job, request, stamp_of(request));
+    else
+        code = send_copy(job, request);
+    return code < 0 ? code : sb_ack(job->in, job->messages);
+}
+
+static inline int64_t receive_and_reply(const struct job *job)
+{
+    int64_t code = receive(job);
+    return code < 0 ? code : send_copy(job, job->room);
+}
+
+int64_t ours_respond(const struct job *job)
+{
+    for (int64_t trip = 0; trip < job->count; trip++) {
+        int64_t code = job->mode == COMBINED ? receive_and_reply(job) : reply_and_ack(job);
+        if (code < 0)
+            return code;
+    }
+    return SB_OK;
+}

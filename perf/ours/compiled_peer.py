@@ -1,0 +1,117 @@
+"""Our compiled contestants: the rings are opened in Python, the loops run without it."""
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from shmbroker import Ring
+from shmbroker.ipc.errors import error_for
+from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.gate import Gate
+from shmbroker.perf.ours.job import Job, job_of
+from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
+from shmbroker.perf.ours.stopping import stop_receivers
+from shmbroker.perf.plan import Plan
+from shmbroker.perf.role_result import Checksum, RoleResult
+from shmbroker.perf.tally import LARGE_BYTES, MessageDamaged
+from shmbroker.perf.task import Task
+from shmbroker.perf.topology import Role, Seat
+from shmbroker.perf.workspace import Workspace
+
+DIFFERENT = -1000
+"""What a loop returns that received something else than what was sent (native/tally.h)."""
+
+LoopName = Literal["initiate", "respond", "send", "receive", "subscribe"]
+LOOP_NAMES: dict[Role, LoopName] = {
+    "initiator": "initiate",
+    "responder": "respond",
+    "sender": "send",
+    "receiver": "receive",
+}
+
+CompiledLoop = Callable[[Job], int]
+"""Does the job and fills in its arrays; a negative code if it could not be done."""
+
+_now = time.perf_counter_ns
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledEndpoint:
+    """``made`` is what ``prepare`` returned."""
+
+    lanes: Lanes
+    made: Any
+
+
+class CompiledPeer(Contestant):
+    """Subclasses say how their loops are compiled and loaded."""
+
+    distribution = "shmbroker"
+
+    @abstractmethod
+    def prepare(self, plan: Plan) -> Any:
+        """Parent: compile, so that the children need only load."""
+
+    @abstractmethod
+    def load(self, name: LoopName, made: Any, job: Job) -> CompiledLoop:
+        """Child, before the start: a loop, ready to run."""
+
+    def supports(self, task: Task) -> bool:
+        topology = task.topology
+        if task.mode == "batch":
+            return not topology.measures_latency and task.size < LARGE_BYTES
+        return task.mode != "combined" or topology.delivery != "to-all"
+
+    def setup(self, plan: Plan, workspace: Workspace) -> CompiledEndpoint:
+        made = self.prepare(plan)
+        return CompiledEndpoint(make_lanes(plan, workspace), made)
+
+    def teardown(self, endpoint: CompiledEndpoint) -> None:
+        remove_lanes(endpoint.lanes)
+
+    def run_role(
+        self, seat: Seat, endpoint: CompiledEndpoint, plan: Plan, gate: Gate
+    ) -> RoleResult:
+        lanes, topology = endpoint.lanes, plan.task.topology
+        rings = {name: Ring.attach(name) for name in lanes.names()}
+        ports = {name: ring.port(owner_of(seat)) for name, ring in rings.items()}
+        out, incoming = (ports.get(name or "") for name in lanes.of(seat))
+        job = job_of(seat, plan, out.address if out else 0, incoming.address if incoming else 0)
+        loop = self.load(LOOP_NAMES[seat.role], endpoint.made, job)
+        if job.subscribed and incoming:
+            _checked(self.load("subscribe", endpoint.made, job)(job), seat)
+        gate.start()
+        result = _timed(loop, job, seat, plan)
+        if topology.sharing and out:
+            stop_receivers(out, gate)
+        elif topology.sharing:
+            gate.leave(seat.index)
+        gate.finish()
+        for ring in rings.values():
+            ring.close()
+        return result
+
+
+def _timed(loop: CompiledLoop, job: Job, seat: Seat, plan: Plan) -> RoleResult:
+    started = _now()
+    code = loop(job)
+    finished = _now()
+    _checked(code, seat)
+    if seat.role == "responder":
+        return RoleResult(started, finished)
+    if seat.role == "receiver":
+        return RoleResult(started, job.finished_ns(), received=job.received())
+    count = plan.round_trips or plan.count
+    sent = Checksum(count, plan.payload.stamp_total(seat.index, count))
+    if seat.role == "sender":
+        return RoleResult(started, finished, sent)
+    return RoleResult(started, finished, sent, job.received(), job.groups_ns, job.singles_ns)
+
+
+def _checked(code: int, seat: Seat) -> None:
+    if code == DIFFERENT:
+        raise MessageDamaged("a message arrived that is not what was sent")
+    if code < 0:
+        raise error_for(code, f"{seat.role} {seat.index}")

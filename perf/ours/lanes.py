@@ -1,0 +1,62 @@
+"""The rings of a run, and which of them a seat sends to and receives from.
+
+Slots: 256, 1024 and 4096 were measured for small messages; SLOTS says which and why.
+Owners: a number of its own for each process, as a broker would hand them out.
+"""
+
+from dataclasses import dataclass
+
+from shmbroker import Ring
+from shmbroker.perf.plan import Plan
+from shmbroker.perf.tally import LARGE_BYTES
+from shmbroker.perf.topology import Seat
+from shmbroker.perf.workspace import Workspace
+
+SLOTS, ARENA_BYTES = 1024, 64 << 20
+SLOTS_LARGE, ARENA_BYTES_LARGE = 16, 128 << 20
+
+_FIRST_OWNER = {"initiator": 1, "responder": 2, "sender": 10, "receiver": 20}
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The names of the rings, whatever else a child needs to know of them."""
+
+    forth: str
+    back: str | None = None
+    """The ring of replies."""
+
+    def names(self) -> list[str]:
+        return [self.forth] + ([self.back] if self.back else [])
+
+    def of(self, seat: Seat) -> tuple[str | None, str | None]:
+        """The rings that this seat publishes to and takes from."""
+        return {
+            "initiator": (self.forth, self.back),
+            "responder": (self.back, self.forth),
+            "sender": (self.forth, None),
+            "receiver": (None, self.forth),
+        }[seat.role]
+
+
+def owner_of(seat: Seat) -> int:
+    return _FIRST_OWNER[seat.role] + seat.index
+
+
+def make_lanes(plan: Plan, workspace: Workspace) -> Lanes:
+    """Create the rings of a run, closed again; the caller removes them."""
+    topology = plan.task.topology
+    back = f"{workspace.token}-back" if topology.measures_latency else None
+    lanes = Lanes(f"{workspace.token}-forth", back)
+    large = plan.task.size >= LARGE_BYTES
+    slots = SLOTS_LARGE if large else SLOTS
+    arena_bytes = ARENA_BYTES_LARGE if large else ARENA_BYTES
+    broadcast = topology.delivery == "to-all"
+    for name in lanes.names():
+        Ring.create(name, slots, arena_bytes, broadcast=broadcast).close()
+    return lanes
+
+
+def remove_lanes(lanes: Lanes) -> None:
+    for name in lanes.names():
+        Ring.remove(name)
