@@ -118,8 +118,8 @@ MUTANTS: Final = (
         "claim-by-store",
         "exchange",
         "claim",
-        "if compare_exchange(slot, word, leased) != word:",
-        "if exchange(slot, leased) == 0:",
+        "return leased if compare_exchange(slot, word, leased) == word else 0",
+        "return leased if exchange(slot, leased) == word else 0",
     ),
     _one(
         "ack-by-store",
@@ -251,6 +251,13 @@ MUTANTS: Final = (
         "if exchange(slot, word_done(word)) == word:",
     ),
     _one("open-gate-counted", "cursor", "gates_floor", "gate_is_active(word) and ", ""),
+    _one(
+        "gate-adopted-unsettled",
+        "journal-adopted",
+        "gate_adopt",
+        "return gate_settle(port, gate, gate_kind(word), position)",
+        "return position",
+    ),
     _one("gate-joined-at-a-former-head", "cursor", "gate_settle", "if seen == head:", "if True:"),
     _one(
         "lasting-gate-dropped",

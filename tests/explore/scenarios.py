@@ -298,8 +298,8 @@ PLAYS: Final[dict[str, Play]] = {
     ),
     "journal-adopted": Play(
         replace(GATED, gates=1),
-        (settled(1, 3, mortal=False), consumer(mortal=False), journal(), journal_heir()),
-        messages=3,
+        (settled(1, 2, mortal=False), consumer(mortal=False), journal(), journal_heir()),
+        messages=2,
         kills=1,
     ),
     "successor": Play(
