@@ -290,8 +290,9 @@ def follow(leaves: int) -> int:
 
 @program
 def inheriting(gate: int, former: int, former_owner: int) -> int:
-    """Adopt the lasting gate of a dead cursor and follow from where it stood."""
+    """Sweep, adopt the lasting gate of a cursor that ended, and follow from where it stood."""
     ask(IS_IT_MY_TURN, former)
+    tidy()
     position = gate_adopt(PORT, gate, former_owner)
     tell(ADOPTED, position, former)
     if position < 0:
