@@ -25,7 +25,7 @@ BUFFER_MAX: Final = 8
 
 
 class State:
-    """One global state; immutable."""
+    """One global state; nobody changes what it says."""
 
     __slots__ = ("buffers", "key", "ledger", "memory", "nodes", "shared")
 

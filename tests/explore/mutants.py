@@ -34,11 +34,16 @@ MUTANTS: Final = (
         "claim-then-fill",
         "pair",
         (
-            Mutation("publish_body", "    copy(at, body, length)\n", ""),
             Mutation(
                 "publish_body",
-                "    numbered(port, sequence)\n",
-                "    copy(at, body, length)\n    numbered(port, sequence)\n",
+                "copy(header_write(port, chunk, shape, PLAIN_MARK, origin) + CHUNK_HEADER_BYTES, "
+                "body, length)",
+                "at = header_write(port, chunk, shape, PLAIN_MARK, origin) + CHUNK_HEADER_BYTES",
+            ),
+            Mutation(
+                "publish_body",
+                "    numbered(port, origin)\n",
+                "    copy(at, body, length)\n    numbered(port, origin)\n",
             ),
         ),
     ),
@@ -75,7 +80,7 @@ MUTANTS: Final = (
         "number-not-noted-by-its-producer",
         "successor",
         "numbered",
-        "own_sequence_note(port, sequence)",
+        "own_sequence_note(port, origin & SEQUENCE_MASK)",
         "pass",
     ),
     _one(
@@ -352,8 +357,8 @@ MUTANTS: Final = (
         "batch-takes-another-lap",
         "batch-give-back",
         "is_next",
-        " or word & LAP_MASK != lap_of(port, position)",
-        "",
+        "if lap_and_state != READY << STATE_SHIFT | lap_of(port, position):",
+        "if word_state(word) != READY:",
     ),
     # --- waking, with store buffers
     _one(

@@ -59,7 +59,6 @@ NO_LEASES: Final = 0
 @program
 def forget() -> int:
     """Clear what the next call will write before it reads, so that it is no part of the state."""
-    store(PORT + at.PORT_EXPECT, 0)
     store(PORT + at.PORT_FOUND_TAKE, 0)
     store(PORT + at.PORT_FOUND_WORD, 0)
     for each in range(7):

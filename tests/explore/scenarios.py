@@ -349,7 +349,7 @@ PLAYS: Final[dict[str, Play]] = {
     ),
     "cursor": Play(
         replace(GATED, gates=1),
-        (settled(1, 3), consumer(), follower(0)),
+        (settled(1, 3, mortal=False), consumer(mortal=False), follower(0)),
         messages=3,
         kills=1,
     ),

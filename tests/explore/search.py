@@ -99,6 +99,7 @@ class Search:
         self._finished = bytearray()
         self._resting = [bytearray() for _ in self._roles]
         self._next: list[State] = []
+        self._memories: dict[int, tuple[int, ...]] = {}
         self._tried: Action | None = None
 
     def run(self, states_max: int, seconds_max: float, progress: bool) -> Outcome:
@@ -111,6 +112,7 @@ class Search:
             self._reached(self.machine.first, 0, 0)
             while self._next and len(self._numbers) < states_max:
                 frontier, self._next = self._next, []
+                self._memories = {}
                 depth += 1
                 for state in frontier:
                     self._expand(state, number)
@@ -214,6 +216,8 @@ class Search:
             if state.shared not in self._checked:
                 self._checked.add(state.shared)
                 self.machine.check(state)
+            # many states of a depth have the same memory: keep it once
+            state.memory = self._memories.setdefault(state.shared, state.memory)
             self._next.append(state)
         return number
 
