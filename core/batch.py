@@ -12,16 +12,15 @@ from shmbroker.core.atomics import (
     copy,
     load,
     load_acquire,
-    prefetch_write,
     store,
 )
-from shmbroker.core.chunk import body_offset, chunk_address, shape_body
+from shmbroker.core.chunk import chunk_address, chunk_bytes, shape_body
 from shmbroker.core.codes import DAMAGED, INVALID, OK, REVOKED, TOO_SMALL
 from shmbroker.core.kernel import exported, kernel
 from shmbroker.core.layout import (
     BODY_BYTES_MAX,
+    CHUNK_HEADER_BYTES,
     CHUNK_SHAPE_AT,
-    LAP_MASK,
     MARK_MAGIC,
     MARK_MAGIC_SHIFT,
     MESSAGE_BODY,
@@ -29,31 +28,29 @@ from shmbroker.core.layout import (
     MESSAGE_POSITION,
     MESSAGE_SHIFT,
     MESSAGE_WORD,
-    PORT_DATA,
     PORT_FOUND_TAKE,
     PORT_FOUND_WORD,
     PORT_HEADER,
     PORT_SLOT_MASK,
     POSITION_MASK,
-    READY,
     RING_TAIL_AT,
     RING_TAKE_AT,
     SHAPE_BODY_SHIFT,
 )
-from shmbroker.core.publish import number, numbered, place
+from shmbroker.core.publish import next_origin, numbered, place
 from shmbroker.core.reclaim import reclaim
-from shmbroker.core.run import reserve, run_published, unreserve
+from shmbroker.core.run import cut, cut_published, header_write
 from shmbroker.core.tail import tail_load, tail_pass
 from shmbroker.core.take import (
     chunk_prefetch,
     claim,
     discard,
     finish,
-    is_visible,
+    is_next,
     message_read,
     take_find,
 )
-from shmbroker.core.word import lap_of, slot_at, word_chunk, word_state
+from shmbroker.core.word import slot_at, word_chunk
 
 PLAIN_MARK = MARK_MAGIC << MARK_MAGIC_SHIFT
 
@@ -61,20 +58,18 @@ PLAIN_MARK = MARK_MAGIC << MARK_MAGIC_SHIFT
 @kernel
 def publish_body(port: int, body: int, length: int, tail: int) -> int:
     """Publish one plain message without moving tail: its position, or a code and no trace."""
-    chunk = reserve(port, length << SHAPE_BODY_SHIFT, PLAIN_MARK)
+    shape = length << SHAPE_BODY_SHIFT
+    taken = chunk_bytes(shape, PLAIN_MARK)
+    chunk = cut(port, taken)
     if chunk < 0:
         return chunk
-    at = load(port + PORT_DATA) + chunk + body_offset(length << SHAPE_BODY_SHIFT, PLAIN_MARK)
-    copy(at, body, length)
-    sequence = number(port, chunk)
+    origin = next_origin(port)
+    copy(header_write(port, chunk, shape, PLAIN_MARK, origin) + CHUNK_HEADER_BYTES, body, length)
     position = place(port, chunk, tail)
     if position < 0:
-        unreserve(port, chunk)
         return position
-    numbered(port, sequence)
-    run_published(port, chunk, position)
-    prefetch_write(slot_at(port, position + 4))
-    return position
+    numbered(port, origin)
+    return cut_published(port, chunk + taken, position)
 
 
 @exported
@@ -121,14 +116,6 @@ def publish_many_once(port: int, bodies: int, lengths: int, count: int) -> int:
         if tail_pass(port, position) < 0:
             return DAMAGED
     return done
-
-
-@kernel
-def is_next(port: int, position: int, word: int) -> int:
-    """1 if the word says that the message of this position may be taken."""
-    if word_state(word) != READY or word & LAP_MASK != lap_of(port, position):
-        return 0
-    return is_visible(port, position)
 
 
 @kernel

@@ -7,7 +7,7 @@ looks whether head has passed the message while it did, and counts what it was t
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, prefetch, store
+from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, store
 from shmbroker.core.codes import DAMAGED, EMPTY, GONE, OK, REVOKED, TOO_SMALL
 from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position
 from shmbroker.core.head import head_load
@@ -18,10 +18,8 @@ from shmbroker.core.layout import (
     CURSOR_PORT,
     CURSOR_POSITION,
     FREE,
-    LINE_BYTES,
     MESSAGE_BODY,
     MESSAGE_LENGTH,
-    PORT_EXPECT,
 )
 from shmbroker.core.tail import true_tail
 from shmbroker.core.take import chunk_prefetch, message_read
@@ -76,9 +74,6 @@ def cursor_look(port: int, position: int, message: int) -> int:
     if ahead > 0:
         return GONE
     if ahead < 0 or word_state(word) == FREE:
-        expect = load(port + PORT_EXPECT)
-        prefetch(expect)
-        prefetch(expect + LINE_BYTES)
         return EMPTY
     chunk_prefetch(port, word)
     return message_read(port, message, position, word)

@@ -7,7 +7,7 @@ tried without a look at it: one transfer of the cache line instead of two.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, load, prefetch_write, store
+from shmbroker.core.atomics import compare_exchange, load, store
 from shmbroker.core.codes import DAMAGED, FULL, INVALID
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, kernel
@@ -23,6 +23,7 @@ from shmbroker.core.layout import (
     PORT_SLOT_MASK,
     POSITION_MASK,
     RING_TAIL_AT,
+    SEQUENCE_MASK,
 )
 from shmbroker.core.producer import own_sequence_note
 from shmbroker.core.reclaim import reclaim
@@ -79,24 +80,21 @@ def place(port: int, chunk: int, tail: int) -> int:
 
 
 @kernel
-def number(port: int, chunk: int) -> int:
-    """Write our next number into the chunk, if we number; the number."""
+def next_origin(port: int) -> int:
+    """Who we are and the number of our next message, 0 if we do not number."""
     producer = load(port + PORT_PRODUCER)
     if producer == 0:
         return 0
-    sequence = load(port + PORT_SEQUENCE) + 1
-    origin = (producer << ORIGIN_PRODUCER_SHIFT) | sequence
-    store(load(port + PORT_DATA) + chunk + CHUNK_ORIGIN_AT, origin)
-    return sequence
+    return (producer << ORIGIN_PRODUCER_SHIFT) | (load(port + PORT_SEQUENCE) + 1)
 
 
 @kernel
-def numbered(port: int, sequence: int) -> int:
+def numbered(port: int, origin: int) -> int:
     """The message with this number of ours is published: note it before tail passes it."""
-    if sequence != 0:
-        store(port + PORT_SEQUENCE, sequence)
-        own_sequence_note(port, sequence)
-    return sequence
+    if origin != 0:
+        store(port + PORT_SEQUENCE, origin & SEQUENCE_MASK)
+        own_sequence_note(port, origin & SEQUENCE_MASK)
+    return origin
 
 
 @exported
@@ -104,13 +102,13 @@ def publish_chunk(port: int, chunk: int) -> int:
     """Publish a reserved and filled chunk: its position, or FULL; then it is still reserved."""
     if run_of(port, chunk) < 0:
         return INVALID
-    sequence = number(port, chunk)
+    origin = next_origin(port)
+    store(load(port + PORT_DATA) + chunk + CHUNK_ORIGIN_AT, origin)
     position = place(port, chunk, tail_load(port))
     if position < 0:
         return position
-    numbered(port, sequence)
+    numbered(port, origin)
     tail = load(port + PORT_HEADER) + RING_TAIL_AT
     compare_exchange(tail, position, (position + 1) & POSITION_MASK)
     run_published(port, chunk, position)
-    prefetch_write(slot_at(port, position + 2))
     return position

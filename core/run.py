@@ -8,7 +8,7 @@ that they were its, and the sweep seals them.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import load, load_acquire, prefetch_write, store
+from shmbroker.core.atomics import load, load_acquire, store
 from shmbroker.core.block import block_at, block_free, block_seal, run_search
 from shmbroker.core.chunk import chunk_bytes
 from shmbroker.core.codes import ARENA_FULL, INVALID, TOO_LARGE, TOO_MANY_LOANS
@@ -19,7 +19,6 @@ from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
     CHUNK_PUBLISHED_AT,
     CHUNK_SHAPE_AT,
-    LINE_BYTES,
     PORT_BLOCK_SHIFT,
     PORT_CURRENT,
     PORT_CURSOR,
@@ -214,30 +213,54 @@ def run_of(port: int, chunk: int) -> int:
     return run_search_of(port, chunk)
 
 
+@kernel
+def cut(port: int, length: int) -> int:
+    """Where the next chunk of this length goes, or a code; it is ours once the cursor is moved."""
+    chunk = load(port + PORT_CURSOR)
+    if chunk + length <= load(port + PORT_LIMIT):
+        return chunk
+    if length > load(port + PORT_DATA_BYTES) >> 2:
+        return TOO_LARGE
+    code = run_next(port, length)
+    if code < 0:
+        return code
+    return load(port + PORT_CURSOR)
+
+
+@kernel
+def header_write(port: int, chunk: int, shape: int, mark: int, origin: int) -> int:
+    """Write the header of a chunk that nobody else sees yet; the chunk's address."""
+    address = load(port + PORT_DATA) + chunk
+    store(address + CHUNK_SHAPE_AT, shape)
+    store(address + CHUNK_ORIGIN_AT, origin)
+    store(address + CHUNK_PUBLISHED_AT, load(port + PORT_PUBLISHED))
+    store(address + CHUNK_MARK_AT, mark)
+    return address
+
+
+@kernel
+def cut_published(port: int, end: int, position: int) -> int:
+    """The chunk at the cursor became the message at this position: go on behind it."""
+    store(port + PORT_CURSOR, end)
+    last = run_at(port, load(port + PORT_CURRENT)) + RUN_LAST_AT
+    if position > load(last):
+        store(last, position)
+    return position
+
+
 @exported
 def reserve(port: int, shape: int, mark: int) -> int:
     """Cut a chunk for a message of this shape: its offset, or a code.  Nobody else sees it yet."""
     if shape < 0:
         return INVALID
     length = chunk_bytes(shape, mark)
-    if length > load(port + PORT_DATA_BYTES) >> 2:
-        return TOO_LARGE
-    chunk = load(port + PORT_CURSOR)
-    if chunk + length > load(port + PORT_LIMIT):
-        code = run_next(port, length)
-        if code < 0:
-            return code
-        chunk = load(port + PORT_CURSOR)
+    chunk = cut(port, length)
+    if chunk < 0:
+        return chunk
     loans = run_at(port, load(port + PORT_CURRENT)) + RUN_LOANS_AT
     store(loans, load(loans) + 1)
     store(port + PORT_CURSOR, chunk + length)
-    address = load(port + PORT_DATA) + chunk
-    store(address + CHUNK_SHAPE_AT, shape)
-    store(address + CHUNK_ORIGIN_AT, 0)
-    store(address + CHUNK_PUBLISHED_AT, load(port + PORT_PUBLISHED))
-    store(address + CHUNK_MARK_AT, mark)
-    prefetch_write(address + length)
-    prefetch_write(address + length + LINE_BYTES)
+    header_write(port, chunk, shape, mark, 0)
     return chunk
 
 

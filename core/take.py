@@ -17,7 +17,6 @@ from shmbroker.core.atomics import (
     load,
     load_acquire,
     prefetch,
-    prefetch_write,
     store,
 )
 from shmbroker.core.chunk import body_offset, chunk_address, chunk_bytes, chunk_fits, shape_body
@@ -30,6 +29,7 @@ from shmbroker.core.layout import (
     COUNTER_GIVEN_BACK_AT,
     EPOCH_STEP,
     FREE,
+    LAP_MASK,
     LEASE_DEADLINE_SHIFT,
     LINE_BYTES,
     MESSAGE_BODY,
@@ -53,6 +53,8 @@ from shmbroker.core.layout import (
     READY,
     RING_TAKE_AT,
     SLOT_LEASE_AT,
+    STATE_MASK,
+    STATE_SHIFT,
 )
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.word import (
@@ -83,6 +85,15 @@ def is_visible(port: int, position: int) -> int:
 
 
 @kernel
+def is_next(port: int, position: int, word: int) -> int:
+    """1 if the word says that the message of this position may be taken."""
+    lap_and_state = word & (LAP_MASK | STATE_MASK << STATE_SHIFT)
+    if lap_and_state != READY << STATE_SHIFT | lap_of(port, position):
+        return 0
+    return is_visible(port, position)
+
+
+@cold
 def take_find(port: int) -> int:
     """The lowest READY position, with what was seen left in the port; or EMPTY."""
     address = load(port + PORT_HEADER) + RING_TAKE_AT
@@ -152,7 +163,6 @@ def message_read(port: int, message: int, position: int, word: int) -> int:
     store(message + MESSAGE_CHUNK, address)
     store(message + MESSAGE_SHAPE, shape)
     store(message + MESSAGE_MARK, mark)
-    # while we wait for the next message we prefetch where it will most likely be: right behind
     store(port + PORT_EXPECT, address + chunk_bytes(shape, mark))
     return OK
 
@@ -167,17 +177,6 @@ def finish(port: int, position: int, leased: int) -> int:
     """LEASED, exactly this word, to DONE; 1 if it was still ours."""
     # SYNC POINT: done (release): what we did with the message comes before its memory is reused
     return int(compare_exchange(slot_at(port, position), leased, word_done(leased)) == leased)
-
-
-@kernel
-def take_idle(port: int, code: int) -> int:
-    """Nothing to take: fetch what the next message will need, for writing and for reading."""
-    take = load(port + PORT_HEADER) + RING_TAKE_AT
-    prefetch_write(slot_at(port, load_acquire(take)))
-    expect = load(port + PORT_EXPECT)
-    prefetch(expect)
-    prefetch(expect + LINE_BYTES)
-    return code
 
 
 @cold
@@ -196,10 +195,23 @@ def discard(port: int, position: int, leased: int) -> int:
 def take(port: int, message: int) -> int:
     """Take the oldest message that nobody has: OK, EMPTY, or DAMAGED (that message is dropped)."""
     while True:
-        position = take_find(port)
-        if position < 0:
-            return take_idle(port, position)
-        word = load(port + PORT_FOUND_WORD)
+        position = load_acquire(load(port + PORT_HEADER) + RING_TAKE_AT) & POSITION_MASK
+        slot = slot_at(port, position)
+        lap = lap_of(port, position)
+        # the next chunk is most likely right behind the last one: whoever waits for a message
+        # fetches it together with the word, instead of after it
+        expect = load(port + PORT_EXPECT)
+        prefetch(expect)
+        prefetch(expect + LINE_BYTES)
+        # SYNC POINT: publish (acquire): pairs with the CAS of place
+        word = load_acquire(slot)
+        if word == lap:  # FREE
+            return EMPTY
+        if not is_next(port, position, word):
+            position = take_find(port)
+            if position < 0:
+                return position
+            word = load(port + PORT_FOUND_WORD)
         chunk_prefetch(port, word)
         leased = claim(port, position, word)
         if leased != 0:

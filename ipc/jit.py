@@ -93,6 +93,7 @@ def functions() -> dict[str, Any]:
     made = {name: function for name, function in bound.items() if KERNELS[name].exported}
     made["view"] = view
     made["pause"] = njit(_calling(intrinsics()["pause"]))
+    made["yield_processor"] = njit(_calling(system["system_yield"]))
     return made
 
 
