@@ -58,12 +58,15 @@ def _lengths(total: int) -> list[int]:
 
 def _exchange(port: Port, stream: Iterator[bytes], length: int, tally: Tally, relax: Relax) -> int:
     """``length`` round trips; returns their time together."""
-    send, receive, keep = port.send, port.receive, tally.keep
+    send, receive, keep, full = port.send, port.receive, tally.keep, port.full
     before = _now()
     for message in islice(stream, length):
-        while send(message) is False:
-            if relax:
-                relax()
+        try:
+            while send(message) is False:
+                if relax:
+                    relax()
+        except full:
+            _send_later(port, message, relax)
         reply = receive()
         while reply is None:
             if relax:
@@ -79,12 +82,16 @@ def _exchange_singly(
     port: Port, stream: Iterator[bytes], length: int, tally: Tally, relax: Relax, times: list[int]
 ) -> None:
     """``length`` round trips; appends the time of each."""
-    send, receive, keep, now, note = port.send, port.receive, tally.keep, _now, times.append
+    send, receive, keep, full = port.send, port.receive, tally.keep, port.full
+    now, note = _now, times.append
     for message in islice(stream, length):
         before = now()
-        while send(message) is False:
-            if relax:
-                relax()
+        try:
+            while send(message) is False:
+                if relax:
+                    relax()
+        except full:
+            _send_later(port, message, relax)
         reply = receive()
         while reply is None:
             if relax:
@@ -97,7 +104,7 @@ def _exchange_singly(
 
 def respond(port: Port, seat: Seat, plan: Plan, gate: Gate, relax: Relax) -> RoleResult:
     """Send back what arrives. It checks nothing: the initiator checks what comes back."""
-    send, receive = port.send, port.receive
+    send, receive, full = port.send, port.receive, port.full
     gate.start()
     started = _now()
     for _ in repeat(None, plan.round_trips):
@@ -106,10 +113,25 @@ def respond(port: Port, seat: Seat, plan: Plan, gate: Gate, relax: Relax) -> Rol
             if relax:
                 relax()
             message = receive()
-        while send(message) is False:  # type: ignore[arg-type]  # an echo is never converted
-            if relax:
-                relax()
+        try:
+            while send(message) is False:  # type: ignore[arg-type]  # an echo is never converted
+                if relax:
+                    relax()
+        except full:
+            _send_later(port, message, relax)  # type: ignore[arg-type]
     return RoleResult(started, _now())
+
+
+def _send_later(port: Port, message: bytes, relax: Relax) -> None:
+    """Send what there was no room for, to a port that says so by an exception."""
+    while True:
+        if relax:
+            relax()
+        try:
+            if port.send(message) is not False:
+                return
+        except port.full:
+            continue
 
 
 def send_all(port: Port, seat: Seat, plan: Plan, gate: Gate, relax: Relax) -> RoleResult:
@@ -130,11 +152,14 @@ def send_all(port: Port, seat: Seat, plan: Plan, gate: Gate, relax: Relax) -> Ro
 
 
 def _send_singly(port: Port, messages: list[bytes], plan: Plan, relax: Relax) -> None:
-    send = port.send
+    send, full = port.send, port.full
     for message in islice(cycle(messages), plan.count):
-        while send(message) is False:
-            if relax:
-                relax()
+        try:
+            while send(message) is False:
+                if relax:
+                    relax()
+        except full:
+            _send_later(port, message, relax)
 
 
 def _send_batches(port: Port, messages: list[bytes], plan: Plan, relax: Relax) -> None:
@@ -153,8 +178,11 @@ def _send_batches(port: Port, messages: list[bytes], plan: Plan, relax: Relax) -
 def _send_stops(port: Port, gate: Gate) -> None:
     """Until every receiver has one: a batch may swallow several, and so may a fair scheduler."""
     while missing := gate.missing():
-        for _ in range(missing):
-            port.send(STOP)
+        try:
+            for _ in range(missing):
+                port.send(STOP)
+        except port.full:
+            pass  # they have much to do still
         time.sleep(STOP_PAUSE_S)
 
 

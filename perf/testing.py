@@ -1,8 +1,14 @@
-"""A contestant that misbehaves on purpose: the harness must notice."""
+"""Contestants that misbehave on purpose: the harness must notice."""
 
+import ctypes
 import struct
+from typing import Any
 
 from shmbroker.perf.contestants.mp_pipe import Ends, MpPipe
+from shmbroker.perf.contestants.ours_c import OursC
+from shmbroker.perf.contestants.ours_numba import OursNumba
+from shmbroker.perf.ours.compiled_peer import CompiledLoop, LoopName
+from shmbroker.perf.ours.job import Job
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.topology import Seat
@@ -36,3 +42,30 @@ class SilentPipe(MpPipe):
     def open_port(self, seat: Seat, endpoint: Ends, plan: Plan) -> Port:
         port = super().open_port(seat, endpoint, plan)
         return Port(send=lambda message: None, receive=port.receive, close=port.close)
+
+
+class CorruptingC(OursC):
+    """Sends good stamps, but one byte that is wrong in each message."""
+
+    name = "corrupting-c"
+
+    def load(self, name: LoopName, made: Any) -> CompiledLoop:
+        return _corrupting(super().load(name, made)) if name == "send" else super().load(name, made)
+
+
+class CorruptingNumba(OursNumba):
+    """The same."""
+
+    name = "corrupting-numba"
+
+    def load(self, name: LoopName, made: Any) -> CompiledLoop:
+        return _corrupting(super().load(name, made)) if name == "send" else super().load(name, made)
+
+
+def _corrupting(loop: CompiledLoop) -> CompiledLoop:
+    def corrupt(job: Job) -> int:
+        for row in range(job.rows):
+            ctypes.memset(job.source + (row + 1) * job.size - 1, 0xFF, 1)  # in no pattern
+        return loop(job)
+
+    return corrupt

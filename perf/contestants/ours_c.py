@@ -27,7 +27,7 @@ class OursC(CompiledPeer):
         headers = (*sorted(NATIVE.glob("*.h")), PACKAGE / "include" / "shmbroker.h")
         return str(compiled(*sources, flags=pkg_config(), headers=headers))
 
-    def load(self, name: LoopName, made: str, job: Job) -> CompiledLoop:
+    def load(self, name: LoopName, made: str) -> CompiledLoop:
         function = ctypes.CDLL(made)[f"ours_{name}"]
         function.restype = ctypes.c_int64
 

@@ -12,8 +12,13 @@ enum mode { SINGLE, COMBINED, BATCH, LOAN };
 
 enum { UNTIL_STOPPED = -1 };
 
-struct outcome {
-    int64_t received, stamp_total, finished_ns;
+/* One receiver's count and sum. */
+struct tally {
+    int64_t count, total;
+    int64_t finished_ns;
+    int64_t unchecked;  /* messages since the last one that was compared in full */
+    int64_t unreleased; /* messages since a subscriber last moved its gate */
+    int64_t clock[2];   /* where Numba reads the time */
 };
 
 struct job {
@@ -24,7 +29,7 @@ struct job {
     int64_t period;  /* of a sender's stamps */
     int64_t rows;    /* of messages held in full, for each sender */
     int64_t senders;
-    int64_t count;   /* to send or to receive, or UNTIL_STOPPED */
+    int64_t wanted;  /* messages to send or to receive, or UNTIL_STOPPED */
     int64_t batch, check_every;
     int64_t warmup, groups, group_length, singles;
     const char *source;      /* rows x size: what this process sends */
@@ -34,7 +39,7 @@ struct job {
     const int64_t *lengths;  /* batch: size each */
     sb_cursor *cursor;
     int64_t *groups_ns, *singles_ns;
-    struct outcome *outcome;
+    struct tally *tally;
 };
 
 #endif

@@ -21,7 +21,7 @@ static inline int64_t receive(const struct job *job)
 }
 
 /* The reply, copied to room but in mode loan, and acknowledged. */
-static inline int64_t await_reply(const struct job *job, struct tally *tally)
+static inline int64_t await_reply(const struct job *job)
 {
     int64_t code = job->mode == COMBINED ? receive(job) : take(job);
     if (code < 0)
@@ -30,8 +30,8 @@ static inline int64_t await_reply(const struct job *job, struct tally *tally)
     if (reply->length != job->size)
         return DIFFERENT;
     int64_t stamp = stamp_of(job->mode == COMBINED ? job->room : reply->body);
-    tally->count++;
-    tally->total += stamp;
+    job->tally->count++;
+    job->tally->total += stamp;
     if (job->mode == COMBINED)
         return SB_OK;
     if (job->mode == SINGLE)
@@ -41,17 +41,17 @@ static inline int64_t await_reply(const struct job *job, struct tally *tally)
     return sb_ack(job->in, job->messages);
 }
 
-static inline int64_t round_trip(const struct job *job, struct tally *tally)
+static inline int64_t round_trip(const struct job *job)
 {
-    int64_t code = send_number(job, tally->count);
-    return code < 0 ? code : await_reply(job, tally);
+    int64_t code = send_number(job, job->tally->count);
+    return code < 0 ? code : await_reply(job);
 }
 
-static int64_t exchange(const struct job *job, struct tally *tally, int64_t trips, int64_t *ns)
+static int64_t exchange(const struct job *job, int64_t trips, int64_t *ns)
 {
     int64_t before = now_ns();
     for (int64_t trip = 0; trip < trips; trip++) {
-        int64_t code = round_trip(job, tally);
+        int64_t code = round_trip(job);
         if (code < 0)
             return code;
     }
@@ -59,21 +59,13 @@ static int64_t exchange(const struct job *job, struct tally *tally, int64_t trip
     return trips && job->mode != LOAN ? compare(job, job->room) : SB_OK;
 }
 
-static int64_t initiate(const struct job *job, struct tally *tally)
-{
-    int64_t unused, code = exchange(job, tally, job->warmup, &unused);
-    for (int64_t group = 0; code >= 0 && group < job->groups; group++)
-        code = exchange(job, tally, job->group_length, job->groups_ns + group);
-    for (int64_t single = 0; code >= 0 && single < job->singles; single++)
-        code = exchange(job, tally, 1, job->singles_ns + single);
-    return code;
-}
-
 int64_t ours_initiate(const struct job *job)
 {
-    struct tally tally = {0};
-    int64_t code = initiate(job, &tally);
-    *job->outcome = (struct outcome){tally.count, tally.total, now_ns()};
+    int64_t unused, code = exchange(job, job->warmup, &unused);
+    for (int64_t group = 0; code >= 0 && group < job->groups; group++)
+        code = exchange(job, job->group_length, job->groups_ns + group);
+    for (int64_t single = 0; code >= 0 && single < job->singles; single++)
+        code = exchange(job, 1, job->singles_ns + single);
     return code;
 }
 
@@ -99,7 +91,7 @@ static inline int64_t receive_and_reply(const struct job *job)
 
 int64_t ours_respond(const struct job *job)
 {
-    for (int64_t trip = 0; trip < job->count; trip++) {
+    for (int64_t trip = 0; trip < job->wanted; trip++) {
         int64_t code = job->mode == COMBINED ? receive_and_reply(job) : reply_and_ack(job);
         if (code < 0)
             return code;

@@ -1,4 +1,4 @@
-/* One receiver's count and sum, and the comparison of a message with what was sent. */
+/* Counting and adding up what arrives, and comparing it with what was sent. */
 #ifndef SHMBROKER_PERF_TALLY_H
 #define SHMBROKER_PERF_TALLY_H
 
@@ -7,12 +7,6 @@
 #include "job.h"
 
 enum { STAMP_BYTES = 8, DIFFERENT = -1000 };
-
-struct tally {
-    int64_t count, total;
-    int64_t unchecked;  /* messages since the last one that was compared in full */
-    int64_t unreleased; /* messages since a subscriber last moved its gate */
-};
 
 static inline int64_t stamp_of(const char *body)
 {
@@ -37,8 +31,9 @@ static inline int64_t compare(const struct job *job, const char *body)
 }
 
 /* Count a message, and now and then look at all of it. */
-static inline int64_t keep(const struct job *job, struct tally *tally, const char *body)
+static inline int64_t keep(const struct job *job, const char *body)
 {
+    struct tally *tally = job->tally;
     int64_t stamp = stamp_of(body);
     tally->count++;
     tally->total += stamp;

@@ -10,7 +10,7 @@ from shmbroker import Ring
 from shmbroker.ipc.errors import error_for
 from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.gate import Gate
-from shmbroker.perf.ours.job import Job, job_of
+from shmbroker.perf.ours.job import Desk, Job, desk_of, job_of
 from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
 from shmbroker.perf.ours.stopping import stop_receivers
 from shmbroker.perf.plan import Plan
@@ -32,7 +32,7 @@ LOOP_NAMES: dict[Role, LoopName] = {
 }
 
 CompiledLoop = Callable[[Job], int]
-"""Does the job and fills in its arrays; a negative code if it could not be done."""
+"""Does the job, and fills in what is on the desk; a negative code if it could not be done."""
 
 _now = time.perf_counter_ns
 
@@ -55,7 +55,7 @@ class CompiledPeer(Contestant):
         """Parent: compile, so that the children need only load."""
 
     @abstractmethod
-    def load(self, name: LoopName, made: Any, job: Job) -> CompiledLoop:
+    def load(self, name: LoopName, made: Any) -> CompiledLoop:
         """Child, before the start: a loop, ready to run."""
 
     def supports(self, task: Task) -> bool:
@@ -78,12 +78,14 @@ class CompiledPeer(Contestant):
         rings = {name: Ring.attach(name) for name in lanes.names()}
         ports = {name: ring.port(owner_of(seat)) for name, ring in rings.items()}
         out, incoming = (ports.get(name or "") for name in lanes.of(seat))
-        job = job_of(seat, plan, out.address if out else 0, incoming.address if incoming else 0)
-        loop = self.load(LOOP_NAMES[seat.role], endpoint.made, job)
+        addresses = (port.address if port else 0 for port in (out, incoming))
+        desk = desk_of(seat, plan)
+        job = job_of(seat, plan, desk, *addresses)
+        loop = self.load(LOOP_NAMES[seat.role], endpoint.made)
         if job.subscribed and incoming:
-            _checked(self.load("subscribe", endpoint.made, job)(job), seat)
+            _checked(self.load("subscribe", endpoint.made)(job), seat)
         gate.start()
-        result = _timed(loop, job, seat, plan)
+        result = _timed(loop, job, desk, seat, plan)
         if topology.sharing and out:
             stop_receivers(out, gate)
         elif topology.sharing:
@@ -94,7 +96,7 @@ class CompiledPeer(Contestant):
         return result
 
 
-def _timed(loop: CompiledLoop, job: Job, seat: Seat, plan: Plan) -> RoleResult:
+def _timed(loop: CompiledLoop, job: Job, desk: Desk, seat: Seat, plan: Plan) -> RoleResult:
     started = _now()
     code = loop(job)
     finished = _now()
@@ -102,12 +104,12 @@ def _timed(loop: CompiledLoop, job: Job, seat: Seat, plan: Plan) -> RoleResult:
     if seat.role == "responder":
         return RoleResult(started, finished)
     if seat.role == "receiver":
-        return RoleResult(started, job.finished_ns(), received=job.received())
+        return RoleResult(started, desk.finished_ns(), received=desk.received())
     count = plan.round_trips or plan.count
     sent = Checksum(count, plan.payload.stamp_total(seat.index, count))
     if seat.role == "sender":
         return RoleResult(started, finished, sent)
-    return RoleResult(started, finished, sent, job.received(), job.groups_ns, job.singles_ns)
+    return RoleResult(started, finished, sent, desk.received(), desk.groups_ns, desk.singles_ns)
 
 
 def _checked(code: int, seat: Seat) -> None:

@@ -14,9 +14,7 @@ class CompilerFailed(Exception):
     """No C compiler, or it objects; the message is what it said."""
 
 
-def compiled(
-    *sources: str | Path, flags: Sequence[str] = (), headers: Sequence[Path] = ()
-) -> Path:
+def compiled(*sources: str | Path, flags: Sequence[str] = (), headers: Sequence[Path] = ()) -> Path:
     """The library made from these sources; compiled now unless the cache has it.
 
     A mere name is a file of this folder. Flags go behind the sources, as -l must; headers are

@@ -1,0 +1,88 @@
+"""Our own contestants in real runs, tiny: what arrives is what was sent, and nothing is left."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.contestants.ours_c import OursC
+from shmbroker.perf.contestants.ours_numba import OursNumba
+from shmbroker.perf.contestants.ours_python import OursPython
+from shmbroker.perf.plan import Plan
+from shmbroker.perf.run import RunFailed, RunRecord, run
+from shmbroker.perf.task import Mode, Task
+from shmbroker.perf.testing import CorruptingC, CorruptingNumba
+from shmbroker.perf.topologies import TOPOLOGIES
+from shmbroker.perf.workspace import SHM
+
+OURS = (OursC(), OursNumba(), OursPython())
+LIMIT_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = set(SHM.glob("shmbperf-*"))
+    yield
+    assert set(SHM.glob("shmbperf-*")) <= before
+
+
+def by_name(contestant: Contestant) -> str:
+    return contestant.name
+
+
+each_of_ours = pytest.mark.parametrize("ours", OURS, ids=by_name)
+
+
+def stream(ours: Contestant, topology: str, mode: Mode, size: int = 64) -> RunRecord:
+    """A run whose sums are checked; more messages than the ring has slots."""
+    task = Task(TOPOLOGIES[topology], size, mode)
+    assert ours.supports(task)
+    large = size > 1 << 16
+    record = run(ours, Plan(task, count=64 if large else 20 * 128, crowded=True), LIMIT_S)
+    assert not record.left_behind
+    return record
+
+
+@each_of_ours
+@pytest.mark.parametrize("mode", ["single", "combined", "loan"])
+def test_ping_pong(ours: Contestant, mode: Mode) -> None:
+    task = Task(TOPOLOGIES["ping-pong"], 64, mode)
+    record = run(ours, Plan(task, warmup=5, groups=15, singles=7, crowded=True), LIMIT_S)
+    assert record.figures["p50_ns"] > 0
+    assert not record.left_behind
+
+
+@each_of_ours
+@pytest.mark.parametrize("mode", ["single", "combined", "batch", "loan"])
+def test_one_to_one(ours: Contestant, mode: Mode) -> None:
+    assert stream(ours, "one-to-one", mode).figures["messages_per_s"] > 0
+
+
+@each_of_ours
+def test_three_senders(ours: Contestant) -> None:
+    stream(ours, "three-to-one", "batch", 1 << 10)
+
+
+@each_of_ours
+@pytest.mark.parametrize("mode", ["single", "batch"])
+def test_receivers_that_compete(ours: Contestant, mode: Mode) -> None:
+    stream(ours, "one-to-three-competing", mode)
+
+
+@each_of_ours
+def test_subscribers(ours: Contestant) -> None:
+    stream(ours, "one-to-three-broadcast", "single")
+
+
+@each_of_ours
+@pytest.mark.parametrize("mode", ["single", "loan"])
+def test_messages_of_a_mebibyte(ours: Contestant, mode: Mode) -> None:
+    stream(ours, "one-to-one", mode, 1 << 20)
+
+
+@pytest.mark.parametrize("corrupting", [CorruptingC(), CorruptingNumba()], ids=by_name)
+@pytest.mark.parametrize("mode", ["single", "combined", "batch", "loan"])
+def test_a_damaged_message_makes_the_run_fail(corrupting: Contestant, mode: Mode) -> None:
+    """The compiled loops compare by themselves: these look whether they do."""
+    with pytest.raises(RunFailed, match="MessageDamaged"):
+        stream(corrupting, "one-to-one", mode)
