@@ -47,7 +47,11 @@ class BuildNative(build_ext):
 setup(
     packages=list(packages()),
     package_dir=packages(),
-    package_data={"shmbroker": ["py.typed"], "shmbroker.ipc": ["native/*.c"], "shmbroker.perf": ["raw/*.c", "native/*"]},
+    package_data={
+        "shmbroker": ["py.typed"],
+        "shmbroker.ipc": ["native/*.c"],
+        "shmbroker.perf": ["raw/*.c", "native/*.c"],
+    },
     cffi_modules=["ipc/binding.py:binding"],
     cmdclass={"build_ext": BuildNative},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

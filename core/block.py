@@ -84,6 +84,7 @@ def seal_is_passed(port: int, block: int, word: int) -> int:
     """1 if this sealed block of our queue holds nothing that head has not passed."""
     if block_state(word) != BLOCK_SEALED or block_queue(word) != load(port + PORT_QUEUE):
         return 0
+    # SYNC POINT: seal (acquire): the word said SEALED, so the note is of that time or later
     note = load_acquire(block_at(port, block) + BLOCK_NOTE_AT)
     if (note & NOTE_GENERATION_MASK) != (word & NOTE_GENERATION_MASK):
         return 0

@@ -253,6 +253,7 @@ def port_number(port: int, identity: int) -> int:
     if producer == 0:
         return NO_PRODUCER
     store(port + PORT_PRODUCER, producer)
+    # SYNC POINT: sequence (acquire): tail was seen past the last message, so its number is there
     last = load_acquire(producer_at(port, producer) + PRODUCER_SEQUENCE_AT) & SEQUENCE_MASK
     store(port + PORT_SEQUENCE, last)
     return last

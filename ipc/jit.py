@@ -18,7 +18,7 @@ import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import njit, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.extending import intrinsic
 
@@ -69,7 +69,8 @@ class KernelLocator:
 
 
 class KernelCacheImplementation(CompileResultCacheImpl):
-    _locator_classes = [KernelLocator]  # noqa: RUF012  Numba's interface
+    # what Numba's interface asks for, and its annotations do not say
+    _locator_classes = [KernelLocator]  # type: ignore[list-item]  # noqa: RUF012
 
 
 class KernelCache(FunctionCache):
@@ -78,7 +79,7 @@ class KernelCache(FunctionCache):
 
 def _dispatcher(kernel: Kernel, function: FunctionType) -> Any:
     inlined = not kernel.cold
-    made = njit(error_model="numpy", nogil=True, forceinline=inlined)(function)
+    made: Any = njit(error_model="numpy", nogil=True, forceinline=inlined)(function)
     if kernel.exported:
         made._cache = KernelCache(function)
     return made
@@ -118,4 +119,4 @@ def _pointer(typingctx: Any, address: Any) -> Any:
 @njit
 def view(address: int, length: int) -> Any:
     """The bytes at an address, as an array, where they are."""
-    return carray(_pointer(address), (length,), np.uint8)
+    return numba.carray(_pointer(address), (length,), np.uint8)  # type: ignore[attr-defined,call-arg]

@@ -12,6 +12,7 @@ import platform
 import subprocess
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import llvmlite.binding as llvm
 from numba import njit
@@ -37,9 +38,9 @@ def _satisfy_loader() -> None:
 
 def _compiled(kernel: Kernel, function: FunctionType) -> object:
     """A kernel without the wrappers by which Python would call it."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    options["forceinline"] = not kernel.cold
-    return njit(signature_of(kernel), error_model="numpy", nogil=True, **options)(function)
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    options |= {"error_model": "numpy", "nogil": True, "forceinline": not kernel.cold}
+    return njit(signature_of(kernel), **options)(function)
 
 
 def _wrapper(kernel: Kernel, mangled: str) -> str:

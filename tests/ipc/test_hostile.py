@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,8 @@ FLIPS = 400
 def exercise(name: str) -> None:
     """Use everything that a client can call; any error of ours is fine."""
     for owner in (1, 2, 3):
-        try:
-            with Ring.attach(name) as ring:
-                _exercise_ring(ring, owner)
-        except shmbroker.Error:
-            pass
+        with suppress(shmbroker.Error), Ring.attach(name) as ring:
+            _exercise_ring(ring, owner)
 
 
 def _exercise_ring(ring: Ring, owner: int) -> None:
@@ -51,10 +49,8 @@ def _exercise_ring(ring: Ring, owner: int) -> None:
         lambda: port.trim(),
     ]
     for call in calls:
-        try:
+        with suppress(shmbroker.Error):
             call()
-        except shmbroker.Error:
-            pass
 
 
 def prepare(name: str) -> None:

@@ -1,0 +1,50 @@
+# shmbroker: make demo, make test; make help lists the rest.
+#
+# Everything happens in .venv, with the package installed as a user would install it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find core ipc perf src -name '*.py' -not -path '*/__pycache__/*') \
+           $(shell find ipc perf -name '*.c') setup.py pyproject.toml
+
+.PHONY: help demo test explore bench lint clean
+
+help:  ## What there is to make
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/installed  ## A C producer, a Numba and a Python consumer on one ring
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/installed  ## Lint, types and all tests, the short exploration included
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+explore: $(VENV)/installed  ## The deep exploration, to the end (about an hour)
+	$(BIN)/python -m tests.explore deep
+
+bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
+	$(BIN)/python -m shmbroker.perf --json bench.json
+
+lint: $(VENV)/installed  ## Lint and types only
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+clean:  ## Remove what was made
+	rm -rf $(VENV) build bench.json *.egg-info src/*.egg-info
+
+$(VENV)/tools: pyproject.toml tools/prepare
+	tools/prepare $(PYTHON) $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip 'setuptools>=77' wheel
+	$(BIN)/python tools/requirements.py build test | xargs -d '\n' $(BIN)/pip install --quiet
+	touch $@
+
+$(VENV)/perf: $(VENV)/installed
+	$(BIN)/python tools/requirements.py perf | xargs -d '\n' $(BIN)/pip install --quiet
+	touch $@
+
+$(VENV)/installed: $(VENV)/tools $(SOURCES)
+	rm -rf build
+	$(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall .
+	touch $@

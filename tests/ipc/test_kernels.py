@@ -1,0 +1,46 @@
+"""The kernels in users' own @njit loops, and the example programs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+from shmbroker import Ring
+from shmbroker.kernels import ack, publish, take, view
+
+ROOT = Path(__file__).parents[2]
+
+
+@njit  # type: ignore[untyped-decorator]
+def echo(producer: int, consumer: int, count: int, body, message) -> int:  # type: ignore[no-untyped-def]
+    total = 0
+    for number in range(count):
+        body[0] = number
+        if publish(producer, body.ctypes.data, 8 * body.size) < 0:
+            return -1
+        if take(consumer, message.ctypes.data) != 0:
+            return -2
+        total += view(message[2], message[3]).view(np.int64)[0]
+        if ack(consumer, message.ctypes.data) != 0:
+            return -3
+    return total
+
+
+def test_users_own_compiled_code_publishes_and_takes(ring_name: str) -> None:
+    with Ring.create(ring_name, slots=16) as ring:
+        producer, consumer = ring.port(1), ring.port(2)
+        body, message = np.zeros(8, np.int64), np.zeros(8, np.int64)
+        total = echo(producer.address, consumer.address, 1000, body, message)
+        assert total == 499500
+        assert producer.tail == 1000
+
+
+def test_the_demo_agrees() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "demo.py")], capture_output=True, text=True
+    )
+    assert done.stdout.endswith("the sums agree\n"), done.stdout + done.stderr

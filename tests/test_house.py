@@ -1,0 +1,96 @@
+"""The style that matters is itself a test: floors, banned calls, what README promises."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FLOORS = ["core", "ipc", "netbridge", "perf", "cli"]
+"""Lowest first: each imports from those before it and from itself."""
+
+BANNED_IN_CORE = {"os", "time", "socket", "threading", "mmap", "pathlib", "subprocess", "ctypes"}
+
+
+def modules(floor: str) -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted((ROOT / floor).rglob("*.py")):
+        yield path, ast.parse(path.read_text())
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "absolute imports only"
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_floors_import_downwards_only(floor: str) -> None:
+    allowed = set(FLOORS[: FLOORS.index(floor) + 1])
+    for path, tree in modules(floor):
+        for name in imported(tree):
+            parts = name.split(".")
+            assert parts[0] not in FLOORS, f"{path}: import shmbroker.{name}, not {name}"
+            if parts[0] == "shmbroker" and len(parts) > 1:
+                if parts[1] in FLOORS:
+                    assert parts[1] in allowed, f"{path} is below {name}"
+
+
+def test_core_knows_no_system() -> None:
+    for path, tree in modules("core"):
+        assert not {name.split(".")[0] for name in imported(tree)} & BANNED_IN_CORE, path
+
+
+def test_every_package_is_installed() -> None:
+    program = f"""
+import sys; sys.argv = ["setup.py", "--quiet", "--version"]; sys.path.insert(0, {str(ROOT)!r})
+import setuptools; setuptools.setup = lambda **options: print(*sorted(options["packages"]))
+exec(open("setup.py").read(), {{"__file__": {str(ROOT / "setup.py")!r}}})
+"""
+    listed = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True).split()
+    folders = {
+        "shmbroker." + ".".join(init.parent.relative_to(ROOT).parts)
+        for floor in FLOORS
+        for init in (ROOT / floor).rglob("__init__.py")
+    }
+    assert set(listed) == {"shmbroker", *folders}
+
+
+def test_both_sides_of_every_sync_point_are_marked() -> None:
+    marks: dict[str, int] = {}
+    for path, _ in modules("core"):
+        for name in re.findall(r"# SYNC POINT: ([\w-]+)", path.read_text()):
+            marks[name] = marks.get(name, 0) + 1
+    assert marks
+    assert not [name for name, count in marks.items() if count < 2]
+    listed = (ROOT / "ARCHITECTURE.md").read_text()
+    assert not [name for name in marks if f"`{name}`" not in listed]
+
+
+def test_what_readme_says_exists() -> None:
+    readme = (ROOT / "README.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"\bmake (\w+)", readme):
+        assert f"\n{target}:" in makefile, f"make {target}"
+    for path in re.findall(r"`((?:examples|tests|perf|core|ipc)/[\w./]+)`", readme):
+        assert (ROOT / path).exists(), path
+
+
+def test_importing_the_package_costs_next_to_nothing() -> None:
+    program = "import sys, shmbroker; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
+    assert not {"numba", "numpy", "llvmlite", "cffi"} & {name.split(".")[0] for name in loaded}
+
+
+def test_a_plain_client_needs_no_numba() -> None:
+    program = "import sys, shmbroker; shmbroker.Ring; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
+    assert not {"numba", "numpy", "llvmlite"} & {name.split(".")[0] for name in loaded}
