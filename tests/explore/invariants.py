@@ -50,6 +50,9 @@ class RingRules(Rules):
         known = cast(Ledger, ledger)
         if index == self._memory.head:
             return known.forgetting(position_of(new) - self._geometry.base)
+        if index in self._memory.leases:
+            self._check_lease(actor, self._memory.leases.index(index), old, memory)
+            return known
         slot = self._memory.slots.index(index)
         was, now = SlotWord.of(old), SlotWord.of(new)
         edge = was.state, now.state
@@ -108,6 +111,15 @@ class RingRules(Rules):
         if number != wanted:
             raise Violation(f"{producer} published its message {number}, not {wanted}")
         return ledger.publishing(body, producer, number)
+
+    def _check_lease(self, actor: int, slot: int, old: int, memory: Sequence[int]) -> None:
+        """Nobody overwrites what the present holder of a message has written."""
+        word = SlotWord.of(memory[self._memory.slots[slot]])
+        tag = (word.deliveries << at.LEASE_DELIVERIES_SHIFT) | word.owner
+        tag |= (word.lap & at.LEASE_LAP_MASK) << at.LEASE_LAP_SHIFT
+        held = word.state == at.LEASED and old & at.LEASE_TAG_MASK == tag
+        if held and word.owner != self._cast.owner(actor):
+            raise Violation(f"{self._cast.owner(actor)} overwrote the lease of {word}")
 
     def _check_barrier(self, memory: Sequence[int], actor: int, position: int) -> None:
         barrier = self._geometry.barrier

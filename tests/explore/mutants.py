@@ -163,6 +163,13 @@ MUTANTS: Final = (
         " or load_acquire(slot_at(port, position)) != ready",
         "",
     ),
+    _one(
+        "lease-stamped-by-store",
+        "leases-deep",
+        "claim",
+        "compare_exchange(slot + SLOT_LEASE_AT, former, lease)",
+        "store_release(slot + SLOT_LEASE_AT, lease)",
+    ),
     # --- reclaiming
     _one(
         "reclaim-what-is-not-done",

@@ -177,11 +177,11 @@ class RingMemory(Memory):
             self.word(f"producer[{i}].identity", producer + at.PRODUCER_IDENTITY_AT)
             sequence = self.word(f"producer[{i}].sequence", producer + at.PRODUCER_SEQUENCE_AT)
             self.sequences.append(sequence)
-        self.slots = []
+        self.slots, self.leases = [], []
         for i in range(geometry.slots):
             slot = geometry.slot(i)
             self.slots.append(self.word(f"slot[{i}].word", slot, SHARED, _slot))
-            self.word(f"slot[{i}].lease", slot + at.SLOT_LEASE_AT)
+            self.leases.append(self.word(f"slot[{i}].lease", slot + at.SLOT_LEASE_AT))
         self.word("arena identity", ARENA + at.ARENA_IDENTITY_AT, CONSTANT)
         self.word("committed", ARENA + at.ARENA_COMMITTED_AT, CONSTANT)
         self.blocks, self.notes = [], []

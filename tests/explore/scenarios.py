@@ -130,7 +130,7 @@ def staged(name: str, play: Play) -> Scenario:
                 writers=play.writers,
             ),
         ),
-        watched=(memory.head, *memory.slots),
+        watched=(memory.head, *memory.slots, *memory.leases),
         kills=play.kills,
         stops=play.stops,
         store_buffers=play.store_buffers,
@@ -415,9 +415,8 @@ DEEP: Final[dict[str, Play]] = {
     ),
     "leases-deep": Play(
         ROOMY,
-        (settled(1, 1), leaser(5), leaser(0), sweeper(2, late_ms=100, grace_ms=10)),
+        (settled(1, 1), leaser(5), leaser(1000), sweeper(2, late_ms=100, grace_ms=10)),
         messages=1,
-        stops=1,
         leases_end=True,
     ),
     "successor-deep": Play(
