@@ -189,8 +189,9 @@ def receive_many(
 ) -> int:
     """Take up to count messages, copy their bodies end to end, acknowledge; how many, or a code.
 
-    ends[i] is where body i ends.  A message that no longer fits is not taken, unless it is the
-    first: with TOO_SMALL it is in `messages`, taken and not acknowledged.
+    ends[i] is where body i ends, and ends[count] the length that all bodies have, or -1.  A message
+    that no longer fits is not taken, unless it is the first: with TOO_SMALL it is in `messages`,
+    taken and not acknowledged.
     """
     if count <= 0:
         return INVALID
@@ -200,12 +201,16 @@ def receive_many(
     if load(messages + MESSAGE_LENGTH) > capacity:
         return TOO_SMALL
     filled = 0
+    same = load(messages + MESSAGE_LENGTH)
     for index in range(taken):
         message = messages + (index << MESSAGE_SHIFT)
         length = load(message + MESSAGE_LENGTH)
+        if length != same:
+            same = -1
         copy(buffer + filled, load(message + MESSAGE_BODY), length)
         filled += length
         store(ends + index * 8, filled)
+    store(ends + count * 8, same)
     acked = ack_many(port, messages, taken)
     if acked < taken:
         return REVOKED

@@ -274,7 +274,10 @@ RUN_START_AT: Final = 0  # offset in the data
 RUN_BYTES_AT: Final = 8
 RUN_LAST_AT: Final = 16  # last position published from it
 RUN_LOANS_AT: Final = 24  # chunks reserved and not yet published
-PORT_BYTES: Final = PORT_RUNS + (RUNS << RUN_ENTRY_SHIFT)
+PORT_ROOM: Final = PORT_RUNS + (RUNS << RUN_ENTRY_SHIFT)  # a buffer of the program's
+PORT_ROOM_BYTES: Final = PORT_ROOM + 8
+PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
+PORT_BYTES: Final = PORT_MESSAGE + 64
 
 # --- message: what a take tells; private memory ---------------------------------------------------
 MESSAGE_POSITION: Final = 0
@@ -284,6 +287,7 @@ MESSAGE_LENGTH: Final = 24
 MESSAGE_CHUNK: Final = 32  # address
 MESSAGE_SHAPE: Final = 40
 MESSAGE_MARK: Final = 48
+MESSAGE_OFFSET: Final = 56  # of the body, in the arena's data
 MESSAGE_SHIFT: Final = 6
 MESSAGE_BYTES: Final = 1 << MESSAGE_SHIFT
 
@@ -304,4 +308,4 @@ assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_COMMITTED_BYTES < PORT_RUNS
-assert PORT_BYTES == 2304
+assert PORT_BYTES % 64 == 0

@@ -36,6 +36,7 @@ from shmbroker.core.layout import (
     MESSAGE_CHUNK,
     MESSAGE_LENGTH,
     MESSAGE_MARK,
+    MESSAGE_OFFSET,
     MESSAGE_POSITION,
     MESSAGE_SHAPE,
     MESSAGE_WORD,
@@ -158,7 +159,9 @@ def message_read(port: int, message: int, position: int, word: int) -> int:
         return DAMAGED
     store(message + MESSAGE_POSITION, position)
     store(message + MESSAGE_WORD, word)
-    store(message + MESSAGE_BODY, address + body_offset(shape, mark))
+    body = body_offset(shape, mark)
+    store(message + MESSAGE_BODY, address + body)
+    store(message + MESSAGE_OFFSET, chunk + body)
     store(message + MESSAGE_LENGTH, shape_body(shape))
     store(message + MESSAGE_CHUNK, address)
     store(message + MESSAGE_SHAPE, shape)

@@ -28,7 +28,7 @@ PARAMETER_TYPES = {
     "ring": "void *",
     "arena": "void *",
 }
-RESULT_TYPES = {"loan_body": "void *"}
+RESULT_TYPES = {"loan_body": "void *", "received": "sb_message *", "arena_data": "void *"}
 
 STRUCTURES = f"""\
 /* One thread's view of one ring.  Private: do not look inside. */
@@ -47,7 +47,7 @@ typedef struct sb_message {{
     const void *chunk;
     int64_t shape;
     int64_t mark;
-    int64_t room;
+    int64_t offset;
 }} sb_message;
 
 /* A subscriber's place. */

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import pairwise
+from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import DAMAGED, EMPTY, FULL, TOO_SMALL
+from shmbroker.core.codes import DAMAGED, EMPTY, FULL, REVOKED, TOO_SMALL
 from shmbroker.core.layout import GATE_FLEETING, GATE_LASTING
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.cursor import Cursor
@@ -27,11 +29,9 @@ SPINS = 2000
 BATCH = 256
 BUFFER_BYTES = 1 << 16
 
-_publish = lib.sb_publish_wait
+_publish = lib.sb_publish
 _take = lib.sb_take_wait
-_receive = lib.sb_receive_wait
-_new_message = ffi.new_allocator(should_clear_after_alloc=False)
-_SB_MESSAGE = ffi.typeof("sb_message *")
+_receive = lib.sb_receive_next
 _buffer = ffi.buffer
 
 
@@ -40,12 +40,14 @@ class Port:
 
     __slots__ = (
         "__weakref__",
+        "_arena",
         "_bytes",
         "_capacity",
         "_ends",
         "_messages",
         "_port",
         "_room",
+        "_spare",
         "ring",
     )
 
@@ -53,13 +55,17 @@ class Port:
         self.ring = ring
         self._port = port
         self._messages = ffi.new("sb_message[]", BATCH)
-        self._ends = array("q", bytes(8 * BATCH))
+        # one buffer over all bodies: cutting from it is faster than making one for each
+        self._arena = _buffer(lib.sb_arena_data(port), lib.sb_arena_data_bytes(port))
+        self._spare: list[Any] = []
+        self._ends = array("q", bytes(8 * (BATCH + 1)))
         self._make_room(BUFFER_BYTES)
 
     def _make_room(self, capacity: int) -> None:
         self._room = ffi.new("char[]", capacity)
         self._bytes = _buffer(self._room)
         self._capacity = capacity
+        lib.sb_port_room(self._port, self._room, capacity)
 
     @property
     def address(self) -> int:
@@ -73,17 +79,24 @@ class Port:
 
     def publish(self, body: bytes, spins: int = SPINS) -> int:
         """Publish a copy of bytes: the message's position.  QueueFull if there is no room."""
-        position: int = _publish(self._port, body, len(body), spins)
+        position: int = _publish(self._port, body, len(body))
         if position < 0:
-            raise self._error(position, "publishing to")
+            return self._publish_rarely(position, body, len(body), spins)
         return position
+
+    def _publish_rarely(self, code: int, body: Any, length: int, spins: int) -> int:
+        if code == FULL and spins > 0:
+            code = lib.sb_publish_wait(self._port, body, length, spins)
+        if code < 0:
+            raise self._error(code, "publishing to")
+        return code
 
     def publish_buffer(self, body: bytearray | memoryview | bytes, spins: int = SPINS) -> int:
         """publish for anything with the buffer protocol: a bytearray, an array, a view."""
         held = ffi.from_buffer(body)
-        position: int = _publish(self._port, held, len(held), spins)
+        position: int = _publish(self._port, held, len(held))
         if position < 0:
-            raise self._error(position, "publishing to")
+            return self._publish_rarely(position, held, len(held), spins)
         return position
 
     def publish_many(self, bodies: Sequence[bytes]) -> int:
@@ -109,63 +122,62 @@ class Port:
 
     def take(self, spins: int = SPINS) -> Message:
         """Take the oldest message; Empty if there is none."""
-        message = _new_message(_SB_MESSAGE)
-        code: int = _take(self._port, message, spins)
-        if code < 0:
-            raise self._error(code, "taking from")
-        return Message(self._port, message)
+        message = self.try_take(spins)
+        if message is None:
+            raise self._error(EMPTY, "taking from")
+        return message
 
     def try_take(self, spins: int = SPINS) -> Message | None:
         """Take the oldest message; None if there is none."""
-        message = _new_message(_SB_MESSAGE)
+        spare = self._spare
+        message = spare.pop() if spare else ffi.new("sb_message *")
         code: int = _take(self._port, message, spins)
         if code < 0:
+            spare.append(message)
             if code == EMPTY:
                 return None
             raise self._error(code, "taking from")
-        return Message(self._port, message)
+        return Message(self._port, message, self._arena, spare)
 
     def receive(self, spins: int = SPINS) -> bytes | None:
         """Take, copy and acknowledge the oldest message; None if there is none."""
-        length: int = _receive(self._port, self._messages, self._room, self._capacity, spins)
+        length: int = _receive(self._port, spins)
         if length < 0:
-            return self._receive_rarely(length)
+            return self._receive_rarely(length, lib.sb_received(self._port))
         body: bytes = self._bytes[:length]
         return body
 
-    def _receive_rarely(self, code: int) -> bytes | None:
+    def _receive_rarely(self, code: int, message: Any) -> bytes | None:
         if code == EMPTY:
             return None
         if code != TOO_SMALL:
             raise self._error(code, "receiving from")
         # the message is ours: copy it from where it is
-        message = Message(self._port, self._messages + 0)
-        body = message.body
-        message.ack()
+        body: bytes = _buffer(message.body, message.length)[:]
+        if lib.sb_ack(self._port, message) == REVOKED:
+            raise self._error(REVOKED, "receiving from")
         return body
 
     def receive_many(self, count: int = BATCH, spins: int = SPINS) -> list[bytes]:
         """receive for up to count messages at once; an empty list if there is none."""
         ends = self._ends
+        count = min(count, BATCH)
         taken: int = lib.sb_receive_many_wait(
             self._port,
             self._messages,
-            min(count, BATCH),
+            count,
             self._room,
             self._capacity,
             ffi.from_buffer("int64_t[]", ends),
             spins,
         )
         if taken < 0:
-            one = self._receive_rarely(taken)
+            one = self._receive_rarely(taken, self._messages + 0)
             return [] if one is None else [one]
         whole = self._bytes[: ends[taken - 1]]
-        start = 0
-        bodies = []
-        for end in ends[:taken]:
-            bodies.append(whole[start:end])
-            start = end
-        return bodies
+        if ends[count] > 0:
+            return [body for (body,) in iter_unpack(f"{ends[count]}s", whole)]
+        return [whole[start:end] for start, end in pairwise((0, *ends[:taken]))]
 
     # --- watching -----------------------------------------------------------------------------
 

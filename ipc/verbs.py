@@ -21,7 +21,11 @@ from shmbroker.core.layout import (
     PORT_BLOCK_SHIFT,
     PORT_BLOCKS,
     PORT_DATA,
+    PORT_DATA_BYTES,
     PORT_FILE,
+    PORT_MESSAGE,
+    PORT_ROOM,
+    PORT_ROOM_BYTES,
     PORT_RUN_BYTES,
     SHAPE_BODY_SHIFT,
 )
@@ -216,3 +220,38 @@ def cursor_copy_wait(cursor: int, message: int, buffer: int, capacity: int, spin
             return code
         pause()
         spins -= 1
+
+
+@exported
+def port_room(port: int, buffer: int, capacity: int) -> int:
+    """Name the buffer that receive_next copies into."""
+    if capacity < 0:
+        return INVALID
+    store(port + PORT_ROOM, buffer)
+    store(port + PORT_ROOM_BYTES, capacity)
+    return OK
+
+
+@exported
+def receive_next(port: int, spins: int) -> int:
+    """receive_wait into the buffer of port_room: two arguments are passed faster than five."""
+    message = port + PORT_MESSAGE
+    room = load(port + PORT_ROOM)
+    return receive_wait(port, message, room, load(port + PORT_ROOM_BYTES), spins)
+
+
+@exported
+def received(port: int) -> int:
+    """The address of the message that receive_next has left taken (TOO_SMALL)."""
+    return port + PORT_MESSAGE
+
+
+@exported
+def arena_data(port: int) -> int:
+    """The address of the arena's data, in which a message's body lies at its offset."""
+    return load(port + PORT_DATA)
+
+
+@exported
+def arena_data_bytes(port: int) -> int:
+    return load(port + PORT_DATA_BYTES)
