@@ -50,7 +50,7 @@ setup(
     package_data={
         "shmbroker": ["py.typed"],
         "shmbroker.ipc": ["native/*.c"],
-        "shmbroker.perf": ["raw/*.c", "native/*.c"],
+        "shmbroker.perf": ["raw/*.c", "native/*.[ch]"],
     },
     cffi_modules=["ipc/binding.py:binding"],
     cmdclass={"build_ext": BuildNative},
