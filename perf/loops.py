@@ -239,6 +239,8 @@ def _receive_share(port: Port, plan: Plan, tally: Tally, relax: Relax) -> int:
     stop_length, finished, kept = len(STOP), _now(), 0
     while True:
         messages = receive_many() if by_batch and receive_many else (receive(),)
+        if not messages and relax:
+            relax()
         for message in messages:
             if message is None:
                 if relax:

@@ -23,7 +23,10 @@ struct tally {
 
 struct job {
     sb_port *out, *in;
-    int64_t mode, crowded;
+    int64_t mode;
+    int64_t pauses;     /* before looking once more */
+    int64_t crowded;    /* more processes than cores: */
+    int64_t tries;      /* after so many looks, yield */
     int64_t subscribed; /* the receiver only looks, with its cursor; it takes nothing */
     int64_t size;    /* of every message */
     int64_t period;  /* of a sender's stamps */

@@ -8,7 +8,7 @@ static inline int64_t take(const struct job *job)
 {
     int64_t code, tries = 0;
     while ((code = sb_take(job->in, job->messages)) == SB_EMPTY)
-        relax(job->crowded, &tries);
+        relax(job, &tries);
     return code;
 }
 
@@ -16,7 +16,7 @@ static inline int64_t receive(const struct job *job)
 {
     int64_t code, tries = 0;
     while ((code = sb_receive(job->in, job->messages, job->room, job->size)) == SB_EMPTY)
-        relax(job->crowded, &tries);
+        relax(job, &tries);
     return code;
 }
 

@@ -12,7 +12,7 @@ static inline int64_t send_copy(const struct job *job, const char *body)
 {
     int64_t code, tries = 0;
     while ((code = sb_publish(job->out, body, job->size)) == SB_FULL)
-        relax(job->crowded, &tries);
+        relax(job, &tries);
     return code;
 }
 
@@ -28,7 +28,7 @@ static inline int64_t send_loan(const struct job *job, const char *body, int64_t
     else
         memcpy(loaned, &stamp, sizeof stamp);
     while ((code = sb_publish_chunk(job->out, chunk)) == SB_FULL)
-        relax(job->crowded, &tries);
+        relax(job, &tries);
     return code;
 }
 

@@ -13,7 +13,7 @@ static int64_t send_batch(const struct job *job, int64_t first)
         const char *from = job->source + (first % job->period + sent) * job->size;
         int64_t code = sb_publish_many(job->out, from, job->lengths, job->batch - sent);
         if (code == SB_FULL)
-            relax(job->crowded, &tries);
+            relax(job, &tries);
         else if (code < 0)
             return code;
         else
@@ -140,7 +140,7 @@ int64_t ours_receive(const struct job *job)
             if (timed != tally->count)
                 tally->finished_ns = now_ns();
             timed = tally->count;
-            relax(job->crowded, &tries);
+            relax(job, &tries);
         } else if (code < 0) {
             break;
         }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { TRIES_BEFORE_YIELDING = 32 };
+#include "job.h"
 
 static inline void pause_cpu(void)
 {
@@ -18,12 +18,13 @@ static inline void pause_cpu(void)
 }
 
 /* Before the next try.  With more processes than cores, whom we wait for may need ours. */
-static inline void relax(int64_t crowded, int64_t *tries)
+static inline void relax(const struct job *job, int64_t *tries)
 {
-    if (crowded && ++*tries > TRIES_BEFORE_YIELDING)
+    if (job->crowded && ++*tries > job->tries)
         sched_yield();
     else
-        pause_cpu();
+        for (int64_t i = 0; i < job->pauses; i++)
+            pause_cpu();
 }
 
 static inline int64_t now_ns(void)

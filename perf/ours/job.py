@@ -19,6 +19,25 @@ from shmbroker.perf.task import MODES
 from shmbroker.perf.topology import Seat
 
 BATCH = 64
+
+PAUSES_STREAM = 64
+"""Between two looks of a stream's ends. Who looks again at once takes each cache line out of the
+other's hands as soon as it was written, and they proceed in lock-step. Million messages a second
+one to one, in the two states of the machine that it was measured on (raw ping-pong 53 or 450 ns):
+
+| pauses         |  1   |  8  | 32 | 64 | 128 |
+|----------------|------|-----|----|----|-----|
+| single, 53 ns  | 10.5 | 17  | 24 | 26 | 27  |
+| single, 450 ns | 9.3  | 9.4 | 11 | 12 | 13  |
+| batch, 53 ns   | 33   | 36  | 39 | 41 | 42  |
+| batch, 450 ns  | 7.4  | 9.1 | 11 | 12 | 14  |
+
+In ping-pong, where each pause is part of the round trip, it is one."""
+
+TRIES_BEFORE_YIELDING = 2
+"""In a crowd. Million messages a second with 0, 2 and 8: three to one 8, 13, 13 (450 ns); competing
+17, 25, 25; broadcast 25, 20, 15 (53 ns)."""
+
 UNTIL_STOPPED = -1
 MESSAGE_WORDS, CURSOR_WORDS, TALLY_WORDS = 8, 4, 7
 
@@ -32,7 +51,9 @@ class Job(NamedTuple):
     out: int
     incoming: int
     mode: int
+    pauses: int
     crowded: int
+    tries: int
     subscribed: int
     size: int
     period: int
@@ -104,7 +125,9 @@ def job_of(seat: Seat, plan: Plan, desk: Desk, out: int, incoming: int) -> Job:
         out=out,
         incoming=incoming,
         mode=MODES.index(task.mode),
+        pauses=1 if task.topology.measures_latency else PAUSES_STREAM,
         crowded=int(plan.crowded),
+        tries=TRIES_BEFORE_YIELDING,
         subscribed=int(task.topology.delivery == "to-all"),
         size=task.size,
         period=plan.payload.period,

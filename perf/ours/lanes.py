@@ -1,6 +1,5 @@
 """The rings of a run, and which of them a seat sends to and receives from.
 
-Slots: 256, 1024 and 4096 were measured for small messages; SLOTS says which and why.
 Owners: a number of its own for each process, as a broker would hand them out.
 """
 
@@ -13,6 +12,10 @@ from shmbroker.perf.topology import Seat
 from shmbroker.perf.workspace import Workspace
 
 SLOTS, ARENA_BYTES = 1024, 64 << 20
+"""256, 1024 and 4096 slots were measured to be alike, within 5 %, one to one, three to one and
+competing. 1024 slots are 64 KiB, which stay in the second-level cache, and more than enough for
+what a process does in the time that it has the core when processes take turns."""
+
 SLOTS_LARGE, ARENA_BYTES_LARGE = 16, 128 << 20
 
 _FIRST_OWNER = {"initiator": 1, "responder": 2, "sender": 10, "receiver": 20}

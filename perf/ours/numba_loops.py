@@ -41,7 +41,6 @@ from shmbroker.perf.task import MODES
 SINGLE, COMBINED, BATCH, LOAN = (MODES.index(mode) for mode in MODES)
 STOPPED, DIFFERENT = 1, -1000
 RELEASE_EVERY = 32
-TRIES_BEFORE_YIELDING = 32
 CLOCK_MONOTONIC = 1
 
 COUNT, TOTAL, FINISHED, UNCHECKED, UNRELEASED, CLOCK = range(0, 48, 8)
@@ -84,10 +83,11 @@ step = njit(error_model="numpy", forceinline=True)
 @step
 def relax(job: Job, tries: int) -> int:
     """Before the next try; with more processes than cores, whom we wait for may need ours."""
-    if job.crowded and tries > TRIES_BEFORE_YIELDING:
+    if job.crowded and tries >= job.tries:
         yield_processor()
     else:
-        pause()
+        for _ in range(job.pauses):
+            pause()
     return tries + 1
 
 
