@@ -1,5 +1,6 @@
 """Our own contestants in real runs, tiny: what arrives is what was sent, and nothing is left."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -21,9 +22,8 @@ LIMIT_S = 60.0
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    before = set(SHM.glob("shmbperf-*"))
     yield
-    assert set(SHM.glob("shmbperf-*")) <= before
+    assert not list(SHM.glob(f"shmbperf-{os.getpid()}-*"))  # others may be measuring
 
 
 def by_name(contestant: Contestant) -> str:
