@@ -68,13 +68,13 @@ def run_use(port: int, index: int) -> int:
 
 @kernel
 def run_find_empty(port: int, length: int) -> int:
-    """The next empty run of ours that is long enough, the oldest first; -1 if there is none."""
+    """An empty run of ours that is long enough, the last used first: it is warm; -1 if none is."""
     count = load(port + PORT_RUN_COUNT)
-    index = load(port + PORT_CURRENT)
+    index = min(load(port + PORT_CURRENT) + 1, count)
     for _ in range(count):
-        index += 1
-        if index >= count:
-            index = 0
+        index -= 1
+        if index < 0:
+            index = count - 1
         if load(run_at(port, index) + RUN_BYTES_AT) >= length and run_is_empty(port, index):
             return index
     return -1

@@ -53,6 +53,7 @@ from shmbroker.core.layout import (
     POSITION_MASK,
     READY,
     RING_TAKE_AT,
+    RUN_BYTES_MAX,
     SLOT_LEASE_AT,
     STATE_MASK,
     STATE_SHIFT,
@@ -233,8 +234,8 @@ def ack(port: int, message: int) -> int:
     if not finish(port, position, load(message + MESSAGE_WORD)):
         return REVOKED
     mask = load(port + PORT_RECLAIM_MASK)
-    if position & mask == mask:
-        reclaim(port)
+    if position & mask == mask or load(message + MESSAGE_LENGTH) >= RUN_BYTES_MAX:
+        reclaim(port)  # a large one at once: its producer wants the memory while it is warm
     return OK
 
 

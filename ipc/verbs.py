@@ -11,6 +11,7 @@ from shmbroker.core.batch import PLAIN_MARK, publish_many_once, publish_once, re
 from shmbroker.core.chunk import body_offset
 from shmbroker.core.codes import DAMAGED, EMPTY, FULL, INVALID, NEEDS_COMMIT, OK
 from shmbroker.core.cursor import cursor_copy, cursor_next
+from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, kernel
 from shmbroker.core.layout import (
     ARENA_COMMITTED_AT,
@@ -23,6 +24,7 @@ from shmbroker.core.layout import (
     PORT_DATA,
     PORT_DATA_BYTES,
     PORT_FILE,
+    PORT_HEAD_SEEN,
     PORT_MESSAGE,
     PORT_ROOM,
     PORT_ROOM_BYTES,
@@ -33,6 +35,8 @@ from shmbroker.core.publish import publish_chunk
 from shmbroker.core.run import reserve, run_of
 from shmbroker.core.take import receive, take
 from shmbroker.ipc.system import system_allocate
+
+ROOM_PAUSES = 32
 
 COMMIT_BYTES_MIN = 1 << 20
 """The arena grows by at least this, and doubles, so that growing is rare."""
@@ -143,6 +147,17 @@ def publish_many(port: int, bodies: int, lengths: int, count: int) -> int:
     return publish_many_growing(port, bodies, lengths, count)
 
 
+@cold
+def room_wait(port: int) -> int:
+    """Give the consumers a while to move head, without a look at the slot that they work on."""
+    head = load(port + PORT_HEAD_SEEN)
+    for _ in range(ROOM_PAUSES):
+        pause()
+        if head_load(port) != head:
+            return 1
+    return 0
+
+
 @exported
 def publish_wait(port: int, body: int, length: int, spins: int) -> int:
     """publish, trying again while the ring is full."""
@@ -150,8 +165,8 @@ def publish_wait(port: int, body: int, length: int, spins: int) -> int:
         code = publish(port, body, length)
         if code != FULL or spins <= 0:
             return code
-        pause()
-        spins -= 1
+        room_wait(port)
+        spins -= ROOM_PAUSES
 
 
 @exported
@@ -161,8 +176,8 @@ def publish_chunk_wait(port: int, chunk: int, spins: int) -> int:
         code = publish_chunk(port, chunk)
         if code != FULL or spins <= 0:
             return code
-        pause()
-        spins -= 1
+        room_wait(port)
+        spins -= ROOM_PAUSES
 
 
 @exported
