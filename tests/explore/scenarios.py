@@ -409,8 +409,8 @@ DEEP: Final[dict[str, Play]] = {
     ),
     "sweepers-deep": Play(
         ROOMY,
-        (settled(1, 2), consumer(), sweeper(1), sweeper(1)),
-        messages=2,
+        (settled(1, 1), consumer(), sweeper(1), sweeper(1)),
+        messages=1,
         kills=2,
     ),
     "leases-deep": Play(
@@ -434,8 +434,8 @@ DEEP: Final[dict[str, Play]] = {
     ),
     "arena-deep": Play(
         TIGHT,
-        (producer(1, 2), producer(2, 2), consumer()),
-        messages=4,
+        (producer(1, 2), producer(2, 1), consumer()),
+        messages=3,
         kills=2,
     ),
     "cursors-deep": Play(
