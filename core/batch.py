@@ -82,7 +82,7 @@ def publish_body(port: int, body: int, length: int, tail: int) -> int:
     return cut_published(port, chunk + taken, position)
 
 
-@exported
+@kernel
 def publish_once(port: int, body: int, length: int) -> int:
     """Publish one plain message: its position, or a code; NEEDS_COMMIT is the caller's to serve."""
     if length < 0 or length > BODY_BYTES_MAX:
@@ -94,7 +94,7 @@ def publish_once(port: int, body: int, length: int) -> int:
     return position
 
 
-@exported
+@kernel
 def publish_many_once(port: int, bodies: int, lengths: int, count: int) -> int:
     """Publish up to count plain messages, laid end to end at `bodies`, lengths[i] bytes each.
 
@@ -182,8 +182,8 @@ def take_many(port: int, messages: int, count: int) -> int:
     return take_within(port, messages, count, POSITION_MASK)
 
 
-@exported
-def ack_many(port: int, messages: int, count: int) -> int:
+@kernel
+def ack_many_once(port: int, messages: int, count: int) -> int:
     """Acknowledge these messages; how many were still ours."""
     acked = 0
     for index in range(count):
@@ -193,8 +193,8 @@ def ack_many(port: int, messages: int, count: int) -> int:
     return acked
 
 
-@exported
-def receive_many(
+@kernel
+def receive_many_once(
     port: int, messages: int, count: int, buffer: int, capacity: int, ends: int
 ) -> int:
     """Take up to count messages, copy their bodies end to end, acknowledge; how many, or a code.
@@ -221,7 +221,7 @@ def receive_many(
         filled += length
         store(ends + index * 8, filled)
     store(ends + count * 8, same)
-    acked = ack_many(port, messages, taken)
+    acked = ack_many_once(port, messages, taken)
     if acked < taken:
         return REVOKED
     return taken

@@ -143,9 +143,11 @@ RING_IDENTITY_BYTES: Final = 64
 
 RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
+RING_PAUSED_AT: Final = RING_TAKE_AT + 8  # 1: nothing is taken; beside take, which takers load
 RING_HEAD_AT: Final = RING_TAKE_AT + PAIR_BYTES
 RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above were never joined
 RING_CONSUMER_BELL_AT: Final = RING_HEAD_AT + PAIR_BYTES
+RING_SUBSCRIBER_BELL_AT: Final = RING_CONSUMER_BELL_AT + 8  # publishers look at both at once
 RING_PRODUCER_BELL_AT: Final = RING_CONSUMER_BELL_AT + PAIR_BYTES
 RING_COUNTERS_AT: Final = RING_PRODUCER_BELL_AT + PAIR_BYTES
 RING_SETTINGS_AT: Final = 2 * PAGE_BYTES  # a page for per-queue settings

@@ -10,7 +10,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import compare_exchange, load, store
 from shmbroker.core.codes import DAMAGED, FULL, INVALID
 from shmbroker.core.head import head_load
-from shmbroker.core.kernel import cold, exported, kernel
+from shmbroker.core.kernel import cold, kernel
 from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
     DONE,
@@ -97,8 +97,8 @@ def numbered(port: int, origin: int) -> int:
     return origin
 
 
-@exported
-def publish_chunk(port: int, chunk: int) -> int:
+@kernel
+def publish_chunk_once(port: int, chunk: int) -> int:
     """Publish a reserved and filled chunk: its position, or FULL; then it is still reserved."""
     if run_of(port, chunk) < 0:
         return INVALID

@@ -52,6 +52,7 @@ from shmbroker.core.layout import (
     PORT_VISIBLE,
     POSITION_MASK,
     READY,
+    RING_PAUSED_AT,
     RING_TAKE_AT,
     RUN_BYTES_MAX,
     SLOT_LEASE_AT,
@@ -76,6 +77,12 @@ TRIES = 4096
 
 
 @kernel
+def is_paused(port: int) -> int:
+    """1 if nothing is to be taken from this ring for now."""
+    return load(load(port + PORT_HEADER) + RING_PAUSED_AT)
+
+
+@kernel
 def is_visible(port: int, position: int) -> int:
     """1 unless the barrier, the gate of a journal, has not yet passed this position."""
     barrier = load(port + PORT_BARRIER)
@@ -91,6 +98,8 @@ def is_next(port: int, position: int, word: int) -> int:
     """1 if the word says that the message of this position may be taken."""
     lap_and_state = word & (LAP_MASK | STATE_MASK << STATE_SHIFT)
     if lap_and_state != READY << STATE_SHIFT | lap_of(port, position):
+        return 0
+    if is_paused(port):
         return 0
     return is_visible(port, position)
 
@@ -109,7 +118,7 @@ def take_find(port: int) -> int:
         if ahead < 0 or (ahead == 0 and state == FREE):
             return EMPTY
         if ahead == 0 and state == READY:
-            if not is_visible(port, position):
+            if is_paused(port) or not is_visible(port, position):
                 return EMPTY
             store(port + PORT_FOUND_TAKE, take)
             store(port + PORT_FOUND_WORD, word)
@@ -227,8 +236,8 @@ def take(port: int, message: int) -> int:
                 return DAMAGED
 
 
-@exported
-def ack(port: int, message: int) -> int:
+@kernel
+def ack_once(port: int, message: int) -> int:
     """The message is dealt with: OK, or REVOKED if it was no longer ours."""
     position = load(message + MESSAGE_POSITION)
     if not finish(port, position, load(message + MESSAGE_WORD)):
@@ -267,8 +276,8 @@ def put_back(port: int, position: int, leased: int) -> int:
     return 1
 
 
-@exported
-def give_back(port: int, message: int) -> int:
+@kernel
+def give_back_once(port: int, message: int) -> int:
     """Let somebody else have the message: OK, or REVOKED if it was no longer ours."""
     if not put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):
         return REVOKED
@@ -276,8 +285,8 @@ def give_back(port: int, message: int) -> int:
     return OK
 
 
-@exported
-def receive(port: int, message: int, buffer: int, capacity: int) -> int:
+@kernel
+def receive_once(port: int, message: int, buffer: int, capacity: int) -> int:
     """Take, copy the body, acknowledge: its length, or a code.
 
     With TOO_SMALL the message is taken and not acknowledged: its length is in `message`.
@@ -290,6 +299,6 @@ def receive(port: int, message: int, buffer: int, capacity: int) -> int:
         if length > capacity:
             return TOO_SMALL
         copy(buffer, load(message + MESSAGE_BODY), length)
-        if ack(port, message) == OK:
+        if ack_once(port, message) == OK:
             return length
         # revoked meanwhile: somebody else has it, so this was not our message

@@ -34,7 +34,7 @@ int main(int arguments, char **argument)
     for (int64_t number = 0; number < count; number++) {
         memcpy(body, &number, sizeof number);
         int64_t position;
-        while ((position = sb_publish_wait(&port, body, sizeof body, 1000)) == SB_FULL)
+        while ((position = sb_port_publish_wait(&port, body, sizeof body, 1000)) == SB_FULL)
             sb_system_yield();
         checked(position, "publishing");
         sum += number;

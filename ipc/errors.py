@@ -77,6 +77,8 @@ ERRORS: dict[int, type[Error]] = {
     codes.NO_MEMORY: ArenaFull,
     codes.NEEDS_COMMIT: ArenaFull,
     codes.TOO_MANY_LOANS: ArenaFull,
+    codes.INTERRUPTED: SystemRefused,
+    codes.SLEPT: Empty,
 }
 
 

@@ -78,12 +78,21 @@ const char *sb_strerror(int64_t code);
 /* The system calls of the library. */
 int64_t sb_system_allocate(int64_t file, int64_t offset, int64_t length);
 int64_t sb_system_yield(void);
+int64_t sb_system_wait(int64_t address, int64_t value, int64_t timeout_ns);
+int64_t sb_system_wake(int64_t address, int64_t count);
+int64_t sb_system_clock(void);
 """
 
 
 def code_names() -> dict[str, int]:
     """The names of all codes, SB_ left off."""
     return {name: value for name, value in vars(codes).items() if isinstance(value, int)}
+
+
+def symbol(kernel: Kernel) -> str:
+    """What C programs call it: what is done to a port is named so."""
+    of_port = kernel.parameters[:1] == ("port",) and not kernel.name.startswith("port_")
+    return f"sb_port_{kernel.name}" if of_port else f"sb_{kernel.name}"
 
 
 def prototype(kernel: Kernel) -> str:
@@ -93,7 +102,7 @@ def prototype(kernel: Kernel) -> str:
         kind = PARAMETER_TYPES.get(name, "int64_t ")
         parameters.append(f"{kind}{name}" if kind.endswith("*") else f"int64_t {name}")
     result = RESULT_TYPES.get(kernel.name, "int64_t ")
-    return f"{result}sb_{kernel.name}({', '.join(parameters) or 'void'});"
+    return f"{result}{symbol(kernel)}({', '.join(parameters) or 'void'});"
 
 
 def exported_kernels() -> Iterator[Kernel]:

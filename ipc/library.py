@@ -19,7 +19,7 @@ from numba import njit
 
 from shmbroker.core.kernel import Kernel, bind
 from shmbroker.core.llvm import ARCHITECTURES, extern, portable_intrinsics, signature_of
-from shmbroker.ipc.header import exported_kernels, header, strerror_source
+from shmbroker.ipc.header import exported_kernels, header, strerror_source, symbol
 from shmbroker.ipc.kernels import KERNELS
 from shmbroker.ipc.system import SYSTEM
 
@@ -51,7 +51,7 @@ def _wrapper(kernel: Kernel, mangled: str) -> str:
     passed = ", ".join(["ptr %result", "ptr %exception"] + [f"i64 {name}" for name in names])
     return f"""
 declare i32 @{mangled}({types_of})
-define i64 @sb_{kernel.name}({arguments}) {{
+define i64 @{symbol(kernel)}({arguments}) {{
   %result = alloca i64
   %exception = alloca ptr
   store i64 0, ptr %result
@@ -87,7 +87,7 @@ def _linked(machine_name: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         each.definition(f"sb_{name}") for name, each in ARCHITECTURES[machine_name].items()
     ]
     whole.link_in(_retarget("".join(wrappers + native), machine))
-    _hide(whole, {f"sb_{kernel.name}" for kernel in exported_kernels()})
+    _hide(whole, {symbol(kernel) for kernel in exported_kernels()})
     return whole
 
 

@@ -22,11 +22,11 @@ class Loan:
         self._port = port
         self._chunk = chunk
         self.position: int | None = None
-        self.view = memoryview(ffi.buffer(lib.sb_loan_body(port, chunk), length))
+        self.view = memoryview(ffi.buffer(lib.sb_port_loan_body(port, chunk), length))
 
     def publish(self, spins: int = 2000) -> int:
         """Publish: the message's position.  QueueFull leaves the loan as it is."""
-        position: int = lib.sb_publish_chunk_wait(self._port, self._chunk, spins)
+        position: int = lib.sb_port_publish_chunk_wait(self._port, self._chunk, spins)
         if position < 0:
             raise self._owner._error(position, "publishing to")
         self.view.release()
@@ -36,7 +36,7 @@ class Loan:
     def drop(self) -> None:
         """Return the memory without publishing."""
         self.view.release()
-        lib.sb_unreserve(self._port, self._chunk)
+        lib.sb_port_unreserve(self._port, self._chunk)
 
     def __enter__(self) -> Loan:
         return self

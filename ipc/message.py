@@ -12,8 +12,8 @@ from shmbroker.ipc.errors import DeliveryRevoked
 if TYPE_CHECKING:
     from types import TracebackType
 
-_ack = lib.sb_ack
-_give_back = lib.sb_give_back
+_ack = lib.sb_port_ack
+_give_back = lib.sb_port_give_back
 
 
 class Message:

@@ -29,9 +29,9 @@ SPINS = 2000
 BATCH = 256
 BUFFER_BYTES = 1 << 16
 
-_publish = lib.sb_publish
-_take = lib.sb_take_wait
-_receive = lib.sb_receive_next
+_publish = lib.sb_port_publish
+_take = lib.sb_port_take_wait
+_receive = lib.sb_port_receive_next
 _buffer = ffi.buffer
 
 
@@ -56,7 +56,7 @@ class Port:
         self._port = port
         self._messages = ffi.new("sb_message[]", BATCH)
         # one buffer over all bodies: cutting from it is faster than making one for each
-        self._arena = _buffer(lib.sb_arena_data(port), lib.sb_arena_data_bytes(port))
+        self._arena = _buffer(lib.sb_port_arena_data(port), lib.sb_port_arena_data_bytes(port))
         self._spare: list[Any] = []
         self._ends = array("q", bytes(8 * (BATCH + 1)))
         self._make_room(BUFFER_BYTES)
@@ -86,7 +86,7 @@ class Port:
 
     def _publish_rarely(self, code: int, body: Any, length: int, spins: int) -> int:
         if code == FULL and spins > 0:
-            code = lib.sb_publish_wait(self._port, body, length, spins)
+            code = lib.sb_port_publish_wait(self._port, body, length, spins)
         if code < 0:
             raise self._error(code, "publishing to")
         return code
@@ -102,7 +102,7 @@ class Port:
     def publish_many(self, bodies: Sequence[bytes]) -> int:
         """Publish several messages at once: how many there was room for, from the first on."""
         lengths = array("q", map(len, bodies))
-        done: int = lib.sb_publish_many(
+        done: int = lib.sb_port_publish_many(
             self._port, b"".join(bodies), ffi.from_buffer("int64_t[]", lengths), len(lengths)
         )
         if done < 0:
@@ -113,7 +113,7 @@ class Port:
 
     def loan(self, length: int) -> Loan:
         """Memory in the arena to fill and publish in place."""
-        chunk: int = lib.sb_loan(self._port, length)
+        chunk: int = lib.sb_port_loan(self._port, length)
         if chunk < 0:
             raise self._error(chunk, "a loan from")
         return Loan(self, self._port, chunk, length)
@@ -143,7 +143,7 @@ class Port:
         """Take, copy and acknowledge the oldest message; None if there is none."""
         length: int = _receive(self._port, spins)
         if length < 0:
-            return self._receive_rarely(length, lib.sb_received(self._port))
+            return self._receive_rarely(length, lib.sb_port_received(self._port))
         body: bytes = self._bytes[:length]
         return body
 
@@ -154,7 +154,7 @@ class Port:
             raise self._error(code, "receiving from")
         # the message is ours: copy it from where it is
         body: bytes = _buffer(message.body, message.length)[:]
-        if lib.sb_ack(self._port, message) == REVOKED:
+        if lib.sb_port_ack(self._port, message) == REVOKED:
             raise self._error(REVOKED, "receiving from")
         return body
 
@@ -162,7 +162,7 @@ class Port:
         """receive for up to count messages at once; an empty list if there is none."""
         ends = self._ends
         count = min(count, BATCH)
-        taken: int = lib.sb_receive_many_wait(
+        taken: int = lib.sb_port_receive_many_wait(
             self._port,
             self._messages,
             count,
@@ -201,7 +201,7 @@ class Port:
     def peek(self, position: int) -> bytes | None:
         """A copy of the message at a position, None if it is not published; MessageGone if past."""
         room, capacity = self._room, self._capacity
-        length: int = lib.sb_peek(self._port, position, self._messages, room, capacity)
+        length: int = lib.sb_port_peek(self._port, position, self._messages, room, capacity)
         if length == TOO_SMALL:
             self._make_room(self._messages[0].length)
             return self.peek(position)
@@ -226,7 +226,7 @@ class Port:
         bitmap = array("Q", bytes(4096 // 8))
         for owner in alive:
             bitmap[owner >> 6] |= 1 << (owner & 63)
-        repaired: int = lib.sb_sweep(
+        repaired: int = lib.sb_port_sweep(
             self._port, ffi.from_buffer("uint64_t[]", bitmap), now_ms, grace_ms
         )
         if repaired == DAMAGED:
@@ -235,13 +235,13 @@ class Port:
 
     def drop_oldest(self) -> bool:
         """Make room by dropping the oldest message; False if somebody has it."""
-        freed: int = lib.sb_drop_oldest(self._port)
+        freed: int = lib.sb_port_drop_oldest(self._port)
         return freed > 0
 
     @property
     def tail(self) -> int:
         """The position that the next message will have."""
-        tail: int = lib.sb_true_tail(self._port)
+        tail: int = lib.sb_port_true_tail(self._port)
         if tail < 0:
             raise self._error(tail, "looking at")
         return tail

@@ -22,5 +22,27 @@ def system_yield() -> int:
     _unbound("system_yield")
 
 
-SYSTEM: dict[str, int] = {"system_allocate": 3, "system_yield": 0}
+def system_wait(address: int, value: int, timeout_ns: int) -> int:
+    """Sleep while the 32-bit word is this value: OK (woken, or it is not), EMPTY (time is over) or
+    INTERRUPTED (a signal came)."""
+    _unbound("system_wait")
+
+
+def system_wake(address: int, count: int) -> int:
+    """Wake so many of those who sleep on this word: how many there were."""
+    _unbound("system_wake")
+
+
+def system_clock() -> int:
+    """Monotonic nanoseconds, which all processes of the host agree on."""
+    _unbound("system_clock")
+
+
+SYSTEM: dict[str, int] = {
+    "system_allocate": 3,
+    "system_yield": 0,
+    "system_wait": 3,
+    "system_wake": 2,
+    "system_clock": 0,
+}
 """Each function and how many words it takes; all return one."""

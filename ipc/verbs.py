@@ -1,13 +1,20 @@
 """What programs call on a port: the kernels of core, with memory committed when it is needed.
 
-Waiting here is spinning: *_wait looks so many times and then says EMPTY or FULL, so that the
-caller can yield, sleep or give up.
+Each tells those who sleep on the ring what has become possible (ipc/waiting.py).  Waiting here is
+spinning: *_wait looks so many times and then says EMPTY or FULL, so that the caller can yield,
+sleep or give up.
 """
 
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, pause, store
-from shmbroker.core.batch import PLAIN_MARK, publish_many_once, publish_once, receive_many
+from shmbroker.core.batch import (
+    PLAIN_MARK,
+    ack_many_once,
+    publish_many_once,
+    publish_once,
+    receive_many_once,
+)
 from shmbroker.core.chunk import body_offset
 from shmbroker.core.codes import DAMAGED, EMPTY, FULL, INVALID, NEEDS_COMMIT, OK
 from shmbroker.core.cursor import cursor_copy, cursor_next
@@ -31,10 +38,11 @@ from shmbroker.core.layout import (
     PORT_RUN_BYTES,
     SHAPE_BODY_SHIFT,
 )
-from shmbroker.core.publish import publish_chunk
+from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve, run_of
-from shmbroker.core.take import receive, take
+from shmbroker.core.take import ack_once, give_back_once, receive_once, take
 from shmbroker.ipc.system import system_allocate
+from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
 ROOM_PAUSES = 32
 
@@ -122,9 +130,11 @@ def publish_growing(port: int, body: int, length: int) -> int:
 def publish(port: int, body: int, length: int) -> int:
     """Publish one message: its position, or a code (FULL: nothing was published)."""
     position = publish_once(port, body, length)
-    if position != NEEDS_COMMIT:
-        return position
-    return publish_growing(port, body, length)
+    if position == NEEDS_COMMIT:
+        position = publish_growing(port, body, length)
+    if position >= 0:
+        tell_consumers(port)
+    return position
 
 
 @cold
@@ -142,9 +152,72 @@ def publish_many_growing(port: int, bodies: int, lengths: int, count: int) -> in
 def publish_many(port: int, bodies: int, lengths: int, count: int) -> int:
     """Publish messages that lie end to end: how many of them, or a code if none was."""
     done = publish_many_once(port, bodies, lengths, count)
-    if done != NEEDS_COMMIT:
-        return done
-    return publish_many_growing(port, bodies, lengths, count)
+    if done == NEEDS_COMMIT:
+        done = publish_many_growing(port, bodies, lengths, count)
+    if done > 0:
+        tell_consumers(port)
+    return done
+
+
+@exported
+def publish_chunk(port: int, chunk: int) -> int:
+    """Publish a reserved and filled chunk: its position, or FULL; then it is still reserved."""
+    position = publish_chunk_once(port, chunk)
+    if position >= 0:
+        tell_consumers(port)
+    return position
+
+
+@exported
+def ack(port: int, message: int) -> int:
+    """The message is dealt with: OK, or REVOKED if it was no longer ours."""
+    code = ack_once(port, message)
+    tell_producers(port)
+    return code
+
+
+@exported
+def ack_many(port: int, messages: int, count: int) -> int:
+    """Acknowledge these messages; how many were still ours."""
+    acked = ack_many_once(port, messages, count)
+    tell_producers(port)
+    return acked
+
+
+@exported
+def give_back(port: int, message: int) -> int:
+    """Let somebody else have the message: OK, or REVOKED if it was no longer ours."""
+    code = give_back_once(port, message)
+    tell_consumers(port)
+    return code
+
+
+@exported
+def receive(port: int, message: int, buffer: int, capacity: int) -> int:
+    """Take, copy the body, acknowledge: its length, or a code.
+
+    With TOO_SMALL the message is taken and not acknowledged: its length is in `message`.
+    """
+    length = receive_once(port, message, buffer, capacity)
+    if length >= 0:
+        tell_producers(port)
+    return length
+
+
+@exported
+def receive_many(
+    port: int, messages: int, count: int, buffer: int, capacity: int, ends: int
+) -> int:
+    """Take up to count messages, copy their bodies end to end, acknowledge; how many, or a code.
+
+    ends[i] is where body i ends, and ends[count] the length that all bodies have, or -1.  A message
+    that no longer fits is not taken, unless it is the first: with TOO_SMALL it is in `messages`,
+    taken and not acknowledged.
+    """
+    taken = receive_many_once(port, messages, count, buffer, capacity, ends)
+    if taken > 0:
+        tell_producers(port)
+    return taken
 
 
 @cold

@@ -3,8 +3,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "shmbroker.h"
 
@@ -20,6 +24,33 @@ int64_t sb_system_allocate(int64_t file, int64_t offset, int64_t length)
         return SB_OK;
     errno = error;
     return error == ENOSPC ? SB_NO_MEMORY : SB_SYSTEM;
+}
+
+/* Futexes are words of 32 bits: the low half of a bell, which comes first on the machines we know.
+ * Not FUTEX_PRIVATE: the sleepers are other processes. */
+int64_t sb_system_wait(int64_t address, int64_t value, int64_t timeout_ns)
+{
+    struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
+    if (syscall(SYS_futex, address, FUTEX_WAIT, (uint32_t)value, &timeout, NULL, 0) == 0)
+        return SB_OK;
+    switch (errno) {
+    case EAGAIN: return SB_OK;
+    case EINTR: return SB_INTERRUPTED;
+    case ETIMEDOUT: return SB_EMPTY;
+    default: return SB_SYSTEM;
+    }
+}
+
+int64_t sb_system_wake(int64_t address, int64_t count)
+{
+    return syscall(SYS_futex, address, FUTEX_WAKE, (int)count, NULL, NULL, 0);
+}
+
+int64_t sb_system_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
 int64_t sb_system_yield(void)

@@ -7,7 +7,7 @@
 static inline int64_t take(const struct job *job)
 {
     int64_t code, tries = 0;
-    while ((code = sb_take(job->in, job->messages)) == SB_EMPTY)
+    while ((code = sb_port_take(job->in, job->messages)) == SB_EMPTY)
         relax(job, &tries);
     return code;
 }
@@ -15,7 +15,7 @@ static inline int64_t take(const struct job *job)
 static inline int64_t receive(const struct job *job)
 {
     int64_t code, tries = 0;
-    while ((code = sb_receive(job->in, job->messages, job->room, job->size)) == SB_EMPTY)
+    while ((code = sb_port_receive(job->in, job->messages, job->room, job->size)) == SB_EMPTY)
         relax(job, &tries);
     return code;
 }
@@ -38,7 +38,7 @@ static inline int64_t await_reply(const struct job *job)
         memcpy(job->room, reply->body, (size_t)job->size);
     else if (is_full(job, stamp) && compare(job, reply->body) != SB_OK)
         return DIFFERENT;
-    return sb_ack(job->in, job->messages);
+    return sb_port_ack(job->in, job->messages);
 }
 
 static inline int64_t round_trip(const struct job *job)
@@ -80,7 +80,7 @@ static inline int64_t reply_and_ack(const struct job *job)
         code = send_loan(job, request, stamp_of(request));
     else
         code = send_copy(job, request);
-    return code < 0 ? code : sb_ack(job->in, job->messages);
+    return code < 0 ? code : sb_port_ack(job->in, job->messages);
 }
 
 static inline int64_t receive_and_reply(const struct job *job)

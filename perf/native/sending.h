@@ -11,7 +11,7 @@
 static inline int64_t send_copy(const struct job *job, const char *body)
 {
     int64_t code, tries = 0;
-    while ((code = sb_publish(job->out, body, job->size)) == SB_FULL)
+    while ((code = sb_port_publish(job->out, body, job->size)) == SB_FULL)
         relax(job, &tries);
     return code;
 }
@@ -19,15 +19,15 @@ static inline int64_t send_copy(const struct job *job, const char *body)
 /* Write the message into the ring's own memory: the stamp, or all of it. */
 static inline int64_t send_loan(const struct job *job, const char *body, int64_t stamp)
 {
-    int64_t chunk = sb_loan(job->out, job->size), code, tries = 0;
+    int64_t chunk = sb_port_loan(job->out, job->size), code, tries = 0;
     if (chunk < 0)
         return chunk;
-    char *loaned = sb_loan_body(job->out, chunk);
+    char *loaned = sb_port_loan_body(job->out, chunk);
     if (is_full(job, stamp))
         memcpy(loaned, body, (size_t)job->size);
     else
         memcpy(loaned, &stamp, sizeof stamp);
-    while ((code = sb_publish_chunk(job->out, chunk)) == SB_FULL)
+    while ((code = sb_port_publish_chunk(job->out, chunk)) == SB_FULL)
         relax(job, &tries);
     return code;
 }

@@ -11,7 +11,7 @@ static int64_t send_batch(const struct job *job, int64_t first)
     int64_t tries = 0, sent = 0;
     while (sent < job->batch) {
         const char *from = job->source + (first % job->period + sent) * job->size;
-        int64_t code = sb_publish_many(job->out, from, job->lengths, job->batch - sent);
+        int64_t code = sb_port_publish_many(job->out, from, job->lengths, job->batch - sent);
         if (code == SB_FULL)
             relax(job, &tries);
         else if (code < 0)
@@ -35,19 +35,19 @@ int64_t ours_send(const struct job *job)
 static int64_t look_single(const struct job *job)
 {
     sb_message *message = job->messages;
-    int64_t code = sb_take(job->in, message);
+    int64_t code = sb_port_take(job->in, message);
     if (code != SB_OK)
         return code;
     if (message->length != job->size)
-        return sb_ack(job->in, message) == SB_OK ? STOPPED : SB_REVOKED;
+        return sb_port_ack(job->in, message) == SB_OK ? STOPPED : SB_REVOKED;
     memcpy(job->room, message->body, (size_t)job->size);
-    code = sb_ack(job->in, message);
+    code = sb_port_ack(job->in, message);
     return code == SB_OK ? keep(job, job->room) : code;
 }
 
 static int64_t look_combined(const struct job *job)
 {
-    int64_t length = sb_receive(job->in, job->messages, job->room, job->size);
+    int64_t length = sb_port_receive(job->in, job->messages, job->room, job->size);
     if (length < 0)
         return length;
     return length == job->size ? keep(job, job->room) : STOPPED;
@@ -56,17 +56,17 @@ static int64_t look_combined(const struct job *job)
 static int64_t look_loan(const struct job *job)
 {
     sb_message *message = job->messages;
-    int64_t code = sb_take(job->in, message);
+    int64_t code = sb_port_take(job->in, message);
     if (code != SB_OK)
         return code;
     int64_t kept = message->length == job->size ? keep(job, message->body) : STOPPED;
-    code = sb_ack(job->in, message);
+    code = sb_port_ack(job->in, message);
     return code == SB_OK ? kept : code;
 }
 
 static int64_t look_batch(const struct job *job)
 {
-    int64_t taken = sb_take_many(job->in, job->messages, job->batch), result = SB_OK;
+    int64_t taken = sb_port_take_many(job->in, job->messages, job->batch), result = SB_OK;
     for (int64_t i = 0; i < taken && result == SB_OK; i++) {
         const sb_message *message = job->messages + i;
         char *copy = job->room + i * job->size;
@@ -79,7 +79,7 @@ static int64_t look_batch(const struct job *job)
     }
     if (taken < 0)
         return taken;
-    return sb_ack_many(job->in, job->messages, taken) == taken ? result : SB_REVOKED;
+    return sb_port_ack_many(job->in, job->messages, taken) == taken ? result : SB_REVOKED;
 }
 
 static int64_t release(const struct job *job)

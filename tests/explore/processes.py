@@ -6,7 +6,13 @@ from typing import Final
 
 from shmbroker.core import layout as at
 from shmbroker.core.atomics import load, store
-from shmbroker.core.batch import PLAIN_MARK, ack_many, publish_many_once, publish_once, take_many
+from shmbroker.core.batch import (
+    PLAIN_MARK,
+    ack_many_once,
+    publish_many_once,
+    publish_once,
+    take_many,
+)
 from shmbroker.core.bell import bell_arm, bell_ring
 from shmbroker.core.codes import OK
 from shmbroker.core.cursor import (
@@ -19,10 +25,10 @@ from shmbroker.core.cursor import (
 )
 from shmbroker.core.gate import gate_adopt
 from shmbroker.core.port import port_close, port_number
-from shmbroker.core.publish import publish_chunk
+from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve
 from shmbroker.core.sweep import drop_oldest, sweep
-from shmbroker.core.take import ack, give_back, take
+from shmbroker.core.take import ack_once, give_back_once, take
 from tests.explore.operation import ask, tell
 from tests.explore.ring import ALIVE, BODY, BODY_BYTES, CURSOR, MESSAGE, PORT, RING
 from tests.explore.translation import program
@@ -139,7 +145,7 @@ def lend(chunk: int, body: int) -> int:
     """Fill and publish a loan, waiting for room."""
     store(load(PORT + at.PORT_DATA) + chunk + at.CHUNK_HEADER_BYTES, body)
     while True:
-        code = publish_chunk(PORT, chunk)
+        code = publish_chunk_once(PORT, chunk)
         if code >= 0:
             return code
         tell(REFUSED, code)
@@ -197,10 +203,10 @@ def consuming(gives: int) -> int:
             tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
             if gives > 0:
                 gives -= 1
-                code = give_back(PORT, MESSAGE)
+                code = give_back_once(PORT, MESSAGE)
                 tell(GAVE_BACK, position, code)
             else:
-                code = ack(PORT, MESSAGE)
+                code = ack_once(PORT, MESSAGE)
                 tell(ACKED, position, code)
             forget()
         else:
@@ -222,7 +228,7 @@ def consuming_many(count: int) -> int:
                 message = MESSAGE + (index << at.MESSAGE_SHIFT)
                 body = load(load(message + at.MESSAGE_BODY))
                 tell(TAKEN, load(message + at.MESSAGE_POSITION), body)
-            acked = ack_many(PORT, MESSAGE, taken)
+            acked = ack_many_once(PORT, MESSAGE, taken)
             tell(ACKED, load(MESSAGE + at.MESSAGE_POSITION), int(acked != taken))
             forget()
         else:
@@ -346,7 +352,7 @@ def sleeping(count: int) -> int:
             bell_arm(RING + at.RING_CONSUMER_BELL_AT)
             code = take(PORT, MESSAGE)
         if code == OK:
-            ack(PORT, MESSAGE)
+            ack_once(PORT, MESSAGE)
             count -= 1
             forget()
         else:
@@ -361,7 +367,7 @@ def draining() -> int:
     while take(PORT, MESSAGE) == OK:
         position = load(MESSAGE + at.MESSAGE_POSITION)
         tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
-        tell(ACKED, position, ack(PORT, MESSAGE))
+        tell(ACKED, position, ack_once(PORT, MESSAGE))
     return 0
 
 

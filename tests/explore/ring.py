@@ -164,6 +164,8 @@ class RingMemory(Memory):
             "gates high", RING + at.RING_GATES_HIGH_AT, SHARED if geometry.gates else CONSTANT
         )
         self.consumer_bell = self.word("consumer bell", RING + at.RING_CONSUMER_BELL_AT)
+        self.word("subscriber bell", RING + at.RING_SUBSCRIBER_BELL_AT)
+        self.word("paused", RING + at.RING_PAUSED_AT, CONSTANT)
         self.word("producer bell", RING + at.RING_PRODUCER_BELL_AT)
         for each in range(5):
             self.word(f"counter[{each}]", RING + at.RING_COUNTERS_AT + 8 * each, BLIND)

@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 def test_no_python_symbol_in_the_library() -> None:
     symbols = subprocess.check_output(["nm", "-D", str(LIBRARY)], text=True)
-    assert "sb_publish" in symbols
+    assert "sb_port_publish" in symbols
     assert not re.findall(r"\b_?Py\w+|numba|NRT_\w+", symbols)
 
 

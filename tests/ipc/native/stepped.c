@@ -19,18 +19,18 @@ int main(int count, char **argument)
     if (sb_ring_port(ring, atoi(argument[2]), &port) != SB_OK)
         return 11;
     if (strcmp(argument[3], "publish") == 0) { /* with blocks at hand */
-        int64_t chunk = sb_loan(&port, 8);
-        if (chunk < 0 || sb_unreserve(&port, chunk) != SB_OK)
+        int64_t chunk = sb_port_loan(&port, 8);
+        if (chunk < 0 || sb_port_unreserve(&port, chunk) != SB_OK)
             return 12;
     }
     raise(SIGSTOP);
     int64_t code;
     if (strcmp(argument[3], "consume") == 0) {
-        code = sb_take(&port, &message);
+        code = sb_port_take(&port, &message);
         if (code == SB_OK)
-            code = sb_ack(&port, &message);
+            code = sb_port_ack(&port, &message);
     } else {
-        code = sb_publish(&port, "stepped!", 8);
+        code = sb_port_publish(&port, "stepped!", 8);
     }
     raise(SIGSTOP);
     sb_port_close(&port);

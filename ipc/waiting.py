@@ -1,0 +1,166 @@
+"""Waiting: asleep in the kernel until there is something to do.  Nothing is taken or published.
+
+Each kernel returns OK when it is worth trying again, EMPTY (or FULL) when the deadline is over,
+INTERRUPTED when a signal came, and SLEPT after SLICE_NS without news: the caller then looks for
+what the dead have left, and waits on.  A wait is bounded because a wake-up may have been given to
+somebody who was killed before using it (core/bell.py has the handshake).
+
+A bell wakes one sleeper.  That one arms the bell again before it looks, so the next message wakes
+the next one; and if more than one message is there already, it wakes another at once.
+Subscribers see every message, so their bell wakes them all.
+
+Deadlines are monotonic nanoseconds (`system_clock`); 0 is over already, NEVER does not come.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import load, load_acquire
+from shmbroker.core.bell import ASLEEP, bell_arm, bell_ring
+from shmbroker.core.codes import EMPTY, FULL, OK, SLEPT
+from shmbroker.core.head import head_load
+from shmbroker.core.kernel import cold, exported_cold, kernel
+from shmbroker.core.layout import (
+    CURSOR_PORT,
+    CURSOR_POSITION,
+    PORT_HEAD_SEEN,
+    PORT_HEADER,
+    PORT_SLOT_MASK,
+    RING_CONSUMER_BELL_AT,
+    RING_PRODUCER_BELL_AT,
+    RING_SUBSCRIBER_BELL_AT,
+)
+from shmbroker.core.reclaim import reclaim
+from shmbroker.core.tail import is_published, true_tail
+from shmbroker.core.take import is_next, take_find
+from shmbroker.core.word import slot_at
+from shmbroker.ipc.system import system_clock, system_wait, system_wake
+
+SLICE_NS = 100_000_000
+NEVER = 1 << 62
+ONE = 1
+ALL = 1 << 30
+
+
+@cold
+def wake_consumers(port: int) -> int:
+    header = load(port + PORT_HEADER)
+    if bell_ring(header + RING_CONSUMER_BELL_AT):
+        system_wake(header + RING_CONSUMER_BELL_AT, ONE)
+    if bell_ring(header + RING_SUBSCRIBER_BELL_AT):
+        system_wake(header + RING_SUBSCRIBER_BELL_AT, ALL)
+    return OK
+
+
+@kernel
+def tell_consumers(port: int) -> int:
+    """After the CAS that made a message READY: wake who may sleep."""
+    bell = load(port + PORT_HEADER) + RING_CONSUMER_BELL_AT
+    # SYNC POINT: bell (after a locked operation): pairs with the exchange of bell_arm
+    asleep = load_acquire(bell) | load_acquire(bell + 8)
+    if asleep:
+        wake_consumers(port)
+    return asleep
+
+
+@cold
+def wake_producers(port: int) -> int:
+    bell = load(port + PORT_HEADER) + RING_PRODUCER_BELL_AT
+    reclaim(port)
+    if bell_ring(bell):
+        system_wake(bell, ONE)
+    return OK
+
+
+@kernel
+def tell_producers(port: int) -> int:
+    """After the CAS that made a message DONE: somebody may wait for its room."""
+    # SYNC POINT: bell (after a locked operation): pairs with the exchange of bell_arm
+    asleep = load_acquire(load(port + PORT_HEADER) + RING_PRODUCER_BELL_AT)
+    if asleep:
+        wake_producers(port)
+    return asleep
+
+
+@exported_cold
+def wake_all(port: int) -> int:
+    """Everybody who sleeps on this ring looks again: it was repaired, resumed, or is gone."""
+    header = load(port + PORT_HEADER)
+    system_wake(header + RING_CONSUMER_BELL_AT, ALL)
+    system_wake(header + RING_SUBSCRIBER_BELL_AT, ALL)
+    system_wake(header + RING_PRODUCER_BELL_AT, ALL)
+    return OK
+
+
+@cold
+def sleep(bell: int, deadline: int) -> int:
+    """Sleep while the bell is armed: OK (look again), EMPTY (too late), INTERRUPTED or SLEPT."""
+    left = deadline - system_clock()
+    if left <= 0:
+        return EMPTY
+    code = system_wait(bell, ASLEEP, min(left, SLICE_NS))
+    if code == EMPTY and left > SLICE_NS:
+        return SLEPT
+    return OK if code == EMPTY else code
+
+
+@exported_cold
+def wait_for_message(port: int, deadline: int) -> int:
+    """OK: there is something to take.  EMPTY: not until the deadline."""
+    bell = load(port + PORT_HEADER) + RING_CONSUMER_BELL_AT
+    slept = 0
+    while True:
+        bell_arm(bell)
+        position = take_find(port)
+        if position >= 0:
+            if slept:
+                after = position + 1
+                if is_next(port, after, load_acquire(slot_at(port, after))):
+                    system_wake(bell, ONE)
+            return OK
+        if position != EMPTY:
+            return position
+        code = sleep(bell, deadline)
+        if code != OK:
+            return code
+        slept = 1
+
+
+@kernel
+def has_room(port: int) -> int:
+    """1 if a message can be published, or was done with and can now be reclaimed."""
+    slots = load(port + PORT_SLOT_MASK) + 1
+    if true_tail(port) - head_load(port) < slots:
+        return 1
+    return int(reclaim(port) > 0)
+
+
+@exported_cold
+def wait_for_room(port: int, deadline: int) -> int:
+    """OK: there is room in the ring.  FULL: not until the deadline."""
+    bell = load(port + PORT_HEADER) + RING_PRODUCER_BELL_AT
+    slept = 0
+    while True:
+        bell_arm(bell)
+        if has_room(port):
+            slots = load(port + PORT_SLOT_MASK) + 1
+            if slept and true_tail(port) + 1 - load(port + PORT_HEAD_SEEN) < slots:
+                system_wake(bell, ONE)
+            return OK
+        code = sleep(bell, deadline)
+        if code != OK:
+            return FULL if code == EMPTY else code
+        slept = 1
+
+
+@exported_cold
+def cursor_wait(cursor: int, deadline: int) -> int:
+    """OK: there is a message at the cursor.  EMPTY: not until the deadline."""
+    port = load(cursor + CURSOR_PORT)
+    bell = load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT
+    while True:
+        bell_arm(bell)
+        if is_published(port, load(cursor + CURSOR_POSITION)):
+            return OK
+        code = sleep(bell, deadline)
+        if code != OK:
+            return code
