@@ -26,6 +26,8 @@ SYSTEM: Final = -18
 EXISTS: Final = -19
 NO_MEMORY: Final = -20
 TOO_MANY_LOANS: Final = -21
+NOT_FOUND: Final = -22
+TABLE_FULL: Final = -23
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -50,6 +52,8 @@ TEXTS: Final[dict[int, str]] = {
     EXISTS: "a segment of this name exists: attach to it, or remove it first",
     NO_MEMORY: "/dev/shm is full: free some of it, or mount it larger",
     TOO_MANY_LOANS: "too many loaned chunks: publish or drop some of them first",
+    NOT_FOUND: "the catalog has no such queue, exchange or binding",
+    TABLE_FULL: "the catalog has no room for one more: remove some first",
 }
 
-assert sorted(TEXTS) == list(range(TOO_MANY_LOANS, OK + 1))
+assert sorted(TEXTS) == list(range(TABLE_FULL, OK + 1))

@@ -51,6 +51,14 @@ class SegmentExists(Error):
     """A segment of this name exists already."""
 
 
+class NotFound(Error):
+    """The catalog has no such queue, exchange or binding."""
+
+
+class CatalogFull(Error):
+    """The catalog has no room for one more queue, exchange or binding."""
+
+
 class SystemRefused(Error):
     """The operating system refused something; the text says what."""
 
@@ -77,6 +85,8 @@ ERRORS: dict[int, type[Error]] = {
     codes.NO_MEMORY: ArenaFull,
     codes.NEEDS_COMMIT: ArenaFull,
     codes.TOO_MANY_LOANS: ArenaFull,
+    codes.NOT_FOUND: NotFound,
+    codes.TABLE_FULL: CatalogFull,
 }
 
 

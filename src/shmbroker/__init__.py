@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from shmbroker.ipc.errors import (
         ArenaFull,
+        CatalogFull,
         Damaged,
         DeliveryRevoked,
         Empty,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         MessageGone,
         MessageTooLarge,
         NotASegment,
+        NotFound,
         QueueFull,
         SegmentExists,
         SystemRefused,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArenaFull",
+    "CatalogFull",
     "Damaged",
     "DeliveryRevoked",
     "Empty",
@@ -37,6 +40,7 @@ __all__ = [
     "MessageGone",
     "MessageTooLarge",
     "NotASegment",
+    "NotFound",
     "QueueFull",
     "Ring",
     "SegmentExists",
