@@ -4,6 +4,7 @@ These are declarations.  `kernel.bind` replaces them by LLVM intrinsics or by th
 memory; called unbound they raise.
 
     load, store          a word that nobody else touches at the time (private or not yet published)
+    load_byte            one byte, where a word would reach beyond what is ours
     load_acquire         sees all that was written before the store_release it reads from
     store_release        what was written before is seen by whoever acquires it
     exchange, compare_exchange, fetch_add      sequentially consistent; return the former value
@@ -26,6 +27,10 @@ def _unbound(name: str) -> NoReturn:
 
 def load(address: int) -> int:
     _unbound("load")
+
+
+def load_byte(address: int) -> int:
+    _unbound("load_byte")
 
 
 def store(address: int, value: int) -> int:
@@ -82,6 +87,7 @@ def cycles() -> int:
 
 ATOMICS: dict[str, int] = {
     "load": 1,
+    "load_byte": 1,
     "store": 2,
     "load_acquire": 1,
     "store_release": 2,

@@ -26,8 +26,19 @@ SYSTEM: Final = -18
 EXISTS: Final = -19
 NO_MEMORY: Final = -20
 TOO_MANY_LOANS: Final = -21
-INTERRUPTED: Final = -22
-SLEPT: Final = -23
+NOT_FOUND: Final = -22
+TABLE_FULL: Final = -23
+INTERRUPTED: Final = -24
+SLEPT: Final = -25
+CLOSED: Final = -26
+FORKED: Final = -27
+IN_USE: Final = -28
+DIFFERENT: Final = -29
+BAD_NAME: Final = -30
+NO_VHOST: Final = -31
+TOO_MANY: Final = -32
+OTHER_BOOT: Final = -33
+LOCKED: Final = -34
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -52,8 +63,16 @@ TEXTS: Final[dict[int, str]] = {
     EXISTS: "a segment of this name exists: attach to it, or remove it first",
     NO_MEMORY: "/dev/shm is full: free some of it, or mount it larger",
     TOO_MANY_LOANS: "too many loaned chunks: publish or drop some of them first",
+    NOT_FOUND: "the catalog has no such queue, exchange or binding",
+    TABLE_FULL: "the catalog has no room for one more: remove some first",
     INTERRUPTED: "a signal came while waiting: call again",
     SLEPT: "nothing happened for a while: repair, then wait on",
-}
-
-assert sorted(TEXTS) == list(range(SLEPT, OK + 1))
+    CLOSED: "the connection is closed: connect again",
+    FORKED: "the connection belongs to the parent process: connect anew after fork",
+    IN_USE: "it is in use: close it there first, or force",
+    DIFFERENT: "it exists and was declared differently: delete it first, or declare it as it is",
+    BAD_NAME: "a name is 1 to 255 bytes of UTF-8 without '/' and control characters",
+    NO_VHOST: "there is no such vhost: create it first",
+    TOO_MANY: "the vhost has 4095 participants already: close some",
+    OTHER_BOOT: "the vhost was made before the machine was started anew: delete it",
+    LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",

@@ -58,6 +58,49 @@ Chunk: 32 bytes of header, 32 more if EXTENDED, key and properties (padded to 16
     40  group      hash of the message group, 0 none
     48  not before ns since the epoch
     56  identity   hash of the message id, 0 none
+
+Row word of the catalog: whether the entry of the same index is there, and which one it is
+
+     63  62   61                          32 31                                     0
+    +---+----+------------------------------+----------------------------------------+
+    | 0 |live| generation, never 0 if live  | hash of the name, or of who is bound   |
+    +---+----+------------------------------+----------------------------------------+
+
+Reference to a row: no longer valid once the row is removed; never 0
+
+     63          54 53                          24 23                                0
+    +--------------+------------------------------+-----------------------------------+
+    | 0            | generation                   | index                             |
+    +--------------+------------------------------+-----------------------------------+
+
+Catalog: what a vhost consists of.  The header and the columns are always committed; an entry is
+before its row is made live.
+
+    page 0       identity: magic, version, bytes, arena, boot, name of the vhost
+    page 1       generation: counts changes | how many rows of each table were ever used
+    page 2...    columns of row words: queues, exchanges, bindings
+                 entries of 512 bytes: queues, exchanges, bindings
+
+Entry of a queue or an exchange: both keep their name in the same place
+
+    0   name length                              0   name length
+    8   slots                                    8   kind: direct, topic, fanout, headers
+    16  flags                                    16  flags
+    24  created, ns since the epoch              24  alternate: reference, 0 none
+    32  identity: a random UUID, high            32  (free)
+    40  and low half
+    48  settings, 208 bytes
+    256 name                                     256 name
+
+Entry of a binding
+
+    0   source       reference to an exchange
+    8   destination  reference
+    16  kind         of the destination: 0 queue, 1 exchange (the number of its table)
+    24  match        of headers: 0 all, 1 any
+    32  key length
+    40  arguments length
+    64  key, then arguments (a MessagePack map)
 """
 
 from __future__ import annotations
@@ -236,6 +279,96 @@ MARK_FLAGS_SHIFT: Final = 32
 MARK_FLAGS_MASK: Final = 0xFFFF
 CHUNK_EXTENDED: Final = 1
 
+# --- catalog segment ------------------------------------------------------------------------------
+CATALOG_MAGIC: Final = 0x474C5441434D4853  # "SHMCATLG"
+CATALOG_MAGIC_AT: Final = 0
+CATALOG_VERSION_AT: Final = 8
+CATALOG_BYTES_AT: Final = 16
+CATALOG_ARENA_AT: Final = 24  # identity of the vhost's arena
+CATALOG_BOOT_AT: Final = 32  # hash of the boot that it was made in
+CATALOG_NAME_LENGTH_AT: Final = 40
+CATALOG_NAME_AT: Final = 64
+CATALOG_NAME_BYTES_MAX: Final = 128
+CATALOG_IDENTITY_BYTES: Final = CATALOG_NAME_AT + CATALOG_NAME_BYTES_MAX
+
+CATALOG_GENERATION_AT: Final = PAGE_BYTES  # moves after each change: a route of before is stale
+CATALOG_HIGH_AT: Final = CATALOG_GENERATION_AT + PAIR_BYTES
+"""A word a table: rows at this index and above were never used."""
+
+QUEUES: Final = 0  # the tables
+EXCHANGES: Final = 1
+BINDINGS: Final = 2
+TABLES: Final = 3
+QUEUE_ROWS: Final = 1 << 15
+EXCHANGE_ROWS: Final = 1 << 12
+BINDING_ROWS: Final = 1 << 17
+
+ROW_SHIFT: Final = 3
+ROW_BYTES: Final = 1 << ROW_SHIFT
+ROW_HASH_BITS: Final = 32
+ROW_HASH_MASK: Final = (1 << ROW_HASH_BITS) - 1
+ROW_GENERATION_SHIFT: Final = ROW_HASH_BITS
+ROW_GENERATION_BITS: Final = 30
+ROW_GENERATION_MASK: Final = (1 << ROW_GENERATION_BITS) - 1
+ROW_LIVE_SHIFT: Final = ROW_GENERATION_SHIFT + ROW_GENERATION_BITS
+ROW_LIVE: Final = 1 << ROW_LIVE_SHIFT
+ROW_TAG: Final = ROW_LIVE | ROW_HASH_MASK  # what a search compares
+
+REFERENCE_INDEX_BITS: Final = 24
+REFERENCE_INDEX_MASK: Final = (1 << REFERENCE_INDEX_BITS) - 1
+
+QUEUE_COLUMN_AT: Final = 2 * PAGE_BYTES
+EXCHANGE_COLUMN_AT: Final = QUEUE_COLUMN_AT + QUEUE_ROWS * ROW_BYTES
+BINDING_COLUMN_AT: Final = EXCHANGE_COLUMN_AT + EXCHANGE_ROWS * ROW_BYTES
+CATALOG_COLUMNS_END: Final = BINDING_COLUMN_AT + BINDING_ROWS * ROW_BYTES
+
+ENTRY_SHIFT: Final = 9
+ENTRY_BYTES: Final = 1 << ENTRY_SHIFT
+QUEUE_ENTRIES_AT: Final = CATALOG_COLUMNS_END
+EXCHANGE_ENTRIES_AT: Final = QUEUE_ENTRIES_AT + QUEUE_ROWS * ENTRY_BYTES
+BINDING_ENTRIES_AT: Final = EXCHANGE_ENTRIES_AT + EXCHANGE_ROWS * ENTRY_BYTES
+CATALOG_TABLES_END: Final = BINDING_ENTRIES_AT + BINDING_ROWS * ENTRY_BYTES
+CATALOG_BYTES: Final = CATALOG_TABLES_END
+
+ENTRY_NAME_LENGTH_AT: Final = 0
+ENTRY_NAME_AT: Final = 256
+NAME_BYTES_MAX: Final = 255
+
+QUEUE_SLOTS_AT: Final = 8
+QUEUE_FLAGS_AT: Final = 16
+QUEUE_CREATED_AT: Final = 24
+QUEUE_IDENTITY_HIGH_AT: Final = 32
+QUEUE_IDENTITY_LOW_AT: Final = 40
+QUEUE_SETTINGS_AT: Final = 48
+QUEUE_SETTINGS_BYTES: Final = ENTRY_NAME_AT - QUEUE_SETTINGS_AT
+
+EXCHANGE_KIND_AT: Final = 8
+EXCHANGE_FLAGS_AT: Final = 16
+EXCHANGE_ALTERNATE_AT: Final = 24
+
+DIRECT: Final = 0
+TOPIC: Final = 1
+FANOUT: Final = 2
+HEADERS: Final = 3
+
+BINDING_SOURCE_AT: Final = 0
+BINDING_DESTINATION_AT: Final = 8
+BINDING_KIND_AT: Final = 16
+BINDING_MATCH_AT: Final = 24
+BINDING_KEY_LENGTH_AT: Final = 32
+BINDING_ARGUMENTS_LENGTH_AT: Final = 40
+BINDING_KEY_AT: Final = 64
+BINDING_PAYLOAD_BYTES: Final = ENTRY_BYTES - BINDING_KEY_AT  # key and arguments together
+
+MATCH_ALL: Final = 0
+MATCH_ANY: Final = 1
+
+# --- visited: what one search for a route has seen; private memory --------------------------------
+VISITED_EXCHANGES: Final = 0  # a bit an exchange: it was, or will be, searched
+VISITED_PENDING: Final = VISITED_EXCHANGES + EXCHANGE_ROWS // 8  # it will be
+VISITED_QUEUES: Final = VISITED_PENDING + EXCHANGE_ROWS // 8  # a bit a queue: it is in the result
+ROUTE_VISITED_BYTES: Final = VISITED_QUEUES + QUEUE_ROWS // 8
+
 # --- port: what one thread of a program knows of one ring; private memory -------------------------
 PORT_HEADER: Final = 0  # address of the ring segment
 PORT_SLOTS: Final = 8  # address of slot 0
@@ -311,3 +444,13 @@ assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_COMMITTED_BYTES < PORT_RUNS
 assert PORT_BYTES % 64 == 0
+assert ROW_LIVE_SHIFT == 62
+assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 63
+assert CATALOG_IDENTITY_BYTES <= CATALOG_GENERATION_AT
+assert CATALOG_HIGH_AT + TABLES * 8 <= QUEUE_COLUMN_AT
+assert CATALOG_COLUMNS_END % PAGE_BYTES == 0
+assert max(QUEUE_ROWS, EXCHANGE_ROWS, BINDING_ROWS) <= REFERENCE_INDEX_MASK + 1
+assert QUEUE_ROWS <= QUEUE_MASK + 1
+assert QUEUE_SETTINGS_BYTES >= 120
+assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
+assert BINDING_PAYLOAD_BYTES == 448

@@ -52,6 +52,10 @@ def emit_load(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
     return builder.load(word_pointer(builder, args[0]), typ=I64)
 
 
+def emit_load_byte(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    return builder.zext(builder.load(byte_pointer(builder, args[0]), typ=I8), I64)
+
+
 def emit_store(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
     builder.store(args[1], word_pointer(builder, args[0]))
     return args[1]
@@ -160,6 +164,7 @@ ARCHITECTURES: dict[str, dict[str, Instruction]] = {
 
 PORTABLE: dict[str, Emit] = {
     "load": emit_load,
+    "load_byte": emit_load_byte,
     "store": emit_store,
     "load_acquire": emit_load_acquire,
     "store_release": emit_store_release,

@@ -51,6 +51,38 @@ class SegmentExists(Error):
     """A segment of this name exists already."""
 
 
+class NotFound(Error):
+    """The catalog has no such queue, exchange or binding."""
+
+
+class TooMany(Error):
+    """A table of the vhost has no room for one more."""
+
+
+class ConnectionClosed(Error):
+    """The connection was closed before."""
+
+
+class ConnectionForked(Error):
+    """The connection belongs to the parent process."""
+
+
+class InUse(Error):
+    """What is to be deleted is in use."""
+
+
+class DeclaredDifferently(Error):
+    """It exists, and was declared differently."""
+
+
+class InvalidName(InvalidArgument):
+    """A name that nothing can have."""
+
+
+class Unroutable(Error):
+    """No queue took a message that was published as mandatory."""
+
+
 class SystemRefused(Error):
     """The operating system refused something; the text says what."""
 
@@ -77,15 +109,26 @@ ERRORS: dict[int, type[Error]] = {
     codes.NO_MEMORY: ArenaFull,
     codes.NEEDS_COMMIT: ArenaFull,
     codes.TOO_MANY_LOANS: ArenaFull,
+    codes.NOT_FOUND: NotFound,
+    codes.TABLE_FULL: TooMany,
     codes.INTERRUPTED: SystemRefused,
     codes.SLEPT: Empty,
+    codes.CLOSED: ConnectionClosed,
+    codes.FORKED: ConnectionForked,
+    codes.IN_USE: InUse,
+    codes.DIFFERENT: DeclaredDifferently,
+    codes.BAD_NAME: InvalidName,
+    codes.NO_VHOST: NotFound,
+    codes.TOO_MANY: TooMany,
+    codes.OTHER_BOOT: NotASegment,
+    codes.LOCKED: SystemRefused,
 }
 
 
-def error_for(code: int, what: str, errno: int = 0) -> Error:
-    """The exception for a code; `what` says which object was meant."""
-    text = f"{what}: {codes.TEXTS[code]}"
-    if code == codes.SYSTEM:
+def error_for(code: int, what: str, errno: int = 0, detail: str = "") -> Error:
+    """The exception for a code; `what` says which object was meant, `detail` knows more."""
+    text = f"{what}: {detail or codes.TEXTS[code]}"
+    if code == codes.SYSTEM and not detail:
         text = f"{what}: {os.strerror(errno)}"
     return ERRORS[code](text)
 

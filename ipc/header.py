@@ -27,6 +27,14 @@ PARAMETER_TYPES = {
     "bell": "int64_t *",
     "ring": "void *",
     "arena": "void *",
+    "catalog": "void *",
+    "name": "const void *",
+    "key": "const void *",
+    "pattern": "const void *",
+    "properties": "const void *",
+    "arguments": "const void *",
+    "visited": "uint64_t *",
+    "found": "int64_t *",
 }
 RESULT_TYPES = {"loan_body": "void *", "received": "sb_message *", "arena_data": "void *"}
 
@@ -126,6 +134,7 @@ def enumerators() -> str:
         f"    SB_BROADCAST = {layout.RING_BROADCAST},",
         f"    SB_GATE_FLEETING = {layout.GATE_FLEETING},",
         f"    SB_GATE_LASTING = {layout.GATE_LASTING},",
+        f"    SB_ROUTE_VISITED_BYTES = {layout.ROUTE_VISITED_BYTES},",
     ]
     return "enum {\n" + "\n".join(lines) + "\n};\n"
 

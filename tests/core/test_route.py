@@ -1,0 +1,194 @@
+"""Routes: which queues a message reaches, through which exchanges."""
+
+from __future__ import annotations
+
+import msgpack
+import pytest
+
+from shmbroker.core import codes, layout
+from shmbroker.core.layout import DIRECT, EXCHANGES, FANOUT, HEADERS, MATCH_ANY, QUEUES, TOPIC
+from shmbroker.ipc._native import lib
+from tests.core.vhost import Vhost, index_of
+
+
+@pytest.fixture
+def vhost() -> Vhost:
+    return Vhost()
+
+
+def test_a_direct_exchange(vhost: Vhost) -> None:
+    a, b, exchange = vhost.queue("a"), vhost.queue("b"), vhost.exchange("e")
+    vhost.bind(exchange, a, b"one")
+    vhost.bind(exchange, b, b"one")
+    vhost.bind(exchange, b, b"two")
+    vhost.bind(exchange, a, b"")
+    assert vhost.route(exchange, b"one") == ["a", "b"]
+    assert vhost.route(exchange, b"two") == ["b"]
+    assert vhost.route(exchange, b"") == ["a"]
+    assert vhost.route(exchange, b"on") == []
+
+
+def test_a_topic_exchange(vhost: Vhost) -> None:
+    a, b, exchange = vhost.queue("a"), vhost.queue("b"), vhost.exchange("e", TOPIC)
+    vhost.bind(exchange, a, b"order.*.paid")
+    vhost.bind(exchange, b, b"order.#")
+    assert vhost.route(exchange, b"order.7.paid") == ["a", "b"]
+    assert vhost.route(exchange, b"order") == ["b"]
+    assert vhost.route(exchange, b"orders") == []
+
+
+def test_a_fanout_exchange(vhost: Vhost) -> None:
+    a, b, exchange = vhost.queue("a"), vhost.queue("b"), vhost.exchange("e", FANOUT)
+    vhost.bind(exchange, b, b"x")
+    vhost.bind(exchange, a, b"y")
+    assert vhost.route(exchange, b"whatever") == ["b", "a"]
+
+
+def test_a_headers_exchange(vhost: Vhost) -> None:
+    a, b, exchange = vhost.queue("a"), vhost.queue("b"), vhost.exchange("e", HEADERS)
+    vhost.bind(exchange, a, b"key", arguments={"format": "pdf", "type": "report"})
+    vhost.bind(exchange, b, arguments={"format": "pdf", "type": "log"}, match=MATCH_ANY)
+    assert vhost.route(exchange, b"", {"format": "pdf", "type": "report"}) == ["a", "b"]
+    assert vhost.route(exchange, b"", {"type": "log"}) == ["b"]
+    assert vhost.route(exchange, b"", {"format": "zip"}) == []
+    assert vhost.route(exchange) == []
+
+
+def test_malformed_properties_match_no_headers(vhost: Vhost) -> None:
+    queue, exchange = vhost.queue("a"), vhost.exchange("e", HEADERS)
+    fanout = vhost.exchange("f", FANOUT)
+    vhost.bind(exchange, queue)
+    vhost.bind(fanout, queue)
+    assert vhost.route(exchange) == ["a"]
+    assert vhost.route_code(exchange, b"", b"\x81") == 0
+    assert vhost.route_code(fanout, b"", b"\x81") == 1
+
+
+def test_a_queue_is_found_once(vhost: Vhost) -> None:
+    a, b = vhost.queue("a"), vhost.queue("b")
+    first, second = vhost.exchange("e", TOPIC), vhost.exchange("f", FANOUT)
+    for pattern in (b"#", b"*", b"x"):
+        vhost.bind(first, a, pattern)
+    vhost.bind(first, second, b"#", kind=EXCHANGES)
+    vhost.bind(second, b)
+    vhost.bind(second, a)
+    assert vhost.route(first, b"x") == ["a", "b"]
+
+
+def test_loops_of_exchanges_end(vhost: Vhost) -> None:
+    ring = [vhost.exchange(str(each), FANOUT) for each in range(100)]
+    for source, destination in zip(ring, [*ring[1:], ring[0]], strict=True):
+        vhost.bind(source, destination, kind=EXCHANGES)
+        vhost.bind(source, source, kind=EXCHANGES)
+    vhost.bind(ring[63], vhost.queue("there"))
+    vhost.bind(ring[3], vhost.queue("here"))
+    for start in (0, 3, 63, 64, 99):
+        assert sorted(vhost.route(ring[start])) == ["here", "there"]
+
+
+def test_the_alternate_gets_what_no_binding_takes(vhost: Vhost) -> None:
+    last = vhost.exchange("last", FANOUT)
+    middle = vhost.exchange("middle", DIRECT, alternate=last)
+    first = vhost.exchange("first", TOPIC, alternate=middle)
+    vhost.bind(first, vhost.queue("a"), b"a")
+    vhost.bind(middle, vhost.queue("b"), b"b")
+    vhost.bind(last, vhost.queue("c"))
+    assert vhost.route(first, b"a") == ["a"]
+    assert vhost.route(first, b"b") == ["b"]
+    assert vhost.route(first, b"x") == ["c"]
+
+
+def test_a_binding_to_an_exchange_takes_the_message_even_if_nothing_comes_of_it(
+    vhost: Vhost,
+) -> None:
+    alternate, empty = vhost.exchange("alternate", FANOUT), vhost.exchange("empty")
+    first = vhost.exchange("first", FANOUT, alternate=alternate)
+    vhost.bind(alternate, vhost.queue("lost"))
+    assert vhost.route(first) == ["lost"]
+    vhost.bind(first, empty, kind=EXCHANGES)
+    assert vhost.route(first) == []
+
+
+def test_a_queue_found_before_still_counts_as_taken(vhost: Vhost) -> None:
+    alternate = vhost.exchange("alternate", FANOUT)
+    second = vhost.exchange("second", FANOUT, alternate=alternate)
+    first, queue = vhost.exchange("first", FANOUT), vhost.queue("a")
+    vhost.bind(alternate, vhost.queue("lost"))
+    vhost.bind(first, queue)
+    vhost.bind(first, second, kind=EXCHANGES)
+    vhost.bind(second, queue)
+    assert vhost.route(first) == ["a"]
+
+
+def test_a_queue_made_anew_is_another_one(vhost: Vhost) -> None:
+    alternate = vhost.exchange("alternate", FANOUT)
+    exchange = vhost.exchange("e", FANOUT, alternate=alternate)
+    queue = vhost.queue("a")
+    vhost.bind(exchange, queue)
+    vhost.remove(QUEUES, queue)
+    again = vhost.queue("again")
+    assert index_of(again) == index_of(queue)
+    assert vhost.route(exchange) == []
+    vhost.bind(alternate, again)
+    assert vhost.route(exchange) == ["again"], "the binding to nowhere took nothing"
+
+
+def test_an_exchange_made_anew_has_no_bindings(vhost: Vhost) -> None:
+    queue = vhost.queue("a")
+    outer, inner = vhost.exchange("outer", FANOUT), vhost.exchange("inner", FANOUT)
+    vhost.bind(outer, inner, kind=EXCHANGES)
+    vhost.bind(inner, queue)
+    assert vhost.route(outer) == ["a"]
+    vhost.remove(EXCHANGES, inner)
+    assert vhost.route_code(inner) == codes.NOT_FOUND
+    again = vhost.exchange("inner", FANOUT)
+    assert vhost.route(again) == []
+    assert vhost.route(outer) == []
+
+
+def test_an_exchange_that_is_gone_and_an_index_that_never_was(vhost: Vhost) -> None:
+    for index in (0, 5, layout.EXCHANGE_ROWS, layout.REFERENCE_INDEX_MASK):
+        assert vhost.route_code(index) == codes.NOT_FOUND
+
+
+def test_a_result_that_is_too_small(vhost: Vhost) -> None:
+    exchange = vhost.exchange("e", FANOUT)
+    for each in range(5):
+        vhost.bind(exchange, vhost.queue(str(each)))
+        vhost.bind(exchange, lib.sb_row_reference(vhost.address, QUEUES, each))
+    vhost.found[4] = -7
+    assert vhost.route_code(exchange, capacity=4) == codes.TOO_SMALL
+    assert vhost.found[4] == -7
+    assert vhost.route_code(exchange, capacity=5) == 5
+
+
+def test_one_hash_for_two_exchanges_mixes_nothing(vhost: Vhost) -> None:
+    first, second = vhost.exchange("e", FANOUT), vhost.exchange("f", FANOUT)
+    vhost.bind(first, vhost.queue("a"))
+    vhost.bind(second, vhost.queue("b"))
+    hashed = vhost.word(layout.BINDING_COLUMN_AT)
+    vhost.poke(layout.BINDING_COLUMN_AT + 8, hashed)
+    assert vhost.route(first) == ["a"]
+
+
+@pytest.mark.parametrize("length", [-1, 449, 1 << 40])
+@pytest.mark.parametrize("kind", [DIRECT, TOPIC, HEADERS])
+def test_damaged_lengths_reach_no_further_than_the_entry(
+    vhost: Vhost, kind: int, length: int
+) -> None:
+    exchange = vhost.exchange("e", kind)
+    vhost.bind(exchange, vhost.queue("a"), b"k", arguments={"a": 1})
+    entry = lib.sb_catalog_entry_at(layout.BINDINGS, 0)
+    vhost.poke(entry + layout.BINDING_KEY_LENGTH_AT, length)
+    vhost.poke(entry + layout.BINDING_ARGUMENTS_LENGTH_AT, length)
+    assert vhost.route_code(exchange, b"k", msgpack.packb({"a": 1})) in (0, 1)
+
+
+def test_the_order_is_that_of_the_rows(vhost: Vhost) -> None:
+    exchange = vhost.exchange("e", FANOUT)
+    names = [str(each) for each in range(30)]
+    references = {name: vhost.queue(name) for name in names}
+    for name in reversed(names):
+        vhost.bind(exchange, references[name])
+    assert vhost.route(exchange) == list(reversed(names))
+    assert vhost.route(exchange) == list(reversed(names))
