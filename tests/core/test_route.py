@@ -11,11 +11,6 @@ from shmbroker.ipc._native import lib
 from tests.core.vhost import Vhost, index_of
 
 
-@pytest.fixture
-def vhost() -> Vhost:
-    return Vhost()
-
-
 def test_a_direct_exchange(vhost: Vhost) -> None:
     a, b, exchange = vhost.queue("a"), vhost.queue("b"), vhost.exchange("e")
     vhost.bind(exchange, a, b"one")
