@@ -11,11 +11,6 @@ from tests.core.vhost import Vhost, index_of
 QUEUES, EXCHANGES, BINDINGS = layout.QUEUES, layout.EXCHANGES, layout.BINDINGS
 
 
-@pytest.fixture
-def vhost() -> Vhost:
-    return Vhost()
-
-
 def find(vhost: Vhost, table: int, name: bytes) -> int:
     index: int = lib.sb_row_find(vhost.address, table, name, len(name))
     return index

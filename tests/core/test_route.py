@@ -11,11 +11,6 @@ from shmbroker.ipc._native import lib
 from tests.core.vhost import Vhost, index_of
 
 
-@pytest.fixture
-def vhost() -> Vhost:
-    return Vhost()
-
-
 def test_a_direct_exchange(vhost: Vhost) -> None:
     a, b, exchange = vhost.queue("a"), vhost.queue("b"), vhost.exchange("e")
     vhost.bind(exchange, a, b"one")
@@ -192,3 +187,20 @@ def test_the_order_is_that_of_the_rows(vhost: Vhost) -> None:
         vhost.bind(exchange, references[name])
     assert vhost.route(exchange) == list(reversed(names))
     assert vhost.route(exchange) == list(reversed(names))
+
+
+def test_a_damaged_key_does_not_go_on_in_the_next_entry(vhost: Vhost) -> None:
+    exchange = vhost.exchange("e", TOPIC)
+    vhost.bind(exchange, vhost.queue("a"), b"k" * 448)
+    entry = lib.sb_catalog_entry_at(layout.BINDINGS, 0)
+    vhost.poke(entry + layout.BINDING_KEY_LENGTH_AT, 449)
+    assert vhost.route(exchange, b"k" * 448) == ["a"]
+    assert vhost.route(exchange, b"k" * 448 + b"\0") == []
+
+
+def test_damaged_arguments_do_not_go_on_in_the_next_entry(vhost: Vhost) -> None:
+    exchange = vhost.exchange("e", HEADERS)
+    vhost.bind(exchange, vhost.queue("a"), b"k" * 448)
+    entry = lib.sb_catalog_entry_at(layout.BINDINGS, 0)
+    vhost.poke(entry + layout.BINDING_ARGUMENTS_LENGTH_AT, 1)
+    assert vhost.route(exchange) == ["a"], "there are none: the key fills the entry"
