@@ -49,7 +49,7 @@ setup(
     package_dir=packages(),
     package_data={
         "shmbroker": ["py.typed"],
-        "shmbroker.ipc": ["native/*.c"],
+        "shmbroker.ipc": ["native/*.[ch]"],
         "shmbroker.perf": ["raw/*.c", "native/*.[ch]"],
     },
     cffi_modules=["ipc/binding.py:binding"],

@@ -13,7 +13,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
 from shmbroker.core.chunk import committed_blocks
 from shmbroker.core.codes import ARENA_FULL, NEEDS_COMMIT
-from shmbroker.core.kernel import cold, kernel
+from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     ARENA_TABLE_AT,
     BLOCK_ENTRY_SHIFT,
@@ -134,6 +134,19 @@ def block_seal(port: int, block: int, word: int, last: int) -> int:
     compare_exchange(address + BLOCK_NOTE_AT, note, sealed)
     # SYNC POINT: seal (release): the note is written before the word says that it counts
     return int(compare_exchange(address, word, block_sealed_word(word)) == word)
+
+
+@exported_cold
+def blocks_drop(port: int) -> int:
+    """Free all blocks of the port's queue: it was deleted, and nobody uses it.  How many."""
+    queue = load(port + PORT_QUEUE)
+    dropped = 0
+    for block in range(committed_blocks(port)):
+        address = block_at(port, block)
+        word = load_acquire(address)
+        if block_state(word) != BLOCK_FREE and block_queue(word) == queue:
+            dropped += int(compare_exchange(address, word, block_free_word(word)) == word)
+    return dropped
 
 
 @kernel

@@ -76,3 +76,6 @@ TEXTS: Final[dict[int, str]] = {
     TOO_MANY: "the vhost has 4095 participants already: close some",
     OTHER_BOOT: "the vhost was made before the machine was started anew: delete it",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
+}
+
+assert sorted(TEXTS) == list(range(LOCKED, OK + 1))

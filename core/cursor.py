@@ -11,7 +11,7 @@ from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, stor
 from shmbroker.core.codes import DAMAGED, EMPTY, GONE, OK, REVOKED, TOO_SMALL
 from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position
 from shmbroker.core.head import head_load
-from shmbroker.core.kernel import exported, exported_cold, kernel
+from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
     CURSOR_GATE,
     CURSOR_MISSED,
@@ -19,6 +19,7 @@ from shmbroker.core.layout import (
     CURSOR_POSITION,
     FREE,
     MESSAGE_BODY,
+    MESSAGE_CHUNK,
     MESSAGE_LENGTH,
 )
 from shmbroker.core.tail import true_tail
@@ -99,20 +100,25 @@ def cursor_release(cursor: int) -> int:
     return gate_move(load(cursor + CURSOR_PORT), gate, load(cursor + CURSOR_POSITION))
 
 
-@exported_cold
-def peek(port: int, position: int, message: int, buffer: int, capacity: int) -> int:
-    """Copy the body of the message at a position without taking it: its length, or a code.
+@kernel
+def wanted_from(message: int, whole: int) -> int:
+    """Where a copy of a message starts: at its body, or of the whole chunk at its header."""
+    return load(message + MESSAGE_CHUNK) if whole else load(message + MESSAGE_BODY)
 
-    EMPTY: not yet published.  GONE: recycled before, or while we looked.
-    """
+
+@cold
+def look_and_copy(
+    port: int, position: int, message: int, buffer: int, capacity: int, whole: int
+) -> int:
     if position < 0:
         return GONE
     code = cursor_look(port, position, message)
     length = 0
     if code == OK:
-        length = load(message + MESSAGE_LENGTH)
+        start = wanted_from(message, whole)
+        length = load(message + MESSAGE_BODY) + load(message + MESSAGE_LENGTH) - start
         if length <= capacity:
-            copy(buffer, load(message + MESSAGE_BODY), length)
+            copy(buffer, start, length)
     # what we read is only the message if head had not passed it when we had read it all
     fence_acquire()
     if code != EMPTY and head_load(port) > position:
@@ -124,15 +130,26 @@ def peek(port: int, position: int, message: int, buffer: int, capacity: int) -> 
     return length
 
 
-@exported
-def cursor_copy(cursor: int, message: int, buffer: int, capacity: int) -> int:
-    """The next message of a lossy cursor, copied: its length, EMPTY, TOO_SMALL or GONE.
+@exported_cold
+def peek(port: int, position: int, message: int, buffer: int, capacity: int) -> int:
+    """Copy the body of the message at a position without taking it: its length, or a code.
 
-    After GONE the cursor stands at the oldest message still there; CURSOR_MISSED has grown.
+    EMPTY: not yet published.  GONE: recycled before, or while we looked.
     """
+    return look_and_copy(port, position, message, buffer, capacity, 0)
+
+
+@exported_cold
+def peek_whole(port: int, position: int, message: int, buffer: int, capacity: int) -> int:
+    """peek for the whole chunk: header, key, properties and body."""
+    return look_and_copy(port, position, message, buffer, capacity, 1)
+
+
+@kernel
+def copy_next(cursor: int, message: int, buffer: int, capacity: int, whole: int) -> int:
     port = load(cursor + CURSOR_PORT)
     position = load(cursor + CURSOR_POSITION)
-    length = peek(port, position, message, buffer, capacity)
+    length = look_and_copy(port, position, message, buffer, capacity, whole)
     if length == GONE:
         head = head_load(port)
         if head <= position:
@@ -142,6 +159,22 @@ def cursor_copy(cursor: int, message: int, buffer: int, capacity: int) -> int:
     elif length >= 0 or length == DAMAGED:
         store(cursor + CURSOR_POSITION, position + 1)
     return length
+
+
+@exported
+def cursor_copy(cursor: int, message: int, buffer: int, capacity: int) -> int:
+    """The body of the next message of any cursor, copied: its length, EMPTY, TOO_SMALL or GONE.
+
+    After GONE, which only a lossy cursor meets, it stands at the oldest message still there;
+    CURSOR_MISSED has grown.
+    """
+    return copy_next(cursor, message, buffer, capacity, 0)
+
+
+@exported_cold
+def cursor_copy_whole(cursor: int, message: int, buffer: int, capacity: int) -> int:
+    """cursor_copy for the whole chunk: header, key, properties and body."""
+    return copy_next(cursor, message, buffer, capacity, 1)
 
 
 @exported

@@ -92,6 +92,15 @@ Entry of a queue or an exchange: both keep their name in the same place
     48  settings, 208 bytes
     256 name                                     256 name
 
+Participant: who takes part in a vhost.  It is alive as long as somebody holds the lock on the byte
+of the segment's file whose number is its id.
+
+    0   state: free, live, leaving       32  joined, ns since the epoch
+    8   pid                              40  queues it uses
+    16  start of the process             48  name length
+    24  namespace of the pid             56  name
+    128 words: reference to a queue, and in the highest bits what it does there
+
 Entry of a binding
 
     0   source       reference to an exchange
@@ -213,6 +222,11 @@ COUNTER_REVOKED_AT: Final = RING_COUNTERS_AT + 8
 COUNTER_EXPIRED_AT: Final = RING_COUNTERS_AT + 16
 COUNTER_DROPPED_AT: Final = RING_COUNTERS_AT + 24
 COUNTER_DAMAGED_AT: Final = RING_COUNTERS_AT + 32
+COUNTER_REJECTED_AT: Final = RING_COUNTERS_AT + 40
+
+RING_LATENCY_AT: Final = RING_COUNTERS_AT + PAIR_BYTES
+LATENCY_BUCKETS: Final = 256  # a quarter of a power of two of nanoseconds each
+LATENCY_EVERY: Final = 64  # messages: one of so many is measured
 
 # --- arena segment --------------------------------------------------------------------------------
 ARENA_MAGIC: Final = 0x414E4552414D4853  # "SHMARENA"
@@ -292,6 +306,7 @@ CATALOG_NAME_BYTES_MAX: Final = 128
 CATALOG_IDENTITY_BYTES: Final = CATALOG_NAME_AT + CATALOG_NAME_BYTES_MAX
 
 CATALOG_GENERATION_AT: Final = PAGE_BYTES  # moves after each change: a route of before is stale
+CATALOG_CHANGING_AT: Final = CATALOG_GENERATION_AT + 8  # 1: somebody changes it, or died doing so
 CATALOG_HIGH_AT: Final = CATALOG_GENERATION_AT + PAIR_BYTES
 """A word a table: rows at this index and above were never used."""
 
@@ -369,6 +384,45 @@ VISITED_PENDING: Final = VISITED_EXCHANGES + EXCHANGE_ROWS // 8  # it will be
 VISITED_QUEUES: Final = VISITED_PENDING + EXCHANGE_ROWS // 8  # a bit a queue: it is in the result
 ROUTE_VISITED_BYTES: Final = VISITED_QUEUES + QUEUE_ROWS // 8
 
+# --- participants segment -------------------------------------------------------------------------
+PARTICIPANTS_MAGIC: Final = 0x00545241504D4853  # "SHMPART\0"
+PARTICIPANTS_MAGIC_AT: Final = 0
+PARTICIPANTS_VERSION_AT: Final = 8
+PARTICIPANTS_BYTES_AT: Final = 16
+PARTICIPANTS_ARENA_AT: Final = 24  # identity of the vhost's arena
+PARTICIPANTS_HIGH_AT: Final = PAGE_BYTES  # owner ids at this and above were never used
+PARTICIPANTS_LOG_AT: Final = 2 * PAGE_BYTES
+LOG_ENTRIES: Final = 64  # distinct texts; the rarest and oldest makes place
+LOG_BYTES: Final = 256
+LOG_COUNT_AT: Final = 0
+LOG_FIRST_AT: Final = 8  # ns since the epoch
+LOG_LAST_AT: Final = 16
+LOG_LENGTH_AT: Final = 24
+LOG_TEXT_AT: Final = 32
+PARTICIPANTS_AT: Final = PARTICIPANTS_LOG_AT + LOG_ENTRIES * LOG_BYTES
+PARTICIPANTS: Final = 1 << OWNER_BITS  # 0 is nobody
+PARTICIPANT_BYTES: Final = 1024
+PARTICIPANTS_BYTES: Final = PARTICIPANTS_AT + PARTICIPANTS * PARTICIPANT_BYTES
+
+PARTICIPANT_STATE_AT: Final = 0
+PARTICIPANT_PID_AT: Final = 8
+PARTICIPANT_START_AT: Final = 16  # of the process, in ticks since the boot
+PARTICIPANT_NAMESPACE_AT: Final = 24  # inode of the pid's namespace
+PARTICIPANT_JOINED_AT: Final = 32  # ns since the epoch
+PARTICIPANT_QUEUES_AT: Final = 40  # how many of the words below are used; more: any queue
+PARTICIPANT_NAME_LENGTH_AT: Final = 48
+PARTICIPANT_NAME_AT: Final = 56
+PARTICIPANT_NAME_BYTES_MAX: Final = 72
+PARTICIPANT_LIST_AT: Final = 128  # references to the queues that it uses, with what for
+PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
+
+PARTICIPANT_FREE: Final = 0
+PARTICIPANT_LIVE: Final = 1
+PARTICIPANT_LEAVING: Final = 2
+
+USE_CONSUMES: Final = 1 << 62  # in a word of the list
+USE_PRODUCES: Final = 1 << 61
+
 # --- port: what one thread of a program knows of one ring; private memory -------------------------
 PORT_HEADER: Final = 0  # address of the ring segment
 PORT_SLOTS: Final = 8  # address of slot 0
@@ -438,7 +492,7 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
-assert RING_COUNTERS_AT + PAIR_BYTES <= RING_SETTINGS_AT
+assert RING_LATENCY_AT + 8 * LATENCY_BUCKETS <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
@@ -454,3 +508,5 @@ assert QUEUE_ROWS <= QUEUE_MASK + 1
 assert QUEUE_SETTINGS_BYTES >= 120
 assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
 assert BINDING_PAYLOAD_BYTES == 448
+assert PARTICIPANT_NAME_AT + PARTICIPANT_NAME_BYTES_MAX <= PARTICIPANT_LIST_AT
+assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 61

@@ -21,12 +21,13 @@ from shmbroker.core.atomics import (
 )
 from shmbroker.core.chunk import body_offset, chunk_address, chunk_bytes, chunk_fits, shape_body
 from shmbroker.core.codes import DAMAGED, EMPTY, OK, REVOKED, TOO_SMALL
-from shmbroker.core.kernel import cold, exported, kernel
+from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
     CHUNK_MARK_AT,
     CHUNK_SHAPE_AT,
     COUNTER_DAMAGED_AT,
     COUNTER_GIVEN_BACK_AT,
+    COUNTER_REJECTED_AT,
     EPOCH_STEP,
     FREE,
     LAP_MASK,
@@ -282,6 +283,16 @@ def give_back_once(port: int, message: int) -> int:
     if not put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):
         return REVOKED
     count(port, COUNTER_GIVEN_BACK_AT)
+    return OK
+
+
+@exported_cold
+def reject(port: int, message: int) -> int:
+    """The message is of no use to anybody: drop and count it.  OK, or REVOKED."""
+    if not finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):
+        return REVOKED
+    count(port, COUNTER_REJECTED_AT)
+    reclaim(port)
     return OK
 
 

@@ -68,6 +68,57 @@ typedef struct sb_cursor {{
 
 /* A ring and its arena, attached to this process. */
 typedef struct sb_ring sb_ring;
+
+/* This process as a participant of a vhost; a queue and an exchange of it.  All its threads may use
+ * them. */
+typedef struct sb_connection sb_connection;
+typedef struct sb_queue sb_queue;
+typedef struct sb_exchange sb_exchange;
+
+/* A message to publish. */
+typedef struct sb_outgoing {{
+    const void *body;
+    int64_t length;
+    const void *key;
+    int64_t key_length;
+    const void *properties; /* a MessagePack map with text keys, or nothing */
+    int64_t properties_length;
+}} sb_outgoing;
+
+/* Where received messages are copied to. */
+typedef struct sb_room {{
+    sb_message *messages; /* as many as are received at once */
+    void *buffer;
+    int64_t capacity;
+    int64_t *ends; /* one more than messages: see sb_port_receive_many */
+}} sb_room;
+
+/* Memory in the arena, to be filled and published in place. */
+typedef struct sb_loan {{
+    void *lane;
+    void *body;
+    int64_t length;
+    int64_t chunk;
+}} sb_loan;
+
+/* A binding of a queue, or of another exchange, to an exchange. */
+typedef struct sb_binding {{
+    const char *exchange;
+    const char *destination;
+    int64_t to_exchange;
+    int64_t match_any; /* of the arguments, which an exchange of kind headers looks at */
+    const void *key;
+    int64_t key_length;
+    const void *arguments; /* a MessagePack map */
+    int64_t arguments_length;
+}} sb_binding;
+
+typedef struct sb_queue_statistics {{
+    int64_t slots, head, tail, ready, leased, bytes;
+    int64_t given_back, revoked, expired, dropped, rejected, damaged;
+    int64_t paused, consumers, producers;
+    int64_t latency[{layout.LATENCY_BUCKETS}]; /* from publish to take, of every 64th message */
+}} sb_queue_statistics;
 """
 
 SEGMENTS = """\
@@ -83,6 +134,103 @@ void sb_ring_detach(sb_ring *ring);
 int64_t sb_ring_remove(const char *name);
 /* What a code means. */
 const char *sb_strerror(int64_t code);
+/* --- vhosts and connections ---
+ * Time-outs are in nanoseconds: 0 does not wait, SB_FOREVER (or less than 0) waits without end.
+ * A wait that a signal interrupts answers SB_INTERRUPTED: call again to wait on. */
+
+/* Make a vhost with an arena of so many bytes. */
+int64_t sb_vhost_create(const char *vhost, int64_t arena_bytes);
+/* Take part in a vhost; `name` is for people, NULL: the program's. */
+int64_t sb_connect(const char *vhost, const char *name, sb_connection **connection);
+/* Leave: what we took and did not acknowledge goes to others; all further calls say SB_CLOSED. */
+int64_t sb_disconnect(sb_connection *connection);
+/* Unmap and free; no thread may be in a call, or read a message in place.  Disconnects first. */
+void sb_connection_free(sb_connection *connection);
+/* Repair what dead participants have left: how many repairs.  Waiting calls do so by themselves. */
+int64_t sb_repair(sb_connection *connection);
+/* Repair as soon as somebody dies, for so long at most: how many repairs. */
+int64_t sb_tend(sb_connection *connection, int64_t timeout_ns);
+/* More words about the code that this thread was answered last, or "". */
+const char *sb_detail(int64_t code);
+int64_t sb_participant(sb_connection *connection);
+/* 1 if the participant of this number is alive. */
+int64_t sb_participant_lives(sb_connection *connection, int64_t id);
+int64_t sb_closed(sb_connection *connection);
+void *sb_catalog(sb_connection *connection);
+void *sb_participants(sb_connection *connection);
+/* The memory of all messages: one's body lies at its offset. */
+void *sb_arena(sb_connection *connection, int64_t *bytes);
+
+/* --- queues --- */
+
+/* Make a queue of so many slots; OK as well if it exists so. */
+int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots);
+int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue);
+/* SB_IN_USE if another participant uses it, unless forced. */
+int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force);
+/* Publish: the message's position.  SB_FULL if there was no room in time. */
+int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns);
+int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
+/* Bodies that lie end to end: how many were published in time, from the first on. */
+int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths, int64_t count,
+                        int64_t timeout_ns);
+int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan);
+int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns);
+int64_t sb_loan_drop(sb_queue *queue, sb_loan *loan);
+/* Take the oldest message: SB_OK, or SB_EMPTY if none came in time. */
+int64_t sb_get(sb_queue *queue, sb_message *message, int64_t timeout_ns);
+int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_t timeout_ns);
+/* Take, copy, acknowledge; as sb_port_receive. */
+int64_t sb_receive(sb_queue *queue, sb_room *room, int64_t timeout_ns);
+int64_t sb_receive_many(sb_queue *queue, sb_room *room, int64_t count, int64_t timeout_ns);
+/* SB_REVOKED if it is no longer ours. */
+int64_t sb_ack(sb_queue *queue, sb_message *message);
+int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count);
+int64_t sb_give_back(sb_queue *queue, sb_message *message);
+int64_t sb_reject(sb_queue *queue, sb_message *message);
+const void *sb_message_key(const sb_message *message, int64_t *length);
+const void *sb_message_properties(const sb_message *message, int64_t *length);
+/* Nanoseconds since the epoch. */
+int64_t sb_message_published_at(const sb_message *message);
+/* How often it was delivered before. */
+int64_t sb_message_deliveries(const sb_message *message);
+/* Copy the whole chunk of the message at a position: its length, SB_GONE, SB_EMPTY, ... */
+int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
+                  int64_t capacity);
+int64_t sb_purge(sb_queue *queue);
+int64_t sb_pause(sb_queue *queue, int64_t paused);
+int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
+int64_t sb_queue_drop_blocks(sb_queue *queue);
+const char *sb_queue_name(sb_queue *queue);
+int64_t sb_queue_slots(sb_queue *queue);
+/* A port for one thread's compiled loops, until the connection is closed. */
+int64_t sb_queue_port(sb_queue *queue, sb_port **port);
+/* See every message without taking any; a cursor belongs to one thread at a time. */
+int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy);
+int64_t sb_unsubscribe(sb_queue *queue, sb_cursor *cursor);
+/* The next message, its whole chunk copied: its length. */
+int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *buffer,
+                int64_t capacity, int64_t timeout_ns);
+/* All that sb_next returned is dealt with: the ring may be used again. */
+int64_t sb_released(sb_queue *queue, sb_cursor *cursor);
+
+/* --- exchanges --- */
+
+/* kind: 0 direct, 1 topic, 2 fanout, 3 headers.  alternate: NULL, or who gets what nobody took. */
+int64_t sb_declare_exchange(sb_connection *connection, const char *name, int64_t kind,
+                            const char *alternate);
+int64_t sb_delete_exchange(sb_connection *connection, const char *name, int64_t force);
+int64_t sb_bind(sb_connection *connection, const sb_binding *binding);
+int64_t sb_unbind(sb_connection *connection, const sb_binding *binding);
+/* "" is the default exchange: the key is a queue's name. */
+int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchange **exchange);
+/* How many queues the message went to.  *done counts them, and is 0 at first: after a code less
+ * than 0, the same call with the same *done goes on behind those that have it already. */
+int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
+                            int64_t *done);
+const char *sb_exchange_name(sb_exchange *exchange);
+int64_t sb_exchange_kind(sb_exchange *exchange);
+
 /* The system calls of the library. */
 int64_t sb_system_allocate(int64_t file, int64_t offset, int64_t length);
 int64_t sb_system_yield(void);
@@ -134,6 +282,7 @@ def enumerators() -> str:
         f"    SB_BROADCAST = {layout.RING_BROADCAST},",
         f"    SB_GATE_FLEETING = {layout.GATE_FLEETING},",
         f"    SB_GATE_LASTING = {layout.GATE_LASTING},",
+        "    SB_FOREVER = 0x4000000000000000,",
         f"    SB_ROUTE_VISITED_BYTES = {layout.ROUTE_VISITED_BYTES},",
     ]
     return "enum {\n" + "\n".join(lines) + "\n};\n"
@@ -155,15 +304,23 @@ def header() -> str:
 #ifdef __cplusplus
 extern "C" {{
 #endif
+#pragma GCC visibility push(default)
 
 {enumerators()}
 {declarations()}
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }}
 #endif
 
 #endif
 """
+
+
+def layout_source() -> str:
+    """layout.py for the C files of the library: L_ and the name."""
+    numbers = {name: value for name, value in vars(layout).items() if isinstance(value, int)}
+    return "".join(f"#define L_{name} INT64_C({value})\n" for name, value in numbers.items())
 
 
 def strerror_source() -> str:

@@ -17,6 +17,7 @@ from shmbroker.core import (  # noqa: F401
     port,
     producer,
     publish,
+    purge,
     reclaim,
     route,
     row,

@@ -19,7 +19,13 @@ from numba import njit
 
 from shmbroker.core.kernel import Kernel, bind
 from shmbroker.core.llvm import ARCHITECTURES, extern, portable_intrinsics, signature_of
-from shmbroker.ipc.header import exported_kernels, header, strerror_source, symbol
+from shmbroker.ipc.header import (
+    exported_kernels,
+    header,
+    layout_source,
+    strerror_source,
+    symbol,
+)
 from shmbroker.ipc.kernels import KERNELS
 from shmbroker.ipc.system import SYSTEM
 
@@ -140,12 +146,15 @@ def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -
         folder.mkdir(parents=True, exist_ok=True)
     (include / "shmbroker.h").write_text(header())
     (work / "strerror.c").write_text(strerror_source())
+    (work / "layout.h").write_text(layout_source())
     (work / "kernels.o").write_bytes(emit_object(machine_name))
     package_config.write_text(PKG_CONFIG.format(version=version))
     sources = [work / "strerror.c", *sorted(NATIVE.glob("*.c"))]
     flags = ["-shared", "-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-Wl,-soname,libshmbroker.so"]
+    flags += ["-std=gnu11", "-pthread", "-fvisibility=hidden"]
+    folders = [f"-I{include}", f"-I{work}"]
     subprocess.run(
-        [compiler, *flags, f"-I{include}", *sources, work / "kernels.o", "-o", library], check=True
+        [compiler, *flags, *folders, *sources, work / "kernels.o", "-o", library], check=True
     )
     for left in work.iterdir():
         left.unlink()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from shmbroker.core.codes import INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from shmbroker.ipc.port import Port
+    from shmbroker.ipc.queue import Queue
 
 
 class Loan:
@@ -50,4 +53,53 @@ class Loan:
         if kind is None:
             self.publish()
         else:
+            self.drop()
+
+
+class QueueLoan:
+    """A loan from a queue: published on a clean exit of `with`, dropped on an exception."""
+
+    __slots__ = ("_loan", "_queue", "position", "view")
+
+    def __init__(self, queue: Queue, loan: Any) -> None:
+        self._queue = queue
+        self._loan = loan
+        self.position: int | None = None
+        self.view = memoryview(ffi.buffer(loan.body, loan.length))
+
+    def publish(self, *, timeout: float | None = None) -> int:
+        """Publish: the message's position.  QueueFull leaves the loan as it is."""
+        deadline = Deadline(nanoseconds(timeout))
+        position: int = lib.sb_loan_publish(self._queue._queue, self._loan, deadline.left())
+        while position == INTERRUPTED:
+            position = lib.sb_loan_publish(self._queue._queue, self._loan, deadline.left())
+        if position < 0:
+            raise self._queue._error(position, "publishing to")
+        self.view.release()
+        self.position = position
+        return position
+
+    def drop(self) -> None:
+        """Return the memory without publishing."""
+        self.view.release()
+        lib.sb_loan_drop(self._queue._queue, self._loan)
+
+    def __enter__(self) -> QueueLoan:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.position is not None:
+            return
+        if kind is None:
+            self.publish()
+        else:
+            self.drop()
+
+    def __del__(self) -> None:
+        if self.position is None and self._loan.lane != ffi.NULL:
             self.drop()

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shmbroker.core.codes import REVOKED
 from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
-from shmbroker.ipc._native import lib
-from shmbroker.ipc.errors import DeliveryRevoked
+from shmbroker.ipc import properties
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.errors import DeliveryRevoked, error_for
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-_ack = lib.sb_port_ack
-_give_back = lib.sb_port_give_back
 
-
-class Message:
+class PortMessage:
     """Acknowledged on a clean exit of `with`, given back on an exception.
 
-    What C knows of it lies in a structure that comes from the port's spare ones and returns there
-    when the message is dealt with: making one anew costs more than taking a message.
+    What C knows of it lies in a structure that comes from spare ones and returns there when the
+    message is dealt with: making one anew costs more than taking a message.
     """
 
-    __slots__ = ("_arena", "_message", "_port", "_spare")
+    __slots__ = ("_arena", "_message", "_source", "_spare")
 
-    def __init__(self, port: Any, message: Any, arena: Any, spare: list[Any]) -> None:
-        self._port = port
+    _ack_call: ClassVar[Any] = lib.sb_port_ack
+    _give_back_call: ClassVar[Any] = lib.sb_port_give_back
+    _reject_call: ClassVar[Any] = lib.sb_port_reject
+
+    def __init__(self, source: Any, message: Any, arena: Any, spare: list[Any]) -> None:
+        self._source = source
         self._message = message
         self._arena = arena
         self._spare = spare
@@ -47,6 +49,20 @@ class Message:
         return copied
 
     @property
+    def key(self) -> str | None:
+        """The key that it was published with."""
+        length = ffi.new("int64_t *")
+        key = lib.sb_message_key(self._message or self._dealt_with(), length)
+        return ffi.buffer(key, length[0])[:].decode(errors="replace") if length[0] else None
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """The properties that it was published with."""
+        length = ffi.new("int64_t *")
+        packed = lib.sb_message_properties(self._message or self._dealt_with(), length)
+        return properties.unpack(ffi.buffer(packed, length[0])[:])
+
+    @property
     def position(self) -> int:
         position: int = (self._message or self._dealt_with()).position
         return position
@@ -57,33 +73,55 @@ class Message:
         word: int = (self._message or self._dealt_with()).word
         return (word >> DELIVERIES_SHIFT) & DELIVERIES_MASK
 
+    @property
+    def published_at(self) -> int:
+        """Nanoseconds since the epoch, 0 if unknown."""
+        published: int = lib.sb_message_published_at(self._message or self._dealt_with())
+        return published
+
+    @property
+    def is_in_hand(self) -> bool:
+        """False once it was acknowledged, given back or rejected."""
+        return self._message is not None
+
     def ack(self) -> None:
         """The message is dealt with; raises DeliveryRevoked if it is no longer ours."""
         message = self._message or self._dealt_with()
         self._message = None
-        code = _ack(self._port, message)
+        code = self._ack_call(self._source, message)
         self._spare.append(message)
-        if code == REVOKED:
-            raise self._revoked(message)
+        if code < 0:
+            raise self._error(code, message)
 
     def give_back(self) -> None:
         """Let somebody else have it; raises DeliveryRevoked if it is no longer ours."""
         message = self._message or self._dealt_with()
         self._message = None
-        code = _give_back(self._port, message)
+        code = self._give_back_call(self._source, message)
         self._spare.append(message)
-        if code == REVOKED:
-            raise self._revoked(message)
+        if code < 0:
+            raise self._error(code, message)
+
+    def reject(self) -> None:
+        """It is of no use to anybody: drop and count it.  DeliveryRevoked if it is not ours."""
+        message = self._message or self._dealt_with()
+        self._message = None
+        code = self._reject_call(self._source, message)
+        self._spare.append(message)
+        if code < 0:
+            raise self._error(code, message)
 
     def _dealt_with(self) -> Any:
-        raise DeliveryRevoked("this message was acknowledged or given back before")
+        raise DeliveryRevoked("this message was acknowledged, given back or rejected before")
 
-    def _revoked(self, message: Any) -> DeliveryRevoked:
+    def _error(self, code: int, message: Any) -> Exception:
+        if code != REVOKED:
+            return error_for(code, f"message {message.position}")
         return DeliveryRevoked(
             f"message {message.position}: the delivery was revoked; somebody else may have it"
         )
 
-    def __enter__(self) -> Message:
+    def __enter__(self) -> Any:
         return self
 
     def __exit__(
@@ -92,7 +130,29 @@ class Message:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._message is None:
+            return  # dealt with inside
         if kind is None:
             self.ack()
         else:
             self.give_back()
+
+
+class Message(PortMessage):
+    """A message of a queue.
+
+    One that is dropped without being dealt with is given back: an exception at any moment, such
+    as Ctrl-C between taking it and entering `with`, leaves it to others.
+    """
+
+    __slots__ = ()
+
+    _ack_call: ClassVar[Any] = lib.sb_ack
+    _give_back_call: ClassVar[Any] = lib.sb_give_back
+    _reject_call: ClassVar[Any] = lib.sb_reject
+
+    def __del__(self) -> None:
+        message = self._message
+        if message is not None:
+            self._message = None
+            lib.sb_give_back(self._source, message)

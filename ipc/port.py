@@ -18,9 +18,10 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.cursor import Cursor
 from shmbroker.ipc.errors import Error, error_for
 from shmbroker.ipc.loan import Loan
-from shmbroker.ipc.message import Message
+from shmbroker.ipc.message import PortMessage
 
 if TYPE_CHECKING:
+    from shmbroker.ipc.queue import Queue
     from shmbroker.ipc.ring import Ring
 
 SPINS = 2000
@@ -51,7 +52,7 @@ class Port:
         "ring",
     )
 
-    def __init__(self, ring: Ring, port: Any) -> None:
+    def __init__(self, ring: Ring | Queue, port: Any) -> None:
         self.ring = ring
         self._port = port
         self._messages = ffi.new("sb_message[]", BATCH)
@@ -120,14 +121,14 @@ class Port:
 
     # --- taking -------------------------------------------------------------------------------
 
-    def take(self, spins: int = SPINS) -> Message:
+    def take(self, spins: int = SPINS) -> PortMessage:
         """Take the oldest message; Empty if there is none."""
         message = self.try_take(spins)
         if message is None:
             raise self._error(EMPTY, "taking from")
         return message
 
-    def try_take(self, spins: int = SPINS) -> Message | None:
+    def try_take(self, spins: int = SPINS) -> PortMessage | None:
         """Take the oldest message; None if there is none."""
         spare = self._spare
         message = spare.pop() if spare else ffi.new("sb_message *")
@@ -137,7 +138,7 @@ class Port:
             if code == EMPTY:
                 return None
             raise self._error(code, "taking from")
-        return Message(self._port, message, self._arena, spare)
+        return PortMessage(self._port, message, self._arena, spare)
 
     def receive(self, spins: int = SPINS) -> bytes | None:
         """Take, copy and acknowledge the oldest message; None if there is none."""
@@ -250,6 +251,10 @@ class Port:
         """Return memory that we hold and do not use."""
         trimmed: int = lib.sb_port_trim(self._port)
         return trimmed
+
+    def disconnect(self) -> None:
+        """Do nothing any more: the connection that we are of is closed."""
+        self._port = None
 
     def close(self) -> None:
         """Return all memory that we hold; messages that we have taken stay taken."""

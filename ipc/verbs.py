@@ -7,7 +7,7 @@ sleep or give up.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, load, load_acquire, pause, store
+from shmbroker.core.atomics import compare_exchange, copy, load, load_acquire, pause, store
 from shmbroker.core.batch import (
     PLAIN_MARK,
     ack_many_once,
@@ -15,16 +15,18 @@ from shmbroker.core.batch import (
     publish_once,
     receive_many_once,
 )
-from shmbroker.core.chunk import body_offset
-from shmbroker.core.codes import DAMAGED, EMPTY, FULL, INVALID, NEEDS_COMMIT, OK
+from shmbroker.core.chunk import body_offset, chunk_bytes
+from shmbroker.core.codes import DAMAGED, EMPTY, FULL, INVALID, NEEDS_COMMIT, OK, TOO_LARGE
 from shmbroker.core.cursor import cursor_copy, cursor_next
 from shmbroker.core.head import head_load
-from shmbroker.core.kernel import cold, exported, kernel
+from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
     ARENA_COMMITTED_AT,
     BODY_BYTES_MAX,
+    CHUNK_HEADER_BYTES,
     CHUNK_MARK_AT,
     CHUNK_SHAPE_AT,
+    KEY_BYTES_MAX,
     PORT_ARENA,
     PORT_BLOCK_SHIFT,
     PORT_BLOCKS,
@@ -36,10 +38,12 @@ from shmbroker.core.layout import (
     PORT_ROOM,
     PORT_ROOM_BYTES,
     PORT_RUN_BYTES,
+    PROPERTIES_BYTES_MAX,
     SHAPE_BODY_SHIFT,
+    SHAPE_KEY_SHIFT,
 )
 from shmbroker.core.publish import publish_chunk_once
-from shmbroker.core.run import reserve, run_of
+from shmbroker.core.run import reserve, run_of, unreserve
 from shmbroker.core.take import ack_once, give_back_once, receive_once, take
 from shmbroker.ipc.system import system_allocate
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
@@ -94,16 +98,22 @@ def reserve_growing(port: int, shape: int, length: int) -> int:
     return chunk
 
 
+@kernel
+def reserve_any(port: int, shape: int) -> int:
+    """A chunk of this shape, growing the arena if need be."""
+    chunk = reserve(port, shape, PLAIN_MARK)
+    if chunk != NEEDS_COMMIT:
+        return chunk
+    return reserve_growing(port, shape, chunk_bytes(shape, PLAIN_MARK))
+
+
 @exported
 def loan(port: int, length: int) -> int:
     """A chunk to fill in place: its offset, for loan_body and publish_chunk, or a code."""
     if length < 0 or length > BODY_BYTES_MAX:
         return INVALID
     shape = length << SHAPE_BODY_SHIFT
-    chunk = reserve(port, shape, PLAIN_MARK)
-    if chunk != NEEDS_COMMIT:
-        return chunk
-    return reserve_growing(port, shape, length)
+    return reserve_any(port, shape)
 
 
 @exported
@@ -157,6 +167,66 @@ def publish_many(port: int, bodies: int, lengths: int, count: int) -> int:
     if done > 0:
         tell_consumers(port)
     return done
+
+
+@kernel
+def shape_of(length: int, key_length: int, properties_length: int) -> int:
+    """The word for a chunk's lengths, INVALID or TOO_LARGE if one is out of range."""
+    if length < 0 or key_length < 0 or properties_length < 0:
+        return INVALID
+    if key_length > KEY_BYTES_MAX or properties_length > PROPERTIES_BYTES_MAX:
+        return TOO_LARGE
+    if length > BODY_BYTES_MAX:
+        return TOO_LARGE
+    return length << SHAPE_BODY_SHIFT | key_length << SHAPE_KEY_SHIFT | properties_length
+
+
+@kernel
+def head_copy(
+    port: int, chunk: int, key: int, key_length: int, properties: int, properties_length: int
+) -> int:
+    """Write key and properties into a chunk of ours: its address."""
+    address = load(port + PORT_DATA) + chunk
+    copy(address + CHUNK_HEADER_BYTES, key, key_length)
+    copy(address + CHUNK_HEADER_BYTES + key_length, properties, properties_length)
+    return address
+
+
+@exported
+def loan_with(
+    port: int, length: int, key: int, key_length: int, properties: int, properties_length: int
+) -> int:
+    """loan for a message that has a key and properties."""
+    shape = shape_of(length, key_length, properties_length)
+    if shape < 0:
+        return shape
+    chunk = reserve_any(port, shape)
+    if chunk >= 0:
+        head_copy(port, chunk, key, key_length, properties, properties_length)
+    return chunk
+
+
+@exported
+def publish_with(
+    port: int,
+    body: int,
+    length: int,
+    key: int,
+    key_length: int,
+    properties: int,
+    properties_length: int,
+) -> int:
+    """publish for a message that has a key and properties."""
+    chunk = loan_with(port, length, key, key_length, properties, properties_length)
+    if chunk < 0:
+        return chunk
+    copy(loan_body(port, chunk), body, length)
+    position = publish_chunk_once(port, chunk)
+    if position < 0:
+        unreserve(port, chunk)
+        return position
+    tell_consumers(port)
+    return position
 
 
 @exported
@@ -220,7 +290,7 @@ def receive_many(
     return taken
 
 
-@cold
+@exported_cold
 def room_wait(port: int) -> int:
     """Give the consumers a while to move head, without a look at the slot that they work on."""
     head = load(port + PORT_HEAD_SEEN)

@@ -18,7 +18,7 @@ from shmbroker.core.atomics import load, load_acquire
 from shmbroker.core.bell import ASLEEP, bell_arm, bell_ring
 from shmbroker.core.codes import EMPTY, FULL, OK, SLEPT
 from shmbroker.core.head import head_load
-from shmbroker.core.kernel import cold, exported_cold, kernel
+from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
     CURSOR_PORT,
     CURSOR_POSITION,
@@ -71,7 +71,7 @@ def wake_producers(port: int) -> int:
     return OK
 
 
-@kernel
+@exported
 def tell_producers(port: int) -> int:
     """After the CAS that made a message DONE: somebody may wait for its room."""
     # SYNC POINT: bell (after a locked operation): pairs with the exchange of bell_arm

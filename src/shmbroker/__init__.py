@@ -9,13 +9,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from shmbroker.ipc import aio, vhost
+    from shmbroker.ipc.broker import Broker, connect
+    from shmbroker.ipc.copied import CopiedMessage
     from shmbroker.ipc.errors import (
         ArenaFull,
+        ConnectionClosed,
+        ConnectionForked,
         Damaged,
+        DeclaredDifferently,
         DeliveryRevoked,
         Empty,
         Error,
+        InUse,
         InvalidArgument,
+        InvalidName,
         MessageGone,
         MessageTooLarge,
         NotASegment,
@@ -23,34 +31,71 @@ if TYPE_CHECKING:
         QueueFull,
         SegmentExists,
         SystemRefused,
+        TooMany,
+        Unroutable,
     )
+    from shmbroker.ipc.exchange import Exchange
     from shmbroker.ipc.message import Message
+    from shmbroker.ipc.queue import Queue
     from shmbroker.ipc.ring import Ring
+    from shmbroker.ipc.statistics import QueueStatistics
+    from shmbroker.ipc.subscription import Subscription
 
 __all__ = [
     "ArenaFull",
+    "Broker",
+    "ConnectionClosed",
+    "ConnectionForked",
+    "CopiedMessage",
     "Damaged",
+    "DeclaredDifferently",
     "DeliveryRevoked",
     "Empty",
     "Error",
+    "Exchange",
+    "InUse",
     "InvalidArgument",
+    "InvalidName",
     "Message",
     "MessageGone",
     "MessageTooLarge",
     "NotASegment",
     "NotFound",
+    "Queue",
     "QueueFull",
+    "QueueStatistics",
     "Ring",
     "SegmentExists",
+    "Subscription",
     "SystemRefused",
+    "TooMany",
+    "Unroutable",
+    "aio",
+    "connect",
+    "vhost",
 ]
 
-_ELSEWHERE = {"Message": "shmbroker.ipc.message", "Ring": "shmbroker.ipc.ring"}
+_ELSEWHERE = {
+    "Broker": "broker",
+    "CopiedMessage": "copied",
+    "Exchange": "exchange",
+    "Message": "message",
+    "Queue": "queue",
+    "QueueStatistics": "statistics",
+    "Ring": "ring",
+    "Subscription": "subscription",
+    "connect": "broker",
+}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_ELSEWHERE.get(name, "shmbroker.ipc.errors")), name)
+    value: object
+    if name in ("aio", "vhost"):
+        value = import_module(f"shmbroker.ipc.{name}")
+    else:
+        module = import_module(f"shmbroker.ipc.{_ELSEWHERE.get(name, 'errors')}")
+        value = getattr(module, name)
     globals()[name] = value
     return value

@@ -1,0 +1,341 @@
+"""A connection to a vhost: the broker, as a program sees it.
+
+There is no process behind it: the vhost is segments in /dev/shm, and a connection makes this
+process one of those who share them.  Any thread may use it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+from shmbroker.core.codes import OK
+from shmbroker.ipc import vhost as vhosts
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo
+from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
+from shmbroker.ipc.exchange import KINDS, Exchange
+from shmbroker.ipc.participants import ErrorInfo, ParticipantInfo, Participants
+from shmbroker.ipc.port import Port
+from shmbroker.ipc.properties import pack
+from shmbroker.ipc.queue import Queue
+from shmbroker.ipc.subscription import Subscription
+from shmbroker.ipc.timeout import nanoseconds
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+SCHEME = "shm://"
+SLOTS = 1024
+
+
+def name_bytes(name: str) -> bytes:
+    """A name for C; that it is a good one is checked there."""
+    if not isinstance(name, str):
+        raise InvalidArgument(f"a name is text, not {type(name).__name__}")
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"the name {name!r} cannot be written as UTF-8: {error}") from error
+    if b"\0" in encoded:
+        raise InvalidArgument(f"the name {name!r} contains a zero character")
+    return encoded
+
+
+def vhost_of(url: str) -> str:
+    if not isinstance(url, str) or not url.startswith(SCHEME):
+        raise InvalidArgument(f"{url!r} is no address of a vhost: write {SCHEME}NAME")
+    return url.removeprefix(SCHEME)
+
+
+def connect(
+    url: str,
+    *,
+    create: bool = False,
+    name: str | None = None,
+    arena_bytes: int = vhosts.ARENA_BYTES,
+) -> Broker:
+    """Take part in the vhost shm://NAME; with `create` it is made if there is none.
+
+    `name` is how people see us; the program's if it is left out.
+    """
+    vhost = vhost_of(url)
+    if create and not vhosts.exists(vhost):
+        with suppress(SegmentExists):  # somebody else was faster: just as well
+            vhosts.create(vhost, arena_bytes=arena_bytes)
+    made = ffi.new("sb_connection **")
+    called = name_bytes(name) if name is not None else ffi.NULL
+    code = lib.sb_connect(name_bytes(vhost), called, made)
+    if code != OK:
+        raise _error(code, f"connecting to {url}")
+    return Broker(vhost, made[0])
+
+
+def _error(code: int, what: str) -> Error:
+    return error_for(code, what, ffi.errno, ffi.string(lib.sb_detail(code)).decode())
+
+
+class Broker:
+    """A context manager: leaving it closes the connection."""
+
+    def __init__(self, vhost: str, connection: Any) -> None:
+        self.vhost = vhost
+        # freed when neither we, nor a queue, nor a view of a message needs it any more
+        self._connection = ffi.gc(connection, lib.sb_connection_free)
+        length = ffi.new("int64_t *")
+        arena = lib.sb_arena(connection, length)
+        kept = ffi.gc(ffi.cast("char *", arena), _Keeper(self._connection))
+        self._arena = ffi.buffer(kept, length[0])
+        self._catalog = Catalog(self._connection)
+        self._participants = Participants(self._connection)
+        self._queues: weakref.WeakValueDictionary[str, Queue] = weakref.WeakValueDictionary()
+        self._ports: weakref.WeakSet[Port] = weakref.WeakSet()
+
+    # --- declaring ----------------------------------------------------------------------------
+
+    def declare_queue(self, name: str, *, slots: int = SLOTS) -> Queue:
+        """Make a queue of so many slots, a power of two; nothing if it exists just so."""
+        if not isinstance(slots, int) or slots < 0:
+            raise InvalidArgument(f"slots is a number of messages, not {slots!r}")
+        self._check(
+            lib.sb_declare_queue(self._connection, name_bytes(name), min(slots, 1 << 60)),
+            f"declaring queue {name!r}",
+        )
+        return self.queue(name)
+
+    def declare_exchange(
+        self,
+        name: str,
+        kind: Literal["direct", "topic", "fanout", "headers"] | str,
+        *,
+        alternate: str | None = None,
+    ) -> Exchange:
+        """Make an exchange; what none of its bindings takes goes to the alternate."""
+        if kind not in KINDS:
+            raise InvalidArgument(f"an exchange is {', '.join(KINDS)}, not {kind!r}")
+        other = name_bytes(alternate) if alternate is not None else ffi.NULL
+        self._check(
+            lib.sb_declare_exchange(self._connection, name_bytes(name), KINDS.index(kind), other),
+            f"declaring exchange {name!r}",
+        )
+        return self.exchange(name)
+
+    def bind(
+        self,
+        exchange: str,
+        destination: str,
+        key: str = "",
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        match: Literal["all", "any"] = "all",
+        to: Literal["queue", "exchange"] = "queue",
+    ) -> None:
+        """Let messages of an exchange reach a queue, or another exchange; twice is once."""
+        binding, _kept = self._binding(exchange, destination, key, arguments, match, to)
+        self._check(
+            lib.sb_bind(self._connection, binding), f"binding {destination!r} to {exchange!r}"
+        )
+
+    def unbind(
+        self,
+        exchange: str,
+        destination: str,
+        key: str = "",
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        match: Literal["all", "any"] = "all",
+        to: Literal["queue", "exchange"] = "queue",
+    ) -> None:
+        """Undo just this binding."""
+        binding, _kept = self._binding(exchange, destination, key, arguments, match, to)
+        self._check(
+            lib.sb_unbind(self._connection, binding),
+            f"unbinding {destination!r} from {exchange!r}",
+        )
+
+    def _binding(
+        self,
+        exchange: str,
+        destination: str,
+        key: str,
+        arguments: Mapping[str, Any] | None,
+        match: str,
+        to: str,
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """A binding for C, and what must live as long as it."""
+        if match not in ("all", "any") or to not in ("queue", "exchange"):
+            raise InvalidArgument(f"match is all or any, to is queue or exchange: {match}, {to}")
+        packed = pack(arguments)
+        texts = [name_bytes(each) for each in (exchange, destination, key)]
+        kept = tuple(ffi.from_buffer(each) if each else ffi.NULL for each in (*texts, packed))
+        named = tuple(ffi.new("char[]", each) for each in texts[:2])
+        binding = ffi.new(
+            "sb_binding *",
+            {
+                "exchange": named[0],
+                "destination": named[1],
+                "to_exchange": to == "exchange",
+                "match_any": match == "any",
+                "key": kept[2],
+                "key_length": len(texts[2]),
+                "arguments": kept[3],
+                "arguments_length": len(packed),
+            },
+        )
+        return binding, (kept, named, texts, packed)
+
+    def delete_queue(self, name: str, *, force: bool = False) -> None:
+        """Delete a queue and its messages; InUse if another participant uses it."""
+        self._check(
+            lib.sb_delete_queue(self._connection, name_bytes(name), force),
+            f"deleting queue {name!r}",
+        )
+
+    def delete_exchange(self, name: str, *, force: bool = False) -> None:
+        """Delete an exchange; InUse if it has bindings or is an alternate."""
+        self._check(
+            lib.sb_delete_exchange(self._connection, name_bytes(name), force),
+            f"deleting exchange {name!r}",
+        )
+
+    # --- using --------------------------------------------------------------------------------
+
+    def queue(self, name: str) -> Queue:
+        """A queue that exists."""
+        opened = ffi.new("sb_queue **")
+        self._check(
+            lib.sb_open_queue(self._connection, name_bytes(name), opened), f"queue {name!r}"
+        )
+        known = self._queues.get(name)
+        if known is not None and known._queue == opened[0]:
+            return known
+        queue = self._queues[name] = Queue(self, name, opened[0], self._arena)
+        return queue
+
+    def exchange(self, name: str) -> Exchange:
+        """An exchange that exists; "" is the default one, whose keys are names of queues."""
+        opened = ffi.new("sb_exchange **")
+        encoded = name_bytes(name)
+        self._check(
+            lib.sb_open_exchange(self._connection, encoded, opened), f"exchange {name!r}"
+        )
+        return Exchange(self, name, opened[0])
+
+    def subscribe(
+        self,
+        queue: str,
+        *,
+        start: Literal["now", "earliest"] = "now",
+        lossy: bool = False,
+        timeout: float | None = None,
+    ) -> Subscription:
+        """See every message of a queue without taking any.
+
+        A subscriber holds the ring back while it is slow, unless it is lossy.
+        """
+        if start not in ("now", "earliest"):
+            raise InvalidArgument(f"start is 'now' or 'earliest', not {start!r}")
+        return Subscription(self.queue(queue), from_now=start == "now", lossy=lossy, timeout=timeout)
+
+    # --- looking ------------------------------------------------------------------------------
+
+    @property
+    def participant(self) -> int:
+        """Our number among the participants."""
+        number: int = lib.sb_participant(self._connection)
+        return number
+
+    def queues(self) -> list[QueueInfo]:
+        """All queues, by name."""
+        self._check_open()
+        return sorted(
+            (self._catalog.queue_info(entry, self._statistics(entry.name)))
+            for entry in self._catalog.queues()
+        )
+
+    def _statistics(self, name: str) -> Any:
+        try:
+            return self.queue(name)._told()
+        except Error:  # deleted since, or damaged: it is listed all the same
+            return None
+
+    def exchanges(self) -> list[ExchangeInfo]:
+        """All exchanges, by name."""
+        self._check_open()
+        return sorted(self._catalog.exchanges())
+
+    def bindings(self) -> list[BindingInfo]:
+        """All bindings, by exchange and destination."""
+        self._check_open()
+        return sorted(self._catalog.bindings(), key=lambda each: (each.exchange, each.destination))
+
+    def participants(self) -> list[ParticipantInfo]:
+        """Everybody who takes part in this vhost, by number."""
+        self._check_open()
+        return self._participants.listed(self._catalog.queue_names())
+
+    def errors(self) -> list[ErrorInfo]:
+        """The distinct errors that participants have met, the latest first."""
+        self._check_open()
+        return self._participants.errors()
+
+    # --- upkeep -------------------------------------------------------------------------------
+
+    def repair(self) -> int:
+        """Put right what dead participants have left; waiting calls do so by themselves."""
+        repaired: int = lib.sb_repair(self._connection)
+        if repaired < 0:
+            raise self._error(repaired, "repairing")
+        return repaired
+
+    def tend(self, timeout: float | None = None) -> int:
+        """Wait for the death of a participant, and repair what it left at once."""
+        repaired: int = lib.sb_tend(self._connection, nanoseconds(timeout))
+        if repaired < 0 and repaired != lib.SB_INTERRUPTED:
+            raise self._error(repaired, "tending")
+        return max(0, repaired)
+
+    def close(self) -> None:
+        """Leave the vhost; messages that we have taken and not dealt with go to others."""
+        for port in list(self._ports):
+            port.disconnect()
+        lib.sb_disconnect(self._connection)
+
+    @property
+    def is_closed(self) -> bool:
+        return bool(lib.sb_closed(self._connection) != OK)
+
+    def _check_open(self) -> None:
+        self._check(lib.sb_closed(self._connection), "looking")
+
+    def _check(self, code: int, what: str) -> None:
+        if code < 0:
+            raise self._error(code, what)
+
+    def _error(self, code: int, what: str) -> Error:
+        return _error(code, f"vhost {self.vhost!r}, {what}")
+
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Keeper:
+    """Called when the last view of the arena is gone: then the connection may be freed."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def __call__(self, arena: Any) -> None:
+        self._connection = None
+
+

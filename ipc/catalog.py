@@ -1,0 +1,133 @@
+"""The catalog, read: which queues, exchanges and bindings a vhost has.  No lock is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+from shmbroker.core import layout as at
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.exchange import KINDS
+from shmbroker.ipc.properties import unpack
+
+_WORDS = Struct("<8q")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class QueueInfo:
+    name: str
+    slots: int
+    id: int
+    depth: int
+    published: int
+    consumers: int
+    producers: int
+    paused: bool
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ExchangeInfo:
+    name: str
+    kind: str
+    alternate: str | None
+    bindings: int
+
+
+@dataclass(frozen=True, slots=True)
+class BindingInfo:
+    exchange: str
+    destination: str
+    to: str
+    key: str
+    arguments: dict[str, Any]
+    match: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of a table, copied."""
+
+    index: int
+    reference: int
+    words: tuple[int, ...]
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        length = max(0, min(self.words[0], at.NAME_BYTES_MAX))
+        return self.data[at.ENTRY_NAME_AT : at.ENTRY_NAME_AT + length].decode(errors="replace")
+
+    def word(self, offset: int) -> int:
+        return self.words[offset // 8]
+
+
+class Catalog:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._catalog = lib.sb_catalog(connection)
+
+    def _rows(self, table: int) -> Iterator[Entry]:
+        buffer = ffi.new("char[]", at.ENTRY_BYTES)
+        index = lib.sb_row_next(self._catalog, table, 0)
+        while index >= 0:
+            reference = lib.sb_row_copy(self._catalog, table, index, buffer)
+            if reference >= 0:  # not removed since
+                data = ffi.buffer(buffer)[:]
+                yield Entry(index, reference, _WORDS.unpack_from(data), data)
+            index = lib.sb_row_next(self._catalog, table, index + 1)
+
+    def queues(self) -> Iterator[Entry]:
+        return self._rows(at.QUEUES)
+
+    def queue_names(self) -> dict[int, str]:
+        """Name by reference."""
+        return {entry.reference: entry.name for entry in self.queues()}
+
+    def queue_info(self, entry: Entry, told: Any) -> QueueInfo:
+        """A queue with what its ring told, if it did."""
+        return QueueInfo(
+            name=entry.name,
+            slots=entry.word(at.QUEUE_SLOTS_AT),
+            id=entry.index,
+            depth=told.ready + told.leased if told else 0,
+            published=told.tail if told else 0,
+            consumers=told.consumers if told else 0,
+            producers=told.producers if told else 0,
+            paused=bool(told and told.paused),
+            created_at=entry.word(at.QUEUE_CREATED_AT),
+        )
+
+    def exchanges(self) -> Iterator[ExchangeInfo]:
+        entries = list(self._rows(at.EXCHANGES))
+        names = {entry.reference: entry.name for entry in entries}
+        for entry in entries:
+            yield ExchangeInfo(
+                name=entry.name,
+                kind=KINDS[entry.word(at.EXCHANGE_KIND_AT)],
+                alternate=names.get(entry.word(at.EXCHANGE_ALTERNATE_AT)),
+                bindings=lib.sb_bindings_from(self._catalog, entry.reference),
+            )
+
+    def bindings(self) -> Iterator[BindingInfo]:
+        exchanges = {entry.reference: entry.name for entry in self._rows(at.EXCHANGES)}
+        queues = self.queue_names()
+        for entry in self._rows(at.BINDINGS):
+            to_exchange = entry.word(at.BINDING_KIND_AT) == at.EXCHANGES
+            names = exchanges if to_exchange else queues
+            source = exchanges.get(entry.word(at.BINDING_SOURCE_AT))
+            destination = names.get(entry.word(at.BINDING_DESTINATION_AT))
+            if source is None or destination is None:
+                continue  # what it bound was deleted
+            key_end = at.BINDING_KEY_AT + entry.word(at.BINDING_KEY_LENGTH_AT)
+            end = key_end + entry.word(at.BINDING_ARGUMENTS_LENGTH_AT)
+            yield BindingInfo(
+                exchange=source,
+                destination=destination,
+                to="exchange" if to_exchange else "queue",
+                key=entry.data[at.BINDING_KEY_AT : key_end].decode(errors="replace"),
+                arguments=unpack(entry.data[key_end:end]),
+                match="any" if entry.word(at.BINDING_MATCH_AT) == at.MATCH_ANY else "all",
+            )

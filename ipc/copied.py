@@ -1,0 +1,57 @@
+"""A message that was copied, not taken: what browsing and subscribing show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any
+
+from shmbroker.core.layout import (
+    CHUNK_EXTENDED,
+    CHUNK_EXTENSION_BYTES,
+    CHUNK_HEADER_BYTES,
+    DELIVERIES_MASK,
+    DELIVERIES_SHIFT,
+    LEASED,
+    MARK_FLAGS_MASK,
+    MARK_FLAGS_SHIFT,
+    SHAPE_KEY_SHIFT,
+    SHAPE_LENGTH_MASK,
+    STATE_MASK,
+    STATE_SHIFT,
+)
+from shmbroker.ipc.properties import unpack
+
+_HEADER = Struct("<qqqq")  # shape, origin, published, mark
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedMessage:
+    """What a message was when it was looked at."""
+
+    position: int
+    body: bytes
+    key: str | None
+    properties: dict[str, Any] = field(hash=False)
+    published_at: int
+    deliveries: int
+    is_taken: bool
+
+    @classmethod
+    def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> CopiedMessage:
+        """From the copy of a whole chunk, up to the end of the body."""
+        shape, _origin, published, mark = _HEADER.unpack_from(chunk)
+        start = CHUNK_HEADER_BYTES
+        if (mark >> MARK_FLAGS_SHIFT) & MARK_FLAGS_MASK & CHUNK_EXTENDED:
+            start += CHUNK_EXTENSION_BYTES
+        key_end = start + ((shape >> SHAPE_KEY_SHIFT) & SHAPE_LENGTH_MASK)
+        properties_end = key_end + (shape & SHAPE_LENGTH_MASK)
+        return cls(
+            position=position,
+            body=chunk[len(chunk) - body_length :],
+            key=chunk[start:key_end].decode(errors="replace") or None,
+            properties=unpack(chunk[key_end:properties_end]),
+            published_at=published,
+            deliveries=(word >> DELIVERIES_SHIFT) & DELIVERIES_MASK,
+            is_taken=(word >> STATE_SHIFT) & STATE_MASK == LEASED,
+        )

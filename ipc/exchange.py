@@ -1,0 +1,65 @@
+"""An exchange: publish to it, and its bindings say which queues get the message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import INTERRUPTED
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.errors import Unroutable, error_for
+from shmbroker.ipc.outgoing import outgoing
+from shmbroker.ipc.timeout import Deadline, nanoseconds
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.broker import Broker
+
+KINDS = ("direct", "topic", "fanout", "headers")
+
+
+class Exchange:
+    """Made by Broker.exchange and Broker.declare_exchange."""
+
+    def __init__(self, broker: Broker, name: str, exchange: Any) -> None:
+        self._broker = broker
+        self.name = name
+        self._exchange = exchange
+
+    @property
+    def kind(self) -> str:
+        return KINDS[lib.sb_exchange_kind(self._exchange)]
+
+    def publish(
+        self,
+        body: Any,
+        *,
+        key: str = "",
+        properties: Mapping[str, Any] | None = None,
+        mandatory: bool = False,
+        timeout: float | None = None,
+    ) -> int:
+        """Publish to every queue that a binding leads to: how many.
+
+        With `mandatory`, Unroutable if there is none.  If a queue has no room within the timeout
+        it is QueueFull, and the queues before it have the message: the error says how many.
+        """
+        message, _kept = outgoing(body, key, properties)
+        done = ffi.new("int64_t *")
+        deadline = Deadline(nanoseconds(timeout))
+        code: int = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_exchange_publish(self._exchange, message, deadline.left(), done)
+        if code < 0:
+            had = f" ({done[0]} queues have the message)" if done[0] else ""
+            detail = ffi.string(lib.sb_detail(code)).decode()
+            what = f"publishing to exchange {self.name!r}{had}"
+            raise error_for(code, what, ffi.errno, detail)
+        if code == 0 and mandatory:
+            raise Unroutable(
+                f"exchange {self.name!r}: no binding takes a message with key {key!r}, "
+                "and it is mandatory: bind a queue, or declare an alternate exchange"
+            )
+        return code
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.name!r} of {self._broker.vhost!r}>"

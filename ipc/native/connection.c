@@ -1,0 +1,741 @@
+/* A connection: one process taking part in one vhost.  Any of its threads may use it.
+ *
+ * Closing comes in two steps.  sb_disconnect gives back what we hold and leaves; from then on every
+ * call answers SB_CLOSED, also in threads that were just about to make one.  sb_connection_free
+ * unmaps and frees, and is for when nobody can make a call any more.
+ *
+ * After fork the child's copies answer SB_FORKED: the parent's ports and locks are not theirs. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shared.h"
+
+#define SPINS 400           /* some 10 us: as long as waking somebody takes */
+#define LOCK_TRIES 5000     /* some 5 s: a change of the catalog takes microseconds */
+#define LOCK_PAUSE_NS 1000000
+
+/* --- all connections of this process, for fork --------------------------------------------------- */
+
+static pthread_mutex_t all_mutex = PTHREAD_MUTEX_INITIALIZER;
+static sb_connection *all;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&all_mutex);
+}
+
+static void after_fork_parent(void)
+{
+    pthread_mutex_unlock(&all_mutex);
+}
+
+static void after_fork_child(void)
+{
+    for (sb_connection *each = all; each; each = each->next) {
+        if (atomic_exchange(&each->closed, SB_FORKED) != 0)
+            continue;
+        /* our copies of the descriptors would keep the parent alive after its death */
+        close(each->lock_file);
+        close(each->sweep_file);
+        close(each->catalog_lock_file);
+    }
+    all = NULL;
+    pthread_mutex_unlock(&all_mutex);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+static void list_add(sb_connection *connection)
+{
+    pthread_mutex_lock(&all_mutex);
+    connection->next = all;
+    all = connection;
+    pthread_mutex_unlock(&all_mutex);
+}
+
+static void list_remove(sb_connection *connection)
+{
+    pthread_mutex_lock(&all_mutex);
+    for (sb_connection **at = &all; *at; at = &(*at)->next)
+        if (*at == connection) {
+            *at = connection->next;
+            break;
+        }
+    pthread_mutex_unlock(&all_mutex);
+}
+
+/* --- attaching ----------------------------------------------------------------------------------- */
+
+static int64_t check_catalog(sb_connection *connection)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t code = sb_catalog_check(catalog, connection->catalog.bytes);
+    if (code == SB_OTHER_VERSION)
+        return fail(code, "its catalog has layout version %lld, this shmbroker speaks %lld: use "
+                    "the shmbroker that made it, or delete the vhost",
+                    (long long)word_load(catalog, L_CATALOG_VERSION_AT),
+                    (long long)L_LAYOUT_VERSION);
+    if (code != SB_OK)
+        return fail(code, "its catalog is no catalog of shmbroker, or is damaged: delete the vhost");
+    size_t length = (size_t)word_load(catalog, L_CATALOG_NAME_LENGTH_AT);
+    const char *name = (const char *)catalog + L_CATALOG_NAME_AT;
+    if (length != strlen(connection->vhost) || memcmp(name, connection->vhost, length) != 0)
+        return fail(SB_NOT_A_SEGMENT, "its catalog belongs to vhost '%.*s': was the file renamed?",
+                    (int)length, name);
+    if (word_load(catalog, L_CATALOG_BOOT_AT) != boot_hash())
+        return fail(SB_OTHER_BOOT, "it was made in another boot of the machine (%llx, now %llx): "
+                    "delete it", (unsigned long long)word_load(catalog, L_CATALOG_BOOT_AT),
+                    (unsigned long long)boot_hash());
+    return SB_OK;
+}
+
+static int64_t check_others(sb_connection *connection)
+{
+    void *participants = connection->participants.memory;
+    int64_t identity = word_load(connection->catalog.memory, L_CATALOG_ARENA_AT);
+    if (word_load(participants, L_PARTICIPANTS_MAGIC_AT) != L_PARTICIPANTS_MAGIC)
+        return fail(SB_NOT_A_SEGMENT, "its table of participants is none: delete the vhost");
+    if (word_load(participants, L_PARTICIPANTS_VERSION_AT) != L_LAYOUT_VERSION)
+        return fail(SB_OTHER_VERSION, "its table of participants has layout version %lld, this "
+                    "shmbroker speaks %lld",
+                    (long long)word_load(participants, L_PARTICIPANTS_VERSION_AT),
+                    (long long)L_LAYOUT_VERSION);
+    int64_t code = sb_arena_check(connection->arena.memory, connection->arena.bytes);
+    if (code != SB_OK)
+        return fail(code, "its arena cannot be used: %s", sb_strerror(code));
+    if (word_load(participants, L_PARTICIPANTS_ARENA_AT) != identity ||
+        word_load(connection->arena.memory, L_ARENA_IDENTITY_AT) != identity)
+        return fail(SB_WRONG_ARENA, "its segments do not belong together: delete the vhost");
+    return SB_OK;
+}
+
+static int64_t attach(sb_connection *connection)
+{
+    char path[NAME_ROOM];
+    vhost_path(path, connection->vhost, "catalog");
+    int64_t code = segment_attach(&connection->catalog, path, L_CATALOG_IDENTITY_BYTES);
+    if (code == SB_SYSTEM && errno == ENOENT)
+        return fail(SB_NO_VHOST, "there is no vhost '%s': create it first (shmbroker vhost create "
+                    "%s)", connection->vhost, connection->vhost);
+    if (code == SB_SYSTEM && errno == EACCES)
+        return fail(SB_SYSTEM, "vhost '%s' belongs to another user: %s may not be opened",
+                    connection->vhost, path);
+    if (code == SB_OK)
+        code = check_catalog(connection);
+    vhost_path(path, connection->vhost, "arena");
+    if (code == SB_OK)
+        code = segment_attach(&connection->arena, path, L_ARENA_TABLE_AT);
+    vhost_path(path, connection->vhost, "participants");
+    if (code == SB_OK)
+        code = segment_attach(&connection->participants, path, L_PARTICIPANTS_BYTES);
+    if (code == SB_OK)
+        code = check_others(connection);
+    return code;
+}
+
+/* A description of a file of its own, for locks that do not mix with others'. */
+static int64_t open_again(sb_connection *connection, const char *kind, int *file)
+{
+    char path[NAME_ROOM];
+    vhost_path(path, connection->vhost, kind);
+    *file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return *file < 0 ? fail_system("opening %s", path) : SB_OK;
+}
+
+static int64_t open_locks(sb_connection *connection)
+{
+    int64_t code = open_again(connection, "participants", &connection->lock_file);
+    if (code == SB_OK)
+        code = open_again(connection, "participants", &connection->sweep_file);
+    if (code == SB_OK)
+        code = open_again(connection, "catalog", &connection->catalog_lock_file);
+    return code;
+}
+
+static void close_locks(sb_connection *connection)
+{
+    int *const files[] = {&connection->lock_file, &connection->sweep_file,
+                          &connection->catalog_lock_file};
+    for (int each = 0; each < 3; each++) {
+        if (*files[each] >= 0)
+            close(*files[each]);
+        *files[each] = -1;
+    }
+}
+
+static int64_t spins_for(void)
+{
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) < 2)
+        return 0;
+    return SPINS;
+}
+
+int64_t sb_connect(const char *vhost, const char *name, sb_connection **made)
+{
+    *made = NULL;
+    if (!vhost_name_is_good(vhost))
+        return fail(SB_BAD_NAME, "'%s' is no vhost: its name is 1 to %d letters, digits, '-' and "
+                    "'_'", vhost ? vhost : "", (int)L_CATALOG_NAME_BYTES_MAX);
+    sb_connection *connection = calloc(1, sizeof *connection);
+    if (!connection)
+        return fail_system("memory for a connection");
+    strcpy(connection->vhost, vhost);
+    connection->catalog.file = connection->arena.file = connection->participants.file = -1;
+    connection->lock_file = connection->sweep_file = connection->catalog_lock_file = -1;
+    connection->spins = spins_for();
+    pthread_mutex_init(&connection->mutex, NULL);
+    pthread_mutex_init(&connection->repair, NULL);
+    connection->queues = calloc(L_QUEUE_ROWS, sizeof *connection->queues);
+    int64_t code = connection->queues ? attach(connection) : fail_system("memory");
+    if (code == SB_OK)
+        code = open_locks(connection);
+    if (code == SB_OK)
+        code = participant_join(connection, name ? name : program_invocation_short_name);
+    if (code != SB_OK) {
+        atomic_store(&connection->closed, code);
+        sb_connection_free(connection);
+        return code;
+    }
+    list_add(connection);
+    *made = connection;
+    return SB_OK;
+}
+
+int64_t sb_disconnect(sb_connection *connection)
+{
+    int64_t open = 0;
+    if (!atomic_compare_exchange_strong(&connection->closed, &open, SB_CLOSED))
+        return open == SB_CLOSED ? SB_OK : open;
+    list_remove(connection);
+    pthread_mutex_lock(&connection->mutex);
+    pthread_mutex_unlock(&connection->mutex); /* a change of the catalog is finished */
+    for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
+        if (connection->queues[row])
+            queue_shut(connection->queues[row]);
+    participant_leave(connection);
+    close_locks(connection);
+    return SB_OK;
+}
+
+void sb_connection_free(sb_connection *connection)
+{
+    if (!connection)
+        return;
+    if (atomic_load(&connection->closed) == 0)
+        sb_disconnect(connection);
+    bool forked = atomic_load(&connection->closed) == SB_FORKED;
+    for (int64_t row = 0; connection->queues && row < L_QUEUE_ROWS; row++)
+        if (connection->queues[row])
+            queue_free(connection->queues[row]);
+    while (connection->stale) {
+        sb_queue *next = connection->stale->next;
+        queue_free(connection->stale);
+        connection->stale = next;
+    }
+    while (connection->exchanges)
+        exchange_close(connection->exchanges);
+    if (!forked)
+        close_locks(connection);
+    segment_detach(&connection->catalog);
+    segment_detach(&connection->arena);
+    segment_detach(&connection->participants);
+    free(connection->queues);
+    free(connection);
+}
+
+int64_t sb_participant(sb_connection *connection)
+{
+    return connection->id;
+}
+
+int64_t sb_closed(sb_connection *connection)
+{
+    return atomic_load(&connection->closed);
+}
+
+void *sb_catalog(sb_connection *connection)
+{
+    return connection->catalog.memory;
+}
+
+void *sb_participants(sb_connection *connection)
+{
+    return connection->participants.memory;
+}
+
+void *sb_arena(sb_connection *connection, int64_t *bytes)
+{
+    int64_t data_at = sb_arena_data_at(word_load(connection->arena.memory, L_ARENA_BLOCKS_AT));
+    *bytes = connection->arena.bytes - data_at;
+    return (char *)connection->arena.memory + data_at;
+}
+
+/* --- changing the catalog ------------------------------------------------------------------------ */
+
+int64_t connection_lock(sb_connection *connection)
+{
+    pthread_mutex_lock(&connection->mutex);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    const struct timespec pause = {0, LOCK_PAUSE_NS};
+    for (int tries = 0; tries < LOCK_TRIES; tries++) {
+        if (fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock) == 0) {
+            /* the last one died while it changed something, and may not have told anybody */
+            if (word_load(connection->catalog.memory, L_CATALOG_CHANGING_AT))
+                sb_catalog_changed(connection->catalog.memory);
+            word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 1);
+            return SB_OK;
+        }
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
+            pthread_mutex_unlock(&connection->mutex);
+            return fail_system("locking the catalog of vhost '%s'", connection->vhost);
+        }
+        if (tries < 64)
+            sched_yield();
+        else
+            nanosleep(&pause, NULL);
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    return fail(SB_LOCKED, "somebody has held the catalog's lock of vhost '%s' for 5 s: is a "
+                "participant stopped?", connection->vhost);
+}
+
+void connection_unlock(sb_connection *connection)
+{
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 0);
+    fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock);
+    pthread_mutex_unlock(&connection->mutex);
+}
+
+/* How many bytes the UTF-8 character here has, 0 if it is none. */
+static int character_bytes(const unsigned char *at)
+{
+    int bytes = at[0] < 0x80 ? 1 : (at[0] >> 5) == 6 ? 2 : (at[0] >> 4) == 14 ? 3
+              : (at[0] >> 3) == 30 ? 4 : 0;
+    for (int each = 1; each < bytes; each++)
+        if ((at[each] & 0xC0) != 0x80)
+            return 0;
+    if ((bytes == 2 && at[0] < 0xC2) || (bytes == 3 && at[0] == 0xE0 && at[1] < 0xA0) ||
+        (bytes == 3 && at[0] == 0xED && at[1] > 0x9F) || (bytes == 4 && at[0] == 0xF0 && at[1] < 0x90) ||
+        (bytes == 4 && (at[0] > 0xF4 || (at[0] == 0xF4 && at[1] > 0x8F))))
+        return 0;
+    return bytes;
+}
+
+int64_t name_check(const char *kind, const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+    if (length == 0 || length > L_NAME_BYTES_MAX)
+        return fail(SB_BAD_NAME, "the name of a %s is 1 to %d bytes, this one has %zu", kind,
+                    (int)L_NAME_BYTES_MAX, length);
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strchr(name, '/'))
+        return fail(SB_BAD_NAME, "'%s' looks like a path: the name of a %s contains no '/'", name,
+                    kind);
+    for (const char *each = name; *each;) {
+        int bytes = character_bytes((const unsigned char *)each);
+        if (bytes == 0)
+            return fail(SB_BAD_NAME, "the name of a %s is UTF-8, this one is not", kind);
+        if ((unsigned char)*each < 0x20 || *each == 0x7F)
+            return fail(SB_BAD_NAME, "the name of a %s contains no control characters", kind);
+        each += bytes;
+    }
+    return SB_OK;
+}
+
+static int64_t open_code(sb_connection *connection)
+{
+    return atomic_load(&connection->closed);
+}
+
+/* --- queues -------------------------------------------------------------------------------------- */
+
+int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue)
+{
+    int64_t row = sb_row_of(connection->catalog.memory, L_QUEUES, reference);
+    if (row < 0)
+        return fail(SB_NOT_FOUND, "the queue was deleted");
+    sb_queue **known = &connection->queues[row];
+    if (*known && (*known)->reference != reference) {
+        atomic_store(&(*known)->gone, SB_NOT_FOUND);
+        (*known)->next = connection->stale;
+        connection->stale = *known;
+        *known = NULL;
+    }
+    if (!*known) {
+        int64_t code = queue_map(connection, reference, known);
+        if (code != SB_OK)
+            return code;
+    }
+    *queue = *known;
+    return SB_OK;
+}
+
+/* The generation that the row has, or will have once it is live. */
+static int64_t reference_at(sb_connection *connection, int64_t row)
+{
+    int64_t word = word_load(connection->catalog.memory,
+                             L_QUEUE_COLUMN_AT + (row << L_ROW_SHIFT));
+    int64_t generation = (word >> L_ROW_GENERATION_SHIFT) & L_ROW_GENERATION_MASK;
+    return (generation > 0 ? generation : 1) << L_REFERENCE_INDEX_BITS | row;
+}
+
+/* A row for a new queue.  Blocks name their queue by its row only, so a row whose former queue is
+ * still in somebody's hands is left alone. */
+static int64_t free_row(sb_connection *connection)
+{
+    void *catalog = connection->catalog.memory;
+    for (int64_t row = sb_row_free(catalog, L_QUEUES); row >= 0 && row < L_QUEUE_ROWS; row++) {
+        if (sb_row_reference(catalog, L_QUEUES, row) >= 0)
+            continue;
+        int64_t former = reference_at(connection, row) - (INT64_C(1) << L_REFERENCE_INDEX_BITS);
+        if (former >> L_REFERENCE_INDEX_BITS == 0 ||
+            participant_users(connection, former, 0) == 0)
+            return row;
+    }
+    return fail(SB_TABLE_FULL, "vhost '%s' has %d queues, and can have no more: delete some",
+                connection->vhost, (int)L_QUEUE_ROWS);
+}
+
+static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t slots)
+{
+    char temporary[NAME_ROOM], path[NAME_ROOM];
+    segment ring;
+    int64_t bytes = sb_ring_bytes(slots);
+    int64_t code = segment_make(&ring, temporary, bytes, bytes);
+    if (code != SB_OK)
+        return code;
+    sb_ring_format(ring.memory, slots, reference & L_REFERENCE_INDEX_MASK, 0,
+                   word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
+    queue_path(path, connection->vhost, reference);
+    unlink(path); /* left by one who died before the catalog knew of it */
+    code = segment_name(temporary, path);
+    segment_detach(&ring);
+    return code;
+}
+
+static int64_t queue_add(sb_connection *connection, const char *name, int64_t slots)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t identity[2];
+    int64_t row = free_row(connection);
+    if (row < 0)
+        return row;
+    int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
+    int64_t code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
+    if (code != SB_OK)
+        return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
+    memset((char *)catalog + entry, 0, L_ENTRY_BYTES);
+    int64_t reference = reference_at(connection, row);
+    code = ring_make(connection, reference, slots);
+    if (code != SB_OK)
+        return code;
+    if (getrandom(identity, sizeof identity, 0) != sizeof identity)
+        return fail_system("random numbers");
+    return sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, 0, realtime_ns(),
+                        identity[0], identity[1]);
+}
+
+static int64_t declare_locked(sb_connection *connection, const char *name, int64_t slots)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
+    if (row < 0)
+        return queue_add(connection, name, slots);
+    int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
+    if (has != slots)
+        return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so, or "
+                    "delete it first", name, (long long)has, (long long)slots);
+    return sb_row_reference(catalog, L_QUEUES, row);
+}
+
+int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots)
+{
+    int64_t code = open_code(connection);
+    if (code == SB_OK)
+        code = name_check("queue", name);
+    if (code != SB_OK)
+        return code;
+    if (sb_ring_bytes(slots) < 0)
+        return fail(SB_INVALID, "a queue has a power of two of slots, from %lld to %lld, not %lld",
+                    (long long)L_SLOTS_MIN, (long long)L_SLOTS_MAX, (long long)slots);
+    code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    int64_t reference = declare_locked(connection, name, slots);
+    connection_unlock(connection);
+    return reference < 0 ? reference : SB_OK;
+}
+
+int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t code = open_code(connection);
+    if (code == SB_OK)
+        code = name_check("queue", name);
+    if (code != SB_OK)
+        return code;
+    int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
+    int64_t reference = row < 0 ? row : sb_row_reference(catalog, L_QUEUES, row);
+    if (reference < 0)
+        return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s': declare it first", name,
+                    connection->vhost);
+    pthread_mutex_lock(&connection->mutex);
+    code = queue_handle(connection, reference, queue);
+    pthread_mutex_unlock(&connection->mutex);
+    return code;
+}
+
+static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force)
+{
+    char path[NAME_ROOM];
+    sb_queue *queue;
+    void *catalog = connection->catalog.memory;
+    int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
+    if (row < 0)
+        return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s'", name, connection->vhost);
+    int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
+    int64_t users = participant_users(connection, reference, 0);
+    if (users > 0 && !force)
+        return fail(SB_IN_USE, "queue '%s' is in use by %lld other participant%s: close it there "
+                    "first, or force", name, (long long)users, users == 1 ? "" : "s");
+    int64_t code = queue_handle(connection, reference, &queue);
+    sb_row_remove(catalog, L_QUEUES, row);
+    sb_bindings_remove(catalog, L_QUEUES, reference);
+    queue_path(path, connection->vhost, reference);
+    unlink(path);
+    if (code != SB_OK)
+        return SB_OK; /* its ring was damaged or gone: now the rest of it is gone too */
+    atomic_store(&queue->gone, SB_NOT_FOUND);
+    queue_shut(queue);
+    participant_forgets(connection, reference);
+    if (users == 0)
+        sb_queue_drop_blocks(queue);
+    return SB_OK;
+}
+
+int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force)
+{
+    int64_t code = open_code(connection);
+    if (code == SB_OK)
+        code = name_check("queue", name);
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = delete_locked(connection, name, force);
+    connection_unlock(connection);
+    return code;
+}
+
+/* --- exchanges and bindings ---------------------------------------------------------------------- */
+
+static int64_t exchange_reference(sb_connection *connection, const char *name)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
+    int64_t reference = row < 0 ? row : sb_row_reference(catalog, L_EXCHANGES, row);
+    if (reference < 0)
+        return fail(SB_NOT_FOUND, "there is no exchange '%s' in vhost '%s': declare it first",
+                    name, connection->vhost);
+    return reference;
+}
+
+static int64_t declare_exchange_locked(sb_connection *connection, const char *name, int64_t kind,
+                                       const char *alternate)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t other = alternate ? exchange_reference(connection, alternate) : 0;
+    if (other < 0)
+        return other;
+    int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
+    if (row >= 0) {
+        int64_t entry = sb_catalog_entry_at(L_EXCHANGES, row);
+        if (word_load(catalog, entry + L_EXCHANGE_KIND_AT) == kind &&
+            word_load(catalog, entry + L_EXCHANGE_ALTERNATE_AT) == other)
+            return SB_OK;
+        return fail(SB_DIFFERENT, "exchange '%s' exists with another kind or alternate: declare it "
+                    "so, or delete it first", name);
+    }
+    row = sb_row_free(catalog, L_EXCHANGES);
+    if (row < 0)
+        return fail(row, "vhost '%s' has %d exchanges, and can have no more: delete some",
+                    connection->vhost, (int)L_EXCHANGE_ROWS);
+    int64_t entry = sb_catalog_entry_at(L_EXCHANGES, row);
+    int64_t code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
+    if (code != SB_OK)
+        return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
+    code = sb_exchange_put(catalog, row, name, (int64_t)strlen(name), kind, 0, other);
+    return code < 0 ? code : SB_OK;
+}
+
+int64_t sb_declare_exchange(sb_connection *connection, const char *name, int64_t kind,
+                            const char *alternate)
+{
+    int64_t code = open_code(connection);
+    if (code == SB_OK)
+        code = name_check("exchange", name);
+    if (code == SB_OK && (kind < L_DIRECT || kind > L_HEADERS))
+        code = fail(SB_INVALID, "an exchange is direct, topic, fanout or headers");
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = declare_exchange_locked(connection, name, kind, alternate);
+    connection_unlock(connection);
+    return code;
+}
+
+static bool is_alternate(sb_connection *connection, int64_t reference)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t row = 0;
+    while ((row = sb_row_next(catalog, L_EXCHANGES, row)) >= 0) {
+        int64_t entry = sb_catalog_entry_at(L_EXCHANGES, row++);
+        if (word_load(catalog, entry + L_EXCHANGE_ALTERNATE_AT) == reference)
+            return true;
+    }
+    return false;
+}
+
+static int64_t delete_exchange_locked(sb_connection *connection, const char *name, int64_t force)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t reference = exchange_reference(connection, name);
+    if (reference < 0)
+        return reference;
+    int64_t bindings = sb_bindings_from(catalog, reference) +
+                       sb_bindings_to(catalog, L_EXCHANGES, reference);
+    if (!force && bindings > 0)
+        return fail(SB_IN_USE, "exchange '%s' has %lld binding%s: unbind first, or force", name,
+                    (long long)bindings, bindings == 1 ? "" : "s");
+    if (!force && is_alternate(connection, reference))
+        return fail(SB_IN_USE, "exchange '%s' is another's alternate: delete that one first, or "
+                    "force", name);
+    sb_row_remove(catalog, L_EXCHANGES, reference & L_REFERENCE_INDEX_MASK);
+    sb_bindings_remove(catalog, L_EXCHANGES, reference);
+    return SB_OK;
+}
+
+int64_t sb_delete_exchange(sb_connection *connection, const char *name, int64_t force)
+{
+    int64_t code = open_code(connection);
+    if (code == SB_OK)
+        code = name_check("exchange", name);
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = delete_exchange_locked(connection, name, force);
+    connection_unlock(connection);
+    return code;
+}
+
+/* What a binding says, with its names looked up. */
+typedef struct binding {
+    int64_t source, kind, destination;
+} binding;
+
+static int64_t binding_find_ends(sb_connection *connection, const sb_binding *asked, binding *found)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t code = name_check("exchange", asked->exchange);
+    if (code == SB_OK)
+        code = name_check(asked->to_exchange ? "exchange" : "queue", asked->destination);
+    if (code != SB_OK)
+        return code;
+    found->source = exchange_reference(connection, asked->exchange);
+    found->kind = asked->to_exchange ? L_EXCHANGES : L_QUEUES;
+    if (found->source < 0)
+        return found->source;
+    int64_t row = sb_row_find(catalog, found->kind, asked->destination,
+                              (int64_t)strlen(asked->destination));
+    found->destination = row < 0 ? row : sb_row_reference(catalog, found->kind, row);
+    if (found->destination < 0)
+        return fail(SB_NOT_FOUND, "there is no %s '%s' in vhost '%s': declare it first",
+                    asked->to_exchange ? "exchange" : "queue", asked->destination,
+                    connection->vhost);
+    return SB_OK;
+}
+
+static int64_t bind_locked(sb_connection *connection, const sb_binding *asked)
+{
+    void *catalog = connection->catalog.memory;
+    binding ends;
+    int64_t code = binding_find_ends(connection, asked, &ends);
+    if (code != SB_OK)
+        return code;
+    if (asked->key_length + asked->arguments_length > L_BINDING_PAYLOAD_BYTES)
+        return fail(SB_TOO_LARGE, "the key and arguments of a binding have at most %d bytes "
+                    "together, not %lld", (int)L_BINDING_PAYLOAD_BYTES,
+                    (long long)(asked->key_length + asked->arguments_length));
+    code = sb_binding_find(catalog, ends.source, ends.kind, ends.destination, asked->match_any,
+                           asked->key, asked->key_length, asked->arguments,
+                           asked->arguments_length);
+    if (code >= 0)
+        return SB_OK; /* bound already */
+    int64_t row = sb_row_free(catalog, L_BINDINGS);
+    if (row < 0)
+        return fail(row, "vhost '%s' has %d bindings, and can have no more: unbind some",
+                    connection->vhost, (int)L_BINDING_ROWS);
+    int64_t entry = sb_catalog_entry_at(L_BINDINGS, row);
+    code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
+    if (code != SB_OK)
+        return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
+    code = sb_binding_put(catalog, row, ends.source, ends.kind, ends.destination, asked->match_any,
+                          asked->key, asked->key_length, asked->arguments,
+                          asked->arguments_length);
+    return code < 0 ? code : SB_OK;
+}
+
+static int64_t unbind_locked(sb_connection *connection, const sb_binding *asked)
+{
+    void *catalog = connection->catalog.memory;
+    binding ends;
+    int64_t code = binding_find_ends(connection, asked, &ends);
+    if (code != SB_OK)
+        return code;
+    int64_t row = sb_binding_find(catalog, ends.source, ends.kind, ends.destination,
+                                  asked->match_any, asked->key, asked->key_length,
+                                  asked->arguments, asked->arguments_length);
+    if (row < 0)
+        return fail(SB_NOT_FOUND, "'%s' is not bound to exchange '%s' with this key and arguments",
+                    asked->destination, asked->exchange);
+    sb_row_remove(catalog, L_BINDINGS, row);
+    return SB_OK;
+}
+
+static int64_t with_lock(sb_connection *connection, const sb_binding *asked,
+                         int64_t (*change)(sb_connection *, const sb_binding *))
+{
+    int64_t code = open_code(connection);
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = change(connection, asked);
+    connection_unlock(connection);
+    return code;
+}
+
+int64_t sb_bind(sb_connection *connection, const sb_binding *binding)
+{
+    return with_lock(connection, binding, bind_locked);
+}
+
+int64_t sb_unbind(sb_connection *connection, const sb_binding *binding)
+{
+    return with_lock(connection, binding, unbind_locked);
+}

@@ -1,0 +1,225 @@
+/* Publishing through an exchange: which queues a key leads to is searched once, and kept until the
+ * catalog changes. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared.h"
+
+#define ROUTES 4096 /* kept at once; when there are more, all are dropped */
+#define TABLE (2 * ROUTES)
+
+typedef struct kept_route {
+    uint64_t hash;
+    int64_t key_length, properties_length, count;
+    sb_queue **queues;
+    char bytes[]; /* key, then properties if the exchange looks at them */
+} kept_route;
+
+struct sb_exchange {
+    sb_connection *connection;
+    int64_t reference; /* 0: the default exchange */
+    int64_t kind;
+    int64_t generation;
+    int64_t kept;
+    kept_route *table[TABLE];
+    pthread_mutex_t mutex;
+    sb_exchange *next;
+    char name[L_NAME_BYTES_MAX + 1];
+};
+
+static void forget(sb_exchange *exchange)
+{
+    for (int each = 0; each < TABLE; each++) {
+        if (exchange->table[each])
+            free(exchange->table[each]->queues);
+        free(exchange->table[each]);
+        exchange->table[each] = NULL;
+    }
+    exchange->kept = 0;
+}
+
+int64_t exchange_close(sb_exchange *exchange)
+{
+    for (sb_exchange **at = &exchange->connection->exchanges; *at; at = &(*at)->next)
+        if (*at == exchange) {
+            *at = exchange->next;
+            break;
+        }
+    forget(exchange);
+    pthread_mutex_destroy(&exchange->mutex);
+    free(exchange);
+    return SB_OK;
+}
+
+int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchange **opened)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t reference = 0, kind = L_DIRECT, code = atomic_load(&connection->closed);
+    if (code == SB_OK && *name)
+        code = name_check("exchange", name);
+    if (code != SB_OK)
+        return code;
+    if (*name) {
+        int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
+        reference = row < 0 ? row : sb_row_reference(catalog, L_EXCHANGES, row);
+        if (reference < 0)
+            return fail(SB_NOT_FOUND, "there is no exchange '%s' in vhost '%s': declare it first",
+                        name, connection->vhost);
+        kind = word_load(catalog, sb_catalog_entry_at(L_EXCHANGES, row) + L_EXCHANGE_KIND_AT);
+    }
+    sb_exchange *exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        return fail_system("memory for an exchange");
+    exchange->connection = connection;
+    exchange->reference = reference;
+    exchange->kind = kind;
+    exchange->generation = -1;
+    strcpy(exchange->name, name);
+    pthread_mutex_init(&exchange->mutex, NULL);
+    pthread_mutex_lock(&connection->mutex);
+    exchange->next = connection->exchanges;
+    connection->exchanges = exchange;
+    pthread_mutex_unlock(&connection->mutex);
+    *opened = exchange;
+    return SB_OK;
+}
+
+static uint64_t hash_of(const char *bytes, int64_t length, uint64_t hash)
+{
+    for (int64_t each = 0; each < length; each++)
+        hash = (hash ^ (unsigned char)bytes[each]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* Where the route of this message is kept, or would be. */
+static kept_route **place_of(sb_exchange *exchange, const sb_outgoing *message, int64_t properties,
+                             uint64_t hash)
+{
+    for (uint64_t at = hash;; at++) {
+        kept_route **place = &exchange->table[at % TABLE], *route = *place;
+        if (!route)
+            return place;
+        if (route->hash == hash && route->key_length == message->key_length &&
+            route->properties_length == properties &&
+            memcmp(route->bytes, message->key, (size_t)message->key_length) == 0 &&
+            memcmp(route->bytes + message->key_length, message->properties,
+                   (size_t)properties) == 0)
+            return place;
+    }
+}
+
+static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t *found,
+                      int64_t capacity)
+{
+    sb_connection *connection = exchange->connection;
+    void *catalog = connection->catalog.memory;
+    uint64_t visited[SB_ROUTE_VISITED_BYTES / 8];
+    if (exchange->reference == 0) {
+        int64_t row = sb_row_find(catalog, L_QUEUES, message->key, message->key_length);
+        found[0] = row < 0 ? row : sb_row_reference(catalog, L_QUEUES, row);
+        return found[0] >= 0;
+    }
+    int64_t row = sb_row_of(catalog, L_EXCHANGES, exchange->reference);
+    int64_t count = row < 0 ? row
+                            : sb_route(catalog, row, message->key, message->key_length,
+                                       message->properties, message->properties_length, visited,
+                                       found, capacity);
+    if (count == SB_NOT_FOUND)
+        return fail(count, "exchange '%s' was deleted", exchange->name);
+    return count;
+}
+
+static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t properties,
+                    uint64_t hash, kept_route **place)
+{
+    int64_t *found = malloc(sizeof *found * L_QUEUE_ROWS);
+    int64_t code = found ? search(exchange, message, found, L_QUEUE_ROWS)
+                         : fail_system("memory for a route");
+    size_t bytes = (size_t)(message->key_length + properties);
+    kept_route *route = code < 0 ? NULL : calloc(1, sizeof *route + bytes);
+    sb_queue **queues = code < 0 ? NULL : calloc((size_t)code + 1, sizeof *queues);
+    if (code >= 0 && (!route || !queues))
+        code = fail_system("memory for a route");
+    if (code >= 0) {
+        *route = (kept_route){.hash = hash, .key_length = message->key_length,
+                              .properties_length = properties, .queues = queues};
+        memcpy(route->bytes, message->key, (size_t)message->key_length);
+        memcpy(route->bytes + message->key_length, message->properties, (size_t)properties);
+        pthread_mutex_lock(&exchange->connection->mutex);
+        for (int64_t each = 0; each < code; each++)
+            /* one that was deleted since takes nothing */
+            if (queue_handle(exchange->connection, found[each], &queues[route->count]) == SB_OK)
+                route->count++;
+        pthread_mutex_unlock(&exchange->connection->mutex);
+        *place = route;
+        exchange->kept++;
+    } else {
+        free(route);
+        free(queues);
+    }
+    free(found);
+    return code < 0 ? code : SB_OK;
+}
+
+/* The route of a message; the exchange's mutex is held. */
+static int64_t route_of(sb_exchange *exchange, const sb_outgoing *message, kept_route **route)
+{
+    int64_t generation = sb_catalog_generation(exchange->connection->catalog.memory);
+    if (generation != exchange->generation || exchange->kept >= ROUTES) {
+        forget(exchange);
+        exchange->generation = generation;
+    }
+    /* a topic or direct exchange may lead to one that looks at properties */
+    int64_t properties = exchange->reference ? message->properties_length : 0;
+    uint64_t hash = hash_of(message->key, message->key_length, UINT64_C(14695981039346656037));
+    hash = hash_of(message->properties, properties, hash ^ 0xFF);
+    kept_route **place = place_of(exchange, message, properties, hash);
+    int64_t code = *place ? SB_OK : keep(exchange, message, properties, hash, place);
+    *route = *place;
+    return code;
+}
+
+int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
+                            int64_t *done)
+{
+    int64_t code = atomic_load(&exchange->connection->closed);
+    if (code != SB_OK)
+        return code;
+    int64_t deadline = timeout_ns > 0 && timeout_ns < SB_FOREVER ? monotonic_deadline(timeout_ns) : 0;
+    kept_route *route;
+    pthread_mutex_lock(&exchange->mutex);
+    code = route_of(exchange, message, &route);
+    /* copied: another thread may drop the route while we wait for room in a queue */
+    int64_t count = code == SB_OK ? route->count : 0;
+    sb_queue *few[16], **queues = few;
+    if (count > 16 && !(queues = malloc((size_t)count * sizeof *queues)))
+        code = fail_system("memory for a route");
+    if (code == SB_OK)
+        memcpy(queues, route->queues, (size_t)count * sizeof *queues);
+    pthread_mutex_unlock(&exchange->mutex);
+    for (; code >= 0 && *done < count; *done += code >= 0) {
+        int64_t left = timeout_ns;
+        if (deadline) {
+            left = deadline - sb_system_clock();
+            left = left > 0 ? left : 0;
+        }
+        code = sb_publish_message(queues[*done], message, left);
+        if (code == SB_NOT_FOUND)
+            code = SB_OK; /* deleted since */
+    }
+    if (queues != few)
+        free(queues);
+    return code < 0 ? code : count;
+}
+
+const char *sb_exchange_name(sb_exchange *exchange)
+{
+    return exchange->name;
+}
+
+int64_t sb_exchange_kind(sb_exchange *exchange)
+{
+    return exchange->kind;
+}

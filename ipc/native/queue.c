@@ -1,0 +1,739 @@
+/* The verbs of a queue: what is done through a port, for any thread, with waiting and time-outs. */
+
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shared.h"
+
+enum { IDLE, IN, ON_LOAN };
+
+static int64_t *field(sb_port *port, int64_t at)
+{
+    return (int64_t *)((char *)port + at);
+}
+
+/* --- lanes --------------------------------------------------------------------------------------- */
+
+static lane *lane_make(sb_queue *queue, int64_t *code)
+{
+    sb_connection *connection = queue->connection;
+    lane *made = NULL;
+    pthread_mutex_lock(&connection->mutex);
+    int64_t count = atomic_load(&queue->lanes_made);
+    *code = atomic_load(&connection->closed);
+    if (*code == SB_OK)
+        *code = atomic_load(&queue->gone);
+    if (*code == SB_OK && count >= LANES)
+        *code = fail(SB_TOO_MANY, "more than %d threads and loans of this process in one queue",
+                     LANES);
+    if (*code == SB_OK && posix_memalign((void **)&made, 128, sizeof *made) != 0)
+        *code = fail_system("memory for a port");
+    if (*code == SB_OK) {
+        memset(made, 0, sizeof *made);
+        participant_uses(connection, queue->reference, 0);
+        *code = sb_port_open(&made->port, queue->ring.memory, queue->ring.bytes,
+                             connection->arena.memory, connection->arena.bytes, connection->id);
+        made->port.file = connection->arena.file;
+    }
+    if (*code == SB_OK) {
+        atomic_store(&made->busy, IN);
+        atomic_store(&queue->lanes[count], made);
+        atomic_store(&queue->lanes_made, count + 1);
+    } else {
+        free(made);
+        made = NULL;
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    return made;
+}
+
+static bool is_usable(sb_queue *queue, int64_t *code)
+{
+    *code = atomic_load_explicit(&queue->connection->closed, memory_order_acquire);
+    if (*code == SB_OK)
+        *code = atomic_load_explicit(&queue->gone, memory_order_acquire);
+    if (*code == SB_OK)
+        return true;
+    if (*code == SB_NOT_FOUND)
+        fail(*code, "queue '%s' was deleted", queue->name);
+    return false;
+}
+
+lane *lane_enter(sb_queue *queue, int64_t *code)
+{
+    if (!is_usable(queue, code))
+        return NULL;
+    int64_t count = atomic_load_explicit(&queue->lanes_made, memory_order_acquire);
+    for (int64_t index = 0; index < count; index++) {
+        lane *each = atomic_load_explicit(&queue->lanes[index], memory_order_relaxed);
+        if (atomic_load_explicit(&each->busy, memory_order_relaxed) != IDLE)
+            continue;
+        int64_t idle = IDLE;
+        if (!atomic_compare_exchange_strong(&each->busy, &idle, IN))
+            continue;
+        /* whoever closes sets `closed`, then waits for the busy: so one of us sees the other */
+        if (is_usable(queue, code))
+            return each;
+        lane_leave(each);
+        return NULL;
+    }
+    return lane_make(queue, code);
+}
+
+/* --- handles ------------------------------------------------------------------------------------- */
+
+int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mapped)
+{
+    char path[NAME_ROOM], entry[L_ENTRY_BYTES];
+    int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    if (sb_row_copy(connection->catalog.memory, L_QUEUES, row, entry) != reference)
+        return fail(SB_NOT_FOUND, "the queue was deleted");
+    sb_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return fail_system("memory for a queue");
+    queue->connection = connection;
+    queue->reference = reference;
+    int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
+    memcpy(queue->name, entry + L_ENTRY_NAME_AT, length > 0 && length <= L_NAME_BYTES_MAX
+                                                     ? (size_t)length : 0);
+    queue_path(path, connection->vhost, reference);
+    int64_t code = segment_attach(&queue->ring, path, 1);
+    if (code == SB_OK) {
+        close(queue->ring.file); /* 10,000 queues would be as many descriptors */
+        queue->ring.file = -1;
+        code = sb_ring_check(queue->ring.memory, queue->ring.bytes);
+        if (code != SB_OK)
+            fail(code, "the ring of queue '%s' cannot be used: %s", queue->name, sb_strerror(code));
+    }
+    if (code == SB_OK && word_load(queue->ring.memory, L_RING_ARENA_AT) !=
+                             word_load(connection->catalog.memory, L_CATALOG_ARENA_AT))
+        code = fail(SB_WRONG_ARENA, "the ring of queue '%s' belongs to another vhost", queue->name);
+    if (code == SB_OK && word_load(queue->ring.memory, L_RING_QUEUE_AT) != row)
+        code = fail(SB_NOT_A_SEGMENT, "%s is the ring of another queue: was it renamed?", path);
+    if (code != SB_OK) {
+        queue_free(queue);
+        return code;
+    }
+    queue->slots = word_load(queue->ring.memory, L_RING_SLOTS_AT);
+    *mapped = queue;
+    return SB_OK;
+}
+
+/* A port for one repair, outside of all lanes. */
+static int64_t port_for_repair(sb_queue *queue, sb_port *port)
+{
+    sb_connection *connection = queue->connection;
+    int64_t code = sb_port_open(port, queue->ring.memory, queue->ring.bytes,
+                                connection->arena.memory, connection->arena.bytes, connection->id);
+    port->file = connection->arena.file;
+    return code;
+}
+
+int64_t queue_sweep(sb_queue *queue, int64_t dead)
+{
+    sb_port port;
+    uint64_t alive[L_PARTICIPANTS / 64];
+    int64_t code = port_for_repair(queue, &port);
+    if (code != SB_OK)
+        return code;
+    memset(alive, 0xFF, sizeof alive);
+    alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
+    code = sb_port_sweep(&port, alive, 0, 0);
+    if (code > 0)
+        sb_port_wake_all(&port);
+    return code;
+}
+
+int64_t sb_queue_drop_blocks(sb_queue *queue)
+{
+    sb_port port;
+    int64_t code = port_for_repair(queue, &port);
+    return code == SB_OK ? sb_port_blocks_drop(&port) : code;
+}
+
+void queue_shut(sb_queue *queue)
+{
+    const struct timespec pause = {0, 1000000};
+    if (queue->is_shut)
+        return;
+    queue->is_shut = true;
+    sb_port port;
+    bool wakes = port_for_repair(queue, &port) == SB_OK;
+    int64_t count = atomic_load(&queue->lanes_made);
+    for (int64_t index = 0; index < count; index++) {
+        lane *each = atomic_load(&queue->lanes[index]);
+        int64_t idle = IDLE;
+        while (!atomic_compare_exchange_strong(&each->busy, &idle, IN) && idle != ON_LOAN) {
+            idle = IDLE;
+            if (wakes)
+                sb_port_wake_all(&port);
+            nanosleep(&pause, NULL);
+        }
+        if (idle != ON_LOAN)
+            sb_port_close(&each->port); /* and it stays busy: nobody enters again */
+    }
+}
+
+void queue_free(sb_queue *queue)
+{
+    int64_t count = atomic_load(&queue->lanes_made);
+    for (int64_t index = 0; index < count; index++)
+        free(atomic_load(&queue->lanes[index]));
+    segment_detach(&queue->ring);
+    free(queue);
+}
+
+/* Our participant's list says what we do with the queue, for people to see. */
+static void note_use(sb_queue *queue, int64_t use)
+{
+    if (atomic_load_explicit(&queue->uses, memory_order_relaxed) & use)
+        return;
+    pthread_mutex_lock(&queue->connection->mutex);
+    if (atomic_load(&queue->connection->closed) == SB_OK)
+        participant_uses(queue->connection, queue->reference, use);
+    atomic_fetch_or(&queue->uses, use);
+    pthread_mutex_unlock(&queue->connection->mutex);
+}
+
+/* --- waiting ------------------------------------------------------------------------------------- */
+
+/* For a sweep that takes nobody for dead: hints are put right, and what is done is reclaimed. */
+static const uint64_t *all_alive(void)
+{
+    static uint64_t alive[L_PARTICIPANTS / 64];
+    if (!alive[0])
+        memset(alive, 0xFF, sizeof alive);
+    return alive;
+}
+
+typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
+
+/* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
+ * what the dead have left: one of them may hold what it waits for. */
+static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline)
+{
+    int64_t code;
+    while ((code = kernel(port, deadline)) == SB_SLEPT) {
+        if (!is_usable(queue, &code))
+            return code;
+        if (sb_port_sweep(port, all_alive(), 0, 0) > 0)
+            sb_port_wake_all(port);
+        sb_repair(queue->connection);
+    }
+    if (code == SB_OK && !is_usable(queue, &code))
+        return code;
+    return code;
+}
+
+/* --- publishing ---------------------------------------------------------------------------------- */
+
+static int64_t publish_in(sb_port *port, const sb_outgoing *message)
+{
+    *field(port, L_PORT_PUBLISHED) = realtime_ns();
+    if (message->key_length == 0 && message->properties_length == 0)
+        return sb_port_publish(port, message->body, message->length);
+    return sb_port_publish_with(port, message->body, message->length, message->key,
+                                message->key_length, message->properties,
+                                message->properties_length);
+}
+
+static int64_t publish_slowly(sb_queue *queue, sb_port *port, const sb_outgoing *message,
+                              int64_t timeout_ns)
+{
+    int64_t deadline = monotonic_deadline(timeout_ns), code = SB_FULL;
+    for (int64_t spins = queue->connection->spins; spins > 0 && code == SB_FULL; spins -= 32) {
+        sb_port_room_wait(port);
+        code = publish_in(port, message);
+    }
+    while (code == SB_FULL) {
+        code = wait_in(queue, port, sb_port_wait_for_room, deadline);
+        if (code == SB_OK)
+            code = publish_in(port, message);
+        else
+            return code;
+    }
+    return code;
+}
+
+static int64_t explained(sb_queue *queue, int64_t code)
+{
+    if (code == SB_FULL)
+        return fail(code, "queue '%s' is full: its %lld slots hold messages that nobody has "
+                    "acknowledged, or that a subscriber has not seen", queue->name,
+                    (long long)queue->slots);
+    if (code == SB_ARENA_FULL || code == SB_NO_MEMORY || code == SB_TOO_LARGE ||
+        code == SB_DAMAGED) {
+        log_note(queue->connection, "queue '%s': %s", queue->name, sb_strerror(code));
+        return fail(code, "queue '%s': %s", queue->name, sb_strerror(code));
+    }
+    return code;
+}
+
+int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_PRODUCES);
+    code = publish_in(&in->port, message);
+    if (code == SB_FULL && timeout_ns != 0)
+        code = publish_slowly(queue, &in->port, message, timeout_ns);
+    lane_leave(in);
+    return code < 0 ? explained(queue, code) : code;
+}
+
+int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns)
+{
+    const sb_outgoing message = {.body = body, .length = length};
+    return sb_publish_message(queue, &message, timeout_ns);
+}
+
+int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths, int64_t count,
+                        int64_t timeout_ns)
+{
+    int64_t code, done = 0;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_PRODUCES);
+    int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
+    *field(&in->port, L_PORT_PUBLISHED) = realtime_ns();
+    code = SB_OK;
+    while (done < count) {
+        code = sb_port_publish_many(&in->port, bodies, lengths + done, count - done);
+        if (code == SB_FULL && timeout_ns != 0) {
+            code = wait_in(queue, &in->port, sb_port_wait_for_room, deadline);
+            if (code == SB_OK)
+                continue;
+        }
+        if (code < 0)
+            break;
+        for (int64_t each = 0; each < code; each++)
+            bodies = (const char *)bodies + lengths[done + each];
+        done += code;
+    }
+    lane_leave(in);
+    return done > 0 || code >= 0 ? done : explained(queue, code);
+}
+
+/* --- loans --------------------------------------------------------------------------------------- */
+
+int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_PRODUCES);
+    int64_t chunk = sb_port_loan_with(&in->port, shape->length, shape->key, shape->key_length,
+                                      shape->properties, shape->properties_length);
+    if (chunk < 0) {
+        lane_leave(in);
+        return explained(queue, chunk);
+    }
+    *loan = (sb_loan){.lane = in, .chunk = chunk, .body = sb_port_loan_body(&in->port, chunk),
+                      .length = shape->length};
+    atomic_store(&in->busy, ON_LOAN); /* the chunk is of this port: nobody else enters it */
+    return SB_OK;
+}
+
+static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
+{
+    lane *in = loan->lane;
+    int64_t lent = ON_LOAN;
+    if (!in || !is_usable(queue, code)) {
+        *code = in ? *code : SB_INVALID;
+        return NULL;
+    }
+    if (atomic_compare_exchange_strong(&in->busy, &lent, IN))
+        return in;
+    *code = SB_INVALID;
+    return NULL;
+}
+
+int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns)
+{
+    int64_t code;
+    lane *in = loan_enter(queue, loan, &code);
+    if (!in)
+        return code;
+    int64_t *chunk = field(&in->port, L_PORT_DATA);
+    *(int64_t *)(*chunk + loan->chunk + L_CHUNK_PUBLISHED_AT) = realtime_ns();
+    code = sb_port_publish_chunk(&in->port, loan->chunk);
+    int64_t deadline = code == SB_FULL && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
+    while (code == SB_FULL && timeout_ns) {
+        code = wait_in(queue, &in->port, sb_port_wait_for_room, deadline);
+        if (code != SB_OK)
+            break;
+        code = sb_port_publish_chunk(&in->port, loan->chunk);
+    }
+    atomic_store(&in->busy, code < 0 ? ON_LOAN : IDLE);
+    if (code < 0)
+        return explained(queue, code);
+    loan->lane = NULL;
+    return code;
+}
+
+int64_t sb_loan_drop(sb_queue *queue, sb_loan *loan)
+{
+    int64_t code;
+    lane *in = loan_enter(queue, loan, &code);
+    if (!in)
+        return code;
+    sb_port_unreserve(&in->port, loan->chunk);
+    loan->lane = NULL;
+    lane_leave(in);
+    return SB_OK;
+}
+
+/* --- latency ------------------------------------------------------------------------------------- */
+
+/* From publish to take, of every 64th message: buckets of a quarter of a power of two. */
+static void latency_note(sb_queue *queue, const sb_message *message)
+{
+    if (message->position % L_LATENCY_EVERY != 0)
+        return;
+    int64_t published = word_load(message->chunk, L_CHUNK_PUBLISHED_AT);
+    int64_t ns = realtime_ns() - published;
+    if (published == 0 || ns < 0)
+        return;
+    int exponent = 63 - __builtin_clzll((uint64_t)ns | 4);
+    int64_t bucket = exponent * 4 + ((ns >> (exponent - 2)) & 3);
+    atomic_fetch_add_explicit((_Atomic int64_t *)((char *)queue->ring.memory + L_RING_LATENCY_AT +
+                                                  bucket * 8), 1, memory_order_relaxed);
+}
+
+/* --- taking -------------------------------------------------------------------------------------- */
+
+int64_t sb_get(sb_queue *queue, sb_message *message, int64_t timeout_ns)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_CONSUMES);
+    code = sb_port_take_wait(&in->port, message, timeout_ns ? queue->connection->spins : 0);
+    if (code == SB_EMPTY && timeout_ns != 0) {
+        int64_t deadline = monotonic_deadline(timeout_ns);
+        while (code == SB_EMPTY) {
+            code = wait_in(queue, &in->port, sb_port_wait_for_message, deadline);
+            if (code != SB_OK)
+                break;
+            code = sb_port_take(&in->port, message);
+        }
+    }
+    if (code == SB_OK)
+        latency_note(queue, message);
+    lane_leave(in);
+    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+}
+
+int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_t timeout_ns)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_CONSUMES);
+    code = sb_port_take_many(&in->port, messages, count);
+    int64_t deadline = code == SB_EMPTY && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
+    while (code == SB_EMPTY && timeout_ns != 0) {
+        code = wait_in(queue, &in->port, sb_port_wait_for_message, deadline);
+        if (code != SB_OK)
+            break;
+        code = sb_port_take_many(&in->port, messages, count);
+    }
+    lane_leave(in);
+    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+}
+
+int64_t sb_receive(sb_queue *queue, sb_room *room, int64_t timeout_ns)
+{
+    int64_t code;
+    sb_message *message = room->messages;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_CONSUMES);
+    code = sb_port_receive_wait(&in->port, message, room->buffer, room->capacity,
+                                timeout_ns ? queue->connection->spins : 0);
+    int64_t deadline = code == SB_EMPTY && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
+    while (code == SB_EMPTY && timeout_ns != 0) {
+        code = wait_in(queue, &in->port, sb_port_wait_for_message, deadline);
+        if (code != SB_OK)
+            break;
+        code = sb_port_receive(&in->port, message, room->buffer, room->capacity);
+    }
+    if (code >= 0)
+        latency_note(queue, message);
+    lane_leave(in);
+    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+}
+
+int64_t sb_receive_many(sb_queue *queue, sb_room *room, int64_t count, int64_t timeout_ns)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_CONSUMES);
+    code = sb_port_receive_many_wait(&in->port, room->messages, count, room->buffer,
+                                     room->capacity, room->ends,
+                                     timeout_ns ? queue->connection->spins : 0);
+    int64_t deadline = code == SB_EMPTY && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
+    while (code == SB_EMPTY && timeout_ns != 0) {
+        code = wait_in(queue, &in->port, sb_port_wait_for_message, deadline);
+        if (code != SB_OK)
+            break;
+        code = sb_port_receive_many(&in->port, room->messages, count, room->buffer,
+                                    room->capacity, room->ends);
+    }
+    lane_leave(in);
+    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+}
+
+int64_t sb_ack(sb_queue *queue, sb_message *message)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_ack(&in->port, message);
+    message->word = 0; /* it is dealt with, also if it was no longer ours */
+    lane_leave(in);
+    return code;
+}
+
+int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_ack_many(&in->port, messages, count);
+    lane_leave(in);
+    return code;
+}
+
+int64_t sb_give_back(sb_queue *queue, sb_message *message)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_give_back(&in->port, message);
+    message->word = 0;
+    lane_leave(in);
+    return code;
+}
+
+int64_t sb_reject(sb_queue *queue, sb_message *message)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_reject(&in->port, message);
+    message->word = 0;
+    lane_leave(in);
+    return code;
+}
+
+/* --- looking and managing ------------------------------------------------------------------------ */
+
+int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
+                  int64_t capacity)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_peek_whole(&in->port, position, message, buffer, capacity);
+    lane_leave(in);
+    return code;
+}
+
+int64_t sb_purge(sb_queue *queue)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_purge(&in->port);
+    sb_port_wake_all(&in->port);
+    lane_leave(in);
+    return code;
+}
+
+int64_t sb_pause(sb_queue *queue, int64_t paused)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    word_store(queue->ring.memory, L_RING_PAUSED_AT, paused != 0);
+    sb_port_wake_all(&in->port);
+    lane_leave(in);
+    return SB_OK;
+}
+
+int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
+{
+    int64_t code;
+    if (!is_usable(queue, &code))
+        return code;
+    sb_port port;
+    code = port_for_repair(queue, &port);
+    if (code != SB_OK)
+        return code;
+    void *ring = queue->ring.memory;
+    *told = (sb_queue_statistics){
+        .slots = queue->slots,
+        .head = word_load(ring, L_RING_HEAD_AT) & L_POSITION_MASK,
+        .tail = sb_port_true_tail(&port),
+        .ready = sb_port_slots_in(&port, L_READY),
+        .leased = sb_port_slots_in(&port, L_LEASED),
+        .bytes = sb_port_bytes_held(&port),
+        .given_back = word_load(ring, L_COUNTER_GIVEN_BACK_AT),
+        .revoked = word_load(ring, L_COUNTER_REVOKED_AT),
+        .expired = word_load(ring, L_COUNTER_EXPIRED_AT),
+        .dropped = word_load(ring, L_COUNTER_DROPPED_AT),
+        .rejected = word_load(ring, L_COUNTER_REJECTED_AT),
+        .damaged = word_load(ring, L_COUNTER_DAMAGED_AT),
+        .paused = word_load(ring, L_RING_PAUSED_AT),
+        .consumers = participant_users(queue->connection, queue->reference, L_USE_CONSUMES),
+        .producers = participant_users(queue->connection, queue->reference, L_USE_PRODUCES),
+    };
+    memcpy(told->latency, (char *)ring + L_RING_LATENCY_AT, sizeof told->latency);
+    return SB_OK;
+}
+
+int64_t sb_queue_port(sb_queue *queue, sb_port **port)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_CONSUMES | L_USE_PRODUCES);
+    atomic_store(&in->busy, ON_LOAN);
+    *port = &in->port;
+    return SB_OK;
+}
+
+int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy)
+{
+    sb_port *port;
+    int64_t code = sb_queue_port(queue, &port);
+    if (code != SB_OK)
+        return code;
+    code = lossy ? sb_cursor_open_lossy(cursor, port, from_now)
+                 : sb_cursor_open(cursor, port, SB_GATE_FLEETING, from_now);
+    if (code != SB_OK) {
+        cursor->port = port;
+        cursor->gate = -1;
+        sb_unsubscribe(queue, cursor);
+    }
+    return code;
+}
+
+int64_t sb_unsubscribe(sb_queue *queue, sb_cursor *cursor)
+{
+    int64_t code;
+    if (!cursor->port)
+        return SB_OK;
+    if (!is_usable(queue, &code))
+        return code;
+    lane *in = (lane *)((char *)cursor->port - offsetof(lane, port));
+    code = sb_cursor_close(cursor);
+    sb_port_wake_all(&in->port); /* producers may have waited for this gate */
+    cursor->port = NULL;
+    lane_leave(in);
+    return code;
+}
+
+static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadline)
+{
+    int64_t code;
+    while ((code = sb_cursor_wait(cursor, deadline)) == SB_SLEPT) {
+        if (!is_usable(queue, &code))
+            return code;
+        sb_repair(queue->connection);
+    }
+    if (code == SB_OK && !is_usable(queue, &code))
+        return code;
+    return code;
+}
+
+int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *buffer,
+                int64_t capacity, int64_t timeout_ns)
+{
+    int64_t code;
+    if (!is_usable(queue, &code))
+        return code;
+    int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
+    for (;;) {
+        code = sb_cursor_copy_whole(cursor, message, buffer, capacity);
+        if (code != SB_EMPTY || timeout_ns == 0)
+            return code;
+        code = cursor_wait_in(queue, cursor, deadline);
+        if (code != SB_OK)
+            return code;
+    }
+}
+
+int64_t sb_released(sb_queue *queue, sb_cursor *cursor)
+{
+    int64_t code;
+    if (!is_usable(queue, &code) || cursor->gate < 0)
+        return code;
+    code = sb_cursor_release(cursor);
+    sb_port_tell_producers(cursor->port);
+    return code < 0 ? code : SB_OK;
+}
+
+const char *sb_queue_name(sb_queue *queue)
+{
+    return queue->name;
+}
+
+int64_t sb_queue_slots(sb_queue *queue)
+{
+    return queue->slots;
+}
+
+/* --- messages ------------------------------------------------------------------------------------ */
+
+/* The lengths were checked when the message was taken, and are in our copy of its shape. */
+const void *sb_message_key(const sb_message *message, int64_t *length)
+{
+    *length = (message->shape >> L_SHAPE_KEY_SHIFT) & L_SHAPE_LENGTH_MASK;
+    int64_t flags = (message->mark >> L_MARK_FLAGS_SHIFT) & L_MARK_FLAGS_MASK;
+    int64_t at = L_CHUNK_HEADER_BYTES;
+    if (flags & L_CHUNK_EXTENDED)
+        at += L_CHUNK_EXTENSION_BYTES;
+    return (const char *)message->chunk + at;
+}
+
+const void *sb_message_properties(const sb_message *message, int64_t *length)
+{
+    int64_t key_length;
+    const char *key = sb_message_key(message, &key_length);
+    *length = message->shape & L_SHAPE_LENGTH_MASK;
+    return key + key_length;
+}
+
+int64_t sb_message_published_at(const sb_message *message)
+{
+    return word_load(message->chunk, L_CHUNK_PUBLISHED_AT);
+}
+
+int64_t sb_message_deliveries(const sb_message *message)
+{
+    return (message->word >> L_DELIVERIES_SHIFT) & L_DELIVERIES_MASK;
+}

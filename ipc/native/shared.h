@@ -1,0 +1,145 @@
+/* What the C files of the library share with each other, and with nobody else. */
+
+#ifndef SHMBROKER_SHARED_H
+#define SHMBROKER_SHARED_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "layout.h"
+#include "shmbroker.h"
+
+#define NAME_ROOM 384 /* a path in /dev/shm */
+
+/* --- words of shared memory -------------------------------------------------------------------- */
+
+static inline int64_t word_load(const void *memory, int64_t at)
+{
+    return atomic_load_explicit((_Atomic int64_t *)((char *)memory + at), memory_order_acquire);
+}
+
+static inline void word_store(void *memory, int64_t at, int64_t value)
+{
+    atomic_store_explicit((_Atomic int64_t *)((char *)memory + at), value, memory_order_release);
+}
+
+/* --- detail.c: what a code alone does not tell -------------------------------------------------- */
+
+int64_t fail(int64_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* SB_SYSTEM or SB_NO_MEMORY, with errno's text behind ours. */
+int64_t fail_system(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- segment.c: files in /dev/shm that are mapped ----------------------------------------------- */
+
+typedef struct segment {
+    void *memory;
+    int64_t bytes;
+    int file;
+} segment;
+
+/* Make a segment under a temporary name, with memory behind its first `committed` bytes. */
+int64_t segment_make(segment *made, char *temporary, int64_t bytes, int64_t committed);
+/* Give it its name: SB_EXISTS if another has it.  The mapping stays. */
+int64_t segment_name(const char *temporary, const char *path);
+/* Map a segment that exists, at least `bytes_min` long. */
+int64_t segment_attach(segment *attached, const char *path, int64_t bytes_min);
+void segment_detach(segment *attached);
+int64_t realtime_ns(void);
+int64_t monotonic_deadline(int64_t timeout_ns);
+
+/* --- vhost.c ------------------------------------------------------------------------------------ */
+
+bool vhost_name_is_good(const char *name);
+void vhost_path(char *path, const char *vhost, const char *kind);
+void queue_path(char *path, const char *vhost, int64_t reference);
+int64_t boot_hash(void);
+
+/* --- connection.c ------------------------------------------------------------------------------- */
+
+struct sb_connection {
+    char vhost[L_CATALOG_NAME_BYTES_MAX + 1];
+    segment catalog, arena, participants;
+    int64_t id;            /* ours, as a participant */
+    int lock_file;         /* holds the lock on our byte for as long as we live */
+    int sweep_file;        /* another description of the same file: whose byte it locks is dead */
+    int catalog_lock_file; /* holds the catalog's lock while we change it */
+    _Atomic int64_t closed; /* 0, or the code that every call answers */
+    int64_t spins;
+    pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
+    pthread_mutex_t repair; /* one thread at a time sweeps for us */
+    sb_queue **queues;      /* by row */
+    sb_queue *stale;        /* handles to queues that were deleted: freed with the connection */
+    sb_exchange *exchanges;
+    sb_connection *next;    /* all connections of this process, for fork */
+};
+
+int64_t connection_lock(sb_connection *connection);
+void connection_unlock(sb_connection *connection);
+/* Text of 1 to 255 bytes that may be a name. */
+int64_t name_check(const char *kind, const char *name);
+/* The handle of the queue with this reference; the connection's mutex is held. */
+int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue);
+int64_t exchange_close(sb_exchange *exchange);
+
+/* --- participant.c ------------------------------------------------------------------------------ */
+
+int64_t participant_join(sb_connection *connection, const char *name);
+void participant_leave(sb_connection *connection);
+/* Note that we use this queue; before its ring is touched. */
+int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t use);
+void participant_forgets(sb_connection *connection, int64_t reference);
+/* A descriptor that tells of the participant's death, -1 if there can be none. */
+int participant_pidfd(const char *entry);
+/* How many others use this queue. */
+int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use);
+static inline int64_t participant_at(int64_t id)
+{
+    return L_PARTICIPANTS_AT + id * L_PARTICIPANT_BYTES;
+}
+
+/* --- log.c -------------------------------------------------------------------------------------- */
+
+void log_note(sb_connection *connection, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* --- queue.c ------------------------------------------------------------------------------------ */
+
+#define LANES 64
+
+/* A port, and whether a thread is in it.  The thread that finds it idle takes it; so several
+ * threads may use one handle, and each publishes and waits in a port of its own. */
+typedef struct lane {
+    _Atomic int64_t busy;
+    sb_port port;
+} lane;
+
+struct sb_queue {
+    sb_connection *connection;
+    segment ring;
+    int64_t reference;
+    int64_t slots;
+    char name[L_NAME_BYTES_MAX + 1];
+    bool is_shut;          /* all lanes are closed; under the connection's mutex, or at its end */
+    _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
+    _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
+    _Atomic int64_t lanes_made;
+    lane *_Atomic lanes[LANES];
+    sb_queue *next;
+};
+
+/* An idle lane for this thread, or a code in *code and NULL. */
+lane *lane_enter(sb_queue *queue, int64_t *code);
+static inline void lane_leave(lane *left)
+{
+    atomic_store_explicit(&left->busy, 0, memory_order_release);
+}
+int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
+/* Wait until no thread is in it, and return its ports' memory.  No thread enters any more. */
+void queue_shut(sb_queue *queue);
+void queue_free(sb_queue *queue);
+int64_t queue_sweep(sb_queue *queue, int64_t dead);
+
+#endif

@@ -1,0 +1,131 @@
+/* A vhost: a namespace of segments in /dev/shm.
+ *
+ *     shmbroker.NAME.catalog        its queues, exchanges and bindings
+ *     shmbroker.NAME.arena          the memory of all messages
+ *     shmbroker.NAME.participants   who takes part, and the locks that tell who lives
+ *     shmbroker.NAME.queue-ROW-GENERATION
+ *
+ * The catalog is named last: a vhost exists when its catalog does. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "shared.h"
+
+bool vhost_name_is_good(const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+    if (length == 0 || length > L_CATALOG_NAME_BYTES_MAX || name[0] == '.')
+        return false;
+    for (const char *each = name; *each; each++)
+        if (!(*each >= 'a' && *each <= 'z') && !(*each >= 'A' && *each <= 'Z') &&
+            !(*each >= '0' && *each <= '9') && *each != '-' && *each != '_')
+            return false;
+    return true;
+}
+
+void vhost_path(char *path, const char *vhost, const char *kind)
+{
+    snprintf(path, NAME_ROOM, "/dev/shm/shmbroker.%s.%s", vhost, kind);
+}
+
+void queue_path(char *path, const char *vhost, int64_t reference)
+{
+    snprintf(path, NAME_ROOM, "/dev/shm/shmbroker.%s.queue-%lld-%lld", vhost,
+             (long long)(reference & L_REFERENCE_INDEX_MASK),
+             (long long)(reference >> L_REFERENCE_INDEX_BITS));
+}
+
+int64_t boot_hash(void)
+{
+    char text[64] = "";
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, text, sizeof text) : 0;
+    if (file >= 0)
+        close(file);
+    return length > 0 ? sb_name_hash(text, length) : 0;
+}
+
+static int64_t participants_format(segment *made, int64_t identity)
+{
+    word_store(made->memory, L_PARTICIPANTS_VERSION_AT, L_LAYOUT_VERSION);
+    word_store(made->memory, L_PARTICIPANTS_BYTES_AT, L_PARTICIPANTS_BYTES);
+    word_store(made->memory, L_PARTICIPANTS_ARENA_AT, identity);
+    word_store(made->memory, L_PARTICIPANTS_HIGH_AT, 1);
+    word_store(made->memory, L_PARTICIPANTS_MAGIC_AT, L_PARTICIPANTS_MAGIC);
+    return SB_OK;
+}
+
+/* Make one segment of the vhost, formatted, under its own name. */
+static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, int64_t identity)
+{
+    char temporary[NAME_ROOM], path[NAME_ROOM];
+    segment made;
+    int64_t bytes, committed, code;
+    bool is_arena = strcmp(kind, "arena") == 0, is_catalog = strcmp(kind, "catalog") == 0;
+    bytes = is_arena ? sb_arena_bytes(arena_bytes)
+                     : is_catalog ? sb_catalog_bytes() : L_PARTICIPANTS_BYTES;
+    committed = is_arena ? bytes - arena_bytes
+                         : is_catalog ? sb_catalog_columns_bytes() : L_PARTICIPANTS_AT;
+    code = segment_make(&made, temporary, bytes, committed);
+    if (code != SB_OK)
+        return code;
+    if (is_arena)
+        code = sb_arena_format(made.memory, arena_bytes, identity);
+    else if (is_catalog)
+        code = sb_catalog_format(made.memory, identity, boot_hash(), vhost, (int64_t)strlen(vhost));
+    else
+        code = participants_format(&made, identity);
+    vhost_path(path, vhost, kind);
+    if (code == SB_OK)
+        code = segment_name(temporary, path);
+    else
+        unlink(temporary);
+    segment_detach(&made);
+    return code;
+}
+
+static int64_t make_all(const char *vhost, int64_t arena_bytes)
+{
+    char path[NAME_ROOM];
+    int64_t identity;
+    vhost_path(path, vhost, "catalog");
+    if (access(path, F_OK) == 0)
+        return fail(SB_EXISTS, "vhost '%s' exists already", vhost);
+    if (getrandom(&identity, sizeof identity, 0) != sizeof identity)
+        return fail_system("random numbers");
+    /* what a creator that died left without a catalog is nobody's */
+    static const char *const kinds[] = {"arena", "participants", "catalog"};
+    for (int kind = 0; kind < 3; kind++) {
+        vhost_path(path, vhost, kinds[kind]);
+        unlink(path);
+        int64_t code = make(vhost, kinds[kind], arena_bytes, identity);
+        if (code != SB_OK)
+            return code;
+    }
+    return SB_OK;
+}
+
+int64_t sb_vhost_create(const char *vhost, int64_t arena_bytes)
+{
+    if (!vhost_name_is_good(vhost))
+        return fail(SB_BAD_NAME, "a vhost's name is 1 to %d letters, digits, '-' and '_'",
+                    (int)L_CATALOG_NAME_BYTES_MAX);
+    if (sb_arena_bytes(arena_bytes) < 0)
+        return fail(SB_INVALID, "an arena has a multiple of %lld bytes, at most %lld, not %lld",
+                    (long long)L_BLOCK_BYTES, (long long)L_ARENA_BYTES_MAX,
+                    (long long)arena_bytes);
+    /* one creator at a time: a lock on the directory itself leaves nothing behind */
+    int directory = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0 || flock(directory, LOCK_EX) != 0)
+        return fail_system("locking /dev/shm");
+    int64_t code = make_all(vhost, arena_bytes);
+    close(directory);
+    return code;
+}

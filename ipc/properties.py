@@ -1,0 +1,44 @@
+"""Properties of messages and arguments of bindings: MessagePack maps with text keys.
+
+MessagePack because C programs have libraries for it, and an exchange of kind headers compares
+encoded values byte by byte (core/headers.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgpack
+
+from shmbroker.core.layout import PROPERTIES_BYTES_MAX
+from shmbroker.ipc.errors import InvalidArgument
+
+
+def pack(properties: Mapping[str, Any] | None) -> bytes:
+    """The bytes that go with the message; none for no properties."""
+    if not properties:
+        return b""
+    for name in properties:
+        if not isinstance(name, str):
+            raise InvalidArgument(f"the names of properties are text, not {name!r}")
+    try:
+        packed: bytes = msgpack.packb(dict(properties))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(f"properties {dict(properties)!r}: {error}") from error
+    if len(packed) > PROPERTIES_BYTES_MAX:
+        raise InvalidArgument(
+            f"properties take {len(packed)} bytes, and may have {PROPERTIES_BYTES_MAX}"
+        )
+    return packed
+
+
+def unpack(packed: bytes) -> dict[str, Any]:
+    """What pack was given."""
+    if not packed:
+        return {}
+    try:
+        properties: dict[str, Any] = msgpack.unpackb(packed)
+    except ValueError as error:
+        raise InvalidArgument(f"these properties are no MessagePack: {error}") from error
+    return properties

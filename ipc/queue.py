@@ -1,0 +1,353 @@
+"""A queue: publish to it, take from it.  Any thread may use one."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from struct import iter_unpack
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import EMPTY, GONE, INTERRUPTED, OK, TOO_SMALL
+from shmbroker.core.layout import DONE, STATE_MASK, STATE_SHIFT
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.copied import CopiedMessage
+from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
+from shmbroker.ipc.loan import QueueLoan
+from shmbroker.ipc.message import Message
+from shmbroker.ipc.outgoing import outgoing
+from shmbroker.ipc.port import Port
+from shmbroker.ipc.room import BATCH, Room, length_of
+from shmbroker.ipc.statistics import QueueStatistics
+from shmbroker.ipc.timeout import FOREVER, Deadline, nanoseconds
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.broker import Broker
+
+_publish = lib.sb_publish
+_get = lib.sb_get
+_receive = lib.sb_receive
+_new = ffi.new
+_MESSAGE = ffi.typeof("sb_message *")
+
+
+class Queue:
+    """Made by Broker.queue and Broker.declare_queue."""
+
+    def __init__(self, broker: Broker, name: str, queue: Any, arena: Any) -> None:
+        self._broker = broker
+        self.name = name
+        self._queue = queue
+        self._arena = arena
+        # structures for C that are not in use: threads take one out and put it back
+        self._spare: list[Any] = []
+        self._rooms: list[Room] = []
+
+    @property
+    def slots(self) -> int:
+        slots: int = lib.sb_queue_slots(self._queue)
+        return slots
+
+    def _error(self, code: int, doing: str) -> Error:
+        detail = ffi.string(lib.sb_detail(code)).decode()
+        return error_for(code, f"{doing} queue {self.name!r}", ffi.errno, detail)
+
+    # --- publishing ---------------------------------------------------------------------------
+
+    def publish(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Publish a copy of bytes, or of any buffer: the message's position.
+
+        QueueFull if there is no room within the timeout; None waits for ever.
+        """
+        if key is None and properties is None and type(body) is bytes:
+            timeout_ns = FOREVER if timeout is None else nanoseconds(timeout)
+            position: int = _publish(self._queue, body, len(body), timeout_ns)
+            if position >= 0:
+                return position
+            if position != INTERRUPTED:
+                raise self._error(position, "publishing to")
+        return self._publish_any(body, key, properties, nanoseconds(timeout))
+
+    def _publish_any(
+        self, body: Any, key: str | None, properties: Mapping[str, Any] | None, timeout_ns: int
+    ) -> int:
+        message, _kept = outgoing(body, key, properties)
+        position: int = lib.sb_publish_message(self._queue, message, timeout_ns)
+        if position == INTERRUPTED:
+            deadline = Deadline(timeout_ns)
+            while position == INTERRUPTED:
+                position = lib.sb_publish_message(self._queue, message, deadline.left())
+        if position < 0:
+            raise self._error(position, "publishing to")
+        return position
+
+    def publish_nowait(
+        self, body: Any, *, key: str | None = None, properties: Mapping[str, Any] | None = None
+    ) -> int:
+        """publish without waiting: QueueFull at once."""
+        return self.publish(body, key=key, properties=properties, timeout=0)
+
+    def publish_many(self, bodies: Sequence[bytes], *, timeout: float | None = None) -> int:
+        """Publish several messages at once: how many there was room for in time, from the first."""
+        whole = b"".join(bodies)
+        lengths = array("q", map(len, bodies))
+        total, done = len(lengths), 0
+        deadline = Deadline(nanoseconds(timeout))
+        at = 0
+        while done < total:
+            code: int = lib.sb_publish_many(
+                self._queue,
+                ffi.from_buffer(whole) + at,
+                ffi.cast("int64_t *", ffi.from_buffer("int64_t[]", lengths)) + done,
+                total - done,
+                deadline.left(),
+            )
+            if code == INTERRUPTED:
+                continue
+            if code < 0 and done == 0:
+                raise self._error(code, "publishing to")
+            if code <= 0:
+                break
+            at += sum(lengths[done : done + code])
+            done += code
+            if deadline.left() == 0:
+                break
+        return done
+
+    def loan(
+        self, length: int, *, key: str | None = None, properties: Mapping[str, Any] | None = None
+    ) -> QueueLoan:
+        """Memory in the arena to fill in place; published on a clean exit of `with`."""
+        if not isinstance(length, int) or length < 0:
+            raise InvalidArgument(f"the length of a loan is a number of bytes, not {length!r}")
+        shape, _kept = outgoing(b"", key, properties)
+        shape.length = min(length, 1 << 62)
+        loan = ffi.new("sb_loan *")
+        code: int = lib.sb_loan_take(self._queue, shape, loan)
+        if code < 0:
+            raise self._error(code, "a loan from")
+        return QueueLoan(self, loan)
+
+    # --- taking -------------------------------------------------------------------------------
+
+    def get(self, *, timeout: float | None = None) -> Message:
+        """Take the oldest message that nobody has; Empty if none came within the timeout."""
+        spare = self._spare
+        try:
+            message = spare.pop()
+        except IndexError:
+            message = _new(_MESSAGE)
+        try:
+            code: int = _get(
+                self._queue, message, FOREVER if timeout is None else nanoseconds(timeout)
+            )
+            if code < 0:
+                self._get_rarely(code, message, timeout)
+            return Message(self._queue, message, self._arena, spare)
+        except BaseException:
+            if message.word:  # taken, and then Ctrl-C came
+                lib.sb_give_back(self._queue, message)
+            spare.append(message)
+            raise
+
+    def _get_rarely(self, code: int, message: Any, timeout: float | None) -> None:
+        if code == INTERRUPTED:
+            deadline = Deadline(nanoseconds(timeout))
+            while code == INTERRUPTED:
+                code = _get(self._queue, message, deadline.left())
+        if code < 0:
+            raise self._error(code, "taking from")
+
+    def get_nowait(self) -> Message:
+        """get without waiting: Empty at once."""
+        return self.get(timeout=0)
+
+    def get_many(self, count: int, *, timeout: float | None = None) -> list[Message]:
+        """Take up to count messages at once, as many as are there; Empty if none came in time."""
+        if not isinstance(count, int) or count < 1:
+            raise InvalidArgument(f"count is a positive number, not {count!r}")
+        count = min(count, BATCH)
+        messages = ffi.new("sb_message[]", count)
+        deadline = Deadline(nanoseconds(timeout))
+        taken: list[Message] = []
+        try:
+            code: int = lib.sb_get_many(self._queue, messages, count, deadline.left())
+            while code == INTERRUPTED:
+                code = lib.sb_get_many(self._queue, messages, count, deadline.left())
+            if code < 0:
+                raise self._error(code, "taking from")
+            for index in range(code):
+                message = _new(_MESSAGE, messages[index])
+                taken.append(Message(self._queue, message, self._arena, self._spare))
+        except BaseException:
+            for index in range(len(taken), count):
+                if messages[index].word:
+                    lib.sb_give_back(self._queue, messages + index)
+            raise
+        return taken
+
+    def consume(self, *, timeout: float | None = None, prefetch: int = 1) -> Iterator[Message]:
+        """Take messages one after another, until none comes within the timeout.
+
+        Each is acknowledged when the next is asked for, unless it was dealt with before.  If the
+        loop is left in the middle of one, it is given back.
+        """
+        while True:
+            try:
+                if prefetch == 1:
+                    messages = [self.get(timeout=timeout)]
+                else:
+                    messages = self.get_many(prefetch, timeout=timeout)
+            except Empty:
+                return
+            messages.reverse()
+            while messages:
+                message = messages.pop()
+                yield message
+                if message.is_in_hand:
+                    message.ack()
+            del message
+
+    def receive(self, *, timeout: float | None = None) -> bytes:
+        """Take, copy and acknowledge the oldest message in one call: at most once."""
+        rooms = self._rooms
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = Room()
+        timeout_ns = FOREVER if timeout is None else nanoseconds(timeout)
+        length: int = _receive(self._queue, room.room, timeout_ns)
+        if length < 0:
+            length = self._receive_rarely(length, room, timeout_ns)
+        body: bytes = room.bytes[:length]
+        rooms.append(room)
+        return body
+
+    def _receive_rarely(self, code: int, room: Room, timeout_ns: int) -> int:
+        deadline = Deadline(timeout_ns)
+        while code in (INTERRUPTED, TOO_SMALL):
+            if code == TOO_SMALL:
+                return self._receive_large(room)
+            code = _receive(self._queue, room.room, deadline.left())
+        if code < 0:
+            raise self._error(code, "receiving from")
+        return code
+
+    def _receive_large(self, room: Room) -> int:
+        """The message was taken, because there was no room for a copy: make some."""
+        message = room.messages + 0
+        length: int = message.length
+        room.enlarge(length)
+        ffi.memmove(room.buffer, message.body, length)
+        code = lib.sb_ack(self._queue, message)
+        if code < 0:
+            raise self._error(code, "receiving from")
+        return length
+
+    def receive_many(self, count: int = BATCH, *, timeout: float | None = None) -> list[bytes]:
+        """receive for up to count messages at once; Empty if none came in time."""
+        count = min(count, BATCH)
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = Room()
+        deadline = Deadline(nanoseconds(timeout))
+        taken: int = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
+        while taken == INTERRUPTED:
+            taken = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
+        if taken == TOO_SMALL:
+            bodies = [room.bytes[: self._receive_large(room)]]
+        elif taken < 0:
+            raise self._error(taken, "receiving from")
+        else:
+            ends = room.ends
+            whole = room.bytes[: ends[taken - 1]]
+            if ends[count] > 0:
+                bodies = [body for (body,) in iter_unpack(f"{ends[count]}s", whole)]
+            else:
+                bodies = [whole[start:end] for start, end in pairwise((0, *ends[:taken]))]
+        self._rooms.append(room)
+        return bodies
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def browse(self) -> Iterator[CopiedMessage]:
+        """All messages that are there, in order, taken by somebody or not, without taking any."""
+        told = self._told()
+        room = Room()
+        for position in range(told.head, told.tail):
+            message = self._look(position, room)
+            if message is not None:
+                yield message
+
+    def _look(self, position: int, room: Room) -> CopiedMessage | None:
+        """The message at this position if it is there and not done with."""
+        message = room.messages + 0
+        length: int = lib.sb_browse(self._queue, position, message, room.buffer, room.capacity)
+        if length == TOO_SMALL:
+            room.enlarge(length_of(message))
+            return self._look(position, room)
+        if length in (GONE, EMPTY):
+            return None
+        if length < 0:
+            raise self._error(length, "browsing")
+        if (message.word >> STATE_SHIFT) & STATE_MASK == DONE:
+            return None
+        return CopiedMessage.of(position, message.word, message.length, room.bytes[:length])
+
+    def _told(self) -> Any:
+        told = ffi.new("sb_queue_statistics *")
+        code: int = lib.sb_statistics(self._queue, told)
+        if code < 0:
+            raise self._error(code, "looking at")
+        return told
+
+    def statistics(self) -> QueueStatistics:
+        """What the queue has seen and holds."""
+        return QueueStatistics.of(self._told())
+
+    @property
+    def is_paused(self) -> bool:
+        return self.statistics().is_paused
+
+    # --- managing -----------------------------------------------------------------------------
+
+    def purge(self) -> int:
+        """Drop all messages that nobody has: how many."""
+        dropped: int = lib.sb_purge(self._queue)
+        if dropped < 0:
+            raise self._error(dropped, "purging")
+        return dropped
+
+    def pause(self) -> None:
+        """Deliver nothing until resume; publishing goes on."""
+        self._set_paused(True)
+
+    def resume(self) -> None:
+        """Deliver again."""
+        self._set_paused(False)
+
+    def _set_paused(self, paused: bool) -> None:
+        code: int = lib.sb_pause(self._queue, paused)
+        if code != OK:
+            raise self._error(code, "pausing" if paused else "resuming")
+
+    def port(self) -> Port:
+        """One thread's own way in, for compiled code (shmbroker.kernels): Port.address."""
+        port = ffi.new("sb_port **")
+        code: int = lib.sb_queue_port(self._queue, port)
+        if code != OK:
+            raise self._error(code, "a port of")
+        opened = Port(self, port[0])
+        self._broker._ports.add(opened)
+        return opened
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name!r} of {self._broker.vhost!r}>"

@@ -1,0 +1,92 @@
+"""What a queue has seen and holds, in numbers.
+
+Nothing is counted for each message: what was published is the tail, what is there is in the slots'
+words, and what is neither there nor dropped was acknowledged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shmbroker.core.layout import LATENCY_BUCKETS
+
+SUB_BUCKETS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Nanoseconds from publish to take, of every 64th message; each at most a quarter too large."""
+
+    samples: int
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+
+    @classmethod
+    def of(cls, buckets: list[int]) -> Latency | None:
+        samples = sum(buckets)
+        if samples == 0:
+            return None
+        return cls(
+            samples,
+            _percentile(buckets, samples * 50 // 100),
+            _percentile(buckets, samples * 99 // 100),
+            _percentile(buckets, samples - 1),
+        )
+
+
+def _percentile(buckets: list[int], rank: int) -> int:
+    """The upper end of the bucket that holds the value of this rank."""
+    for bucket, count in enumerate(buckets):
+        rank -= count
+        if rank < 0:
+            exponent, quarter = divmod(bucket, SUB_BUCKETS)
+            return (SUB_BUCKETS + quarter + 1 << exponent) // SUB_BUCKETS
+    raise AssertionError("the rank is below the number of samples")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    depth: int
+    """Messages that are there, taken or not."""
+    published: int
+    delivered: int
+    acked: int
+    redelivered: int
+    expired: int
+    dead_lettered: int
+    """Rejected: dropped, as long as the queue has no dead-letter queue."""
+    dropped: int
+    bytes: int
+    consumers: int
+    producers: int
+    taken: int
+    slots: int
+    is_paused: bool
+    latency: Latency | None
+
+    @classmethod
+    def of(cls, told: Any) -> QueueStatistics:
+        dropped = told.dropped + told.damaged
+        returned = told.given_back + told.revoked
+        done = told.tail - told.ready - told.leased
+        # read one after another while others work: what cannot be is rounded to what can
+        acked = max(0, done - told.rejected - dropped - told.expired)
+        return cls(
+            depth=told.ready + told.leased,
+            published=told.tail,
+            delivered=acked + told.rejected + told.leased + returned,
+            acked=acked,
+            redelivered=returned,
+            expired=told.expired,
+            dead_lettered=told.rejected,
+            dropped=dropped,
+            bytes=told.bytes,
+            consumers=told.consumers,
+            producers=told.producers,
+            taken=told.leased,
+            slots=told.slots,
+            is_paused=bool(told.paused),
+            latency=Latency.of([told.latency[each] for each in range(LATENCY_BUCKETS)]),
+        )
