@@ -240,6 +240,9 @@ int64_t sb_system_clock(void);
 """
 
 
+FOREVER_NS = 1 << 62
+
+
 def code_names() -> dict[str, int]:
     """The names of all codes, SB_ left off."""
     return {name: value for name, value in vars(codes).items() if isinstance(value, int)}
@@ -282,10 +285,10 @@ def enumerators() -> str:
         f"    SB_BROADCAST = {layout.RING_BROADCAST},",
         f"    SB_GATE_FLEETING = {layout.GATE_FLEETING},",
         f"    SB_GATE_LASTING = {layout.GATE_LASTING},",
-        "    SB_FOREVER = 0x4000000000000000,",
         f"    SB_ROUTE_VISITED_BYTES = {layout.ROUTE_VISITED_BYTES},",
     ]
-    return "enum {\n" + "\n".join(lines) + "\n};\n"
+    forever = f"#define SB_FOREVER {FOREVER_NS}\n"
+    return forever + "enum {\n" + "\n".join(lines) + "\n};\n"
 
 
 def header() -> str:

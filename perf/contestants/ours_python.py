@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from shmbroker import Message, QueueFull, Ring
+from shmbroker import QueueFull, Ring
 from shmbroker.ipc import port as ports
+from shmbroker.ipc.message import PortMessage
 from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
 from shmbroker.perf.plan import Plan
@@ -28,7 +29,7 @@ from shmbroker.perf.workspace import Workspace
 
 SPINS_CROWDED = 32
 
-Read = Callable[[Message], bytes]
+Read = Callable[[PortMessage], bytes]
 Send = Callable[[bytes], object]
 Receive = Callable[[], bytes | None]
 
@@ -131,7 +132,7 @@ def _receiving_many(incoming: ports.Port, plan: Plan) -> Callable[[], list[bytes
 def _replying(send: Send, incoming: ports.Port, plan: Plan) -> tuple[Send, Receive]:
     """Reply first, acknowledge then: if we die in between, somebody else replies once more."""
     take, read = incoming.try_take, _reading(plan)
-    request: Message | None = None
+    request: PortMessage | None = None
 
     def receive() -> bytes | None:
         nonlocal request
@@ -153,7 +154,7 @@ def _reading(plan: Plan) -> Read:
     senders = range(plan.task.topology.senders)
     full = {plan.payload.messages(sender)[0][:STAMP_BYTES] for sender in senders}
 
-    def read_in_place(message: Message) -> bytes:
+    def read_in_place(message: PortMessage) -> bytes:
         view = message.view
         stamp = bytes(view[:STAMP_BYTES])
         return bytes(view) if stamp in full else stamp
