@@ -55,11 +55,13 @@ def connect(
     *,
     create: bool = False,
     name: str | None = None,
+    spin: float | None = None,
     arena_bytes: int = vhosts.ARENA_BYTES,
 ) -> Broker:
     """Take part in the vhost shm://NAME; with `create` it is made if there is none.
 
-    `name` is how people see us; the program's if it is left out.
+    `name` is how people see us; the program's if it is left out.  `spin` is for how many seconds a
+    wait looks before it sleeps: a few microseconds, unless you have a processor to spare.
     """
     vhost = vhost_of(url)
     if create and not vhosts.exists(vhost):
@@ -70,7 +72,10 @@ def connect(
     code = lib.sb_connect(name_bytes(vhost), called, made)
     if code != OK:
         raise _error(code, f"connecting to {url}")
-    return Broker(vhost, made[0])
+    broker = Broker(vhost, made[0])
+    if spin is not None:
+        lib.sb_spin(made[0], nanoseconds(spin))
+    return broker
 
 
 def _error(code: int, what: str) -> Error:

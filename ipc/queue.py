@@ -8,7 +8,7 @@ from itertools import pairwise
 from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import EMPTY, GONE, INTERRUPTED, OK, TOO_SMALL
+from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.core.layout import DONE, STATE_MASK, STATE_SHIFT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.copied import CopiedMessage
@@ -19,7 +19,7 @@ from shmbroker.ipc.outgoing import outgoing
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.room import BATCH, Room, length_of
 from shmbroker.ipc.statistics import QueueStatistics
-from shmbroker.ipc.timeout import FOREVER, Deadline, nanoseconds
+from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.broker import Broker
@@ -34,14 +34,17 @@ _MESSAGE = ffi.typeof("sb_message *")
 class Queue:
     """Made by Broker.queue and Broker.declare_queue."""
 
+    __slots__ = ("__weakref__", "_arena", "_broker", "_queue", "_room", "_spare", "name")
+
     def __init__(self, broker: Broker, name: str, queue: Any, arena: Any) -> None:
         self._broker = broker
         self.name = name
         self._queue = queue
         self._arena = arena
-        # structures for C that are not in use: threads take one out and put it back
+        # structures for C that are not in use: a thread takes one out and puts it back, so that no
+        # two have the same; a room that two put back is lost, which is cheaper than keeping both
         self._spare: list[Any] = []
-        self._rooms: list[Room] = []
+        self._room: Room | None = None
 
     @property
     def slots(self) -> int:
@@ -66,9 +69,8 @@ class Queue:
 
         QueueFull if there is no room within the timeout; None waits for ever.
         """
-        if key is None and properties is None and type(body) is bytes:
-            timeout_ns = FOREVER if timeout is None else nanoseconds(timeout)
-            position: int = _publish(self._queue, body, len(body), timeout_ns)
+        if key is None and properties is None and timeout is None and type(body) is bytes:
+            position: int = _publish(self._queue, body, len(body), -1)
             if position >= 0:
                 return position
             if position != INTERRUPTED:
@@ -111,6 +113,8 @@ class Queue:
             )
             if code == INTERRUPTED:
                 continue
+            if code == FULL:
+                break
             if code < 0 and done == 0:
                 raise self._error(code, "publishing to")
             if code <= 0:
@@ -146,7 +150,7 @@ class Queue:
             message = _new(_MESSAGE)
         try:
             code: int = _get(
-                self._queue, message, FOREVER if timeout is None else nanoseconds(timeout)
+                self._queue, message, -1 if timeout is None else nanoseconds(timeout)
             )
             if code < 0:
                 self._get_rarely(code, message, timeout)
@@ -217,17 +221,16 @@ class Queue:
 
     def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message in one call: at most once."""
-        rooms = self._rooms
-        try:
-            room = rooms.pop()
-        except IndexError:
+        room = self._room
+        self._room = None
+        if room is None:
             room = Room()
-        timeout_ns = FOREVER if timeout is None else nanoseconds(timeout)
+        timeout_ns = -1 if timeout is None else nanoseconds(timeout)
         length: int = _receive(self._queue, room.room, timeout_ns)
         if length < 0:
             length = self._receive_rarely(length, room, timeout_ns)
         body: bytes = room.bytes[:length]
-        rooms.append(room)
+        self._room = room
         return body
 
     def _receive_rarely(self, code: int, room: Room, timeout_ns: int) -> int:
@@ -254,9 +257,9 @@ class Queue:
     def receive_many(self, count: int = BATCH, *, timeout: float | None = None) -> list[bytes]:
         """receive for up to count messages at once; Empty if none came in time."""
         count = min(count, BATCH)
-        try:
-            room = self._rooms.pop()
-        except IndexError:
+        room = self._room
+        self._room = None
+        if room is None:
             room = Room()
         deadline = Deadline(nanoseconds(timeout))
         taken: int = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
@@ -273,7 +276,7 @@ class Queue:
                 bodies = [body for (body,) in iter_unpack(f"{ends[count]}s", whole)]
             else:
                 bodies = [whole[start:end] for start, end in pairwise((0, *ends[:taken]))]
-        self._rooms.append(room)
+        self._room = room
         return bodies
 
     # --- looking ------------------------------------------------------------------------------

@@ -19,7 +19,8 @@
 
 #include "shared.h"
 
-#define SPINS 400           /* some 10 us: as long as waking somebody takes */
+#define PAUSE_NS 25         /* about what one look takes */
+#define SPIN_NS 10000       /* a fraction of what waking somebody takes */
 #define LOCK_TRIES 5000     /* some 5 s: a change of the catalog takes microseconds */
 #define LOCK_PAUSE_NS 1000000
 
@@ -180,7 +181,7 @@ static int64_t spins_for(void)
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) < 2)
         return 0;
-    return SPINS;
+    return SPIN_NS / PAUSE_NS;
 }
 
 int64_t sb_connect(const char *vhost, const char *name, sb_connection **made)
@@ -254,6 +255,14 @@ void sb_connection_free(sb_connection *connection)
     segment_detach(&connection->participants);
     free(connection->queues);
     free(connection);
+}
+
+int64_t sb_spin(sb_connection *connection, int64_t ns)
+{
+    if (ns < 0)
+        return fail(SB_INVALID, "a wait cannot look for %lld ns", (long long)ns);
+    connection->spins = ns / PAUSE_NS;
+    return SB_OK;
 }
 
 int64_t sb_participant(sb_connection *connection)

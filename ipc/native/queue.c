@@ -52,32 +52,52 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
     return made;
 }
 
-static bool is_usable(sb_queue *queue, int64_t *code)
+/* The catalog has changed: is this queue still the one of its name?  Its row says. */
+static int64_t queue_renew(sb_queue *queue)
+{
+    void *catalog = queue->connection->catalog.memory;
+    int64_t generation = sb_catalog_generation(catalog);
+    if (sb_row_of(catalog, L_QUEUES, queue->reference) < 0) {
+        atomic_store(&queue->gone, SB_NOT_FOUND);
+        return SB_NOT_FOUND;
+    }
+    queue->generation = generation;
+    return SB_OK;
+}
+
+static int64_t why_unusable(sb_queue *queue, int64_t code)
+{
+    if (code == SB_NOT_FOUND)
+        return fail(code, "queue '%s' was deleted", queue->name);
+    return code;
+}
+
+bool queue_is_usable(sb_queue *queue, int64_t *code)
 {
     *code = atomic_load_explicit(&queue->connection->closed, memory_order_acquire);
     if (*code == SB_OK)
         *code = atomic_load_explicit(&queue->gone, memory_order_acquire);
+    if (*code == SB_OK && word_load(queue->connection->catalog.memory, L_CATALOG_GENERATION_AT) !=
+                              queue->generation)
+        *code = queue_renew(queue);
     if (*code == SB_OK)
         return true;
-    if (*code == SB_NOT_FOUND)
-        fail(*code, "queue '%s' was deleted", queue->name);
+    why_unusable(queue, *code);
     return false;
 }
 
-lane *lane_enter(sb_queue *queue, int64_t *code)
+lane *lane_search(sb_queue *queue, int64_t *code)
 {
-    if (!is_usable(queue, code))
+    if (!queue_is_usable(queue, code))
         return NULL;
     int64_t count = atomic_load_explicit(&queue->lanes_made, memory_order_acquire);
     for (int64_t index = 0; index < count; index++) {
         lane *each = atomic_load_explicit(&queue->lanes[index], memory_order_relaxed);
-        if (atomic_load_explicit(&each->busy, memory_order_relaxed) != IDLE)
-            continue;
         int64_t idle = IDLE;
-        if (!atomic_compare_exchange_strong(&each->busy, &idle, IN))
+        if (atomic_load_explicit(&each->busy, memory_order_relaxed) != IDLE ||
+            !atomic_compare_exchange_strong(&each->busy, &idle, IN))
             continue;
-        /* whoever closes sets `closed`, then waits for the busy: so one of us sees the other */
-        if (is_usable(queue, code))
+        if (queue_is_usable(queue, code))
             return each;
         lane_leave(each);
         return NULL;
@@ -219,41 +239,42 @@ static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t 
 {
     int64_t code;
     while ((code = kernel(port, deadline)) == SB_SLEPT) {
-        if (!is_usable(queue, &code))
+        if (!queue_is_usable(queue, &code))
             return code;
         if (sb_port_sweep(port, all_alive(), 0, 0) > 0)
             sb_port_wake_all(port);
         sb_repair(queue->connection);
     }
-    if (code == SB_OK && !is_usable(queue, &code))
+    if (code == SB_OK && !queue_is_usable(queue, &code))
         return code;
     return code;
 }
 
 /* --- publishing ---------------------------------------------------------------------------------- */
 
-static int64_t publish_in(sb_port *port, const sb_outgoing *message)
+static int64_t publish_in(lane *in, const sb_outgoing *message)
 {
-    *field(port, L_PORT_PUBLISHED) = realtime_ns();
+    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
     if (message->key_length == 0 && message->properties_length == 0)
-        return sb_port_publish(port, message->body, message->length);
-    return sb_port_publish_with(port, message->body, message->length, message->key,
+        return sb_port_publish(&in->port, message->body, message->length);
+    return sb_port_publish_with(&in->port, message->body, message->length, message->key,
                                 message->key_length, message->properties,
                                 message->properties_length);
 }
 
-static int64_t publish_slowly(sb_queue *queue, sb_port *port, const sb_outgoing *message,
+static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *message,
                               int64_t timeout_ns)
 {
+    sb_port *port = &in->port;
     int64_t deadline = monotonic_deadline(timeout_ns), code = SB_FULL;
     for (int64_t spins = queue->connection->spins; spins > 0 && code == SB_FULL; spins -= 32) {
         sb_port_room_wait(port);
-        code = publish_in(port, message);
+        code = publish_in(in, message);
     }
     while (code == SB_FULL) {
         code = wait_in(queue, port, sb_port_wait_for_room, deadline);
         if (code == SB_OK)
-            code = publish_in(port, message);
+            code = publish_in(in, message);
         else
             return code;
     }
@@ -281,9 +302,9 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     if (!in)
         return code;
     note_use(queue, L_USE_PRODUCES);
-    code = publish_in(&in->port, message);
+    code = publish_in(in, message);
     if (code == SB_FULL && timeout_ns != 0)
-        code = publish_slowly(queue, &in->port, message, timeout_ns);
+        code = publish_slowly(queue, in, message, timeout_ns);
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
 }
@@ -303,7 +324,7 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
         return code;
     note_use(queue, L_USE_PRODUCES);
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
-    *field(&in->port, L_PORT_PUBLISHED) = realtime_ns();
+    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
     code = SB_OK;
     while (done < count) {
         code = sb_port_publish_many(&in->port, bodies, lengths + done, count - done);
@@ -347,7 +368,7 @@ static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
 {
     lane *in = loan->lane;
     int64_t lent = ON_LOAN;
-    if (!in || !is_usable(queue, code)) {
+    if (!in || !queue_is_usable(queue, code)) {
         *code = in ? *code : SB_INVALID;
         return NULL;
     }
@@ -586,7 +607,7 @@ int64_t sb_pause(sb_queue *queue, int64_t paused)
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
 {
     int64_t code;
-    if (!is_usable(queue, &code))
+    if (!queue_is_usable(queue, &code))
         return code;
     sb_port port;
     code = port_for_repair(queue, &port);
@@ -647,7 +668,7 @@ int64_t sb_unsubscribe(sb_queue *queue, sb_cursor *cursor)
     int64_t code;
     if (!cursor->port)
         return SB_OK;
-    if (!is_usable(queue, &code))
+    if (!queue_is_usable(queue, &code))
         return code;
     lane *in = (lane *)((char *)cursor->port - offsetof(lane, port));
     code = sb_cursor_close(cursor);
@@ -661,11 +682,11 @@ static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadli
 {
     int64_t code;
     while ((code = sb_cursor_wait(cursor, deadline)) == SB_SLEPT) {
-        if (!is_usable(queue, &code))
+        if (!queue_is_usable(queue, &code))
             return code;
         sb_repair(queue->connection);
     }
-    if (code == SB_OK && !is_usable(queue, &code))
+    if (code == SB_OK && !queue_is_usable(queue, &code))
         return code;
     return code;
 }
@@ -674,7 +695,7 @@ int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *b
                 int64_t capacity, int64_t timeout_ns)
 {
     int64_t code;
-    if (!is_usable(queue, &code))
+    if (!queue_is_usable(queue, &code))
         return code;
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     for (;;) {
@@ -690,7 +711,7 @@ int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *b
 int64_t sb_released(sb_queue *queue, sb_cursor *cursor)
 {
     int64_t code;
-    if (!is_usable(queue, &code) || cursor->gate < 0)
+    if (!queue_is_usable(queue, &code) || cursor->gate < 0)
         return code;
     code = sb_cursor_release(cursor);
     sb_port_tell_producers(cursor->port);

@@ -105,6 +105,40 @@ static inline int64_t participant_at(int64_t id)
 void log_note(sb_connection *connection, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* --- stamp.c ------------------------------------------------------------------------------------ */
+
+/* The time of day for a thread that asks often: counted in cycles from a moment that is not long
+ * ago.  All zero at first. */
+typedef struct stamp_clock {
+    uint64_t cycles; /* at base_ns */
+    uint64_t window; /* cycles from there for which the factor holds; 0: it is not known */
+    uint64_t factor; /* nanoseconds a cycle, times 2^32 */
+    int64_t base_ns;
+} stamp_clock;
+
+int64_t stamp_renew(stamp_clock *clock, uint64_t cycles);
+
+static inline uint64_t stamp_cycles(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t count;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+#else
+    return 0;
+#endif
+}
+
+static inline int64_t stamp_ns(stamp_clock *clock)
+{
+    uint64_t cycles = stamp_cycles(), since = cycles - clock->cycles;
+    if (since < clock->window)
+        return clock->base_ns + (int64_t)((since * clock->factor) >> 32);
+    return stamp_renew(clock, cycles);
+}
+
 /* --- queue.c ------------------------------------------------------------------------------------ */
 
 #define LANES 64
@@ -113,6 +147,7 @@ void log_note(sb_connection *connection, const char *format, ...)
  * threads may use one handle, and each publishes and waits in a port of its own. */
 typedef struct lane {
     _Atomic int64_t busy;
+    stamp_clock clock;
     sb_port port;
 } lane;
 
@@ -123,6 +158,7 @@ struct sb_queue {
     int64_t slots;
     char name[L_NAME_BYTES_MAX + 1];
     bool is_shut;          /* all lanes are closed; under the connection's mutex, or at its end */
+    _Atomic int64_t generation; /* of the catalog, in which the queue was known to exist */
     _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
     _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
     _Atomic int64_t lanes_made;
@@ -131,11 +167,26 @@ struct sb_queue {
 };
 
 /* An idle lane for this thread, or a code in *code and NULL. */
-lane *lane_enter(sb_queue *queue, int64_t *code);
+lane *lane_search(sb_queue *queue, int64_t *code);
+bool queue_is_usable(sb_queue *queue, int64_t *code);
 static inline void lane_leave(lane *left)
 {
     atomic_store_explicit(&left->busy, 0, memory_order_release);
 }
+/* lane_search, looking at the first lane first. */
+static inline lane *lane_enter(sb_queue *queue, int64_t *code)
+{
+    lane *first = atomic_load_explicit(&queue->lanes[0], memory_order_acquire);
+    int64_t idle = 0;
+    if (!first || !atomic_compare_exchange_strong(&first->busy, &idle, 1))
+        return lane_search(queue, code);
+    /* whoever closes sets `closed`, then waits for the busy: so one of us sees the other */
+    if (queue_is_usable(queue, code))
+        return first;
+    lane_leave(first);
+    return NULL;
+}
+
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
 /* Wait until no thread is in it, and return its ports' memory.  No thread enters any more. */
 void queue_shut(sb_queue *queue);

@@ -28,6 +28,8 @@ class Lanes:
     forth: str
     back: str | None = None
     """The ring of replies."""
+    vhost: str = ""
+    """Where they are queues; "" if they are rings by themselves."""
 
     def names(self) -> list[str]:
         return [self.forth] + ([self.back] if self.back else [])
@@ -46,14 +48,19 @@ def owner_of(seat: Seat) -> int:
     return _FIRST_OWNER[seat.role] + seat.index
 
 
+def geometry(plan: Plan) -> tuple[int, int]:
+    """Slots of a ring, and bytes of its arena."""
+    if plan.task.size >= LARGE_BYTES:
+        return SLOTS_LARGE, ARENA_BYTES_LARGE
+    return SLOTS, ARENA_BYTES
+
+
 def make_lanes(plan: Plan, workspace: Workspace) -> Lanes:
     """Create the rings of a run, closed again; the caller removes them."""
     topology = plan.task.topology
     back = f"{workspace.token}-back" if topology.measures_latency else None
     lanes = Lanes(f"{workspace.token}-forth", back)
-    large = plan.task.size >= LARGE_BYTES
-    slots = SLOTS_LARGE if large else SLOTS
-    arena_bytes = ARENA_BYTES_LARGE if large else ARENA_BYTES
+    slots, arena_bytes = geometry(plan)
     broadcast = topology.delivery == "to-all"
     for name in lanes.names():
         Ring.create(name, slots, arena_bytes, broadcast=broadcast).close()
