@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from shmbroker.core.codes import OK
@@ -255,16 +256,17 @@ class Broker:
     def queues(self) -> list[QueueInfo]:
         """All queues, by name."""
         self._check_open()
-        return sorted(
-            (self._catalog.queue_info(entry, self._statistics(entry.name)))
-            for entry in self._catalog.queues()
-        )
+        uses = self._participants.uses()
+        listed = (self._catalog.queue_info(entry, uses) for entry in self._catalog.queues())
+        return sorted(each if each.depth == 0 else self._exactly(each) for each in listed)
 
-    def _statistics(self, name: str) -> Any:
+    def _exactly(self, queue: QueueInfo) -> QueueInfo:
+        """With the depth counted: between head and tail may be what is done with."""
         try:
-            return self.queue(name)._told()
+            told = self.queue(queue.name)._told()
         except Error:  # deleted since, or damaged: it is listed all the same
-            return None
+            return queue
+        return replace(queue, depth=told.ready + told.leased)
 
     def exchanges(self) -> list[ExchangeInfo]:
         """All exchanges, by name."""

@@ -8,6 +8,7 @@ from struct import Struct
 from typing import Any
 
 from shmbroker.core import layout as at
+from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.exchange import KINDS
 from shmbroker.ipc.properties import unpack
@@ -68,6 +69,7 @@ class Catalog:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._catalog = lib.sb_catalog(connection)
+        self._glanced = tuple(ffi.new("int64_t *") for _ in range(3))
 
     def _rows(self, table: int) -> Iterator[Entry]:
         buffer = ffi.new("char[]", at.ENTRY_BYTES)
@@ -86,17 +88,21 @@ class Catalog:
         """Name by reference."""
         return {entry.reference: entry.name for entry in self.queues()}
 
-    def queue_info(self, entry: Entry, told: Any) -> QueueInfo:
-        """A queue with what its ring told, if it did."""
+    def queue_info(self, entry: Entry, uses: dict[int, tuple[int, int]]) -> QueueInfo:
+        """A queue as a glance shows it; its depth is at most what it says."""
+        head, tail, paused = self._glanced
+        code = lib.sb_glance(self._connection, entry.reference, head, tail, paused)
+        known = code == OK
+        consumers, producers = uses.get(entry.reference, (0, 0))
         return QueueInfo(
             name=entry.name,
             slots=entry.word(at.QUEUE_SLOTS_AT),
             id=entry.index,
-            depth=told.ready + told.leased if told else 0,
-            published=told.tail if told else 0,
-            consumers=told.consumers if told else 0,
-            producers=told.producers if told else 0,
-            paused=bool(told and told.paused),
+            depth=max(0, tail[0] - head[0]) if known else 0,
+            published=tail[0] if known else 0,
+            consumers=consumers,
+            producers=producers,
+            paused=bool(known and paused[0]),
             created_at=entry.word(at.QUEUE_CREATED_AT),
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.codes import INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import Unroutable, error_for
-from shmbroker.ipc.outgoing import outgoing
+from shmbroker.ipc.outgoing import parts
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
@@ -43,12 +43,15 @@ class Exchange:
         With `mandatory`, Unroutable if there is none.  If a queue has no room within the timeout
         it is QueueFull, and the queues before it have the message: the error says how many.
         """
-        message, _kept = outgoing(body, key, properties)
+        message = parts(body, key, properties)
         done = ffi.new("int64_t *")
-        deadline = Deadline(nanoseconds(timeout))
-        code: int = INTERRUPTED
-        while code == INTERRUPTED:
-            code = lib.sb_exchange_publish(self._exchange, message, deadline.left(), done)
+        timeout_ns = nanoseconds(timeout)
+        code: int = lib.sb_exchange_publish_with(self._exchange, *message, timeout_ns, done)
+        if code == INTERRUPTED:
+            deadline = Deadline(timeout_ns)
+            while code == INTERRUPTED:
+                left = deadline.left()
+                code = lib.sb_exchange_publish_with(self._exchange, *message, left, done)
         if code < 0:
             had = f" ({done[0]} queues have the message)" if done[0] else ""
             detail = ffi.string(lib.sb_detail(code)).decode()

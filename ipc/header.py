@@ -173,6 +173,10 @@ int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t for
 /* Publish: the message's position.  SB_FULL if there was no room in time. */
 int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns);
 int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
+/* The same with each part as an argument: for other languages' bindings. */
+int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,
+                        int64_t key_length, const void *properties, int64_t properties_length,
+                        int64_t timeout_ns);
 /* Bodies that lie end to end: how many were published in time, from the first on. */
 int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths, int64_t count,
                         int64_t timeout_ns);
@@ -202,6 +206,9 @@ int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *
 int64_t sb_purge(sb_queue *queue);
 int64_t sb_pause(sb_queue *queue, int64_t paused);
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
+/* Head and tail of a queue by its row, without mapping its ring: equal if it is empty. */
+int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
+                  int64_t *paused);
 int64_t sb_queue_drop_blocks(sb_queue *queue);
 const char *sb_queue_name(sb_queue *queue);
 int64_t sb_queue_slots(sb_queue *queue);
@@ -230,6 +237,9 @@ int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchang
  * than 0, the same call with the same *done goes on behind those that have it already. */
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                             int64_t *done);
+int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
+                                 const void *key, int64_t key_length, const void *properties,
+                                 int64_t properties_length, int64_t timeout_ns, int64_t *done);
 const char *sb_exchange_name(sb_exchange *exchange);
 int64_t sb_exchange_kind(sb_exchange *exchange);
 

@@ -32,6 +32,16 @@ def key_bytes(key: str | None) -> bytes:
     return encoded
 
 
+def parts(
+    body: Any, key: str | None, properties: Mapping[str, Any] | None
+) -> tuple[Any, int, bytes, int, bytes, int]:
+    """A message as arguments for C."""
+    named = b"" if key is None else key_bytes(key)
+    packed = pack(properties) if properties else b""
+    held = body if type(body) is bytes else as_buffer(body)
+    return held, len(held), named, len(named), packed, len(packed)
+
+
 def outgoing(
     body: Any, key: str | None, properties: Mapping[str, Any] | None
 ) -> tuple[Any, tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""The table of participants and the log of errors, read: no lock, and no living broker, is needed."""
+"""The table of participants and the log of errors, read: without a lock, or a living broker."""
 
 from __future__ import annotations
 
@@ -65,6 +65,23 @@ class Participants:
                 )
             )
         return listed
+
+    def uses(self) -> dict[int, tuple[int, int]]:
+        """How many participants take from and publish to each queue, by reference."""
+        (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
+        uses: dict[int, tuple[int, int]] = {}
+        for number in range(1, min(high, at.PARTICIPANTS)):
+            start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES
+            state, _, _, _, _, used, _ = _ENTRY.unpack_from(self._memory, start)
+            if state != at.PARTICIPANT_LIVE:
+                continue
+            words = _LIST.unpack_from(self._memory, start + at.PARTICIPANT_LIST_AT)
+            for word in words[: max(0, used)]:
+                consumers, producers = uses.get(word & ~USES, (0, 0))
+                consumers += bool(word & at.USE_CONSUMES)
+                producers += bool(word & at.USE_PRODUCES)
+                uses[word & ~USES] = consumers, producers
+        return uses
 
     def errors(self) -> list[ErrorInfo]:
         noted = []

@@ -15,7 +15,7 @@ from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message
-from shmbroker.ipc.outgoing import outgoing
+from shmbroker.ipc.outgoing import outgoing, parts
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.room import BATCH, Room, length_of
 from shmbroker.ipc.statistics import QueueStatistics
@@ -80,12 +80,12 @@ class Queue:
     def _publish_any(
         self, body: Any, key: str | None, properties: Mapping[str, Any] | None, timeout_ns: int
     ) -> int:
-        message, _kept = outgoing(body, key, properties)
-        position: int = lib.sb_publish_message(self._queue, message, timeout_ns)
+        message = parts(body, key, properties)
+        position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
         if position == INTERRUPTED:
             deadline = Deadline(timeout_ns)
             while position == INTERRUPTED:
-                position = lib.sb_publish_message(self._queue, message, deadline.left())
+                position = lib.sb_publish_with(self._queue, *message, deadline.left())
         if position < 0:
             raise self._error(position, "publishing to")
         return position
@@ -97,7 +97,7 @@ class Queue:
         return self.publish(body, key=key, properties=properties, timeout=0)
 
     def publish_many(self, bodies: Sequence[bytes], *, timeout: float | None = None) -> int:
-        """Publish several messages at once: how many there was room for in time, from the first."""
+        """Publish several messages at once: for how many there was room in time, from the first."""
         whole = b"".join(bodies)
         lengths = array("q", map(len, bodies))
         total, done = len(lengths), 0

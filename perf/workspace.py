@@ -16,11 +16,16 @@ SHM = Path("/dev/shm")
 _numbers = itertools.count()
 
 
+def unique_token(of: str = "run") -> str:
+    """A name that nobody else uses, good for a vhost."""
+    return f"shmbperf-{of}-{os.getpid()}-{next(_numbers)}-{secrets.token_hex(3)}"
+
+
 class Workspace:
     """A context manager; ``left_behind`` names what the contestant itself did not remove."""
 
     def __init__(self) -> None:
-        self.token = f"shmbperf-{os.getpid()}-{next(_numbers)}-{secrets.token_hex(3)}"
+        self.token = unique_token()
         self.directory = SHM / f"{self.token}.dir"
         self.left_behind: list[str] = []
 

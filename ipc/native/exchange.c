@@ -23,6 +23,7 @@ struct sb_exchange {
     int64_t kind;
     int64_t generation;
     int64_t kept;
+    int64_t *found; /* room for the longest route */
     kept_route *table[TABLE];
     pthread_mutex_t mutex;
     sb_exchange *next;
@@ -48,6 +49,7 @@ int64_t exchange_close(sb_exchange *exchange)
             break;
         }
     forget(exchange);
+    free(exchange->found);
     pthread_mutex_destroy(&exchange->mutex);
     free(exchange);
     return SB_OK;
@@ -134,7 +136,9 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
 static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t properties,
                     uint64_t hash, kept_route **place)
 {
-    int64_t *found = malloc(sizeof *found * L_QUEUE_ROWS);
+    int64_t *found = exchange->found;
+    if (!found)
+        found = exchange->found = malloc(sizeof *found * L_QUEUE_ROWS);
     int64_t code = found ? search(exchange, message, found, L_QUEUE_ROWS)
                          : fail_system("memory for a route");
     size_t bytes = (size_t)(message->key_length + properties);
@@ -159,7 +163,6 @@ static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t p
         free(route);
         free(queues);
     }
-    free(found);
     return code < 0 ? code : SB_OK;
 }
 
@@ -212,6 +215,14 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
     if (queues != few)
         free(queues);
     return code < 0 ? code : count;
+}
+
+int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
+                                 const void *key, int64_t key_length, const void *properties,
+                                 int64_t properties_length, int64_t timeout_ns, int64_t *done)
+{
+    const sb_outgoing message = {body, length, key, key_length, properties, properties_length};
+    return sb_exchange_publish(exchange, &message, timeout_ns, done);
 }
 
 const char *sb_exchange_name(sb_exchange *exchange)

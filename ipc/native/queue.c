@@ -1,6 +1,7 @@
 /* The verbs of a queue: what is done through a port, for any thread, with waiting and time-outs. */
 
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -307,6 +308,14 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
         code = publish_slowly(queue, in, message, timeout_ns);
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
+}
+
+int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,
+                        int64_t key_length, const void *properties, int64_t properties_length,
+                        int64_t timeout_ns)
+{
+    const sb_outgoing message = {body, length, key, key_length, properties, properties_length};
+    return sb_publish_message(queue, &message, timeout_ns);
 }
 
 int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns)
@@ -632,6 +641,25 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .producers = participant_users(queue->connection, queue->reference, L_USE_PRODUCES),
     };
     memcpy(told->latency, (char *)ring + L_RING_LATENCY_AT, sizeof told->latency);
+    return SB_OK;
+}
+
+int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
+                  int64_t *paused)
+{
+    char path[NAME_ROOM];
+    int64_t hints[(L_RING_GATES_HIGH_AT - L_RING_TAIL_AT) / 8];
+    queue_path(path, connection->vhost, reference);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return fail_system("opening %s", path);
+    ssize_t got = pread(file, hints, sizeof hints, L_RING_TAIL_AT);
+    close(file);
+    if (got != sizeof hints)
+        return fail(SB_TRUNCATED, "%s was cut short", path);
+    *tail = hints[0] & L_POSITION_MASK;
+    *head = hints[(L_RING_HEAD_AT - L_RING_TAIL_AT) / 8] & L_POSITION_MASK;
+    *paused = hints[(L_RING_PAUSED_AT - L_RING_TAIL_AT) / 8];
     return SB_OK;
 }
 
