@@ -65,7 +65,10 @@ def bind(
     exchange: str, destination: str, key: str, to_exchange: bool,
     arguments: tuple[tuple[str, object], ...], match: str, vhost: str,
 ) -> None:  # fmt: skip
-    """Let messages of EXCHANGE go to the queue DESTINATION."""
+    """Let messages of an exchange go to a queue.
+
+    Those of EXCHANGE go to DESTINATION: all, or those that --key or --argument choose.
+    """
     with connected(vhost) as broker:
         check_names(broker, exchange, destination, to_exchange)
         broker.bind(exchange, destination, **shape(key, arguments, match, to_exchange))

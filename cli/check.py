@@ -125,7 +125,10 @@ def reporting(report: Report, as_json: bool) -> Iterator[None]:
     """,
 )
 def check() -> None:
-    """Is all well?  Ends with 0 ok, 1 warning, 2 critical, 3 unknown, as Nagios wants it."""
+    """Is all well?  Speaks Nagios.
+
+    Ends with 0 ok, 1 warning, 2 critical, 3 unknown.
+    """
 
 
 @check.command(

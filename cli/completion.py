@@ -19,7 +19,10 @@ from shmbroker.cli.group import Verb
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Write the completion script of a shell; names of queues are completed live."""
+    """Write the completion script of a shell.
+
+    Names of queues, exchanges and vhosts are completed live.
+    """
     from click.shell_completion import ShellComplete, get_completion_class
 
     kind = get_completion_class(shell)

@@ -57,9 +57,10 @@ def source(broker: Broker, destination: Destination) -> Iterator[Queue]:
 def consumer(
     destination: Destination, count: int, timeout: float | None, as_json: bool, vhost: str
 ) -> None:
-    """Take and acknowledge many messages and say how fast that was.
+    """Take many messages and say how fast that was.
 
-    Of an exchange it takes copies, through a queue of its own.  Ends with 1 if fewer came.
+    Each is acknowledged.  Of an exchange it takes copies, through a queue of its own.
+    Ends with 1 if fewer came.
     """
     progress = Progress("consumed", count)
     with connected(vhost) as broker, source(broker, destination) as queue:

@@ -22,8 +22,9 @@ from shmbroker.cli.units import format_count
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
-    """What is wrong with this host: stale segments, a small /dev/shm, limits.
+    """What is wrong with this host, and what to do.
 
+    Stale segments, a small /dev/shm, RemoveIPC, limits of files, locked memory and maps.
     Ends with 1 if there is an error or a warning left, with 0 if there are at most notes.
     """
     from shmbroker.ipc.doctor import examine, remove_stale

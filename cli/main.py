@@ -78,7 +78,7 @@ def version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option("--vhost", help="Which vhost.  [env SHMBROKER_VHOST, else 'default']")
+@click.option("--vhost", metavar="NAME", help="Which vhost.  [env SHMBROKER_VHOST, else 'default']")
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=version,
     help="Say which version this is.",
@@ -98,9 +98,12 @@ def main() -> int:
         code: int | None = root.main(prog_name="shmbroker", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
         return CTRL_C
-    except click.ClickException as error:
-        error.show()
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "shmbroker"
+        failed(f"{error.format_message().rstrip('.')}; see {path} --help")
         return error.exit_code
+    except click.ClickException as error:
+        return failed(error.format_message())
     except Error as error:
         return failed(str(error))
     except OSError as error:

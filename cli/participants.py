@@ -27,7 +27,10 @@ from shmbroker.cli.output import (
 @names_option
 @vhost_option
 def participants(as_json: bool, names: bool, vhost: str) -> None:
-    """Who is connected, and which queues they have open; ourselves excepted."""
+    """Who is connected, with which queues open.
+
+    All but this command itself.
+    """
     with connected(vhost) as broker:
         found = [p for p in broker.participants() if p.id != broker.participant]
     if as_json:

@@ -30,11 +30,8 @@ def bodies(body: str | None, file: IO[bytes] | None, lines: bool) -> Iterator[by
         return
     source = file or sys.stdin.buffer
     if source.isatty():
-        say(
-            "type what is to be published"
-            + (", a message a line" if lines else "")
-            + "; Ctrl-D ends"
-        )
+        each = ", a message a line" if lines else ""
+        say(f"type what is to be published{each}; Ctrl-D ends")
     if lines:
         for line in source:
             yield line.removesuffix(b"\n")

@@ -37,9 +37,10 @@ def sub(
     queue: str, count: int | None, timeout: float | None, lossy: bool, start: str,
     as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
-    """Write each message that comes through QUEUE to stdout, one a line.
+    """See what comes through a queue.
 
-    Consumers get them all the same: nothing is taken.  Ends with 1 if --count was asked for and
+    Each message of QUEUE goes to stdout, one a line, and consumers get it all the same: nothing is
+    taken.  Ends with 1 if --count was asked for and
     fewer came within --timeout.
     """
     seen = 0

@@ -153,10 +153,10 @@ def watch(broker: Broker, interval: float) -> None:
 @json_option
 @vhost_option
 def top(interval: float, once: bool, as_json: bool, vhost: str) -> None:
-    """Depth and rates of all queues, and who has them open; q ends it.
+    """What every queue is doing now; q ends it.
 
-    Ends with 0 by q, with 130 by Ctrl-C.  Rates are differences of two readings; where there is
-    no terminal, a table is printed for each.
+    Depth, rates, who has it open.  Rates are differences of two readings; where there is no
+    terminal, a table is printed for each.  Ends with 0 by q, with 130 by Ctrl-C.
     """
     with connected(vhost) as broker:
         if not (once or as_json) and sys.stdout.isatty() and sys.stdin.isatty():
