@@ -98,7 +98,7 @@ def temporary_segments(folder: Path, now: float, in_use: set[tuple[int, int]]) -
             status = path.stat()
         except FileNotFoundError:
             continue
-        age = now - max(status.st_mtime, status.st_ctime)
+        age = now - status.st_mtime
         if age >= TEMPORARY_SECONDS_MIN and (status.st_dev, status.st_ino) not in in_use:
             yield Finding(
                 "warning",
