@@ -27,15 +27,16 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     Stale segments, a small /dev/shm, RemoveIPC, limits of files, locked memory and maps.
     Ends with 1 if there is an error or a warning left, with 0 if there are at most notes.
     """
-    from shmbroker.ipc.doctor import examine, remove_stale
+    from shmbroker.ipc.doctor import examine
+    from shmbroker.ipc.finding import remove_stale
 
     found = examine()
-    stale = [finding for finding in found if finding.stale is not None]
+    stale = sum(len(finding.stale) for finding in found)
     if fix and stale:
-        confirm(yes, f"remove {format_count(len(stale), 'stale segment')}")
-        for path in remove_stale(stale):
+        confirm(yes, f"remove {format_count(stale, 'stale segment')}")
+        for path in remove_stale(found):
             say(f"{path} is removed")
-        found = [finding for finding in found if finding.stale is None]
+        found = [finding for finding in found if not finding.stale]
     if as_json:
         print_json(
             [
@@ -44,7 +45,7 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
                     "subject": finding.subject,
                     "problem": finding.problem,
                     "remedy": finding.remedy,
-                    "stale": None if finding.stale is None else str(finding.stale),
+                    "stale": [str(path) for path in finding.stale],
                 }
                 for finding in found
             ]

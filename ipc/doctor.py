@@ -9,18 +9,14 @@ from __future__ import annotations
 import os
 import re
 import resource
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
+from time import time
 
-SHM = Path("/dev/shm")
+from shmbroker.ipc.finding import Finding
+from shmbroker.ipc.stale import SHM, boot_hash, files_in_use, stale_segments
+
 MIB = 1 << 20
-
-TEMPORARY = ".shmbroker-*"
-TEMPORARY_SECONDS_MIN = 60
-"""Making a segment takes milliseconds; only what is older may have been left behind."""
 
 SHM_BYTES_MIN = 256 * MIB
 """The arena of one vhost, as it is made if nobody says otherwise."""
@@ -38,22 +34,9 @@ LOGIND = ("etc/systemd/logind.conf", "etc/systemd/logind.conf.d", "run/systemd/l
           "usr/lib/systemd/logind.conf.d")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that is wrong: with what, in which way, and what to do."""
-
-    severity: str
-    """"error": it does not work; "warning": one day it will not; "note": good to know."""
-    subject: str
-    problem: str
-    remedy: str
-    stale: Path | None = None
-    """A file that nobody uses any more and that may be removed."""
-
-
 def examine() -> list[Finding]:
     """All findings about this host, for this user."""
-    found = list(temporary_segments(SHM, time.time(), files_in_use()))
+    found = list(stale_segments(SHM, time(), files_in_use(), boot_hash()))
     usage = os.statvfs(SHM)
     block = usage.f_frsize
     found += shared_memory(usage.f_blocks * block, usage.f_bavail * block)
@@ -62,52 +45,6 @@ def examine() -> list[Finding]:
     found += locked_memory(resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
     found += memory_maps(int(Path("/proc/sys/vm/max_map_count").read_text()))
     return found
-
-
-def files_in_use(processes: Path = Path("/proc")) -> set[tuple[int, int]]:
-    """(device, inode) of what the processes that we may look into have open or mapped."""
-    found: set[tuple[int, int]] = set()
-    for process in processes.glob("[0-9]*"):
-        # one that has ended, or is not ours to look into, raises: the next one
-        with suppress(OSError):
-            found.update(mapped(process / "maps"))
-        with suppress(OSError):
-            found.update(opened(process / "fd"))
-    return found
-
-
-def mapped(maps: Path) -> Iterator[tuple[int, int]]:
-    for line in maps.read_text(errors="replace").splitlines():
-        _, _, _, device, inode, *_ = line.split(maxsplit=5)
-        if inode != "0":
-            major, minor = device.split(":")
-            yield os.makedev(int(major, 16), int(minor, 16)), int(inode)
-
-
-def opened(folder: Path) -> Iterator[tuple[int, int]]:
-    for entry in folder.iterdir():
-        with suppress(OSError):  # closed meanwhile
-            status = entry.stat()
-            yield status.st_dev, status.st_ino
-
-
-def temporary_segments(folder: Path, now: float, in_use: set[tuple[int, int]]) -> Iterator[Finding]:
-    """Segments whose maker died before they had a name."""
-    for path in sorted(folder.glob(TEMPORARY)):
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            continue
-        age = now - status.st_mtime
-        if age >= TEMPORARY_SECONDS_MIN and (status.st_dev, status.st_ino) not in in_use:
-            yield Finding(
-                "warning",
-                str(path),
-                f"whoever made this segment died before it was finished; it holds "
-                f"{status.st_blocks * 512:,} bytes",
-                "shmbroker doctor --fix --yes",
-                path,
-            )
 
 
 def shared_memory(size: int, free: int) -> Iterator[Finding]:
@@ -199,13 +136,3 @@ def memory_maps(most: int) -> Iterator[Finding]:
             f"a process may map {most:,} pieces of memory, and each open queue is one or two",
             f"sysctl vm.max_map_count={MAPS_MIN}; to keep it: a file in /etc/sysctl.d",
         )
-
-
-def remove_stale(findings: Iterable[Finding]) -> list[Path]:
-    """Remove what may be removed; which files those were."""
-    removed = []
-    for finding in findings:
-        if finding.stale is not None:
-            finding.stale.unlink(missing_ok=True)
-            removed.append(finding.stale)
-    return removed
