@@ -63,8 +63,7 @@ def table_lines(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> lis
     cells = [[cell(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
     is_number = [
-        bool(rows) and all(isinstance(row[i], int | float | None) for row in rows)
-        for i in range(len(headers))
+        {type(row[i]) for row in rows} - {type(None)} == {int} for i in range(len(headers))
     ]
     lines = []
     for line in [list(headers), *cells]:

@@ -18,7 +18,7 @@ from shmbroker.cli.units import DURATION, SIZE
 
 def numbered(index: int, size: int) -> bytes:
     """A body that says which it is, as far as its size allows."""
-    return b"message %d " % index + b"." * size if size > 32 else (b"%d" % index).ljust(size, b".")
+    return (b"%d " % index).ljust(size, b".")[:size]
 
 
 @click.command(
@@ -52,7 +52,7 @@ def producer(
         progress.start()
         try:
             for index in range(count):
-                publish(numbered(index, size)[:size])
+                publish(numbered(index, size))
                 progress.add(size)
                 if sleep:
                     time.sleep(sleep)
