@@ -57,7 +57,7 @@ def connected(vhost: str) -> Iterator[Broker]:
     from shmbroker.ipc import vhost as vhosts
 
     name = click.get_current_context().command_path
-    with suggesting(vhost, vhosts.names, f"shmbroker vhost create {vhost}"):
+    with suggesting("vhost", vhost, vhosts.names, f"shmbroker vhost create {vhost}"):
         broker = shmbroker.connect(f"shm://{vhost}", name=name)
     with broker:
         yield broker
@@ -67,7 +67,7 @@ def queue_named(broker: Broker, name: str) -> Queue:
     def known() -> list[str]:
         return [queue.name for queue in broker.queues()]
 
-    with suggesting(name, known, f"shmbroker queue declare {name}"):
+    with suggesting("queue", name, known, f"shmbroker queue declare {name}"):
         return broker.queue(name)
 
 
@@ -75,5 +75,5 @@ def exchange_named(broker: Broker, name: str) -> Exchange:
     def known() -> list[str]:
         return [exchange.name for exchange in broker.exchanges()]
 
-    with suggesting(name, known, f"shmbroker exchange declare {name} topic"):
+    with suggesting("exchange", name, known, f"shmbroker exchange declare {name} topic"):
         return broker.exchange(name)

@@ -29,7 +29,7 @@ def parse_destination(text: str) -> Destination:
     return Destination(kind, name, key)
 
 
-class DestinationType(click.ParamType):
+class DestinationType(click.ParamType[Destination]):
     name = "destination"
 
     def convert(

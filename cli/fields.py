@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.cli.output import body_fields
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.broker import QueueInfo
-    from shmbroker.ipc.queue import BrowsedMessage, QueueStatistics
+    from shmbroker.ipc.catalog import QueueInfo
+    from shmbroker.ipc.copied import CopiedMessage
+    from shmbroker.ipc.statistics import QueueStatistics
 
 Fields = dict[str, Any]
 
@@ -45,26 +46,23 @@ def statistics_fields(
         "dead_lettered": statistics.dead_lettered,
         "bytes": statistics.bytes,
         "consumers": statistics.consumers,
-        "latency": asdict(latency) if is_dataclass(latency) else latency,
+        "latency": None if latency is None else asdict(latency),
     }
 
 
-def message_fields(message: Any, body: bytes) -> Fields:
+def message_fields(message: CopiedMessage) -> Fields:
     return {
         "position": message.position,
         "key": message.key,
-        "properties": dict(message.properties or {}),
+        "properties": message.properties,
         "published_at": message.published_at,
-        **body_fields(body),
+        **body_fields(message.body),
     }
 
 
-def browsed_fields(message: BrowsedMessage) -> tuple[Fields, bytes]:
-    """What `queue browse` tells of a message, and its body as it is."""
-    body = bytes(message.body)
-    fields = {
-        **message_fields(message, body),
+def browsed_fields(message: CopiedMessage) -> Fields:
+    return {
+        **message_fields(message),
         "deliveries": message.deliveries,
-        "state": message.state,
+        "taken": message.is_taken,
     }
-    return fields, body

@@ -16,7 +16,7 @@ def parse_value(text: str) -> object:
     return text if isinstance(value, dict | list) else value
 
 
-class Property(click.ParamType):
+class Property(click.ParamType[tuple[str, object]]):
     name = "name=value"
 
     def convert(

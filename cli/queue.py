@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -129,21 +130,17 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
 def browse(name: str, count: int | None, as_json: bool, vhost: str) -> None:
     """Look at the messages without taking any."""
     with connected(vhost) as broker:
-        messages = []
-        for message in queue_named(broker, name).browse():
-            messages.append(browsed_fields(message))
-            if len(messages) == count:
-                break
+        messages = list(islice(queue_named(broker, name).browse(), count))
     if as_json:
-        print_json([fields for fields, _ in messages])
+        print_json([browsed_fields(message) for message in messages])
     else:
         columns = columns_left(EXCERPT_COLUMNS_TAKEN)
         print_table(
             ["POSITION", "STATE", "DELIVERIES", "KEY", "SIZE", "BODY"],
             [
-                [fields["position"], fields["state"], fields["deliveries"], fields["key"],
-                 format_size(len(body)), excerpt(body, columns)]
-                for fields, body in messages
+                [m.position, "taken" if m.is_taken else "ready", m.deliveries, m.key,
+                 format_size(len(m.body)), excerpt(m.body, columns)]
+                for m in messages
             ],
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -12,7 +13,9 @@ from shmbroker.cli.group import Verb
 from shmbroker.cli.names import queue_names
 from shmbroker.cli.output import json_option, print_json, say
 from shmbroker.cli.units import DURATION, format_count, format_duration
-from shmbroker.ipc.errors import Empty
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.copied import CopiedMessage
 
 
 @click.command(
@@ -34,14 +37,13 @@ from shmbroker.ipc.errors import Empty
 @json_option
 @vhost_option
 def sub(
-    queue: str, count: int | None, timeout: float | None, lossy: bool, start: str,
-    as_json: bool, vhost: str,
+    queue: str, count: int | None, timeout: float | None, lossy: bool,
+    start: Literal["earliest", "now"], as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
     """See what comes through a queue.
 
     Each message of QUEUE goes to stdout, one a line, and consumers get it all the same: nothing is
-    taken.  Ends with 1 if --count was asked for and
-    fewer came within --timeout.
+    taken.  Ends with 1 if --count was asked for and fewer came within --timeout.
     """
     seen = 0
     with connected(vhost) as broker:
@@ -54,8 +56,6 @@ def sub(
                 seen += 1
                 if seen == count:
                     break
-        except Empty:
-            pass
         finally:
             missed = subscription.missed
             subscription.close()
@@ -68,11 +68,10 @@ def sub(
         )
 
 
-def show(message: object, as_json: bool) -> None:
+def show(message: CopiedMessage, as_json: bool) -> None:
     """Whoever reads us sees each message when it comes, so nothing stays in a buffer."""
-    body = bytes(message.body)  # type: ignore[attr-defined]
     if as_json:
-        print_json(message_fields(message, body), indent=None)
+        print_json(message_fields(message), indent=None)
     else:
-        sys.stdout.buffer.write(body + b"\n")
+        sys.stdout.buffer.write(message.body + b"\n")
     sys.stdout.flush()

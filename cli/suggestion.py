@@ -21,10 +21,12 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
 
 
 @contextmanager
-def suggesting(wanted: str, known: Callable[[], Iterable[str]], remedy: str) -> Iterator[None]:
+def suggesting(
+    kind: str, wanted: str, known: Callable[[], Iterable[str]], remedy: str
+) -> Iterator[None]:
     """Whoever finds nothing is asked what was meant, or told how to make it."""
     try:
         yield
-    except NotFound as error:
+    except NotFound:
         meant = did_you_mean(wanted, known()) or f"To make it: {remedy}"
-        raise NotFound(f"{error}. {meant}") from None
+        raise NotFound(f"there is no {kind} {wanted!r}. {meant}") from None

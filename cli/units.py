@@ -43,7 +43,7 @@ def parse_duration(text: str) -> float:
     return scaled(text, DURATIONS)
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     name = "size"
 
     def convert(
@@ -57,7 +57,7 @@ class Size(click.ParamType):
             self.fail(f"{value!r} is no size; one is written 512, 64KiB or 1MB", param, ctx)
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(

@@ -81,6 +81,6 @@ def delete(name: str, force: bool, yes: bool) -> None:
     from shmbroker.ipc import vhost as vhosts
 
     confirm(yes, f"delete vhost {name!r} with all its queues and messages")
-    with suggesting(name, vhosts.names, "shmbroker vhost list"):
+    with suggesting("vhost", name, vhosts.names, f"shmbroker vhost create {name}"):
         vhosts.delete(name, force=force)
     say(f"vhost {name!r} is deleted")

@@ -15,7 +15,7 @@ STATISTICS_KEYS = [
 ]  # fmt: skip
 MESSAGE_KEYS = [
     "position", "key", "properties", "published_at", "body", "body_encoding", "bytes",
-    "deliveries", "state",
+    "deliveries", "taken",
 ]  # fmt: skip
 
 
