@@ -24,13 +24,14 @@ from shmbroker.cli.output import (
     say,
     yes_option,
 )  # fmt: skip
-from shmbroker.cli.units import DURATION, format_count, format_size
+from shmbroker.cli.units import DURATION, format_count, format_duration, format_size
 from shmbroker.ipc.errors import Empty
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue import Queue
 
 EXCERPT_COLUMNS_TAKEN = 60
+LATENCIES = ("p50", "p99", "max")
 
 
 @click.group(
@@ -114,7 +115,16 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
     if as_json:
         print_json(fields)
     else:
+        fields["latency"] = latency_text(fields["latency"])
         print_pairs({key.replace("_", " "): value for key, value in fields.items()})
+
+
+def latency_text(latency: dict[str, int] | None) -> str | None:
+    """From publish to take; None if it was not measured yet."""
+    if latency is None:
+        return None
+    p50, p99, most = (format_duration(latency[f"{name}_ns"] / 1e9) for name in LATENCIES)
+    return f"p50 {p50}, p99 {p99}, max {most}"
 
 
 @queue.command(

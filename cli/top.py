@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
 HOME_AND_CLEAR = "\x1b[H\x1b[J"
 OTHER_SCREEN, OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-HEADERS = ["QUEUE", "DEPTH", "SLOTS", "IN/S", "OUT/S", "CONSUMERS", "PRODUCERS", "OPEN IN"]
+HEADERS = [
+    "QUEUE",
+    "DEPTH",
+    "SLOTS",
+    f"{'IN/S':>9}",
+    f"{'OUT/S':>9}",
+    "CONSUMERS",
+    "PRODUCERS",
+    "OPEN IN",
+]
 
 
 @dataclass(frozen=True)

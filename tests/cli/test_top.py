@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import shmbroker
 from shmbroker.cli.top import Reading, rows
 from tests.cli.command import Shell, eventually
 
@@ -81,6 +82,34 @@ def test_the_dead_are_not_called_live(shell: Shell, consumer: subprocess.Popen[b
     consumer.wait()
     found = shell.does("participants", "--json").json
     assert [p for p in found if p["pid"] == consumer.pid and p["state"] == "live"] == []
+
+
+def test_a_death_is_seen_until_it_is_repaired_and_told_afterwards(
+    shell: Shell, start: Start, consumer: subprocess.Popen[bytes]
+) -> None:
+    second = start("consumer", "--destination", "orders")
+    eventually(lambda: len(shell.does("participants", "--names").lines) == 2)
+    assert shell.does("check", "vhost").out.startswith("VHOST OK")
+    for process in (consumer, second):
+        process.kill()
+        process.wait()
+    # each command repairs what the one had left whose number it gets, so one death stays
+    dead = [p for p in shell.does("participants", "--json").json if p["state"] == "dead"]
+    assert [p["pid"] for p in dead] == [second.pid]
+    answer = shell("check", "vhost")
+    assert answer.code == 1
+    assert "1 of 1 participants are dead" in answer.out
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        broker.repair()
+    assert shell.does("participants", "--json").json == []
+    (error,) = [e for e in shell.does("errors", "--json").json if str(second.pid) in e["text"]]
+    assert list(error) == ["text", "count", "first_at", "last_at"]
+    assert error["count"] == 1
+    assert error["text"] in shell.does("errors").out
+    answer = shell("check", "vhost")
+    assert answer.code == 1
+    assert "died" in answer.out
+    shell.does("check", "vhost", "--errors-within", "0s")
 
 
 def test_errors(shell: Shell) -> None:
