@@ -67,9 +67,9 @@ def consumer(
         try:
             while progress.messages < count:
                 body = queue.receive(timeout=timeout)
-                if not progress.started:  # waiting for the first says nothing of the speed
-                    progress.start()
                 progress.add(len(body))
+                if progress.messages == 1:  # how long we waited for it says nothing of the speed
+                    progress.start()
         except Empty:
             pass
         finally:
