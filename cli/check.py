@@ -119,6 +119,7 @@ def reporting(report: Report, as_json: bool) -> Iterator[None]:
 
 @click.group(
     cls=CheckGroup,
+    no_args_is_help=False,  # that would end with 2, which is critical
     examples="""
     shmbroker check vhost
     shmbroker check queue orders --depth-warning 100 --depth-critical 1000 --consumers-min 1
@@ -195,9 +196,16 @@ def check_memory(report: Report, warning: int, critical: int) -> None:
     """,
 )
 @click.argument("name", shell_complete=queue_names)
-@click.option("--depth-warning", type=click.IntRange(min=0), help="Warn of more messages.")
-@click.option("--depth-critical", type=click.IntRange(min=0), help="More than so many is critical.")
-@click.option("--consumers-min", type=click.IntRange(min=0), default=0,
+@click.option(
+    "--depth-warning", metavar="N", type=click.IntRange(min=0), help="Warn of more messages."
+)
+@click.option(
+    "--depth-critical",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="More than so many is critical.",
+)
+@click.option("--consumers-min", metavar="N", type=click.IntRange(min=0), default=0,
     help="Fewer consumers are critical.")  # fmt: skip
 @json_option
 @vhost_option

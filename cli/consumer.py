@@ -48,7 +48,7 @@ def source(broker: Broker, destination: Destination) -> Iterator[Queue]:
 )
 @click.option("--destination", type=DESTINATION, required=True, shell_complete=destination_names,
     help="queue://NAME, exchange://NAME/KEY, or just a queue's name.")  # fmt: skip
-@click.option("--message-count", "count", type=click.IntRange(min=1), default=1000,
+@click.option("--message-count", "count", metavar="N", type=click.IntRange(min=1), default=1000,
     show_default=True, help="How many messages.")  # fmt: skip
 @click.option("--timeout", type=DURATION,
     help="Give up when nothing has come for so long.  [never]")  # fmt: skip

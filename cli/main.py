@@ -98,6 +98,9 @@ def main() -> int:
         code: int | None = root.main(prog_name="shmbroker", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
         return CTRL_C
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "shmbroker"
         failed(f"{error.format_message().rstrip('.')}; see {path} --help")

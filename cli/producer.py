@@ -30,7 +30,7 @@ def numbered(index: int, size: int) -> bytes:
 )
 @click.option("--destination", type=DESTINATION, required=True, shell_complete=destination_names,
     help="queue://NAME, exchange://NAME/KEY, or just a queue's name.")  # fmt: skip
-@click.option("--message-count", "count", type=click.IntRange(min=1), default=1000,
+@click.option("--message-count", "count", metavar="N", type=click.IntRange(min=1), default=1000,
     show_default=True, help="How many messages.")  # fmt: skip
 @click.option("--message-size", "size", type=SIZE, default="1KiB", show_default=True,
     help="Of each body.")  # fmt: skip

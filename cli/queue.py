@@ -57,7 +57,7 @@ name_argument = click.argument("name", shell_complete=queue_names)
 )
 @click.argument("name")
 @click.option(
-    "--slots", type=click.IntRange(min=1), default=1024, show_default=True,
+    "--slots", metavar="N", type=click.IntRange(min=1), default=1024, show_default=True,
     help="How many messages it holds; a power of two.",
 )  # fmt: skip
 @vhost_option
@@ -134,7 +134,7 @@ def latency_text(latency: dict[str, int] | None) -> str | None:
     """
 )
 @name_argument
-@click.option("--count", type=click.IntRange(min=1), help="Not more than so many.")
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Not more than so many.")
 @json_option
 @vhost_option
 def browse(name: str, count: int | None, as_json: bool, vhost: str) -> None:
@@ -177,7 +177,7 @@ def purge(name: str, yes: bool, vhost: str) -> None:
 @click.argument("source", metavar="FROM", shell_complete=queue_names)
 @click.argument("target", metavar="TO", shell_complete=queue_names)
 @click.option(
-    "--count", type=click.IntRange(min=1),
+    "--count", metavar="N", type=click.IntRange(min=1),
     help="Not more than so many.  [default: as many as are there now]",
 )  # fmt: skip
 @click.option("--timeout", type=DURATION, help="Wait so long while TO is full.  [for ever]")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     """,
 )
 @click.argument("queue", shell_complete=queue_names)
-@click.option("--count", type=click.IntRange(min=1), help="End after so many.")
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after so many.")
 @click.option("--timeout", type=DURATION, help="End when nothing has come for so long.")
 @click.option("--lossy", is_flag=True,
     help="Rather miss messages than let producers wait for us.")  # fmt: skip

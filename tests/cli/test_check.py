@@ -90,7 +90,7 @@ def test_json(orders: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["queue"], ["queue", "orders", "--depth", "x"], ["bogus"]], ids=" ".join
+    "arguments", [[], ["queue"], ["queue", "orders", "--depth", "x"], ["bogus"]], ids=" ".join
 )
 def test_a_wrong_usage_is_unknown_and_not_critical(shell: Shell, arguments: list[str]) -> None:
     answer = shell("check", *arguments)

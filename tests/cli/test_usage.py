@@ -81,9 +81,12 @@ def parse(command: click.Command, arguments: list[str]) -> None:
 
 
 def test_nothing_typed_shows_what_there_is_and_is_a_wrong_usage(shell: Shell) -> None:
-    answer = shell()
-    assert answer.code == 2
-    assert "Commands:" in answer.out + answer.said
+    for arguments in ([], ["queue"]):
+        answer = shell(*arguments)
+        assert answer.code == 2
+        assert answer.out == ""
+        assert answer.said.startswith("Examples:")
+        assert "Commands:" in answer.said
 
 
 def test_version(shell: Shell) -> None:
