@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sysconfig
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "shmbroker")
 PATIENCE_SECONDS = 60
@@ -38,6 +39,7 @@ class Shell:
     def __init__(self, vhost: str) -> None:
         self.vhost = vhost
         self.environment = {**os.environ, "SHMBROKER_VHOST": vhost, "COLUMNS": "100"}
+        self.environment.pop("PYTHONUNBUFFERED", None)  # it would hide a forgotten flush
 
     def __call__(self, *arguments: str, stdin: bytes = b"") -> Answer:
         """Run to its end, whatever that is."""
@@ -74,3 +76,10 @@ def eventually(what: Callable[[], Any]) -> Any:
             return answer
         time.sleep(0.02)
     raise AssertionError("it did not happen")
+
+
+def line_of(pipe: IO[bytes] | None) -> bytes:
+    """The next line that a running command writes; an error if it keeps it to itself."""
+    assert pipe is not None
+    assert select.select([pipe], [], [], PATIENCE_SECONDS)[0], "nothing was written"
+    return pipe.readline()

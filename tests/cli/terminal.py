@@ -33,6 +33,12 @@ class Terminal:
                 self.drawn += self._read()
         return self.drawn
 
+    @property
+    def settings(self) -> int:
+        """Whether it echoes, waits for whole lines, and so on."""
+        local_modes: int = termios.tcgetattr(self._keyboard)[3]
+        return local_modes
+
     def end(self) -> int:
         """Its exit code."""
         while chunk := self._read():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Shell, eventually
+from tests.cli.command import COMMAND, Shell, eventually, line_of
 
 
 @pytest.fixture
@@ -84,11 +84,9 @@ def test_sub_sees_what_comes_at_once(
     orders.does("pub", "orders", "before")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     watching = start("sub", "orders", "--json", **pipes)
-    assert watching.stderr is not None
-    assert watching.stdout is not None
-    assert b"subscribed" in watching.stderr.readline()
+    assert b"subscribed" in line_of(watching.stderr)
     orders.does("pub", "orders", "one", "--property", "n=1")
-    message = json.loads(watching.stdout.readline())  # it does not wait for a second one
+    message = json.loads(line_of(watching.stdout))  # it does not wait for a second one
     assert list(message) == [
         "position", "key", "properties", "published_at", "body", "body_encoding", "bytes",
     ]  # fmt: skip
@@ -114,8 +112,8 @@ def test_a_closed_pipe_ends_us_quietly(
     watching = start(
         "sub", "orders", "--from", "earliest", stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+    assert line_of(watching.stdout) == b"a\n"
     assert watching.stdout is not None
-    assert watching.stdout.readline() == b"a\n"
     watching.stdout.close()
 
     def ended() -> bool:
@@ -134,8 +132,6 @@ def test_head_reads_one_line_of_a_long_list(orders: Shell) -> None:
     for name in ("a", "b"):
         orders.does("queue", "declare", name)
     line = "set -o pipefail; for i in 1 2 3; do shmbroker queue list --names | head -1; done"
-    from tests.cli.command import COMMAND
-
     path = f"{Path(COMMAND).parent}:{orders.environment['PATH']}"
     done = subprocess.run(
         ["bash", "-c", line], env={**orders.environment, "PATH": path}, capture_output=True

@@ -37,9 +37,12 @@ def test_progress(orders: Shell) -> None:
 @pytest.mark.parametrize(("key", "code"), [(b"q", 0), (CTRL_C, 130)], ids=["q", "Ctrl-C"])
 def test_top_redraws_in_place_until_a_key(orders: Shell, key: bytes, code: int) -> None:
     with terminal(orders, "top", "--interval", "50ms") as person:
+        before = person.settings
         person.until(lambda drawn: drawn.count(b"\x1b[H") > 3)
+        assert person.settings != before
         person.press(key)
         assert person.end() == code
+        assert person.settings == before
     assert b"orders" in person.drawn
     assert person.drawn.count(b"\x1b[?1049h") == 1
     assert person.drawn.index(b"\x1b[?1049l") > person.drawn.rindex(b"orders")
