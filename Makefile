@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find core ipc perf src -name '*.py' -not -path '*/__pycache__/*') \
+SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.c') setup.py pyproject.toml
 
 .PHONY: help demo test explore bench lint clean

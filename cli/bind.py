@@ -1,0 +1,94 @@
+"""`shmbroker bind` and `unbind`: which messages of an exchange go where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shmbroker.cli.connection import connected, exchange_named, queue_named, vhost_option
+from shmbroker.cli.group import Verb
+from shmbroker.cli.names import exchange_names, queue_names
+from shmbroker.cli.output import say
+from shmbroker.cli.properties import PROPERTY
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.broker import Broker
+
+
+def binding_options(function: Callable[..., None]) -> Callable[..., None]:
+    """What a binding is made of."""
+    for option in (
+        vhost_option,
+        click.option(
+            "--match", type=click.Choice(["all", "any"]), default="all", show_default=True,
+            help="How many of the arguments a message must have.",
+        ),
+        click.option(
+            "--argument", "arguments", type=PROPERTY, multiple=True,
+            help="For a headers exchange: a property that a message must have; may be repeated.",
+        ),
+        click.option(
+            "--to-exchange", is_flag=True, help="The destination is an exchange, not a queue."
+        ),
+        click.option("--key", default="", help="Of a direct or topic exchange; there * is one "
+            "word and # any number."),
+        click.argument("destination", shell_complete=queue_names),
+        click.argument("exchange", shell_complete=exchange_names),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def check_names(broker: Broker, exchange: str, destination: str, to_exchange: bool) -> None:
+    """Whoever has misspelt one is asked what was meant."""
+    exchange_named(broker, exchange)
+    (exchange_named if to_exchange else queue_named)(broker, destination)
+
+
+def shape(key: str, arguments: tuple[Any, ...], match: str, to_exchange: bool) -> dict[str, Any]:
+    to = "exchange" if to_exchange else "queue"
+    return {"key": key, "arguments": dict(arguments) or None, "match": match, "to": to}
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    shmbroker bind prices orders --key 'eu.*.fx'
+    shmbroker bind invoices archive --argument kind=invoice --argument year=2026
+    shmbroker bind prices audit --key '#' --to-exchange
+    """,
+)
+@binding_options
+def bind(
+    exchange: str, destination: str, key: str, to_exchange: bool,
+    arguments: tuple[tuple[str, object], ...], match: str, vhost: str,
+) -> None:  # fmt: skip
+    """Let messages of an exchange go to a queue.
+
+    Those of EXCHANGE go to DESTINATION: all, or those that --key or --argument choose.
+    """
+    with connected(vhost) as broker:
+        check_names(broker, exchange, destination, to_exchange)
+        broker.bind(exchange, destination, **shape(key, arguments, match, to_exchange))
+    say(f"exchange {exchange!r} is bound to {destination!r}" + (f" by {key!r}" if key else ""))
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    shmbroker unbind prices orders --key 'eu.*.fx'
+    shmbroker exchange bindings prices
+    """,
+)
+@binding_options
+def unbind(
+    exchange: str, destination: str, key: str, to_exchange: bool,
+    arguments: tuple[tuple[str, object], ...], match: str, vhost: str,
+) -> None:  # fmt: skip
+    """Undo `bind`; it takes the same arguments."""
+    with connected(vhost) as broker:
+        check_names(broker, exchange, destination, to_exchange)
+        broker.unbind(exchange, destination, **shape(key, arguments, match, to_exchange))
+    say(f"exchange {exchange!r} is no longer bound to {destination!r}")

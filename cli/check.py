@@ -1,0 +1,246 @@
+"""`shmbroker check`: for Nagios and whoever speaks its language.
+
+One line, then its numbers behind a bar; ends with 0 ok, 1 warning, 2 critical, 3 unknown.  A check
+goes through stages, from what all else rests on upwards, and the worst that it met is its answer.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+import click
+
+from shmbroker.cli.connection import connected, queue_named, vhost_option
+from shmbroker.cli.group import Group
+from shmbroker.cli.names import queue_names
+from shmbroker.cli.output import json_option, print_json
+from shmbroker.cli.units import DURATION, SIZE, format_count, format_duration, format_size
+from shmbroker.ipc.errors import Error, NotFound
+
+
+class Level(IntEnum):
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+class Usage(click.UsageError):
+    """To Nagios a 2 is a critical service; whoever misspelt the check knows nothing of it."""
+
+    exit_code = Level.UNKNOWN
+
+
+class CheckGroup(Group):
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with usage_is_unknown():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with usage_is_unknown():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def usage_is_unknown() -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as error:
+        raise Usage(error.format_message(), error.ctx) from None
+
+
+class Report:
+    """What the stages have found."""
+
+    def __init__(self, service: str, subject: str) -> None:
+        self.service = service
+        self.subject = subject
+        self.worst = Level.OK
+        self.worst_stage: str | None = None
+        self.stage = ""
+        self._facts: list[str] = []
+        self._complaints: list[str] = []
+        self._numbers: dict[str, tuple[int, str]] = {}
+
+    def number(self, name: str, value: int, limits: str = ";;") -> None:
+        """A figure with "warning;critical;least", as the plug-in guidelines have it."""
+        self._numbers[name] = (value, limits)
+
+    def fact(self, text: str) -> None:
+        self._facts.append(text)
+
+    def complain(self, level: Level, text: str) -> None:
+        """What a stage has found wrong; not knowing hides nothing that is known."""
+        self._complaints.append(text)
+        if self.worst is Level.OK or Level.UNKNOWN > level > self.worst:
+            self.worst, self.worst_stage = level, self.stage
+
+    @property
+    def text(self) -> str:
+        return f"{self.subject}: " + ", ".join(self._complaints + self._facts)
+
+    @property
+    def line(self) -> str:
+        numbers = self._numbers.items()
+        performance = " ".join(f"{name}={v}{limits}".rstrip(";") for name, (v, limits) in numbers)
+        # the bar separates the numbers, so there may be none in a name
+        text = f"{self.service} {self.worst.name} - {self.text}".replace("|", "/")
+        return f"{text} | {performance}" if performance else text
+
+    def fields(self) -> dict[str, object]:
+        return {
+            "level": self.worst.name.lower(),
+            "stage": self.worst_stage,
+            "text": self.text,
+            "numbers": {name: value for name, (value, _) in self._numbers.items()},
+        }
+
+
+@contextmanager
+def reporting(report: Report, as_json: bool) -> Iterator[None]:
+    """Say what was found, also if a stage could not be gone through."""
+    try:
+        yield
+    except NotFound as error:
+        report.complain(Level.CRITICAL, str(error))
+    except (Error, OSError) as error:
+        report.complain(Level.UNKNOWN, f"{report.stage}: {error}")
+    if as_json:
+        print_json(report.fields())
+    else:
+        click.echo(report.line)
+    click.get_current_context().exit(report.worst)
+
+
+@click.group(
+    cls=CheckGroup,
+    no_args_is_help=False,  # that would end with 2, which is critical
+    examples="""
+    shmbroker check vhost
+    shmbroker check queue orders --depth-warning 100 --depth-critical 1000 --consumers-min 1
+    """,
+)
+def check() -> None:
+    """Is all well?  Speaks Nagios.
+
+    Ends with 0 ok, 1 warning, 2 critical, 3 unknown.
+    """
+
+
+@check.command(
+    "vhost",
+    examples="""
+    shmbroker check vhost
+    shmbroker check vhost --vhost trading --free-warning 1GiB --errors-within 1h
+    """,
+)
+@click.option("--free-warning", type=SIZE, default="64MiB", show_default=True,
+    help="Warn if /dev/shm has less room than this.")  # fmt: skip
+@click.option("--free-critical", type=SIZE, default="16MiB", show_default=True,
+    help="Less room than this is critical.")  # fmt: skip
+@click.option("--errors-within", type=DURATION, default="10m", show_default=True,
+    help="Warn of errors not older than this.")  # fmt: skip
+@json_option
+@vhost_option
+def check_vhost(
+    free_warning: int, free_critical: int, errors_within: float, as_json: bool, vhost: str
+) -> None:
+    """Room in /dev/shm; the vhost can be entered; nobody has died in it; no fresh errors."""
+    report = Report("VHOST", vhost)
+    with reporting(report, as_json):
+        report.stage = "memory"
+        check_memory(report, free_warning, free_critical)
+        report.stage = "connect"
+        with connected(vhost) as broker:
+            report.stage = "participants"
+            others = [p for p in broker.participants() if p.id != broker.participant]
+            dead = sum(p.state == "dead" for p in others)
+            if dead:
+                report.complain(Level.WARNING, f"{dead} of {len(others)} participants are dead")
+            report.stage = "errors"
+            since = time.time_ns() - int(errors_within * 1e9)
+            fresh = [e for e in broker.errors() if e.last_at >= since]
+            if fresh:
+                within = format_duration(errors_within)
+                report.complain(Level.WARNING, f"within {within}: {fresh[0].text}")
+            report.stage = "queues"
+            queues = broker.queues()
+        report.fact(format_count(len(queues), "queue"))
+        report.fact(format_count(len(others), "participant"))
+        report.number("queues", len(queues))
+        report.number("depth", sum(queue.depth for queue in queues))
+        report.number("participants", len(others))
+        report.number("dead", dead)
+        report.number("errors", len(fresh))
+
+
+def check_memory(report: Report, warning: int, critical: int) -> None:
+    room = os.statvfs("/dev/shm")
+    free = room.f_bavail * room.f_frsize
+    report.number("free", free, f"B;{warning}:;{critical}:;0")
+    level = Level.CRITICAL if free < critical else Level.WARNING if free < warning else Level.OK
+    if level:
+        report.complain(level, f"/dev/shm has {format_size(free)} left")
+
+
+@check.command(
+    "queue",
+    examples="""
+    shmbroker check queue orders --depth-warning 100 --depth-critical 1000
+    shmbroker check queue orders --consumers-min 1
+    """,
+)
+@click.argument("name", shell_complete=queue_names)
+@click.option(
+    "--depth-warning", metavar="N", type=click.IntRange(min=0), help="Warn of more messages."
+)
+@click.option(
+    "--depth-critical",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="More than so many is critical.",
+)
+@click.option("--consumers-min", metavar="N", type=click.IntRange(min=0), default=0,
+    help="Fewer consumers are critical.")  # fmt: skip
+@json_option
+@vhost_option
+def check_queue(
+    name: str, depth_warning: int | None, depth_critical: int | None, consumers_min: int,
+    as_json: bool, vhost: str,
+) -> None:  # fmt: skip
+    """The queue is there and running; not too deep; somebody consumes."""
+    report = Report("QUEUE", name)
+    with reporting(report, as_json):
+        report.stage = "connect"
+        with connected(vhost) as broker:
+            report.stage = "queue"
+            queue_named(broker, name)
+            found = next(queue for queue in broker.queues() if queue.name == name)
+        if found.paused:
+            report.complain(Level.WARNING, "it is paused")
+        report.stage = "depth"
+        depth = f"depth {found.depth:,}"
+        if depth_critical is not None and found.depth > depth_critical:
+            report.complain(Level.CRITICAL, f"{depth}, more than {depth_critical:,}")
+        elif depth_warning is not None and found.depth > depth_warning:
+            report.complain(Level.WARNING, f"{depth}, more than {depth_warning:,}")
+        else:
+            report.fact(depth)
+        report.stage = "consumers"
+        consumers = format_count(found.consumers, "consumer")
+        if found.consumers < consumers_min:
+            report.complain(Level.CRITICAL, f"{consumers}, fewer than {consumers_min}")
+        else:
+            report.fact(consumers)
+        report.number("depth", found.depth, f";{limit(depth_warning)};{limit(depth_critical)};0")
+        least = f"{consumers_min}:" if consumers_min else ""
+        report.number("consumers", found.consumers, f";;{least};0")
+
+
+def limit(most: int | None) -> str:
+    return "" if most is None else str(most)

@@ -1,0 +1,79 @@
+"""Which vhost a command is about, and the way into it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from shmbroker.cli.suggestion import suggesting
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.broker import Broker
+    from shmbroker.ipc.exchange import Exchange
+    from shmbroker.ipc.queue import Queue
+
+VARIABLE = "SHMBROKER_VHOST"
+DEFAULT = "default"
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def chosen_vhost(ctx: click.Context) -> str:
+    """The flag here, the flag before the verb, the environment, the default."""
+    candidates = (
+        ctx.params.get("vhost"),
+        ctx.find_root().params.get("vhost"),
+        os.environ.get(VARIABLE),
+    )
+    return next((name for name in candidates if name), DEFAULT)
+
+
+def vhost_names(_ctx: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    from shmbroker.ipc import vhost
+
+    return [name for name in vhost.names() if name.startswith(incomplete)]
+
+
+def vhost_option(function: Function) -> Function:
+    """The option `--vhost`, resolved."""
+    option = click.option(
+        "--vhost",
+        metavar="NAME",
+        shell_complete=vhost_names,
+        callback=lambda ctx, _option, value: value or chosen_vhost(ctx),
+        help=f"Which vhost.  [env {VARIABLE}, else '{DEFAULT}']",
+    )
+    return option(function)
+
+
+@contextmanager
+def connected(vhost: str) -> Iterator[Broker]:
+    """A connection for as long as the block; people see us as the command that we are."""
+    import shmbroker
+    from shmbroker.ipc import vhost as vhosts
+
+    name = click.get_current_context().command_path
+    with suggesting("vhost", vhost, vhosts.names, f"shmbroker vhost create {vhost}"):
+        broker = shmbroker.connect(f"shm://{vhost}", name=name)
+    with broker:
+        yield broker
+
+
+def queue_named(broker: Broker, name: str) -> Queue:
+    def known() -> list[str]:
+        return [queue.name for queue in broker.queues()]
+
+    with suggesting("queue", name, known, f"shmbroker queue declare {name}"):
+        return broker.queue(name)
+
+
+def exchange_named(broker: Broker, name: str) -> Exchange:
+    def known() -> list[str]:
+        return [exchange.name for exchange in broker.exchanges()]
+
+    with suggesting("exchange", name, known, f"shmbroker exchange declare {name} topic"):
+        return broker.exchange(name)

@@ -1,0 +1,59 @@
+"""`shmbroker doctor`: what is wrong with this host, and what to do about it."""
+
+from __future__ import annotations
+
+import click
+
+from shmbroker.cli.group import Verb
+from shmbroker.cli.output import confirm, json_option, print_json, say, yes_option
+from shmbroker.cli.units import format_count
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    shmbroker doctor
+    shmbroker doctor --fix --yes
+    shmbroker doctor --json | jq -r '.[] | select(.severity == "error") | .remedy'
+    """,
+)
+@click.option("--fix", is_flag=True, help="Remove stale segments; all else is yours to decide.")
+@yes_option
+@json_option
+@click.pass_context
+def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
+    """What is wrong with this host, and what to do.
+
+    Stale segments, a small /dev/shm, RemoveIPC, limits of files, locked memory and maps.
+    Ends with 1 if there is an error or a warning left, with 0 if there are at most notes.
+    """
+    from shmbroker.ipc.doctor import examine
+    from shmbroker.ipc.finding import remove_stale
+
+    found = examine()
+    stale = sum(len(finding.stale) for finding in found)
+    if fix and stale:
+        confirm(yes, f"remove {format_count(stale, 'stale segment')}")
+        for path in remove_stale(found):
+            say(f"{path} is removed")
+        found = [finding for finding in found if not finding.stale]
+    if as_json:
+        print_json(
+            [
+                {
+                    "severity": finding.severity,
+                    "subject": finding.subject,
+                    "problem": finding.problem,
+                    "remedy": finding.remedy,
+                    "stale": [str(path) for path in finding.stale],
+                }
+                for finding in found
+            ]
+        )
+    else:
+        for finding in found:
+            click.echo(f"{finding.severity}: {finding.subject}: {finding.problem}")
+            click.echo(f"    {finding.remedy}")
+        if not found:
+            click.echo("nothing is wrong")
+    ctx.exit(int(any(finding.severity != "note" for finding in found)))

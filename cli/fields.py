@@ -1,0 +1,68 @@
+"""The keys that `--json` promises, apart from the API's own names: those may change, these stay."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.cli.output import body_fields
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.catalog import QueueInfo
+    from shmbroker.ipc.copied import CopiedMessage
+    from shmbroker.ipc.statistics import QueueStatistics
+
+Fields = dict[str, Any]
+
+
+def queue_fields(queue: QueueInfo) -> Fields:
+    return {
+        "name": queue.name,
+        "id": queue.id,
+        "depth": queue.depth,
+        "slots": queue.slots,
+        "published": queue.published,
+        "consumers": queue.consumers,
+        "producers": queue.producers,
+        "paused": queue.paused,
+        "created_at": queue.created_at,
+    }
+
+
+def statistics_fields(
+    name: str, slots: int, is_paused: bool, statistics: QueueStatistics
+) -> Fields:
+    latency = statistics.latency
+    return {
+        "name": name,
+        "depth": statistics.depth,
+        "slots": slots,
+        "paused": is_paused,
+        "published": statistics.published,
+        "delivered": statistics.delivered,
+        "acked": statistics.acked,
+        "redelivered": statistics.redelivered,
+        "expired": statistics.expired,
+        "dead_lettered": statistics.dead_lettered,
+        "bytes": statistics.bytes,
+        "consumers": statistics.consumers,
+        "latency": None if latency is None else asdict(latency),
+    }
+
+
+def message_fields(message: CopiedMessage) -> Fields:
+    return {
+        "position": message.position,
+        "key": message.key,
+        "properties": message.properties,
+        "published_at": message.published_at,
+        **body_fields(message.body),
+    }
+
+
+def browsed_fields(message: CopiedMessage) -> Fields:
+    return {
+        **message_fields(message),
+        "deliveries": message.deliveries,
+        "taken": message.is_taken,
+    }

@@ -1,0 +1,74 @@
+"""Commands that show examples first, know what was meant, and are imported when they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from textwrap import dedent
+from typing import Any
+
+import click
+
+from shmbroker.cli.suggestion import did_you_mean
+
+
+def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
+    lines = dedent(examples).strip().splitlines()
+    if lines:
+        with formatter.section("Examples"):
+            for line in lines:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+        formatter.write_paragraph()
+
+
+class Verb(click.Command):
+    """A command whose help begins with examples."""
+
+    def __init__(self, *arguments: Any, examples: str = "", **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.examples = examples
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, self.examples)
+        super().format_help(ctx, formatter)
+
+
+class Group(click.Group):
+    """A noun and its verbs."""
+
+    command_class = Verb
+
+    def __init__(self, *arguments: Any, examples: str = "", **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.examples = examples
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, self.examples)
+        super().format_help(ctx, formatter)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        wanted = args[0]
+        unknown = self.get_command(ctx, wanted) is None
+        if unknown and not ctx.resilient_parsing and not wanted.startswith("-"):
+            meant = did_you_mean(wanted, self.list_commands(ctx))
+            ctx.fail(f"no such command: {wanted}." + (f" {meant}" if meant else ""))
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
+    """Its verbs are named as "module:attribute" of this package."""
+
+    def __init__(self, *arguments: Any, verbs: dict[str, str], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.verbs = verbs
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.verbs:
+            return None
+        module, attribute = self.verbs[cmd_name].split(":")
+        command: click.Command = getattr(import_module(f"shmbroker.cli.{module}"), attribute)
+        return command

@@ -1,0 +1,114 @@
+"""The command `shmbroker`: which file holds which verb, and what each ending is called.
+
+A verb's file is imported when the verb is used, and the API when the verb runs, so that a read
+verb answers before anybody notices that Python had to start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from shmbroker.cli.group import LazyGroup
+from shmbroker.ipc.errors import Error
+
+CTRL_C = 130
+BROKEN_PIPE = 141
+"""As a shell reports a program that SIGPIPE or SIGINT has ended."""
+
+VERBS = {
+    "bind": "bind:bind",
+    "check": "check:check",
+    "completion": "completion:completion",
+    "consumer": "consumer:consumer",
+    "doctor": "doctor:doctor",
+    "errors": "errors:errors",
+    "exchange": "exchange:exchange",
+    "participants": "participants:participants",
+    "producer": "producer:producer",
+    "pub": "publish:pub",
+    "queue": "queue:queue",
+    "sub": "subscribe:sub",
+    "top": "top:top",
+    "unbind": "bind:unbind",
+    "vhost": "vhost:vhost",
+}
+
+
+class Root(LazyGroup):
+    """Everything that was written has gone out before we say that it went well."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            answer = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # nobody reads us any more: nothing to complain about, and nobody to complain to
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(BROKEN_PIPE)
+        return answer
+
+
+def version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version  # some 30 ms
+
+        click.echo(f"shmbroker {version('shmbroker')}")
+        ctx.exit()
+
+
+@click.command(
+    cls=Root,
+    verbs=VERBS,
+    examples="""
+    shmbroker vhost create default
+    shmbroker queue declare orders
+    shmbroker pub orders 'one coffee'
+    shmbroker sub orders --from earliest --count 1
+    shmbroker top
+    """,
+    epilog="""
+    \b
+    Exit codes: 0 ok, 1 failed, 2 usage, 130 ended by Ctrl-C, 141 nobody reads the output;
+    `check` ends as Nagios wants it: 0 ok, 1 warning, 2 critical, 3 unknown.
+    """,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--vhost", metavar="NAME", help="Which vhost.  [env SHMBROKER_VHOST, else 'default']")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=version,
+    help="Say which version this is.",
+)  # fmt: skip
+def root(vhost: str | None) -> None:
+    """A message broker for one host, at the price of shared memory."""
+
+
+def failed(what: str) -> int:
+    click.echo(f"shmbroker: {what}", err=True)
+    return 1
+
+
+def main() -> int:
+    """Run the command line; the exit code."""
+    try:
+        code: int | None = root.main(prog_name="shmbroker", standalone_mode=False)
+    except (click.Abort, KeyboardInterrupt):
+        return CTRL_C
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "shmbroker"
+        failed(f"{error.format_message().rstrip('.')}; see {path} --help")
+        return error.exit_code
+    except click.ClickException as error:
+        return failed(error.format_message())
+    except Error as error:
+        return failed(str(error))
+    except OSError as error:
+        return failed(f"{error.filename or 'the system'}: {error.strerror or error}")
+    return code or 0

@@ -1,0 +1,48 @@
+"""What the shell offers after Tab: the names that are there now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from shmbroker.cli.connection import chosen_vhost
+from shmbroker.ipc.errors import Error
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.broker import Broker
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+def names(
+    ctx: click.Context, incomplete: str, of: Callable[[Broker], Iterable[Named]]
+) -> list[str]:
+    import shmbroker
+
+    try:
+        with shmbroker.connect(f"shm://{chosen_vhost(ctx)}", name="completion") as broker:
+            found = [each.name for each in of(broker)]
+    except (Error, OSError):  # whoever completes wants to hear of no trouble
+        return []
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def queue_names(ctx: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
+    return names(ctx, incomplete, lambda broker: broker.queues())
+
+
+def exchange_names(ctx: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
+    return names(ctx, incomplete, lambda broker: broker.exchanges())
+
+
+def destination_names(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[str]:
+    """As `cli/destination.py` reads them; a queue may go without its scheme."""
+    for scheme, offered in (("queue://", queue_names), ("exchange://", exchange_names)):
+        if incomplete.startswith(scheme):
+            return [scheme + name for name in offered(ctx, argument, incomplete[len(scheme) :])]
+    return queue_names(ctx, argument, incomplete)

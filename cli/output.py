@@ -1,0 +1,124 @@
+"""What is answered goes to stdout; what is said about it goes to stderr."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function")
+
+
+def say(text: str) -> None:
+    """Something for a person, beside the answer."""
+    click.echo(text, err=True)
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="As JSON, for programs; its keys stay."
+)
+names_option = click.option("--names", is_flag=True, help="Only the names, one a line, for pipes.")
+yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
+
+
+def encodable(value: object) -> object:
+    """Bytes that are no text are written as base64."""
+    if isinstance(value, bytes):
+        from base64 import b64encode
+
+        return b64encode(value).decode()
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def print_json(value: object, indent: int | None = 2) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=encodable)
+    click.echo(text.encode("utf-8", "surrogateescape"))
+
+
+def print_names(names: Iterable[str]) -> None:
+    for name in names:
+        click.echo(name)
+
+
+def cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "-" if value is None or value == "" else visible(str(value))
+
+
+def visible(text: str) -> str:
+    """Nothing that could move the cursor or change a colour."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def table_lines(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Columns as wide as they have to be; numbers end where the others end."""
+    cells = [[cell(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+    is_number = [
+        {type(row[i]) for row in rows} - {type(None)} == {int} for i in range(len(headers))
+    ]
+    lines = []
+    for line in [list(headers), *cells]:
+        padded = (
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, is_number, strict=True)
+        )
+        lines.append("  ".join(padded).rstrip())
+    return lines
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    for line in table_lines(headers, rows):
+        click.echo(line)
+
+
+def print_pairs(pairs: dict[str, object]) -> None:
+    """One noun's properties, one a line."""
+    width = max(map(len, pairs))
+    for name, value in pairs.items():
+        click.echo(f"{name:<{width}}  {cell(value)}")
+
+
+def body_fields(body: bytes) -> dict[str, object]:
+    """A body in JSON: as text if it is text."""
+    try:
+        return {"body": body.decode(), "body_encoding": "utf-8", "bytes": len(body)}
+    except UnicodeDecodeError:
+        return {"body": encodable(body), "body_encoding": "base64", "bytes": len(body)}
+
+
+def excerpt(body: bytes, columns: int) -> str:
+    """The beginning of a body, on one line."""
+    text = visible(body[: 4 * columns].decode("utf-8", "replace"))
+    return text if len(text) <= columns and len(body) <= 4 * columns else text[: columns - 1] + "…"
+
+
+def columns_left(taken: int) -> int:
+    """What is free of a line beside so many columns."""
+    return max(20, shutil.get_terminal_size().columns - taken)
+
+
+def instant(nanoseconds: int) -> str | None:
+    """A time since the epoch, in UTC; None if it is not known."""
+    if not nanoseconds:
+        return None
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
+
+
+def confirm(yes: bool, what: str) -> None:
+    """Go on only if the person wants it; without a person, only with `--yes`."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"to {what} without a terminal, say --yes")
+    click.echo(f"{what[0].upper()}{what[1:]}? [y/N] ", err=True, nl=False)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise click.ClickException("nothing was done")

@@ -1,0 +1,59 @@
+"""`shmbroker participants`: who is connected, and who has died."""
+
+from __future__ import annotations
+
+import click
+
+from shmbroker.cli.connection import connected, vhost_option
+from shmbroker.cli.group import Verb
+from shmbroker.cli.output import (
+    instant,
+    json_option,
+    names_option,
+    print_json,
+    print_names,
+    print_table,
+)
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    shmbroker participants
+    shmbroker participants --json | jq '.[] | select(.state == "dead")'
+    """,
+)
+@json_option
+@names_option
+@vhost_option
+def participants(as_json: bool, names: bool, vhost: str) -> None:
+    """Who is connected, with which queues open.
+
+    All but this command itself.
+    """
+    with connected(vhost) as broker:
+        found = [p for p in broker.participants() if p.id != broker.participant]
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": p.id,
+                    "pid": p.pid,
+                    "name": p.name,
+                    "state": p.state,
+                    "connected_at": p.connected_at,
+                    "queues": list(p.queues),
+                }
+                for p in found
+            ]
+        )
+    elif names:
+        print_names(p.name for p in found)
+    else:
+        print_table(
+            ["ID", "PID", "NAME", "STATE", "CONNECTED", "QUEUES"],
+            [
+                [p.id, str(p.pid), p.name, p.state, instant(p.connected_at), ", ".join(p.queues)]
+                for p in found
+            ],
+        )

@@ -1,0 +1,64 @@
+"""`shmbroker producer`: many messages of one size, and how fast they went."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from shmbroker.cli.connection import connected, vhost_option
+from shmbroker.cli.destination import DESTINATION, Destination
+from shmbroker.cli.group import Verb
+from shmbroker.cli.names import destination_names
+from shmbroker.cli.output import json_option, print_json
+from shmbroker.cli.progress import Progress
+from shmbroker.cli.publish import publisher
+from shmbroker.cli.units import DURATION, SIZE
+
+
+def numbered(index: int, size: int) -> bytes:
+    """A body that says which it is, as far as its size allows."""
+    return (b"%d " % index).ljust(size, b".")[:size]
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    shmbroker producer --message-count 10 --message-size 1KiB --destination queue://haQueue
+    shmbroker producer --destination exchange://prices/eu.de.fx --message-count 100000
+    """,
+)
+@click.option("--destination", type=DESTINATION, required=True, shell_complete=destination_names,
+    help="queue://NAME, exchange://NAME/KEY, or just a queue's name.")  # fmt: skip
+@click.option("--message-count", "count", metavar="N", type=click.IntRange(min=1), default=1000,
+    show_default=True, help="How many messages.")  # fmt: skip
+@click.option("--message-size", "size", type=SIZE, default="1KiB", show_default=True,
+    help="Of each body.")  # fmt: skip
+@click.option("--sleep", type=DURATION, default=0.0, help="Pause after each message.")
+@click.option("--timeout", type=DURATION, help="Wait so long while a queue is full.  [for ever]")
+@json_option
+@vhost_option
+def producer(
+    destination: Destination, count: int, size: int, sleep: float, timeout: float | None,
+    as_json: bool, vhost: str,
+) -> None:  # fmt: skip
+    """Publish many messages and say how fast that was."""
+    queue, exchange = (
+        (destination.name, None) if destination.kind == "queue" else (None, destination.name)
+    )
+    progress = Progress("produced", count)
+    with connected(vhost) as broker:
+        publish = publisher(broker, queue, exchange, destination.key or None, {}, False, timeout)
+        progress.start()
+        try:
+            for index in range(count):
+                publish(numbered(index, size))
+                progress.add(size)
+                if sleep:
+                    time.sleep(sleep)
+        finally:
+            progress.stop()
+            if as_json:
+                print_json(progress.fields(str(destination)))
+            else:
+                click.echo(progress.sentence("to", str(destination)))

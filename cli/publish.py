@@ -1,0 +1,125 @@
+"""`shmbroker pub`: publish what is typed, what is in a file, or what comes in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from shmbroker.cli.connection import connected, exchange_named, queue_named, vhost_option
+from shmbroker.cli.group import Verb
+from shmbroker.cli.names import exchange_names, queue_names
+from shmbroker.cli.output import say
+from shmbroker.cli.properties import PROPERTY
+from shmbroker.cli.units import DURATION, format_count
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.broker import Broker
+
+Publish = Callable[[bytes], int]
+"""Publishes a body; how many queues took it."""
+
+
+def bodies(body: str | None, file: IO[bytes] | None, lines: bool) -> Iterator[bytes]:
+    """The argument, or a file (stdin if there is neither) whole or line by line."""
+    if body is not None:
+        yield os.fsencode(body)  # bytes that are no text came in by the same way
+        return
+    source = file or sys.stdin.buffer
+    if source.isatty():
+        each = ", a message a line" if lines else ""
+        say(f"type what is to be published{each}; Ctrl-D ends")
+    if lines:
+        for line in source:
+            yield line.removesuffix(b"\n")
+    else:
+        yield source.read()
+
+
+def publisher(
+    broker: Broker,
+    queue: str | None,
+    exchange: str | None,
+    key: str | None,
+    properties: dict[str, object],
+    mandatory: bool,
+    timeout: float | None,
+) -> Publish:
+    if exchange is None:
+        assert queue is not None
+        to_queue = queue_named(broker, queue)
+
+        def publish(body: bytes) -> int:
+            to_queue.publish(body, key=key, properties=properties or None, timeout=timeout)
+            return 1
+
+        return publish
+    through = exchange_named(broker, exchange)
+    return lambda body: through.publish(
+        body, key=key or "", properties=properties or None, mandatory=mandatory, timeout=timeout
+    )
+
+
+def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None, str | None]:
+    """Queue and body: with an exchange there is no queue to name."""
+    most = 1 if exchange is not None else 2
+    if len(words) > most:
+        raise click.UsageError(f"too many arguments: {words[most]!r}; quote a body with spaces")
+    if exchange is not None:
+        return None, words[0] if words else None
+    if not words:
+        raise click.UsageError("which queue? Name it, or an exchange by --exchange")
+    return words[0], words[1] if len(words) > 1 else None
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    shmbroker pub orders 'one coffee'
+    shmbroker pub orders --property table=7 --property urgent=true 'one coffee'
+    shmbroker pub --exchange prices --key eu.de.fx 1.08
+    shmbroker pub photos --file cat.jpg
+    tail -F app.log | shmbroker pub logs --lines
+    """,
+)
+@click.argument("words", nargs=-1, metavar="[QUEUE] [BODY]", shell_complete=queue_names)
+@click.option("--exchange", metavar="NAME", shell_complete=exchange_names,
+    help="Publish to an exchange instead of a queue.")  # fmt: skip
+@click.option("--key", help="What the bindings of an exchange look at.")
+@click.option("--property", "properties", type=PROPERTY, multiple=True,
+    help="A number, true, false, null, or text; may be repeated.")  # fmt: skip
+@click.option("--file", type=click.File("rb"), help="Publish what is in this file; - is stdin.")
+@click.option("--lines", is_flag=True, help="Each line of the file or of stdin is a message.")
+@click.option("--mandatory", is_flag=True, help="Fail if no queue takes it.")
+@click.option("--timeout", type=DURATION, help="Wait so long while a queue is full.  [for ever]")
+@vhost_option
+def pub(
+    words: tuple[str, ...], exchange: str | None, key: str | None,
+    properties: tuple[tuple[str, object], ...], file: IO[bytes] | None, lines: bool,
+    mandatory: bool, timeout: float | None, vhost: str,
+) -> None:  # fmt: skip
+    """Publish BODY, or a file, or stdin, to QUEUE."""
+    queue, body = addressed(words, exchange)
+    if body is not None and (file or lines):
+        raise click.UsageError("a body is either an argument or in a file")
+    published = taken = 0
+    with connected(vhost) as broker:
+        publish = publisher(broker, queue, exchange, key, dict(properties), mandatory, timeout)
+        try:
+            for one in bodies(body, file, lines):
+                taken += publish(one)
+                published += 1
+        finally:
+            say(summary(published, taken, queue, exchange))
+
+
+def summary(published: int, taken: int, queue: str | None, exchange: str | None) -> str:
+    messages = format_count(published, "message")
+    if exchange is None:
+        return f"{messages} to queue {queue!r}"
+    if published and not taken:
+        return f"{messages} to exchange {exchange!r}, but no binding took any"
+    return f"{messages} to exchange {exchange!r}, into queues {format_count(taken, 'time')}"

@@ -1,0 +1,246 @@
+"""`shmbroker queue`: make, look at, empty, move, stop and delete queues."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from shmbroker.cli.connection import connected, queue_named, vhost_option
+from shmbroker.cli.fields import browsed_fields, queue_fields, statistics_fields
+from shmbroker.cli.group import Group
+from shmbroker.cli.names import queue_names
+from shmbroker.cli.output import (
+    columns_left,
+    confirm,
+    excerpt,
+    json_option,
+    names_option,
+    print_json,
+    print_names,
+    print_pairs,
+    print_table,
+    say,
+    yes_option,
+)  # fmt: skip
+from shmbroker.cli.units import DURATION, format_count, format_duration, format_size
+from shmbroker.ipc.errors import Empty
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.queue import Queue
+
+EXCERPT_COLUMNS_TAKEN = 60
+LATENCIES = ("p50", "p99", "max")
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    shmbroker queue declare orders
+    shmbroker queue list
+    shmbroker queue stat orders
+    """,
+)
+def queue() -> None:
+    """Queues of messages."""
+
+
+name_argument = click.argument("name", shell_complete=queue_names)
+
+
+@queue.command(
+    examples="""
+    shmbroker queue declare orders
+    shmbroker queue declare ticks --slots 65536
+    """
+)
+@click.argument("name")
+@click.option(
+    "--slots", metavar="N", type=click.IntRange(min=1), default=1024, show_default=True,
+    help="How many messages it holds; a power of two.",
+)  # fmt: skip
+@vhost_option
+def declare(name: str, slots: int, vhost: str) -> None:
+    """Make a queue, if it is not there yet."""
+    with connected(vhost) as broker:
+        broker.declare_queue(name, slots=slots)
+    say(f"queue {name!r}, {format_count(slots, 'slot')}")
+
+
+@queue.command(
+    "list",
+    examples="""
+    shmbroker queue list
+    shmbroker queue list --names | xargs -n1 shmbroker queue stat
+    shmbroker queue list --json | jq -r '.[] | select(.depth > 100) | .name'
+    """,
+)
+@json_option
+@names_option
+@vhost_option
+def list_(as_json: bool, names: bool, vhost: str) -> None:
+    """All queues."""
+    with connected(vhost) as broker:
+        found = broker.queues()
+    if as_json:
+        print_json([queue_fields(q) for q in found])
+    elif names:
+        print_names(q.name for q in found)
+    else:
+        print_table(
+            ["NAME", "DEPTH", "SLOTS", "PUBLISHED", "CONSUMERS", "PRODUCERS", "STATE"],
+            [
+                [q.name, q.depth, q.slots, q.published, q.consumers, q.producers,
+                 "paused" if q.paused else "running"]
+                for q in found
+            ],
+        )  # fmt: skip
+
+
+@queue.command(
+    examples="""
+    shmbroker queue stat orders
+    shmbroker queue stat orders --json | jq .depth
+    """
+)
+@name_argument
+@json_option
+@vhost_option
+def stat(name: str, as_json: bool, vhost: str) -> None:
+    """One queue: what came, what went, what is left."""
+    with connected(vhost) as broker:
+        found = queue_named(broker, name)
+        fields = statistics_fields(found.name, found.slots, found.is_paused, found.statistics())
+    if as_json:
+        print_json(fields)
+    else:
+        fields["latency"] = latency_text(fields["latency"])
+        print_pairs({key.replace("_", " "): value for key, value in fields.items()})
+
+
+def latency_text(latency: dict[str, int] | None) -> str | None:
+    """From publish to take; None if it was not measured yet."""
+    if latency is None:
+        return None
+    p50, p99, most = (format_duration(latency[f"{name}_ns"] / 1e9) for name in LATENCIES)
+    return f"p50 {p50}, p99 {p99}, max {most}"
+
+
+@queue.command(
+    examples="""
+    shmbroker queue browse orders
+    shmbroker queue browse orders --count 1 --json
+    """
+)
+@name_argument
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Not more than so many.")
+@json_option
+@vhost_option
+def browse(name: str, count: int | None, as_json: bool, vhost: str) -> None:
+    """Look at the messages without taking any."""
+    with connected(vhost) as broker:
+        messages = list(islice(queue_named(broker, name).browse(), count))
+    if as_json:
+        print_json([browsed_fields(message) for message in messages])
+    else:
+        columns = columns_left(EXCERPT_COLUMNS_TAKEN)
+        print_table(
+            ["POSITION", "STATE", "DELIVERIES", "KEY", "SIZE", "BODY"],
+            [
+                [m.position, "taken" if m.is_taken else "ready", m.deliveries, m.key,
+                 format_size(len(m.body)), excerpt(m.body, columns)]
+                for m in messages
+            ],
+        )  # fmt: skip
+
+
+@queue.command(examples="shmbroker queue purge orders --yes")
+@name_argument
+@yes_option
+@vhost_option
+def purge(name: str, yes: bool, vhost: str) -> None:
+    """Throw away all messages that nobody has taken."""
+    with connected(vhost) as broker:
+        found = queue_named(broker, name)
+        confirm(yes, f"throw away all messages of queue {name!r}")
+        purged = found.purge()
+    say(f"{format_count(purged, 'message')} of queue {name!r} thrown away")
+
+
+@queue.command(
+    examples="""
+    shmbroker queue move orders.dead orders
+    shmbroker queue move orders orders.later --count 100
+    """
+)
+@click.argument("source", metavar="FROM", shell_complete=queue_names)
+@click.argument("target", metavar="TO", shell_complete=queue_names)
+@click.option(
+    "--count", metavar="N", type=click.IntRange(min=1),
+    help="Not more than so many.  [default: as many as are there now]",
+)  # fmt: skip
+@click.option("--timeout", type=DURATION, help="Wait so long while TO is full.  [for ever]")
+@vhost_option
+def move(source: str, target: str, count: int | None, timeout: float | None, vhost: str) -> None:
+    """Move messages, with key and properties: each is published there before it is gone here.
+
+    Whoever is killed in the middle leaves one message in both queues, none in neither.
+    """
+    if source == target:
+        raise click.UsageError("a queue cannot be moved to itself")
+    moved = 0
+    with connected(vhost) as broker:
+        taken_from, given_to = queue_named(broker, source), queue_named(broker, target)
+        most = taken_from.statistics().depth if count is None else count
+        try:
+            while moved < most and move_one(taken_from, given_to, timeout):
+                moved += 1
+        finally:
+            say(f"{format_count(moved, 'message')} moved from {source!r} to {target!r}")
+
+
+def move_one(source: Queue, target: Queue, timeout: float | None) -> bool:
+    """At least once: published there, then acknowledged here; False if there was none."""
+    try:
+        message = source.get_nowait()
+    except Empty:
+        return False
+    with message:
+        key, properties = message.key, dict(message.properties)
+        target.publish(message.body, key=key, properties=properties or None, timeout=timeout)
+    return True
+
+
+@queue.command(examples="shmbroker queue pause orders")
+@name_argument
+@vhost_option
+def pause(name: str, vhost: str) -> None:
+    """Let nobody take messages for now."""
+    with connected(vhost) as broker:
+        queue_named(broker, name).pause()
+    say(f"queue {name!r} is paused; to go on: shmbroker queue resume {name}")
+
+
+@queue.command(examples="shmbroker queue resume orders")
+@name_argument
+@vhost_option
+def resume(name: str, vhost: str) -> None:
+    """Let messages be taken again."""
+    with connected(vhost) as broker:
+        queue_named(broker, name).resume()
+    say(f"queue {name!r} is running")
+
+
+@queue.command(examples="shmbroker queue delete orders --yes")
+@name_argument
+@click.option("--force", is_flag=True, help="Also if another participant has it open.")
+@yes_option
+@vhost_option
+def delete(name: str, force: bool, yes: bool, vhost: str) -> None:
+    """Delete a queue with its messages."""
+    with connected(vhost) as broker:
+        queue_named(broker, name)
+        confirm(yes, f"delete queue {name!r} with its messages")
+        broker.delete_queue(name, force=force)
+    say(f"queue {name!r} is deleted")

@@ -1,0 +1,108 @@
+"""Sizes, times and counts as people write and read them: 64KiB, 50us, 1,000."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+KIB = 1024
+SIZES = {
+    "": 1, "b": 1,
+    "k": KIB, "ki": KIB, "kib": KIB, "kb": 1000,
+    "m": KIB**2, "mi": KIB**2, "mib": KIB**2, "mb": 1000**2,
+    "g": KIB**3, "gi": KIB**3, "gib": KIB**3, "gb": 1000**3,
+    "t": KIB**4, "ti": KIB**4, "tib": KIB**4, "tb": 1000**4,
+}  # fmt: skip
+DURATIONS = {
+    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3,
+    "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
+}  # fmt: skip
+
+NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµμ]*)")
+
+
+def scaled(text: str, units: dict[str, int] | dict[str, float]) -> float:
+    """The number times its unit; ValueError if it is not one of these."""
+    match = NUMBER.fullmatch(text.strip().lower())
+    if match is None or match[2] not in units:
+        raise ValueError(text)
+    return float(match[1]) * units[match[2]]
+
+
+def parse_size(text: str) -> int:
+    """Bytes."""
+    size = scaled(text, SIZES)
+    if size != int(size):
+        raise ValueError(text)
+    return int(size)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds."""
+    return scaled(text, DURATIONS)
+
+
+class Size(click.ParamType[int]):
+    name = "size"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_size(value)
+        except ValueError:
+            self.fail(f"{value!r} is no size; one is written 512, 64KiB or 1MB", param, ctx)
+
+
+class Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if not isinstance(value, str):
+            return value
+        try:
+            return parse_duration(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time; one is written 50us, 100ms, 2s or 5m", param, ctx)
+
+
+SIZE = Size()
+DURATION = Duration()
+
+
+def format_number(value: float) -> str:
+    """Three digits that matter, more only before the point."""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def format_size(size: float) -> str:
+    """1 KiB, 1.5 MiB."""
+    unit = "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < KIB or unit == "TiB":
+            break
+        size /= KIB
+    return f"{format_number(size)} {unit}"
+
+
+def format_duration(seconds: float) -> str:
+    """850 ns, 1.2 ms, 3 s, 5 min."""
+    for limit, unit, text in (
+        (1e-6, 1e-9, "ns"), (1e-3, 1e-6, "us"), (1.0, 1e-3, "ms"), (120.0, 1.0, "s"),
+        (7200.0, 60.0, "min"), (172800.0, 3600.0, "h"),
+    ):  # fmt: skip
+        if seconds < limit:
+            return f"{format_number(seconds / unit)} {text}"
+    return f"{format_number(seconds / 86400)} d"
+
+
+def format_count(count: int, noun: str) -> str:
+    """1 message, 1,000 messages."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,86 @@
+"""`shmbroker vhost`: namespaces of queues and exchanges."""
+
+from __future__ import annotations
+
+import click
+
+from shmbroker.cli.connection import vhost_names
+from shmbroker.cli.group import Group
+from shmbroker.cli.output import (
+    confirm,
+    json_option,
+    names_option,
+    print_json,
+    print_names,
+    print_table,
+    say,
+    yes_option,
+)  # fmt: skip
+from shmbroker.cli.suggestion import suggesting
+from shmbroker.cli.units import SIZE, format_size
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    shmbroker vhost create default
+    shmbroker vhost list
+    """,
+)
+def vhost() -> None:
+    """Namespaces of queues and exchanges."""
+
+
+@vhost.command(
+    examples="""
+    shmbroker vhost create default
+    shmbroker vhost create big --arena 4GiB
+    """
+)
+@click.argument("name")
+@click.option(
+    "--arena", type=SIZE, default="256MiB", show_default=True,
+    help="Room for messages; memory is used as it fills.",
+)  # fmt: skip
+def create(name: str, arena: int) -> None:
+    """Make a vhost."""
+    from shmbroker.ipc import vhost as vhosts
+
+    vhosts.create(name, arena_bytes=arena)
+    say(f"vhost {name!r}, with room for {format_size(arena)} of messages")
+
+
+@vhost.command(
+    "list",
+    examples="""
+    shmbroker vhost list
+    shmbroker vhost list --names | xargs -n1 shmbroker queue list --vhost
+    """,
+)
+@json_option
+@names_option
+def list_(as_json: bool, names: bool) -> None:
+    """All vhosts of this host."""
+    from shmbroker.ipc import vhost as vhosts
+
+    found = vhosts.names()
+    if as_json:
+        print_json([{"name": name} for name in found])
+    elif names:
+        print_names(found)
+    else:
+        print_table(["NAME"], [[name] for name in found])
+
+
+@vhost.command(examples="shmbroker vhost delete scratch --yes")
+@click.argument("name", shell_complete=vhost_names)
+@click.option("--force", is_flag=True, help="Also if somebody is connected.")
+@yes_option
+def delete(name: str, force: bool, yes: bool) -> None:
+    """Delete a vhost with all that is in it."""
+    from shmbroker.ipc import vhost as vhosts
+
+    confirm(yes, f"delete vhost {name!r} with all its queues and messages")
+    with suggesting("vhost", name, vhosts.names, f"shmbroker vhost create {name}"):
+        vhosts.delete(name, force=force)
+    say(f"vhost {name!r} is deleted")

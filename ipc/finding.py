@@ -1,0 +1,30 @@
+"""One thing that is wrong with a host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Finding:
+    """With what, in which way, and what to do."""
+
+    severity: str
+    """"error": it does not work; "warning": one day it will not; "note": good to know."""
+    subject: str
+    problem: str
+    remedy: str
+    stale: tuple[Path, ...] = ()
+    """Files that nobody uses any more, in the order in which they may be removed."""
+
+
+def remove_stale(findings: Iterable[Finding]) -> list[Path]:
+    """Remove what may be removed; which files those were."""
+    removed = []
+    for finding in findings:
+        for path in finding.stale:
+            path.unlink(missing_ok=True)
+            removed.append(path)
+    return removed

@@ -1,0 +1,49 @@
+"""A vhost for each test, gone afterwards, also when the test fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Shell
+
+SHM = Path("/dev/shm")
+
+
+@pytest.fixture
+def vhost_name() -> Iterator[str]:
+    """A name that nobody else uses; its segments are removed."""
+    name = f"test-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    yield name
+    for segment in SHM.glob(f"*{name}*"):
+        segment.unlink()
+
+
+@pytest.fixture
+def shell(vhost_name: str) -> Iterator[Shell]:
+    """A person in an empty vhost."""
+    person = Shell(vhost_name)
+    person.does("vhost", "create", vhost_name, "--arena", "4MiB")
+    yield person
+    person("vhost", "delete", vhost_name, "--force", "--yes")
+
+
+@pytest.fixture
+def start(shell: Shell) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts commands that end with the test at the latest."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(shell.start(*arguments, **options))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()

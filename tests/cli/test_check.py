@@ -1,0 +1,98 @@
+"""`shmbroker check`: one line, and the exit codes of Nagios."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.cli.command import Shell
+
+LINE = re.compile(r"(VHOST|QUEUE) (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \| [^|\n]+)?\n")
+CODES = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
+
+
+@pytest.fixture
+def orders(shell: Shell) -> Shell:
+    shell.does("queue", "declare", "orders", "--slots", "16")
+    shell.does("pub", "orders", "--lines", stdin=b"a\nb\nc\n")
+    return shell
+
+
+def line(shell: Shell, *arguments: str) -> tuple[str, str]:
+    """The word and the line, which agree with the exit code."""
+    answer = shell("check", *arguments)
+    match = LINE.fullmatch(answer.out)
+    assert match, answer
+    assert answer.code == CODES[match[2]]
+    return match[2], answer.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "OK"),
+        (["--depth-warning", "3"], "OK"),
+        (["--depth-warning", "2"], "WARNING"),
+        (["--depth-warning", "1", "--depth-critical", "3"], "WARNING"),
+        (["--depth-warning", "1", "--depth-critical", "2"], "CRITICAL"),
+        (["--depth-critical", "0"], "CRITICAL"),
+        (["--consumers-min", "0"], "OK"),
+        (["--consumers-min", "1"], "CRITICAL"),
+        (["--depth-warning", "2", "--consumers-min", "1"], "CRITICAL"),
+    ],
+    ids=" ".join,
+)
+def test_queue(orders: Shell, arguments: list[str], word: str) -> None:
+    found, text = line(orders, "queue", "orders", *arguments)
+    assert found == word
+    assert "depth=3" in text
+    assert "consumers=0" in text
+
+
+def test_performance_data_carries_the_limits(orders: Shell) -> None:
+    arguments = ["--depth-warning", "5", "--depth-critical", "9", "--consumers-min", "0"]
+    _, text = line(orders, "queue", "orders", *arguments)
+    assert text.endswith(" | depth=3;5;9;0 consumers=0;;;0\n")
+
+
+def test_a_paused_queue_is_a_warning(orders: Shell) -> None:
+    orders.does("queue", "pause", "orders")
+    found, text = line(orders, "queue", "orders")
+    assert found == "WARNING"
+    assert "paused" in text
+
+
+def test_what_is_missing_is_critical(orders: Shell) -> None:
+    found, text = line(orders, "queue", "order")
+    assert found == "CRITICAL"
+    assert "Did you mean 'orders'?" in text
+    assert line(orders, "queue", "orders", "--vhost", "nobody-has-this")[0] == "CRITICAL"
+
+
+def test_vhost(orders: Shell) -> None:
+    found, text = line(orders, "vhost")
+    assert found == "OK"
+    assert "1 queue" in text
+    assert "depth=3" in text
+    assert line(orders, "vhost", "--vhost", "nobody-has-this")[0] == "CRITICAL"
+    assert line(orders, "vhost", "--free-warning", "1000TiB")[0] == "WARNING"
+    assert line(orders, "vhost", "--free-critical", "1000TiB")[0] == "CRITICAL"
+
+
+def test_json(orders: Shell) -> None:
+    arguments = ["check", "queue", "orders", "--depth-warning", "1", "--json"]
+    answer = orders(*arguments)
+    assert answer.code == 1
+    assert list(answer.json) == ["level", "stage", "text", "numbers"]
+    assert (answer.json["level"], answer.json["stage"]) == ("warning", "depth")
+    assert answer.json["numbers"] == {"depth": 3, "consumers": 0}
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["queue"], ["queue", "orders", "--depth", "x"], ["bogus"]], ids=" ".join
+)
+def test_a_wrong_usage_is_unknown_and_not_critical(shell: Shell, arguments: list[str]) -> None:
+    answer = shell("check", *arguments)
+    assert answer.code == 3
+    assert "--help" in answer.said

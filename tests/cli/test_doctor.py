@@ -1,0 +1,51 @@
+"""`shmbroker doctor`."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shmbroker.core import layout
+from shmbroker.ipc.stale import boot_hash
+from tests.cli.command import Shell
+
+LONG_AGO = 3600
+
+
+@pytest.fixture
+def half_made() -> Iterator[Path]:
+    """What is left in /dev/shm of somebody who was killed long ago."""
+    path = Path(f"/dev/shm/.shmbroker-{uuid.uuid4().hex[:16]}")
+    path.write_bytes(bytes(8192))
+    os.utime(path, (time.time() - LONG_AGO,) * 2)
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def test_a_vhost_that_was_just_made_is_of_this_boot(shell: Shell) -> None:
+    catalog = Path(f"/dev/shm/shmbroker.{shell.vhost}.catalog")
+    with catalog.open("rb") as file:
+        file.seek(layout.CATALOG_BOOT_AT)
+        assert int.from_bytes(file.read(8), "little", signed=True) == boot_hash()
+
+
+def test_fix_removes_the_stale_only(shell: Shell, half_made: Path) -> None:
+    shell.does("queue", "declare", "orders")
+    answer = shell("doctor", "--json")
+    assert answer.code == 1
+    (found,) = [f for f in answer.json if f["stale"] == [str(half_made)]]
+    assert list(found) == ["severity", "subject", "problem", "remedy", "stale"]
+    assert str(half_made) in shell("doctor").out
+    refused = shell("doctor", "--fix")
+    assert refused.code == 2
+    assert half_made.exists()
+    fixed = shell("doctor", "--fix", "--yes")
+    assert str(half_made) in fixed.said
+    assert str(half_made) not in fixed.out
+    assert not half_made.exists()
+    assert shell.does("queue", "list", "--names").lines == ["orders"]

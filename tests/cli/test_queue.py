@@ -1,0 +1,135 @@
+"""`shmbroker queue`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command import Shell
+
+INFO_KEYS = [
+    "name", "id", "depth", "slots", "published", "consumers", "producers", "paused", "created_at",
+]  # fmt: skip
+STATISTICS_KEYS = [
+    "name", "depth", "slots", "paused", "published", "delivered", "acked", "redelivered",
+    "expired", "dead_lettered", "bytes", "consumers", "latency",
+]  # fmt: skip
+MESSAGE_KEYS = [
+    "position", "key", "properties", "published_at", "body", "body_encoding", "bytes",
+    "deliveries", "taken",
+]  # fmt: skip
+
+
+@pytest.fixture
+def orders(shell: Shell) -> Shell:
+    """Two queues, three messages in one of them."""
+    shell.does("queue", "declare", "orders", "--slots", "8")
+    shell.does("queue", "declare", "later", "--slots", "8")
+    shell.does("pub", "orders", "--lines", "--key", "k", "--property", "n=1", stdin=b"a\nb\nc\n")
+    return shell
+
+
+def test_declaring_is_idempotent_and_says_so_on_stderr(shell: Shell) -> None:
+    for _ in range(2):
+        answer = shell.does("queue", "declare", "orders", "--slots", "64")
+        assert answer.out == ""
+        assert "orders" in answer.said
+    answer = shell("queue", "declare", "orders", "--slots", "128")
+    assert answer.code == 1
+    assert "64" in answer.said
+    assert "128" in answer.said
+
+
+def test_an_impossible_number_of_slots(shell: Shell) -> None:
+    assert shell("queue", "declare", "orders", "--slots", "3").code == 1
+    assert shell("queue", "declare", "orders", "--slots", "0").code == 2
+
+
+def test_list(orders: Shell) -> None:
+    assert sorted(orders.does("queue", "list", "--names").lines) == ["later", "orders"]
+    found = {queue["name"]: queue for queue in orders.does("queue", "list", "--json").json}
+    assert list(found["orders"]) == INFO_KEYS
+    assert (found["orders"]["depth"], found["later"]["depth"]) == (3, 0)
+    assert found["orders"]["slots"] == 8
+    header, *rows = orders.does("queue", "list").lines
+    assert header.split()[:3] == ["NAME", "DEPTH", "SLOTS"]
+    assert ["orders", "3", "8", "3"] in [row.split()[:4] for row in rows]
+
+
+def test_an_empty_vhost_has_an_empty_list(shell: Shell) -> None:
+    assert shell.does("queue", "list", "--names").out == ""
+    assert shell.does("queue", "list", "--json").json == []
+    assert shell.does("queue", "list").lines[0].startswith("NAME")
+
+
+def test_stat(orders: Shell) -> None:
+    found = orders.does("queue", "stat", "orders", "--json").json
+    assert list(found) == STATISTICS_KEYS
+    assert (found["depth"], found["published"], found["acked"]) == (3, 3, 0)
+    lines = [line.split() for line in orders.does("queue", "stat", "orders").lines]
+    assert ["depth", "3"] in lines
+    assert ["paused", "no"] in lines
+
+
+def test_browse_takes_nothing(orders: Shell) -> None:
+    for _ in range(2):
+        found = orders.does("queue", "browse", "orders", "--json").json
+        assert [message["body"] for message in found] == ["a", "b", "c"]
+    first = found[0]
+    assert list(first) == MESSAGE_KEYS
+    assert (first["key"], first["properties"], first["deliveries"]) == ("k", {"n": 1}, 0)
+    assert len(orders.does("queue", "browse", "orders", "--count", "2", "--json").json) == 2
+    header, *rows = orders.does("queue", "browse", "orders").lines
+    assert header.split() == ["POSITION", "STATE", "DELIVERIES", "KEY", "SIZE", "BODY"]
+    assert [row.split()[-1] for row in rows] == ["a", "b", "c"]
+
+
+def test_browse_shows_bytes_that_are_no_text(orders: Shell) -> None:
+    orders.does("pub", "later", stdin=b"\xff\x00\x1b[31m")
+    (found,) = orders.does("queue", "browse", "later", "--json").json
+    assert (found["body"], found["body_encoding"]) == ("/wAbWzMxbQ==", "base64")
+    assert "\x1b" not in orders.does("queue", "browse", "later").out
+
+
+def test_purge(orders: Shell) -> None:
+    answer = orders.does("queue", "purge", "orders", "--yes")
+    assert "3 messages" in answer.said
+    assert orders.bodies("orders") == []
+
+
+def test_move_keeps_order_key_and_properties(orders: Shell) -> None:
+    answer = orders.does("queue", "move", "orders", "later")
+    assert "3 messages" in answer.said
+    assert orders.bodies("orders") == []
+    found = orders.does("queue", "browse", "later", "--json").json
+    assert [m["body"] for m in found] == ["a", "b", "c"]
+    assert {m["key"] for m in found} == {"k"}
+    assert [m["properties"] for m in found] == [{"n": 1}] * 3
+
+
+def test_move_so_many(orders: Shell) -> None:
+    orders.does("queue", "move", "orders", "later", "--count", "2")
+    assert (orders.bodies("orders"), orders.bodies("later")) == (["c"], ["a", "b"])
+    assert "1 message " in orders.does("queue", "move", "orders", "later", "--count", "5").said
+
+
+def test_move_into_a_full_queue_loses_nothing(orders: Shell) -> None:
+    orders.does("queue", "declare", "small", "--slots", "2")
+    answer = orders("queue", "move", "orders", "small", "--timeout", "10ms")
+    assert answer.code == 1
+    assert "2 messages" in answer.said
+    assert (orders.bodies("orders"), orders.bodies("small")) == (["c"], ["a", "b"])
+
+
+def test_pause_and_resume(orders: Shell) -> None:
+    orders.does("queue", "pause", "orders")
+    assert orders.does("queue", "stat", "orders", "--json").json["paused"] is True
+    arguments = ["consumer", "--destination", "orders", "--message-count", "3", "--timeout", "50ms"]
+    assert orders(*arguments).code == 1
+    orders.does("queue", "resume", "orders")
+    assert orders.does("queue", "stat", "orders", "--json").json["paused"] is False
+    orders.does(*arguments)
+
+
+def test_delete(orders: Shell) -> None:
+    orders.does("queue", "delete", "orders", "--yes")
+    assert orders.does("queue", "list", "--names").lines == ["later"]
