@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from shmbroker.cli.connection import connected, queue_named, vhost_option
+from shmbroker.cli.connection import observed, queue_named, vhost_option
 from shmbroker.cli.group import Group
 from shmbroker.cli.names import queue_names
 from shmbroker.cli.output import json_option, print_json
@@ -156,7 +156,7 @@ def check_vhost(
         report.stage = "memory"
         check_memory(report, free_warning, free_critical)
         report.stage = "connect"
-        with connected(vhost) as broker:
+        with observed(vhost) as broker:
             report.stage = "participants"
             others = [p for p in broker.participants() if p.id != broker.participant]
             dead = sum(p.state == "dead" for p in others)
@@ -217,7 +217,7 @@ def check_queue(
     report = Report("QUEUE", name)
     with reporting(report, as_json):
         report.stage = "connect"
-        with connected(vhost) as broker:
+        with observed(vhost) as broker:
             report.stage = "queue"
             queue_named(broker, name)
             found = next(queue for queue in broker.queues() if queue.name == name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -50,15 +50,20 @@ def vhost_option(function: Function) -> Function:
     return option(function)
 
 
+def observed(vhost: str) -> AbstractContextManager[Broker]:
+    """A connection that looks only: it works when all ids are taken, and waits for nobody."""
+    return connected(vhost, observe=True)
+
+
 @contextmanager
-def connected(vhost: str) -> Iterator[Broker]:
+def connected(vhost: str, *, observe: bool = False) -> Iterator[Broker]:
     """A connection for as long as the block; people see us as the command that we are."""
     import shmbroker
     from shmbroker.ipc import vhost as vhosts
 
     name = click.get_current_context().command_path
     with suggesting("vhost", vhost, vhosts.names, f"shmbroker vhost create {vhost}"):
-        broker = shmbroker.connect(f"shm://{vhost}", name=name)
+        broker = shmbroker.connect(f"shm://{vhost}", name=name, observe=observe)
     with broker:
         yield broker
 

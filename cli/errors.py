@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from shmbroker.cli.connection import connected, vhost_option
+from shmbroker.cli.connection import observed, vhost_option
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import instant, json_option, print_json, print_table
 
@@ -20,7 +20,7 @@ from shmbroker.cli.output import instant, json_option, print_json, print_table
 @vhost_option
 def errors(as_json: bool, vhost: str) -> None:
     """What has gone wrong, how often, first and last when."""
-    with connected(vhost) as broker:
+    with observed(vhost) as broker:
         found = sorted(broker.errors(), key=lambda error: error.last_at, reverse=True)
     if as_json:
         print_json(

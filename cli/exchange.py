@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from shmbroker.cli.connection import connected, exchange_named, vhost_option
+from shmbroker.cli.connection import connected, exchange_named, observed, vhost_option
 from shmbroker.cli.group import Group
 from shmbroker.cli.names import exchange_names
 from shmbroker.cli.output import (
@@ -67,7 +67,7 @@ def declare(name: str, kind: str, alternate: str | None, vhost: str) -> None:
 @vhost_option
 def list_(as_json: bool, names: bool, vhost: str) -> None:
     """All exchanges."""
-    with connected(vhost) as broker:
+    with observed(vhost) as broker:
         found = broker.exchanges()
     if as_json:
         print_json(
@@ -94,7 +94,7 @@ def list_(as_json: bool, names: bool, vhost: str) -> None:
 @vhost_option
 def bindings(name: str | None, as_json: bool, vhost: str) -> None:
     """What is bound to an exchange, or to any."""
-    with connected(vhost) as broker:
+    with observed(vhost) as broker:
         if name is not None:
             exchange_named(broker, name)
         found = [b for b in broker.bindings() if name in (None, b.exchange)]

@@ -31,6 +31,7 @@ VERBS = {
     "producer": "producer:producer",
     "pub": "publish:pub",
     "queue": "queue:queue",
+    "run": "run:run",
     "sub": "subscribe:sub",
     "top": "top:top",
     "unbind": "bind:unbind",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from shmbroker.cli.connection import connected, vhost_option
+from shmbroker.cli.connection import observed, vhost_option
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import (
     instant,
@@ -31,7 +31,7 @@ def participants(as_json: bool, names: bool, vhost: str) -> None:
 
     All but this command itself.
     """
-    with connected(vhost) as broker:
+    with observed(vhost) as broker:
         found = [p for p in broker.participants() if p.id != broker.participant]
     if as_json:
         print_json(

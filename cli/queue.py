@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shmbroker.cli.connection import connected, queue_named, vhost_option
+from shmbroker.cli.connection import connected, observed, queue_named, vhost_option
 from shmbroker.cli.fields import browsed_fields, queue_fields, statistics_fields
 from shmbroker.cli.group import Group
 from shmbroker.cli.names import queue_names
@@ -81,7 +81,7 @@ def declare(name: str, slots: int, vhost: str) -> None:
 @vhost_option
 def list_(as_json: bool, names: bool, vhost: str) -> None:
     """All queues."""
-    with connected(vhost) as broker:
+    with observed(vhost) as broker:
         found = broker.queues()
     if as_json:
         print_json([queue_fields(q) for q in found])
@@ -109,7 +109,7 @@ def list_(as_json: bool, names: bool, vhost: str) -> None:
 @vhost_option
 def stat(name: str, as_json: bool, vhost: str) -> None:
     """One queue: what came, what went, what is left."""
-    with connected(vhost) as broker:
+    with observed(vhost) as broker:
         found = queue_named(broker, name)
         fields = statistics_fields(found.name, found.slots, found.is_paused, found.statistics())
     if as_json:
@@ -139,7 +139,7 @@ def latency_text(latency: dict[str, int] | None) -> str | None:
 @vhost_option
 def browse(name: str, count: int | None, as_json: bool, vhost: str) -> None:
     """Look at the messages without taking any."""
-    with connected(vhost) as broker:
+    with observed(vhost) as broker:
         messages = list(islice(queue_named(broker, name).browse(), count))
     if as_json:
         print_json([browsed_fields(message) for message in messages])

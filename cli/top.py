@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shmbroker.cli.connection import connected, vhost_option
+from shmbroker.cli.connection import observed, vhost_option
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import json_option, print_json, table_lines
 from shmbroker.cli.units import DURATION, format_count, format_number
@@ -167,7 +167,7 @@ def top(interval: float, once: bool, as_json: bool, vhost: str) -> None:
     Depth, rates, who has it open.  Rates are differences of two readings; where there is no
     terminal, a table is printed for each.  Ends with 0 by q, with 130 by Ctrl-C.
     """
-    with connected(vhost) as broker:
+    with observed(vhost) as broker:
         if not (once or as_json) and sys.stdout.isatty() and sys.stdin.isatty():
             watch(broker, interval)
             return

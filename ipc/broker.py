@@ -57,20 +57,25 @@ def connect(
     create: bool = False,
     name: str | None = None,
     spin: float | None = None,
+    observe: bool = False,
     arena_bytes: int = vhosts.ARENA_BYTES,
 ) -> Broker:
     """Take part in the vhost shm://NAME; with `create` it is made if there is none.
 
     `name` is how people see us; the program's if it is left out.  `spin` is for how many seconds a
-    wait looks before it sleeps: a few microseconds, unless you have a processor to spare.
+    wait looks before it sleeps: a few microseconds, unless you have a processor to spare.  Who
+    observes looks only, is no participant, and repairs nothing.
     """
     vhost = vhost_of(url)
     if create and not vhosts.exists(vhost):
         with suppress(SegmentExists):  # somebody else was faster: just as well
             vhosts.create(vhost, arena_bytes=arena_bytes)
     made = ffi.new("sb_connection **")
-    called = name_bytes(name) if name is not None else ffi.NULL
-    code = lib.sb_connect(name_bytes(vhost), called, made)
+    if observe:
+        code = lib.sb_observe(name_bytes(vhost), made)
+    else:
+        called = name_bytes(name) if name is not None else ffi.NULL
+        code = lib.sb_connect(name_bytes(vhost), called, made)
     if code != OK:
         raise _error(code, f"connecting to {url}")
     broker = Broker(vhost, made[0])
@@ -243,7 +248,8 @@ class Broker:
         """
         if start not in ("now", "earliest"):
             raise InvalidArgument(f"start is 'now' or 'earliest', not {start!r}")
-        return Subscription(self.queue(queue), from_now=start == "now", lossy=lossy, timeout=timeout)
+        from_now = start == "now"
+        return Subscription(self.queue(queue), from_now=from_now, lossy=lossy, timeout=timeout)
 
     # --- looking ------------------------------------------------------------------------------
 

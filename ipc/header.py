@@ -142,6 +142,9 @@ const char *sb_strerror(int64_t code);
 int64_t sb_vhost_create(const char *vhost, int64_t arena_bytes);
 /* Take part in a vhost; `name` is for people, NULL: the program's. */
 int64_t sb_connect(const char *vhost, const char *name, sb_connection **connection);
+/* Look only: no participant of its own, so that it works when all ids are taken, and nothing is
+ * repaired.  Publishing and taking answer SB_INVALID. */
+int64_t sb_observe(const char *vhost, sb_connection **connection);
 /* How long a wait looks, before it sleeps: some 10 us at first. */
 int64_t sb_spin(sb_connection *connection, int64_t ns);
 /* Leave: what we took and did not acknowledge goes to others; all further calls say SB_CLOSED. */

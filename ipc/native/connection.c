@@ -184,7 +184,7 @@ static int64_t spins_for(void)
     return SPIN_NS / PAUSE_NS;
 }
 
-int64_t sb_connect(const char *vhost, const char *name, sb_connection **made)
+static int64_t connect_as(const char *vhost, const char *name, bool joins, sb_connection **made)
 {
     *made = NULL;
     if (!vhost_name_is_good(vhost))
@@ -203,7 +203,7 @@ int64_t sb_connect(const char *vhost, const char *name, sb_connection **made)
     int64_t code = connection->queues ? attach(connection) : fail_system("memory");
     if (code == SB_OK)
         code = open_locks(connection);
-    if (code == SB_OK)
+    if (code == SB_OK && joins)
         code = participant_join(connection, name ? name : program_invocation_short_name);
     if (code != SB_OK) {
         atomic_store(&connection->closed, code);
@@ -213,6 +213,16 @@ int64_t sb_connect(const char *vhost, const char *name, sb_connection **made)
     list_add(connection);
     *made = connection;
     return SB_OK;
+}
+
+int64_t sb_connect(const char *vhost, const char *name, sb_connection **made)
+{
+    return connect_as(vhost, name, true, made);
+}
+
+int64_t sb_observe(const char *vhost, sb_connection **made)
+{
+    return connect_as(vhost, NULL, false, made);
 }
 
 int64_t sb_disconnect(sb_connection *connection)
@@ -226,7 +236,8 @@ int64_t sb_disconnect(sb_connection *connection)
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
         if (connection->queues[row])
             queue_shut(connection->queues[row]);
-    participant_leave(connection);
+    if (connection->id)
+        participant_leave(connection);
     close_locks(connection);
     return SB_OK;
 }
@@ -369,6 +380,13 @@ static int64_t open_code(sb_connection *connection)
     return atomic_load(&connection->closed);
 }
 
+static int64_t change_code(sb_connection *connection)
+{
+    if (connection->id == 0)
+        return fail(SB_INVALID, "the connection only observes: connect to change something");
+    return open_code(connection);
+}
+
 /* --- queues -------------------------------------------------------------------------------------- */
 
 int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue)
@@ -472,7 +490,7 @@ static int64_t declare_locked(sb_connection *connection, const char *name, int64
 
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots)
 {
-    int64_t code = open_code(connection);
+    int64_t code = change_code(connection);
     if (code == SB_OK)
         code = name_check("queue", name);
     if (code != SB_OK)
@@ -537,7 +555,7 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
 
 int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force)
 {
-    int64_t code = open_code(connection);
+    int64_t code = change_code(connection);
     if (code == SB_OK)
         code = name_check("queue", name);
     if (code == SB_OK)
@@ -593,7 +611,7 @@ static int64_t declare_exchange_locked(sb_connection *connection, const char *na
 int64_t sb_declare_exchange(sb_connection *connection, const char *name, int64_t kind,
                             const char *alternate)
 {
-    int64_t code = open_code(connection);
+    int64_t code = change_code(connection);
     if (code == SB_OK)
         code = name_check("exchange", name);
     if (code == SB_OK && (kind < L_DIRECT || kind > L_HEADERS))
@@ -640,7 +658,7 @@ static int64_t delete_exchange_locked(sb_connection *connection, const char *nam
 
 int64_t sb_delete_exchange(sb_connection *connection, const char *name, int64_t force)
 {
-    int64_t code = open_code(connection);
+    int64_t code = change_code(connection);
     if (code == SB_OK)
         code = name_check("exchange", name);
     if (code == SB_OK)
@@ -729,7 +747,7 @@ static int64_t unbind_locked(sb_connection *connection, const sb_binding *asked)
 static int64_t with_lock(sb_connection *connection, const sb_binding *asked,
                          int64_t (*change)(sb_connection *, const sb_binding *))
 {
-    int64_t code = open_code(connection);
+    int64_t code = change_code(connection);
     if (code == SB_OK)
         code = connection_lock(connection);
     if (code != SB_OK)

@@ -159,6 +159,17 @@ static int64_t sweep_owner(sb_connection *connection, int64_t dead)
     return repaired;
 }
 
+/* What it left is repaired: its id is free, and people can read what happened. */
+static void note_death(sb_connection *connection, int64_t id)
+{
+    char *entry = entry_of(connection, id);
+    if (word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_LIVE)
+        log_note(connection, "participant %.*s (pid %lld) died without closing",
+                 (int)L_PARTICIPANT_NAME_BYTES_MAX, entry + L_PARTICIPANT_NAME_AT,
+                 (long long)word_load(entry, L_PARTICIPANT_PID_AT));
+    set_state(connection, id, L_PARTICIPANT_FREE);
+}
+
 int64_t sb_participant_lives(sb_connection *connection, int64_t id)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = id, .l_len = 1};
@@ -178,13 +189,8 @@ static int64_t repair_one(sb_connection *connection, int64_t id)
     int64_t state = word_load(entry, L_PARTICIPANT_STATE_AT);
     if (state != L_PARTICIPANT_FREE && !still_runs(entry)) {
         repaired = sweep_owner(connection, id);
-        if (repaired >= 0) {
-            if (state == L_PARTICIPANT_LIVE)
-                log_note(connection, "participant %.*s (pid %lld) died without closing",
-                         (int)L_PARTICIPANT_NAME_BYTES_MAX, entry + L_PARTICIPANT_NAME_AT,
-                         (long long)word_load(entry, L_PARTICIPANT_PID_AT));
-            set_state(connection, id, L_PARTICIPANT_FREE);
-        }
+        if (repaired >= 0)
+            note_death(connection, id);
     }
     lock_byte(connection->sweep_file, id, F_UNLCK);
     return repaired;
@@ -193,7 +199,7 @@ static int64_t repair_one(sb_connection *connection, int64_t id)
 int64_t sb_repair(sb_connection *connection)
 {
     int64_t closed = atomic_load(&connection->closed);
-    if (closed)
+    if (closed || connection->id == 0)
         return closed;
     if (pthread_mutex_trylock(&connection->repair) != 0)
         return 0; /* another thread of ours is at it */
@@ -243,7 +249,7 @@ int64_t participant_join(sb_connection *connection, const char *name)
                 lock_byte(connection->lock_file, id, F_UNLCK);
                 continue;
             }
-            set_state(connection, id, L_PARTICIPANT_FREE);
+            note_death(connection, id);
         }
         fill_in(connection, id, name);
         set_state(connection, id, L_PARTICIPANT_LIVE);

@@ -29,6 +29,8 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
     *code = atomic_load(&connection->closed);
     if (*code == SB_OK)
         *code = atomic_load(&queue->gone);
+    if (*code == SB_OK && connection->id == 0)
+        *code = fail(SB_INVALID, "the connection only observes: connect to publish or take");
     if (*code == SB_OK && count >= LANES)
         *code = fail(SB_TOO_MANY, "more than %d threads and loans of this process in one queue",
                      LANES);
@@ -145,12 +147,13 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     return SB_OK;
 }
 
-/* A port for one repair, outside of all lanes. */
-static int64_t port_for_repair(sb_queue *queue, sb_port *port)
+/* A port for one look or repair, outside of all lanes: it owns no memory. */
+static int64_t port_to_look(sb_queue *queue, sb_port *port)
 {
     sb_connection *connection = queue->connection;
     int64_t code = sb_port_open(port, queue->ring.memory, queue->ring.bytes,
-                                connection->arena.memory, connection->arena.bytes, connection->id);
+                                connection->arena.memory, connection->arena.bytes,
+                                connection->id ? connection->id : 1); /* an observer takes nothing */
     port->file = connection->arena.file;
     return code;
 }
@@ -159,7 +162,7 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead)
 {
     sb_port port;
     uint64_t alive[L_PARTICIPANTS / 64];
-    int64_t code = port_for_repair(queue, &port);
+    int64_t code = port_to_look(queue, &port);
     if (code != SB_OK)
         return code;
     memset(alive, 0xFF, sizeof alive);
@@ -173,7 +176,7 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead)
 int64_t sb_queue_drop_blocks(sb_queue *queue)
 {
     sb_port port;
-    int64_t code = port_for_repair(queue, &port);
+    int64_t code = port_to_look(queue, &port);
     return code == SB_OK ? sb_port_blocks_drop(&port) : code;
 }
 
@@ -184,7 +187,7 @@ void queue_shut(sb_queue *queue)
         return;
     queue->is_shut = true;
     sb_port port;
-    bool wakes = port_for_repair(queue, &port) == SB_OK;
+    bool wakes = port_to_look(queue, &port) == SB_OK;
     int64_t count = atomic_load(&queue->lanes_made);
     for (int64_t index = 0; index < count; index++) {
         lane *each = atomic_load(&queue->lanes[index]);
@@ -581,12 +584,11 @@ int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *
                   int64_t capacity)
 {
     int64_t code;
-    lane *in = lane_enter(queue, &code);
-    if (!in)
+    sb_port port;
+    if (!queue_is_usable(queue, &code))
         return code;
-    code = sb_port_peek_whole(&in->port, position, message, buffer, capacity);
-    lane_leave(in);
-    return code;
+    code = port_to_look(queue, &port);
+    return code == SB_OK ? sb_port_peek_whole(&port, position, message, buffer, capacity) : code;
 }
 
 int64_t sb_purge(sb_queue *queue)
@@ -619,7 +621,7 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
     if (!queue_is_usable(queue, &code))
         return code;
     sb_port port;
-    code = port_for_repair(queue, &port);
+    code = port_to_look(queue, &port);
     if (code != SB_OK)
         return code;
     void *ring = queue->ring.memory;
