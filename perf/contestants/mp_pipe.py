@@ -23,6 +23,7 @@ Ends = tuple[Connection, Connection]
 
 class MpPipe(PythonPeer):
     name = "mp-pipe"
+    polls = True
 
     def supports(self, task: Task) -> bool:
         return task.mode == "single" and task.topology.name in ("ping-pong", "one-to-one")
@@ -33,13 +34,23 @@ class MpPipe(PythonPeer):
     def open_port(self, seat: Seat, endpoint: Ends, plan: Plan) -> Port:
         readable, writable = endpoint
         end = readable if seat.role in ("receiver", "initiator") else writable
-        polls = plan.task.topology.measures_latency
+        polls = plan.task.topology.measures_latency and self.polls
         receive = _polling(end) if polls else end.recv_bytes
         return Port(send=end.send_bytes, receive=receive, close=end.close)
 
     def teardown(self, endpoint: Ends) -> None:
         for end in endpoint:
             end.close()
+
+
+class MpPipeBlocking(MpPipe):
+    """As a program that waits would use it; the same as mp-pipe in a stream."""
+
+    name = "mp-pipe-blocking"
+    polls = False
+
+    def supports(self, task: Task) -> bool:
+        return super().supports(task) and task.topology.measures_latency
 
 
 def _polling(end: Connection) -> Callable[[], bytes | None]:
@@ -51,4 +62,4 @@ def _polling(end: Connection) -> Callable[[], bytes | None]:
     return receive
 
 
-CONTESTANTS: tuple[Contestant, ...] = (MpPipe(),)
+CONTESTANTS: tuple[Contestant, ...] = (MpPipe(), MpPipeBlocking())

@@ -3,9 +3,13 @@
  * The line's first word is the turn: the initiator writes an odd number, the responder answers
  * with the next even one. Nothing else is carried, so no messenger has a shorter round trip.
  */
+#define _GNU_SOURCE
+#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef _Atomic uint64_t turn_t;
 
@@ -25,17 +29,42 @@ static inline int64_t now_ns(void)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
+#ifdef SLEEPS
+/* The futex is the turn's low half. */
+static inline void rest(turn_t *turn, uint64_t seen)
+{
+    syscall(SYS_futex, turn, FUTEX_WAIT, (uint32_t)seen, NULL, NULL, 0);
+}
+
+static inline void hand_over(turn_t *turn, uint64_t value)
+{
+    atomic_store(turn, value);
+    syscall(SYS_futex, turn, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+#else
+static inline void rest(turn_t *turn, uint64_t seen)
+{
+    (void)turn, (void)seen;
+    pause_cpu();
+}
+
+static inline void hand_over(turn_t *turn, uint64_t value)
+{
+    atomic_store_explicit(turn, value, memory_order_release);
+}
+#endif
+
 static inline uint64_t await(turn_t *turn, uint64_t wanted)
 {
     uint64_t seen;
     while ((seen = atomic_load_explicit(turn, memory_order_acquire)) < wanted)
-        pause_cpu();
+        rest(turn, seen);
     return seen;
 }
 
 static inline uint64_t round_trip(turn_t *turn, uint64_t trip)
 {
-    atomic_store_explicit(turn, 2 * trip + 1, memory_order_release);
+    hand_over(turn, 2 * trip + 1);
     return await(turn, 2 * trip + 2);
 }
 
@@ -64,6 +93,6 @@ void cacheline_respond(turn_t *turn, int64_t trips)
 {
     for (int64_t trip = 0; trip < trips; trip++) {
         await(turn, 2 * (uint64_t)trip + 1);
-        atomic_store_explicit(turn, 2 * (uint64_t)trip + 2, memory_order_release);
+        hand_over(turn, 2 * (uint64_t)trip + 2);
     }
 }

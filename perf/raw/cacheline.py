@@ -31,6 +31,7 @@ class RawCacheline(Contestant):
     name = "raw-cacheline"
     kind = "c"
     is_limit = True
+    source = "cacheline.c"
 
     def supports(self, task: Task) -> bool:
         return task.topology.measures_latency and task.mode == "single" and task.size <= _SIZE_MAX
@@ -38,7 +39,7 @@ class RawCacheline(Contestant):
     def setup(self, plan: Plan, workspace: Workspace) -> Line:
         segment = workspace.directory / "line"
         segment.write_bytes(bytes(mmap.PAGESIZE))
-        return Line(str(compiled("cacheline.c")), str(segment))
+        return Line(str(compiled(self.source)), str(segment))
 
     def run_role(self, seat: Seat, endpoint: Line, plan: Plan, gate: Gate) -> RoleResult:
         library = ctypes.CDLL(endpoint.library)
@@ -52,6 +53,13 @@ class RawCacheline(Contestant):
             result = _initiate(library, turn, plan, started)
         gate.finish()
         return result
+
+
+class RawFutex(RawCacheline):
+    """The limit of waiting asleep (futex.c)."""
+
+    name = "raw-futex"
+    source = "futex.c"
 
 
 def _mapped(segment: Path) -> ctypes.Array[ctypes.c_char]:
