@@ -17,6 +17,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.exchange import KINDS, Exchange
+from shmbroker.ipc.names import name_bytes
 from shmbroker.ipc.participants import ErrorInfo, ParticipantInfo, Participants
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.properties import pack
@@ -29,19 +30,6 @@ if TYPE_CHECKING:
 
 SCHEME = "shm://"
 SLOTS = 1024
-
-
-def name_bytes(name: str) -> bytes:
-    """A name for C; that it is a good one is checked there."""
-    if not isinstance(name, str):
-        raise InvalidArgument(f"a name is text, not {type(name).__name__}")
-    try:
-        encoded = name.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(f"the name {name!r} cannot be written as UTF-8: {error}") from error
-    if b"\0" in encoded:
-        raise InvalidArgument(f"the name {name!r} contains a zero character")
-    return encoded
 
 
 def vhost_of(url: str) -> str:
@@ -237,7 +225,8 @@ class Broker:
         """
         if start not in ("now", "earliest"):
             raise InvalidArgument(f"start is 'now' or 'earliest', not {start!r}")
-        return Subscription(self.queue(queue), from_now=start == "now", lossy=lossy, timeout=timeout)
+        from_now = start == "now"
+        return Subscription(self.queue(queue), from_now=from_now, lossy=lossy, timeout=timeout)
 
     # --- looking ------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The table of participants and the log of errors, read: no lock, and no living broker, is needed."""
+"""The table of participants and the log of errors, read: without a lock or a living broker."""
 
 from __future__ import annotations
 

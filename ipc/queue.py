@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message
-from shmbroker.ipc.outgoing import outgoing
+from shmbroker.ipc.outgoing import as_buffer, outgoing
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.room import BATCH, Room, length_of
 from shmbroker.ipc.statistics import QueueStatistics
@@ -94,10 +94,18 @@ class Queue:
         """publish without waiting: QueueFull at once."""
         return self.publish(body, key=key, properties=properties, timeout=0)
 
-    def publish_many(self, bodies: Sequence[bytes], *, timeout: float | None = None) -> int:
+    def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
         """Publish several messages at once: how many there was room for in time, from the first."""
-        whole = b"".join(bodies)
-        lengths = array("q", map(len, bodies))
+        if isinstance(bodies, (bytes, bytearray, memoryview, str)):
+            raise InvalidArgument("bodies are several: put this one into a list, or publish it")
+        try:
+            several = list(bodies)
+        except TypeError as error:
+            raise InvalidArgument(f"bodies are several buffers: {error}") from error
+        if not set(map(type, several)) <= {bytes}:  # len() counts items, not always bytes
+            several = [ffi.buffer(as_buffer(body))[:] for body in several]
+        whole = b"".join(several)
+        lengths = array("q", map(len, several))
         total, done = len(lengths), 0
         deadline = Deadline(nanoseconds(timeout))
         at = 0
@@ -169,11 +177,14 @@ class Queue:
         """get without waiting: Empty at once."""
         return self.get(timeout=0)
 
-    def get_many(self, count: int, *, timeout: float | None = None) -> list[Message]:
-        """Take up to count messages at once, as many as are there; Empty if none came in time."""
+    def _count(self, count: int) -> int:
         if not isinstance(count, int) or count < 1:
             raise InvalidArgument(f"count is a positive number, not {count!r}")
-        count = min(count, BATCH)
+        return min(count, BATCH)
+
+    def get_many(self, count: int, *, timeout: float | None = None) -> list[Message]:
+        """Take up to count messages at once, as many as are there; Empty if none came in time."""
+        count = self._count(count)
         messages = ffi.new("sb_message[]", count)
         deadline = Deadline(nanoseconds(timeout))
         taken: list[Message] = []
@@ -222,13 +233,15 @@ class Queue:
             room = rooms.pop()
         except IndexError:
             room = Room()
-        timeout_ns = FOREVER if timeout is None else nanoseconds(timeout)
-        length: int = _receive(self._queue, room.room, timeout_ns)
-        if length < 0:
-            length = self._receive_rarely(length, room, timeout_ns)
-        body: bytes = room.bytes[:length]
-        rooms.append(room)
-        return body
+        try:
+            timeout_ns = FOREVER if timeout is None else nanoseconds(timeout)
+            length: int = _receive(self._queue, room.room, timeout_ns)
+            if length < 0:
+                length = self._receive_rarely(length, room, timeout_ns)
+            body: bytes = room.bytes[:length]
+            return body
+        finally:
+            rooms.append(room)
 
     def _receive_rarely(self, code: int, room: Room, timeout_ns: int) -> int:
         deadline = Deadline(timeout_ns)
@@ -244,8 +257,12 @@ class Queue:
         """The message was taken, because there was no room for a copy: make some."""
         message = room.messages + 0
         length: int = message.length
-        room.enlarge(length)
-        ffi.memmove(room.buffer, message.body, length)
+        try:
+            room.enlarge(length)
+            ffi.memmove(room.buffer, message.body, length)
+        except BaseException:
+            lib.sb_give_back(self._queue, message)
+            raise
         code = lib.sb_ack(self._queue, message)
         if code < 0:
             raise self._error(code, "receiving from")
@@ -253,11 +270,17 @@ class Queue:
 
     def receive_many(self, count: int = BATCH, *, timeout: float | None = None) -> list[bytes]:
         """receive for up to count messages at once; Empty if none came in time."""
-        count = min(count, BATCH)
+        count = self._count(count)
         try:
             room = self._rooms.pop()
         except IndexError:
             room = Room()
+        try:
+            return self._receive_many(room, count, timeout)
+        finally:
+            self._rooms.append(room)
+
+    def _receive_many(self, room: Room, count: int, timeout: float | None) -> list[bytes]:
         deadline = Deadline(nanoseconds(timeout))
         taken: int = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
         while taken == INTERRUPTED:
@@ -273,7 +296,6 @@ class Queue:
                 bodies = [body for (body,) in iter_unpack(f"{ends[count]}s", whole)]
             else:
                 bodies = [whole[start:end] for start, end in pairwise((0, *ends[:taken]))]
-        self._rooms.append(room)
         return bodies
 
     # --- looking ------------------------------------------------------------------------------

@@ -684,7 +684,7 @@ static int64_t bind_locked(sb_connection *connection, const sb_binding *asked)
     if (code != SB_OK)
         return code;
     if (asked->key_length + asked->arguments_length > L_BINDING_PAYLOAD_BYTES)
-        return fail(SB_TOO_LARGE, "the key and arguments of a binding have at most %d bytes "
+        return fail(SB_INVALID, "the key and arguments of a binding have at most %d bytes "
                     "together, not %lld", (int)L_BINDING_PAYLOAD_BYTES,
                     (long long)(asked->key_length + asked->arguments_length));
     code = sb_binding_find(catalog, ends.source, ends.kind, ends.destination, asked->match_any,
