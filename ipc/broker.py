@@ -18,6 +18,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.exchange import KINDS, Exchange
+from shmbroker.ipc.names import name_bytes
 from shmbroker.ipc.participants import ErrorInfo, ParticipantInfo, Participants
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.properties import pack
@@ -30,19 +31,6 @@ if TYPE_CHECKING:
 
 SCHEME = "shm://"
 SLOTS = 1024
-
-
-def name_bytes(name: str) -> bytes:
-    """A name for C; that it is a good one is checked there."""
-    if not isinstance(name, str):
-        raise InvalidArgument(f"a name is text, not {type(name).__name__}")
-    try:
-        encoded = name.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(f"the name {name!r} cannot be written as UTF-8: {error}") from error
-    if b"\0" in encoded:
-        raise InvalidArgument(f"the name {name!r} contains a zero character")
-    return encoded
 
 
 def vhost_of(url: str) -> str:

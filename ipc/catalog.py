@@ -10,7 +10,7 @@ from typing import Any
 from shmbroker.core import layout as at
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.exchange import KINDS
+from shmbroker.ipc.exchange import kind_of
 from shmbroker.ipc.properties import unpack
 
 _WORDS = Struct("<8q")
@@ -112,7 +112,7 @@ class Catalog:
         for entry in entries:
             yield ExchangeInfo(
                 name=entry.name,
-                kind=KINDS[entry.word(at.EXCHANGE_KIND_AT)],
+                kind=kind_of(entry.word(at.EXCHANGE_KIND_AT), entry.name),
                 alternate=names.get(entry.word(at.EXCHANGE_ALTERNATE_AT)),
                 bindings=lib.sb_bindings_from(self._catalog, entry.reference),
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.errors import Unroutable, error_for
+from shmbroker.ipc.errors import Damaged, Unroutable, error_for
 from shmbroker.ipc.outgoing import parts
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from shmbroker.ipc.broker import Broker
 
 KINDS = ("direct", "topic", "fanout", "headers")
+
+
+def kind_of(number: int, name: str) -> str:
+    """The kind of an exchange, as its entry in the catalog numbers it."""
+    if number not in range(len(KINDS)):
+        raise Damaged(f"exchange {name!r} has kind {number}, which is none: delete the vhost")
+    return KINDS[number]
 
 
 class Exchange:
@@ -27,7 +34,7 @@ class Exchange:
 
     @property
     def kind(self) -> str:
-        return KINDS[lib.sb_exchange_kind(self._exchange)]
+        return kind_of(lib.sb_exchange_kind(self._exchange), self.name)
 
     def publish(
         self,

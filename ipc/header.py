@@ -212,7 +212,6 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
 /* Head and tail of a queue by its row, without mapping its ring: equal if it is empty. */
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
                   int64_t *paused);
-int64_t sb_queue_drop_blocks(sb_queue *queue);
 const char *sb_queue_name(sb_queue *queue);
 int64_t sb_queue_slots(sb_queue *queue);
 /* A port for one thread's compiled loops, until the connection is closed. */

@@ -152,7 +152,7 @@ class Message(PortMessage):
     _reject_call: ClassVar[Any] = lib.sb_reject
 
     def __del__(self) -> None:
-        message = self._message
+        message = getattr(self, "_message", None)  # Ctrl-C may come before it is set
         if message is not None:
             self._message = None
             lib.sb_give_back(self._source, message)

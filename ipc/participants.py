@@ -1,4 +1,4 @@
-"""The table of participants and the log of errors, read: without a lock, or a living broker."""
+"""The table of participants and the log of errors, read: without a lock or a living broker."""
 
 from __future__ import annotations
 

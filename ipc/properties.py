@@ -17,6 +17,10 @@ from shmbroker.ipc.errors import InvalidArgument
 
 def pack(properties: Mapping[str, Any] | None) -> bytes:
     """The bytes that go with the message; none for no properties."""
+    if properties is None:
+        return b""
+    if not isinstance(properties, Mapping):
+        raise InvalidArgument(f"properties are a mapping, not {type(properties).__name__}")
     if not properties:
         return b""
     for name in properties:
@@ -38,7 +42,9 @@ def unpack(packed: bytes) -> dict[str, Any]:
     if not packed:
         return {}
     try:
-        properties: dict[str, Any] = msgpack.unpackb(packed)
-    except ValueError as error:
+        properties: dict[str, Any] = msgpack.unpackb(packed, strict_map_key=False)
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise InvalidArgument(f"these properties are no MessagePack: {error}") from error
+    if not isinstance(properties, dict):
+        raise InvalidArgument(f"these properties are no map, but {type(properties).__name__}")
     return properties

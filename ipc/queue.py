@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message
-from shmbroker.ipc.outgoing import outgoing, parts
+from shmbroker.ipc.outgoing import as_buffer, outgoing, parts
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.room import BATCH, Room, length_of
 from shmbroker.ipc.statistics import QueueStatistics
@@ -96,10 +96,18 @@ class Queue:
         """publish without waiting: QueueFull at once."""
         return self.publish(body, key=key, properties=properties, timeout=0)
 
-    def publish_many(self, bodies: Sequence[bytes], *, timeout: float | None = None) -> int:
+    def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
         """Publish several messages at once: for how many there was room in time, from the first."""
-        whole = b"".join(bodies)
-        lengths = array("q", map(len, bodies))
+        if isinstance(bodies, (bytes, bytearray, memoryview, str)):
+            raise InvalidArgument("bodies are several: put this one into a list, or publish it")
+        try:
+            several = list(bodies)
+        except TypeError as error:
+            raise InvalidArgument(f"bodies are several buffers: {error}") from error
+        if not set(map(type, several)) <= {bytes}:  # len() counts items, not always bytes
+            several = [ffi.buffer(as_buffer(body))[:] for body in several]
+        whole = b"".join(several)
+        lengths = array("q", map(len, several))
         total, done = len(lengths), 0
         deadline = Deadline(nanoseconds(timeout))
         at = 0
@@ -173,11 +181,14 @@ class Queue:
         """get without waiting: Empty at once."""
         return self.get(timeout=0)
 
-    def get_many(self, count: int, *, timeout: float | None = None) -> list[Message]:
-        """Take up to count messages at once, as many as are there; Empty if none came in time."""
+    def _count(self, count: int) -> int:
         if not isinstance(count, int) or count < 1:
             raise InvalidArgument(f"count is a positive number, not {count!r}")
-        count = min(count, BATCH)
+        return min(count, BATCH)
+
+    def get_many(self, count: int, *, timeout: float | None = None) -> list[Message]:
+        """Take up to count messages at once, as many as are there; Empty if none came in time."""
+        count = self._count(count)
         messages = ffi.new("sb_message[]", count)
         deadline = Deadline(nanoseconds(timeout))
         taken: list[Message] = []
@@ -247,8 +258,12 @@ class Queue:
         """The message was taken, because there was no room for a copy: make some."""
         message = room.messages + 0
         length: int = message.length
-        room.enlarge(length)
-        ffi.memmove(room.buffer, message.body, length)
+        try:
+            room.enlarge(length)
+            ffi.memmove(room.buffer, message.body, length)
+        except BaseException:
+            lib.sb_give_back(self._queue, message)
+            raise
         code = lib.sb_ack(self._queue, message)
         if code < 0:
             raise self._error(code, "receiving from")
@@ -256,11 +271,16 @@ class Queue:
 
     def receive_many(self, count: int = BATCH, *, timeout: float | None = None) -> list[bytes]:
         """receive for up to count messages at once; Empty if none came in time."""
-        count = min(count, BATCH)
+        count = self._count(count)
         room = self._room
         self._room = None
         if room is None:
             room = Room()
+        bodies = self._receive_many(room, count, timeout)
+        self._room = room
+        return bodies
+
+    def _receive_many(self, room: Room, count: int, timeout: float | None) -> list[bytes]:
         deadline = Deadline(nanoseconds(timeout))
         taken: int = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
         while taken == INTERRUPTED:
@@ -276,7 +296,6 @@ class Queue:
                 bodies = [body for (body,) in iter_unpack(f"{ends[count]}s", whole)]
             else:
                 bodies = [whole[start:end] for start, end in pairwise((0, *ends[:taken]))]
-        self._room = room
         return bodies
 
     # --- looking ------------------------------------------------------------------------------

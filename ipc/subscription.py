@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from shmbroker.ipc.queue import Queue
 
-RELEASE_EVERY = 32
-"""A gate is moved once for so many messages: it is one more cache line that producers read."""
+RELEASE_EVERY_MAX = 32
+"""A gate is moved once for so many messages, or a quarter of the ring: it is one more cache line
+that producers read."""
 
 
 class Subscription:
@@ -35,6 +36,7 @@ class Subscription:
         self._timeout_ns = nanoseconds(timeout)
         self._room = Room()
         self._unreleased = 0
+        self._release_every = max(1, min(RELEASE_EVERY_MAX, queue.slots // 4))
         self._cursor = ffi.new("sb_cursor *")
         code: int = lib.sb_subscribe(queue._queue, self._cursor, from_now, lossy)
         if code != OK:
@@ -57,11 +59,12 @@ class Subscription:
 
     def _get(self, timeout_ns: int) -> CopiedMessage:
         # what was returned before is dealt with: move our gate before we wait
-        if self._unreleased >= RELEASE_EVERY:
+        if self._unreleased >= self._release_every:
             self._release()
         length = self._next(0)
+        if length == EMPTY:
+            self._release()  # producers may wait for us, who has nothing left to read
         if length == EMPTY and timeout_ns != 0:
-            self._release()
             deadline = Deadline(timeout_ns)
             length = self._next(deadline.left())
             while length == INTERRUPTED:

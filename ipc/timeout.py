@@ -13,9 +13,12 @@ def nanoseconds(timeout: float | None) -> int:
     """A time-out for C: None waits for ever, 0 does not wait."""
     if timeout is None:
         return FOREVER
-    if not timeout >= 0:
-        raise InvalidArgument(f"a timeout is None or a number of seconds, not {timeout!r}")
-    return int(min(timeout, 1e9) * 1e9)
+    try:
+        if timeout >= 0:
+            return int(min(timeout, 1e9) * 1e9)
+    except TypeError:
+        pass
+    raise InvalidArgument(f"a timeout is None or a number of seconds, not {timeout!r}")
 
 
 class Deadline:

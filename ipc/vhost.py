@@ -16,7 +16,8 @@ import posix_ipc
 from shmbroker.core.codes import OK
 from shmbroker.core.layout import PARTICIPANTS
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.errors import InUse, NotFound, error_for
+from shmbroker.ipc.errors import InUse, InvalidArgument, NotFound, SystemRefused, error_for
+from shmbroker.ipc.names import name_bytes
 
 SHM = Path("/dev/shm")
 PREFIX = "shmbroker."
@@ -27,13 +28,17 @@ ARENA_BYTES = 256 << 20
 
 def create(name: str, *, arena_bytes: int = ARENA_BYTES) -> None:
     """Make a vhost; SegmentExists if there is one."""
-    code = lib.sb_vhost_create(name.encode(errors="surrogateescape"), min(arena_bytes, 1 << 62))
+    if not isinstance(arena_bytes, int):
+        raise InvalidArgument(f"arena_bytes is a number of bytes, not {arena_bytes!r}")
+    wanted = max(-1, min(arena_bytes, 1 << 62))
+    code = lib.sb_vhost_create(name_bytes(name), wanted)
     if code != OK:
         detail = ffi.string(lib.sb_detail(code)).decode(errors="replace")
         raise error_for(code, f"making vhost {name!r}", ffi.errno, detail)
 
 
 def exists(name: str) -> bool:
+    name_bytes(name)
     return "/" not in name and (SHM / f"{PREFIX}{name}{CATALOG}").exists()
 
 
@@ -55,6 +60,8 @@ def is_in_use(name: str) -> bool:
         file = os.open(SHM / f"{PREFIX}{name}.participants", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise SystemRefused(f"vhost {name!r} belongs to another user: {error}") from error
     try:
         asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1, PARTICIPANTS - 1, 0)
         answer = fcntl.fcntl(file, F_OFD_GETLK, asked)
@@ -78,4 +85,11 @@ def delete(name: str, *, force: bool = False) -> None:
         raise InUse(f"vhost {name!r} has participants: close them first, or force")
     for segment in segments(name):
         with suppress(posix_ipc.ExistentialError):  # somebody else was faster
-            posix_ipc.unlink_shared_memory(f"/{segment}")
+            _unlink(name, segment)
+
+
+def _unlink(vhost: str, segment: str) -> None:
+    try:
+        posix_ipc.unlink_shared_memory(f"/{segment}")
+    except posix_ipc.PermissionsError as error:
+        raise SystemRefused(f"vhost {vhost!r} belongs to another user: {error}") from error

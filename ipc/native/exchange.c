@@ -71,16 +71,22 @@ int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchang
                         name, connection->vhost);
         kind = word_load(catalog, sb_catalog_entry_at(L_EXCHANGES, row) + L_EXCHANGE_KIND_AT);
     }
-    sb_exchange *exchange = calloc(1, sizeof *exchange);
-    if (!exchange)
-        return fail_system("memory for an exchange");
+    /* one handle for each: they live as long as the connection */
+    pthread_mutex_lock(&connection->mutex);
+    sb_exchange *exchange = connection->exchanges;
+    while (exchange && exchange->reference != reference)
+        exchange = exchange->next;
+    if (exchange || !(exchange = calloc(1, sizeof *exchange))) {
+        pthread_mutex_unlock(&connection->mutex);
+        *opened = exchange;
+        return exchange ? SB_OK : fail_system("memory for an exchange");
+    }
     exchange->connection = connection;
     exchange->reference = reference;
     exchange->kind = kind;
     exchange->generation = -1;
     strcpy(exchange->name, name);
     pthread_mutex_init(&exchange->mutex, NULL);
-    pthread_mutex_lock(&connection->mutex);
     exchange->next = connection->exchanges;
     connection->exchanges = exchange;
     pthread_mutex_unlock(&connection->mutex);
