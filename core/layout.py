@@ -455,6 +455,7 @@ PORT_FILE: Final = 216  # descriptor of the arena's file, for the floor above
 PORT_FOUND_TAKE: Final = 224  # what take_find saw in take
 PORT_FOUND_WORD: Final = 232  # and in the slot
 PORT_COMMITTED_BYTES: Final = 240  # so much of the data had memory behind it, or more
+PORT_STOP: Final = 248  # 1: another thread wants this one out of its wait
 PORT_RUNS: Final = 256
 
 RUNS: Final = 64
@@ -496,7 +497,7 @@ assert RING_LATENCY_AT + 8 * LATENCY_BUCKETS <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
-assert PORT_COMMITTED_BYTES < PORT_RUNS
+assert PORT_STOP < PORT_RUNS
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 63

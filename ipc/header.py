@@ -202,7 +202,6 @@ int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *
 int64_t sb_purge(sb_queue *queue);
 int64_t sb_pause(sb_queue *queue, int64_t paused);
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
-int64_t sb_queue_drop_blocks(sb_queue *queue);
 const char *sb_queue_name(sb_queue *queue);
 int64_t sb_queue_slots(sb_queue *queue);
 /* A port for one thread's compiled loops, until the connection is closed. */

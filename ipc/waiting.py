@@ -1,9 +1,10 @@
 """Waiting: asleep in the kernel until there is something to do.  Nothing is taken or published.
 
 Each kernel returns OK when it is worth trying again, EMPTY (or FULL) when the deadline is over,
-INTERRUPTED when a signal came, and SLEPT after SLICE_NS without news: the caller then looks for
-what the dead have left, and waits on.  A wait is bounded because a wake-up may have been given to
-somebody who was killed before using it (core/bell.py has the handshake).
+INTERRUPTED when a signal came, and SLEPT after SLICE_NS, however often it was woken for nothing:
+the caller then looks for what the dead have left, and waits on.  A wait is bounded because a
+wake-up may have been given to somebody who was killed before using it (core/bell.py has the
+handshake).  It is SLEPT at once for a port that is stopped: its queue or connection is closing.
 
 A bell wakes one sleeper.  That one arms the bell again before it looks, so the next message wakes
 the next one; and if more than one message is there already, it wakes another at once.
@@ -14,7 +15,7 @@ Deadlines are monotonic nanoseconds (`system_clock`); 0 is over already, NEVER d
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import load, load_acquire
+from shmbroker.core.atomics import exchange, load, load_acquire
 from shmbroker.core.bell import ASLEEP, bell_arm, bell_ring
 from shmbroker.core.codes import EMPTY, FULL, OK, SLEPT
 from shmbroker.core.head import head_load
@@ -25,6 +26,7 @@ from shmbroker.core.layout import (
     PORT_HEAD_SEEN,
     PORT_HEADER,
     PORT_SLOT_MASK,
+    PORT_STOP,
     RING_CONSUMER_BELL_AT,
     RING_PRODUCER_BELL_AT,
     RING_SUBSCRIBER_BELL_AT,
@@ -81,25 +83,32 @@ def tell_producers(port: int) -> int:
     return asleep
 
 
+@kernel
+def rouse(bell: int) -> int:
+    """Wake all who sleep on this bell, and whoever is about to."""
+    exchange(bell, 0)
+    return system_wake(bell, ALL)
+
+
 @exported_cold
 def wake_all(port: int) -> int:
     """Everybody who sleeps on this ring looks again: it was repaired, resumed, or is gone."""
     header = load(port + PORT_HEADER)
-    system_wake(header + RING_CONSUMER_BELL_AT, ALL)
-    system_wake(header + RING_SUBSCRIBER_BELL_AT, ALL)
-    system_wake(header + RING_PRODUCER_BELL_AT, ALL)
+    rouse(header + RING_CONSUMER_BELL_AT)
+    rouse(header + RING_SUBSCRIBER_BELL_AT)
+    rouse(header + RING_PRODUCER_BELL_AT)
     return OK
 
 
 @cold
-def sleep(bell: int, deadline: int) -> int:
+def sleep(port: int, bell: int, deadline: int, slice_end: int) -> int:
     """Sleep while the bell is armed: OK (look again), EMPTY (too late), INTERRUPTED or SLEPT."""
-    left = deadline - system_clock()
-    if left <= 0:
+    now = system_clock()
+    if deadline <= now:
         return EMPTY
-    code = system_wait(bell, ASLEEP, min(left, SLICE_NS))
-    if code == EMPTY and left > SLICE_NS:
+    if slice_end <= now or load_acquire(port + PORT_STOP):
         return SLEPT
+    code = system_wait(bell, ASLEEP, min(deadline, slice_end) - now)
     return OK if code == EMPTY else code
 
 
@@ -107,6 +116,7 @@ def sleep(bell: int, deadline: int) -> int:
 def wait_for_message(port: int, deadline: int) -> int:
     """OK: there is something to take.  EMPTY: not until the deadline."""
     bell = load(port + PORT_HEADER) + RING_CONSUMER_BELL_AT
+    slice_end = system_clock() + SLICE_NS
     slept = 0
     while True:
         bell_arm(bell)
@@ -119,7 +129,7 @@ def wait_for_message(port: int, deadline: int) -> int:
             return OK
         if position != EMPTY:
             return position
-        code = sleep(bell, deadline)
+        code = sleep(port, bell, deadline, slice_end)
         if code != OK:
             return code
         slept = 1
@@ -138,6 +148,7 @@ def has_room(port: int) -> int:
 def wait_for_room(port: int, deadline: int) -> int:
     """OK: there is room in the ring.  FULL: not until the deadline."""
     bell = load(port + PORT_HEADER) + RING_PRODUCER_BELL_AT
+    slice_end = system_clock() + SLICE_NS
     slept = 0
     while True:
         bell_arm(bell)
@@ -146,7 +157,7 @@ def wait_for_room(port: int, deadline: int) -> int:
             if slept and true_tail(port) + 1 - load(port + PORT_HEAD_SEEN) < slots:
                 system_wake(bell, ONE)
             return OK
-        code = sleep(bell, deadline)
+        code = sleep(port, bell, deadline, slice_end)
         if code != OK:
             return FULL if code == EMPTY else code
         slept = 1
@@ -157,10 +168,11 @@ def cursor_wait(cursor: int, deadline: int) -> int:
     """OK: there is a message at the cursor.  EMPTY: not until the deadline."""
     port = load(cursor + CURSOR_PORT)
     bell = load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT
+    slice_end = system_clock() + SLICE_NS
     while True:
         bell_arm(bell)
         if is_published(port, load(cursor + CURSOR_POSITION)):
             return OK
-        code = sleep(bell, deadline)
+        code = sleep(port, bell, deadline, slice_end)
         if code != OK:
             return code

@@ -410,8 +410,7 @@ static int64_t free_row(sb_connection *connection)
         if (sb_row_reference(catalog, L_QUEUES, row) >= 0)
             continue;
         int64_t former = reference_at(connection, row) - (INT64_C(1) << L_REFERENCE_INDEX_BITS);
-        if (former >> L_REFERENCE_INDEX_BITS == 0 ||
-            participant_users(connection, former, 0) == 0)
+        if (former >> L_REFERENCE_INDEX_BITS == 0 || !participant_used(connection, former))
             return row;
     }
     return fail(SB_TABLE_FULL, "vhost '%s' has %d queues, and can have no more: delete some",
@@ -507,7 +506,8 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
     return code;
 }
 
-static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force)
+static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force,
+                             sb_queue **deleted)
 {
     char path[NAME_ROOM];
     sb_queue *queue;
@@ -528,10 +528,7 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     if (code != SB_OK)
         return SB_OK; /* its ring was damaged or gone: now the rest of it is gone too */
     atomic_store(&queue->gone, SB_NOT_FOUND);
-    queue_shut(queue);
-    participant_forgets(connection, reference);
-    if (users == 0)
-        sb_queue_drop_blocks(queue);
+    *deleted = queue;
     return SB_OK;
 }
 
@@ -544,8 +541,17 @@ int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t for
         code = connection_lock(connection);
     if (code != SB_OK)
         return code;
-    code = delete_locked(connection, name, force);
+    sb_queue *deleted = NULL;
+    code = delete_locked(connection, name, force, &deleted);
     connection_unlock(connection);
+    if (!deleted)
+        return code;
+    /* without the lock: whoever is in a lane may need it to get out */
+    queue_shut(deleted);
+    if (connection_lock(connection) == SB_OK) {
+        participant_forgets(connection, connection->id, deleted->reference);
+        connection_unlock(connection);
+    }
     return code;
 }
 

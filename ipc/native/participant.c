@@ -120,6 +120,8 @@ static int64_t sweep_queue(sb_connection *connection, int64_t reference, int64_t
     code = queue_handle(connection, reference, &queue);
     if (code == SB_OK)
         code = queue_sweep(queue, dead);
+    else if (code == SB_NOT_FOUND)
+        participant_forgets(connection, dead, reference);
     connection_unlock(connection);
     return code == SB_NOT_FOUND ? 0 : code;
 }
@@ -288,14 +290,29 @@ int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t u
     return SB_OK;
 }
 
-void participant_forgets(sb_connection *connection, int64_t reference)
+bool participant_used(sb_connection *connection, int64_t reference)
 {
     char *entry = entry_of(connection, connection->id);
+    int64_t used = list_length(entry);
+    for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++)
+        if ((word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index) &
+             ~(L_USE_CONSUMES | L_USE_PRODUCES)) == reference)
+            return true;
+    return participant_users(connection, reference, 0) > 0;
+}
+
+void participant_forgets(sb_connection *connection, int64_t id, int64_t reference)
+{
+    char *entry = entry_of(connection, id);
     for (int64_t index = 0; index < list_length(entry) && index < L_PARTICIPANT_LIST; index++) {
         int64_t at = L_PARTICIPANT_LIST_AT + 8 * index;
         if ((word_load(entry, at) & ~(L_USE_CONSUMES | L_USE_PRODUCES)) == reference)
             word_store(entry, at, 0);
     }
+    int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    if (sb_row_reference(connection->catalog.memory, L_QUEUES, row) < 0 &&
+        !participant_used(connection, reference))
+        blocks_drop(connection, row);
 }
 
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use)

@@ -169,22 +169,32 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead)
     return code;
 }
 
-int64_t sb_queue_drop_blocks(sb_queue *queue)
+void blocks_drop(sb_connection *connection, int64_t row)
 {
-    sb_port port;
-    int64_t code = port_for_repair(queue, &port);
-    return code == SB_OK ? sb_port_blocks_drop(&port) : code;
+    /* its ring may be gone: only the arena is looked at */
+    sb_port port = {0};
+    *field(&port, L_PORT_ARENA) = (int64_t)(intptr_t)connection->arena.memory;
+    *field(&port, L_PORT_BLOCKS) = word_load(connection->arena.memory, L_ARENA_BLOCKS_AT);
+    *field(&port, L_PORT_QUEUE) = row;
+    sb_port_blocks_drop(&port);
 }
 
 void queue_shut(sb_queue *queue)
 {
     const struct timespec pause = {0, 1000000};
-    if (queue->is_shut)
+    int64_t open = 0;
+    if (!atomic_compare_exchange_strong(&queue->shut, &open, 1)) {
+        while (atomic_load(&queue->shut) != 2) /* another thread is at it */
+            nanosleep(&pause, NULL);
         return;
-    queue->is_shut = true;
+    }
     sb_port port;
     bool wakes = port_for_repair(queue, &port) == SB_OK;
     int64_t count = atomic_load(&queue->lanes_made);
+    for (int64_t index = 0; index < count; index++)
+        word_store(&atomic_load(&queue->lanes[index])->port, L_PORT_STOP, 1);
+    if (wakes)
+        sb_port_wake_all(&port); /* subscribers too, whose lanes are not waited for */
     for (int64_t index = 0; index < count; index++) {
         lane *each = atomic_load(&queue->lanes[index]);
         int64_t idle = IDLE;
@@ -197,6 +207,7 @@ void queue_shut(sb_queue *queue)
         if (idle != ON_LOAN)
             sb_port_close(&each->port); /* and it stays busy: nobody enters again */
     }
+    atomic_store(&queue->shut, 2);
 }
 
 void queue_free(sb_queue *queue)
@@ -525,7 +536,7 @@ int64_t sb_ack(sb_queue *queue, sb_message *message)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    code = sb_port_ack(&in->port, message);
+    code = message->word ? sb_port_ack(&in->port, message) : SB_REVOKED;
     message->word = 0; /* it is dealt with, also if it was no longer ours */
     lane_leave(in);
     return code;
@@ -548,7 +559,7 @@ int64_t sb_give_back(sb_queue *queue, sb_message *message)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    code = sb_port_give_back(&in->port, message);
+    code = message->word ? sb_port_give_back(&in->port, message) : SB_REVOKED;
     message->word = 0;
     lane_leave(in);
     return code;
@@ -560,7 +571,7 @@ int64_t sb_reject(sb_queue *queue, sb_message *message)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    code = sb_port_reject(&in->port, message);
+    code = message->word ? sb_port_reject(&in->port, message) : SB_REVOKED;
     message->word = 0;
     lane_leave(in);
     return code;
@@ -635,22 +646,29 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
     return SB_OK;
 }
 
-int64_t sb_queue_port(sb_queue *queue, sb_port **port)
+static int64_t port_lend(sb_queue *queue, sb_port **port)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    note_use(queue, L_USE_CONSUMES | L_USE_PRODUCES);
     atomic_store(&in->busy, ON_LOAN);
     *port = &in->port;
     return SB_OK;
 }
 
+int64_t sb_queue_port(sb_queue *queue, sb_port **port)
+{
+    int64_t code = port_lend(queue, port);
+    if (code == SB_OK)
+        note_use(queue, L_USE_CONSUMES | L_USE_PRODUCES);
+    return code;
+}
+
 int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy)
 {
     sb_port *port;
-    int64_t code = sb_queue_port(queue, &port);
+    int64_t code = port_lend(queue, &port);
     if (code != SB_OK)
         return code;
     code = lossy ? sb_cursor_open_lossy(cursor, port, from_now)
@@ -678,6 +696,15 @@ int64_t sb_unsubscribe(sb_queue *queue, sb_cursor *cursor)
     return code;
 }
 
+static bool cursor_usable(sb_queue *queue, const sb_cursor *cursor, int64_t *code)
+{
+    if (!queue_is_usable(queue, code))
+        return false;
+    if (!cursor->port)
+        *code = fail(SB_INVALID, "the subscription was closed");
+    return cursor->port != NULL;
+}
+
 static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadline)
 {
     int64_t code;
@@ -695,7 +722,7 @@ int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *b
                 int64_t capacity, int64_t timeout_ns)
 {
     int64_t code;
-    if (!queue_is_usable(queue, &code))
+    if (!cursor_usable(queue, cursor, &code))
         return code;
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     for (;;) {
@@ -711,7 +738,7 @@ int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *b
 int64_t sb_released(sb_queue *queue, sb_cursor *cursor)
 {
     int64_t code;
-    if (!queue_is_usable(queue, &code) || cursor->gate < 0)
+    if (!cursor_usable(queue, cursor, &code) || cursor->gate < 0)
         return code;
     code = sb_cursor_release(cursor);
     sb_port_tell_producers(cursor->port);

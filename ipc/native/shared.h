@@ -90,11 +90,15 @@ int64_t participant_join(sb_connection *connection, const char *name);
 void participant_leave(sb_connection *connection);
 /* Note that we use this queue; before its ring is touched. */
 int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t use);
-void participant_forgets(sb_connection *connection, int64_t reference);
+/* This participant uses the queue no more; under the catalog's lock.  The last one who used a queue
+ * that was deleted frees its memory. */
+void participant_forgets(sb_connection *connection, int64_t id, int64_t reference);
 /* A descriptor that tells of the participant's death, -1 if there can be none. */
 int participant_pidfd(const char *entry);
-/* How many others use this queue. */
+/* How many use this queue so; with use 0: how many others use it at all. */
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use);
+/* Whether anybody uses this queue, we included. */
+bool participant_used(sb_connection *connection, int64_t reference);
 static inline int64_t participant_at(int64_t id)
 {
     return L_PARTICIPANTS_AT + id * L_PARTICIPANT_BYTES;
@@ -157,8 +161,8 @@ struct sb_queue {
     int64_t reference;
     int64_t slots;
     char name[L_NAME_BYTES_MAX + 1];
-    bool is_shut;          /* all lanes are closed; under the connection's mutex, or at its end */
     _Atomic int64_t generation; /* of the catalog, in which the queue was known to exist */
+    _Atomic int64_t shut;  /* 1 while its lanes are being closed, 2 when they are */
     _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
     _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
     _Atomic int64_t lanes_made;
@@ -192,5 +196,7 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue
 void queue_shut(sb_queue *queue);
 void queue_free(sb_queue *queue);
 int64_t queue_sweep(sb_queue *queue, int64_t dead);
+/* Free all blocks of a queue that was deleted and that nobody uses. */
+void blocks_drop(sb_connection *connection, int64_t row);
 
 #endif
