@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from signal import SIGKILL, SIGTERM
+from tempfile import TemporaryDirectory
 
 from tests.compiler import compile_program
 from tests.crash import consumers, producers, visitors
@@ -37,17 +38,16 @@ VISITORS: dict[str, Callable[[Stage], int] | str] = {
     "tender": visitors.tending,
 }
 ROLES = PRODUCERS | CONSUMERS | VISITORS
+NATIVE = Path(__file__).parent / "native"
 END_SECONDS = 30.0
 
 
 @cache
-def programs() -> Path:
-    """A folder with the roles that are written in C; removed with the process's other rubbish."""
-    from tempfile import mkdtemp
-
-    folder = Path(mkdtemp(prefix="shmbroker-crash-"))
+def programs() -> TemporaryDirectory[str]:
+    """A folder with the roles that are written in C; it goes when we do."""
+    folder = TemporaryDirectory(prefix="shmbroker-crash-")
     for name in ("producer", "consumer"):
-        compile_program(Path(__file__).parent / "native" / f"{name}.c", folder / name)
+        compile_program(NATIVE / f"{name}.c", Path(folder.name) / name)
     return folder
 
 
@@ -144,7 +144,7 @@ def _work_of(part: Part) -> Callable[[], int]:
     role = ROLES[part.role]
     if not isinstance(role, str):
         return lambda: role(Stage(part))
-    program = str(programs() / role)
+    program = str(Path(programs().name) / role)
     arguments = [part.vhost, str(part.identity), str(part.journal), str(part.seed)]
 
     def become() -> int:

@@ -1,8 +1,8 @@
 """What each incarnation did, in a file of its own that survives its death.
 
 A record is written with one write() and never lies across two pages, so a kill leaves whole
-records only.  What was confirmed is noted after the confirmation, and what was received before it is
-acknowledged: a kill in between leaves one message of which we do not know.
+records only.  What was confirmed is noted after the confirmation, and what was received before it
+is acknowledged: a kill in between leaves one message of which we do not know.
 
      0      1            2       4        8          16       24
     +------+------------+-------+--------+----------+--------+----------+

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
 
@@ -15,9 +16,9 @@ import shmbroker
 from shmbroker import vhost
 from tests.crash.process import Process
 
-URL = "shm://{}"
 QUEUE = "held"
-READY = b"!"
+SLICE_SECONDS = 0.1
+"""How long a waiter sleeps before it looks what the dead have left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,67 +46,77 @@ def measure(times: int) -> Iterator[Measured]:
                 vhost.delete(name, force=True)
 
 
+class Pipe:
+    """Words from one process to another."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def tell(self, word: int = 0) -> None:
+        os.write(self._write, word.to_bytes(8, "little"))
+
+    def heard(self) -> int:
+        return int.from_bytes(os.read(self._read, 8), "little")
+
+    def close(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+
 def _measure(name: str, times: int, has_tender: bool, folder: Path) -> Iterator[float]:
-    with shmbroker.connect(URL.format(name)) as broker:
-        broker.declare_queue(QUEUE, slots=8)
-    ready, tell = os.pipe()
-    processes = [Process(lambda: _wait(name, tell), folder / "waiter")]
-    try:
+    random = Random(times)
+    with ExitStack() as stack, shmbroker.connect(f"shm://{name}") as broker:
+        queue = broker.declare_queue(QUEUE, slots=8)
+        go, said = Pipe(), Pipe()
+        for pipe in (go, said):
+            stack.callback(pipe.close)
+
+        def begin(role: Callable[[str, Pipe, Pipe], int]) -> Process:
+            process = Process(lambda: role(name, go, said), folder / role.__name__)
+            stack.callback(process.kill)
+            return process
+
         if has_tender:
-            processes.append(Process(lambda: _tend(name), folder / "tender"))
-        assert os.read(ready, 1) == READY
+            begin(_tend)
+            said.heard()
+        waiter = begin(_wait)
+        said.heard()
         for _ in range(times):
-            yield _one(name, ready, tell, folder)
-    finally:
-        for process in processes:
-            process.kill()
-        os.close(ready)
-        os.close(tell)
+            queue.publish(b"held")
+            holder = begin(_hold)
+            said.heard()  # it holds the message: now there is nothing for the waiter
+            go.tell()
+            time.sleep(SLICE_SECONDS * (1 + random.random()))  # asleep, at any moment of its slice
+            killed = time.monotonic_ns()
+            holder.kill()
+            yield (said.heard() - killed) / 1e6
+        assert not waiter.has_ended()
 
 
-def _one(name: str, ready: int, tell: int, folder: Path) -> float:
-    """Somebody takes the message before it is published to those who wait: it holds it, and dies."""
-    took, hold = os.pipe()
-    with shmbroker.connect(URL.format(name)) as broker:
-        queue = broker.queue(QUEUE)
-        queue.pause()
-        queue.publish(b"held")
-    holder = Process(lambda: _hold(name, hold), folder / "holder")
-    try:
-        assert os.read(took, 1) == READY
-        time.sleep(0.05 + time.monotonic_ns() % 100 / 1000)  # at any moment of the waiter's sleep
-        killed = time.monotonic_ns()
-    finally:
-        holder.kill()
-        os.close(took)
-        os.close(hold)
-    arrived = int.from_bytes(os.read(ready, 8), "little")
-    return (arrived - killed) / 1e6
-
-
-def _hold(name: str, tell: int) -> int:
-    with shmbroker.connect(URL.format(name)) as broker:
-        queue = broker.queue(QUEUE)
-        queue.resume()
-        message = queue.get()
-        os.write(tell, READY)
+def _hold(name: str, _go: Pipe, said: Pipe) -> int:
+    with shmbroker.connect(f"shm://{name}") as broker:
+        message = broker.queue(QUEUE).get()
+        said.tell()
         time.sleep(60)
         message.ack()
     return 1
 
 
-def _wait(name: str, tell: int) -> int:
-    with shmbroker.connect(URL.format(name)) as broker:
+def _wait(name: str, go: Pipe, said: Pipe) -> int:
+    with shmbroker.connect(f"shm://{name}") as broker:
         queue = broker.queue(QUEUE)
-        os.write(tell, READY)
+        said.tell()
         while True:
+            go.heard()
             message = queue.get()
             now = time.monotonic_ns()
+            assert message.deliveries == 1
             message.ack()
-            os.write(tell, now.to_bytes(8, "little"))
+            said.tell(now)
 
 
-def _tend(name: str) -> int:
-    with shmbroker.connect(URL.format(name)) as broker:
+def _tend(name: str, _go: Pipe, said: Pipe) -> int:
+    with shmbroker.connect(f"shm://{name}") as broker:
+        said.tell()
         while True:
             broker.tend(10)

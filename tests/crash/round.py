@@ -21,7 +21,7 @@ from tests.crash.journal import read
 from tests.crash.leaks import leaks, names, remove_temporaries
 from tests.crash.part import BINDINGS, NAMES, QUEUES, TOPIC, Part, Stage
 from tests.crash.verdict import Life, Tally, faults, tally
-from tests.crash.visitors import TEMPORARY
+from tests.crash.visitors import SCRATCH, TEMPORARY
 
 ARENA_BYTES = 64 << 20
 PAUSE_SECONDS = 0.03
@@ -183,6 +183,8 @@ class Round:
             for name in TEMPORARY:
                 with suppress(shmbroker.NotFound):
                     broker.delete_queue(name)
+            with suppress(shmbroker.NotFound):
+                broker.delete_exchange(SCRATCH)  # InUse, if a binding has outlived its queue
             for number, name in enumerate(NAMES):
                 self._drain_one(stage, broker, number, name)
                 self.faults += self._recycle(broker, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from shmbroker import Broker, Empty, InUse, NotFound, QueueFull
 from tests.crash.journal import GOT
 from tests.crash.part import NAMES, WORK, Stage
@@ -18,10 +20,8 @@ def passing(stage: Stage) -> int:
     while not stage.is_over:
         with stage.connect() as broker:
             for _ in range(stage.random.randint(0, 3)):
-                try:
+                with suppress(NotFound, InUse, QueueFull, Empty):  # others were faster
                     _visit(stage, broker, stage.random.choice(TEMPORARY), number)
-                except (NotFound, InUse, QueueFull, Empty):
-                    pass  # others were faster
                 number += 1
         stage.journal.note(GOT, len(NAMES), stage.identity, number)  # a sign of life
     return 0
