@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from shmbroker import Empty, Message, Queue
-from tests.crash.journal import ACKED, DAMAGED, GAVE, GOT
+from tests.crash.journal import ACKED, ACKING, DAMAGED, GAVE, GOT
 from tests.crash.part import LEFT, NAMES, ONE, RIGHT, WIDE, WORK, Stage
 from tests.crash.payload import seen
 
@@ -34,6 +34,7 @@ def deal_with(stage: Stage, queue: int, message: Message) -> None:
         message.give_back()
         stage.journal.note(GAVE, *about)
     else:
+        stage.journal.note(ACKING, *about)
         message.ack()
         stage.journal.note(ACKED, *about)
 

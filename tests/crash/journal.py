@@ -1,8 +1,8 @@
 """What each incarnation did, in a file of its own that survives its death.
 
 A record is written with one write() and never lies across two pages, so a kill leaves whole
-records only.  What was confirmed is noted after the confirmation, and what was received before it
-is acknowledged: a kill in between leaves one message of which we do not know.
+records only.  What was confirmed is noted after the confirmation, and an acknowledgement before and
+after it: a kill in between leaves one message of which we do not know.
 
      0      1            2       4        8          16       24
     +------+------------+-------+--------+----------+--------+----------+
@@ -19,8 +19,9 @@ from struct import Struct
 import numpy as np
 import numpy.typing as npt
 
-CONFIRMED, GOT, ACKED, DAMAGED, GAVE = 1, 2, 3, 4, 5
-"""DAMAGED: received, and its content is not what was published.  GAVE: given back."""
+CONFIRMED, GOT, ACKING, ACKED, DAMAGED, GAVE = range(1, 7)
+"""ACKING: about to be acknowledged.  DAMAGED: received, and its content is not what was published.
+GAVE: given back."""
 
 NOWHERE = -1
 """The position of a message whose publish did not tell."""

@@ -9,7 +9,7 @@ from signal import SIGKILL
 import numpy as np
 import pytest
 
-from tests.crash.journal import ACKED, CONFIRMED, DAMAGED, DTYPE, GOT, NOWHERE, Journal, read
+from tests.crash.journal import ACKED, ACKING, CONFIRMED, DAMAGED, DTYPE, GOT, NOWHERE, Journal, read
 from tests.crash.part import LEFT, ONE, WORK
 from tests.crash.payload import HEADER_BYTES, body_of, key_of, seen
 from tests.crash.process import RAISED, Process
@@ -83,6 +83,7 @@ def test_what_was_not_confirmed_may_exist_after_a_kill_only(was_killed: bool) ->
             [got(0, 0), acked(0, 0), got(0, 0, deliveries=1)],
         ),
         ("forgotten", [confirmed(0, 0)], [got(0, 0)]),
+        ("forgotten", [confirmed(0, 0)], [got(0, 0), (ACKING, 0, WORK, 0, 0)]),
         ("confirmed twice", [confirmed(0, 0)] * 2, [got(0, 0), acked(0, 0)]),
         ("at two positions", [confirmed(0, 0)], [got(0, 1), acked(0, 1)]),
         (
@@ -113,6 +114,13 @@ def test_what_was_not_confirmed_may_exist_after_a_kill_only(was_killed: bool) ->
 def test_faults_are_found(fault: str, sent: list[Event], received: list[Event]) -> None:
     found = list(faults([life(PRODUCER, *sent), life(CONSUMER, *received)]))
     assert any(f"messages {fault}:" in each for each in found), found
+
+
+def test_who_was_killed_may_have_acknowledged_what_it_was_about_to() -> None:
+    sent = life(PRODUCER, confirmed(0, 0), confirmed(1, 1))
+    acking = (got(0, 0), got(1, 1), (ACKING, 0, WORK, 1, 1))
+    found = list(faults([sent, life(CONSUMER, *acking, was_killed=True)]))
+    assert found == ["1 messages forgotten: work:1.0"]
 
 
 def test_damage_is_found() -> None:

@@ -4,12 +4,13 @@
     received, and neither confirmed nor possible            from nowhere
     received twice with the same number of deliveries       doubled, and not flagged
     acknowledged twice, or delivered again afterwards       doubled, although acknowledged
-    never acknowledged, and its last holder was not killed  forgotten
+    received, and acknowledged by nobody                    forgotten
     other content than was published                        damaged
     positions against the order of a producer's numbers     reordered
 
 A producer that was killed may have published what it had no time to note: such a message is
-unknown, and may exist or not.
+unknown, and may exist or not.  A consumer that was killed may have acknowledged what it was about
+to.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tests.crash.journal import ACKED, CONFIRMED, DAMAGED, GOT, NOWHERE, Records
+from tests.crash.journal import ACKED, ACKING, CONFIRMED, DAMAGED, GOT, NOWHERE, Records
 from tests.crash.part import NAMES, ONE
 from tests.crash.producers import BATCH_MAX
 
@@ -172,13 +173,14 @@ def _doubled(got: Table, acked: Table) -> Iterator[str]:
 
 
 def _forgotten(lives: Sequence[Life], got: Table, acked: Table) -> Words:
-    """Never acknowledged, and not because the last who had it was killed."""
-    killed = np.array([life.identity for life in lives if life.was_killed], np.int64)
-    order = np.lexsort((got.deliveries, got.message))
-    message = got.message[order]
-    is_last = np.append(message[1:] != message[:-1], True) if len(message) else order == -1
-    last = got.where(order[is_last])
-    return last.message[~np.isin(last.message, acked.message) & ~np.isin(last.by, killed)]
+    """Never acknowledged, and nobody was killed in the middle of doing so."""
+    last = [
+        Life(life.role, life.identity, True, life.records[-1:]) for life in lives if life.was_killed
+    ]
+    settled = acked.message
+    if last:
+        settled = np.append(settled, Table.of(last, ACKING).message)
+    return np.setdiff1d(got.message, settled)
 
 
 def _misplaced(confirmed: Table, got: Table) -> Iterator[str]:

@@ -25,6 +25,8 @@ static void deal_with(sb_message *message)
         must(sb_give_back(queue, message), "giving back");
         about.kind = GAVE;
     } else {
+        about.kind = ACKING;
+        note(about);
         must(sb_ack(queue, message), "acknowledging");
         about.kind = ACKED;
     }

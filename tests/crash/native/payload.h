@@ -14,7 +14,7 @@
 
 #include "shmbroker.h"
 
-enum { CONFIRMED = 1, GOT, ACKED, DAMAGED, GAVE };
+enum { CONFIRMED = 1, GOT, ACKING, ACKED, DAMAGED, GAVE };
 enum { WORK, ONE, LEFT, RIGHT, WIDE };
 
 #define HEADER_BYTES 24
