@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.c') setup.py pyproject.toml
 
-.PHONY: help demo test explore bench lint clean
+.PHONY: help demo test crash explore bench lint clean
 
 help:  ## What there is to make
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,6 +20,9 @@ test: $(VENV)/installed  ## Lint, types and all tests, the short exploration inc
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+
+crash: $(VENV)/installed  ## Kill producers and consumers 2,000 times, account for every message
+	$(BIN)/python -m tests.crash --kills 2000
 
 explore: $(VENV)/installed  ## The deep exploration, to the end (about an hour)
 	$(BIN)/python -m tests.explore deep

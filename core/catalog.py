@@ -47,11 +47,13 @@ from shmbroker.core.layout import (
     QUEUE_IDENTITY_LOW_AT,
     QUEUE_SLOTS_AT,
     QUEUES,
+    REFERENCE_INDEX_MASK,
     ROW_LIVE,
     ROW_TAG,
 )
 from shmbroker.core.row import (
     entry_at,
+    reference_of,
     row_commit,
     row_count,
     row_in_range,
@@ -130,8 +132,11 @@ def entry_has_name(entry: int, name: int, length: int) -> int:
 
 
 @exported_cold
-def row_find(catalog: int, table: int, name: int, length: int) -> int:
-    """The row of the queue or exchange of this name, or NOT_FOUND."""
+def reference_find(catalog: int, table: int, name: int, length: int) -> int:
+    """The reference to the queue or exchange of this name, or NOT_FOUND.
+
+    For those who hold no lock: a row may get another name as soon as it was found.
+    """
     if table < 0 or table >= BINDINGS or length < 0 or length > NAME_BYTES_MAX:
         return NOT_FOUND
     wanted = ROW_LIVE | name_hash(name, length)
@@ -141,10 +146,19 @@ def row_find(catalog: int, table: int, name: int, length: int) -> int:
             same = entry_has_name(entry_at(catalog, table, index), name, length)
             if row_unchanged(catalog, table, index, word):
                 if same:
-                    return index
+                    return reference_of(word, index)
                 break
             word = row_load(catalog, table, index)
     return NOT_FOUND
+
+
+@exported_cold
+def row_find(catalog: int, table: int, name: int, length: int) -> int:
+    """The row of the queue or exchange of this name, or NOT_FOUND."""
+    reference = reference_find(catalog, table, name, length)
+    if reference < 0:
+        return reference
+    return reference & REFERENCE_INDEX_MASK
 
 
 @kernel

@@ -312,9 +312,9 @@ int64_t connection_lock(sb_connection *connection)
     const struct timespec pause = {0, LOCK_PAUSE_NS};
     for (int tries = 0; tries < LOCK_TRIES; tries++) {
         if (fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock) == 0) {
-            /* the last one died while it changed something, and may not have told anybody */
+            /* the last one died while it changed something: it may not have told anybody */
             if (word_load(connection->catalog.memory, L_CATALOG_CHANGING_AT))
-                sb_catalog_changed(connection->catalog.memory);
+                catalog_tidy(connection);
             word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 1);
             return SB_OK;
         }
@@ -410,27 +410,14 @@ int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **qu
     return SB_OK;
 }
 
-/* The generation that the row has, or will have once it is live. */
-static int64_t reference_at(sb_connection *connection, int64_t row)
-{
-    int64_t word = word_load(connection->catalog.memory,
-                             L_QUEUE_COLUMN_AT + (row << L_ROW_SHIFT));
-    int64_t generation = (word >> L_ROW_GENERATION_SHIFT) & L_ROW_GENERATION_MASK;
-    return (generation > 0 ? generation : 1) << L_REFERENCE_INDEX_BITS | row;
-}
-
 /* A row for a new queue.  Blocks name their queue by its row only, so a row whose former queue is
  * still in somebody's hands is left alone. */
 static int64_t free_row(sb_connection *connection)
 {
     void *catalog = connection->catalog.memory;
-    for (int64_t row = sb_row_free(catalog, L_QUEUES); row >= 0 && row < L_QUEUE_ROWS; row++) {
-        if (sb_row_reference(catalog, L_QUEUES, row) >= 0)
-            continue;
-        int64_t former = reference_at(connection, row) - (INT64_C(1) << L_REFERENCE_INDEX_BITS);
-        if (former >> L_REFERENCE_INDEX_BITS == 0 || !participant_used(connection, former))
+    for (int64_t row = sb_row_free(catalog, L_QUEUES); row >= 0 && row < L_QUEUE_ROWS; row++)
+        if (row_is_deserted(connection, row))
             return row;
-    }
     return fail(SB_TABLE_FULL, "vhost '%s' has %d queues, and can have no more: delete some",
                 connection->vhost, (int)L_QUEUE_ROWS);
 }
@@ -464,7 +451,7 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
     if (code != SB_OK)
         return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
     memset((char *)catalog + entry, 0, L_ENTRY_BYTES);
-    int64_t reference = reference_at(connection, row);
+    int64_t reference = row_next_reference(connection, row);
     code = ring_make(connection, reference, slots);
     if (code != SB_OK)
         return code;
@@ -513,8 +500,7 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
         code = name_check("queue", name);
     if (code != SB_OK)
         return code;
-    int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
-    int64_t reference = row < 0 ? row : sb_row_reference(catalog, L_QUEUES, row);
+    int64_t reference = sb_reference_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
     if (reference < 0)
         return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s': declare it first", name,
                     connection->vhost);

@@ -64,11 +64,11 @@ int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchang
     if (code != SB_OK)
         return code;
     if (*name) {
-        int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
-        reference = row < 0 ? row : sb_row_reference(catalog, L_EXCHANGES, row);
+        reference = sb_reference_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
         if (reference < 0)
             return fail(SB_NOT_FOUND, "there is no exchange '%s' in vhost '%s': declare it first",
                         name, connection->vhost);
+        int64_t row = reference & L_REFERENCE_INDEX_MASK;
         kind = word_load(catalog, sb_catalog_entry_at(L_EXCHANGES, row) + L_EXCHANGE_KIND_AT);
     }
     /* one handle for each: they live as long as the connection */
@@ -125,8 +125,7 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
     void *catalog = connection->catalog.memory;
     uint64_t visited[SB_ROUTE_VISITED_BYTES / 8];
     if (exchange->reference == 0) {
-        int64_t row = sb_row_find(catalog, L_QUEUES, message->key, message->key_length);
-        found[0] = row < 0 ? row : sb_row_reference(catalog, L_QUEUES, row);
+        found[0] = sb_reference_find(catalog, L_QUEUES, message->key, message->key_length);
         return found[0] >= 0;
     }
     int64_t row = sb_row_of(catalog, L_EXCHANGES, exchange->reference);

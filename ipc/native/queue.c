@@ -115,6 +115,8 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
                                                      ? (size_t)length : 0);
     queue_path(path, connection->vhost, reference);
     int64_t code = segment_attach(&queue->ring, path, 1);
+    if (code == SB_SYSTEM && sb_row_of(connection->catalog.memory, L_QUEUES, reference) < 0)
+        code = fail(SB_NOT_FOUND, "queue '%s' was deleted just now", queue->name);
     if (code == SB_OK) {
         close(queue->ring.file); /* 10,000 queues would be as many descriptors */
         queue->ring.file = -1;

@@ -84,6 +84,15 @@ int64_t name_check(const char *kind, const char *name);
 int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue);
 int64_t exchange_close(sb_exchange *exchange);
 
+/* --- tidy.c ------------------------------------------------------------------------------------- */
+
+/* The reference that the row of a queue has, or will have once it is live. */
+int64_t row_next_reference(sb_connection *connection, int64_t row);
+/* No queue is here, and nobody uses the one that was. */
+bool row_is_deserted(sb_connection *connection, int64_t row);
+/* Remove what is left of changes that a death cut short; under the catalog's lock. */
+void catalog_tidy(sb_connection *connection);
+
 /* --- participant.c ------------------------------------------------------------------------------ */
 
 int64_t participant_join(sb_connection *connection, const char *name);

@@ -1,0 +1,1 @@
+"""Crash tests: real processes killed at random instants, every message accounted for by content."""
