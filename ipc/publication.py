@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import INTERRUPTED
+from shmbroker.core.codes import FULL, INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import Error, Unroutable, error_for
 from shmbroker.ipc.outgoing import parts
@@ -62,6 +62,8 @@ class Publication:
         )
         if code < 0:
             raise self._error(code, "")
+        if queue[0] == ffi.NULL:
+            raise self._error(FULL, ", whose bindings have changed meanwhile")
         return queue[0]
 
     def _error(self, code: int, had: str) -> Error:
