@@ -13,7 +13,7 @@ SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycac
 help:  ## What there is to make
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/installed  ## A C producer, a Numba and a Python consumer on one ring
+demo: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/installed  ## Lint, types and all tests, the short exploration included

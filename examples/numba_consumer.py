@@ -1,46 +1,51 @@
-"""A consumer compiled by Numba: the verbs are inlined into the loop.
+"""A consumer compiled by Numba, with the verbs inlined: numba_consumer.py URL QUEUE TALLY
 
-numba_consumer.py NAME OWNER: takes until an empty message, prints how many and their sum.
+Takes messages until an empty one comes, and notes in the file TALLY how long each took.
 """
 
 import sys
 
 import numpy as np
+import tally
 from numba import njit
 
-from shmbroker import Ring
-from shmbroker.kernels import ack, pause, take, view, yield_processor
+import shmbroker
+from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
+from shmbroker.kernels import ack, clock, take, view, wait_for_message
+
+WORD, BODY, LENGTH = 1, 2, 3  # of sb_message, in shmbroker.h
+FOREVER = 1 << 62
 
 
 @njit
-def consume(port, message):
-    count = 0
-    total = 0
-    idle = 0
+def consume(port, message, got):
+    """True: the end has come.  False: nothing came for a while, or a signal did."""
+    here = message.ctypes.data
     while True:
-        if take(port, message.ctypes.data) != 0:
-            idle += 1
-            pause()
-            if idle % 1000 == 0:
-                yield_processor()
-            continue
-        length = message[3]
-        if length == 0:
-            ack(port, message.ctypes.data)
-            return count, total
-        total += view(message[2], length).view(np.int64)[0]
-        count += 1
-        ack(port, message.ctypes.data)
+        while take(port, here) != 0:  # spins for a moment where it pays, then sleeps in the kernel
+            if wait_for_message(port, FOREVER) != 0:
+                return False
+        if message[LENGTH] == 0:
+            ack(port, here)
+            return True
+        body = view(message[BODY], message[LENGTH]).view(np.int64)
+        took = clock() - body[1]
+        again = (message[WORD] >> DELIVERIES_SHIFT) & DELIVERIES_MASK
+        got[body[0]] = -took if again else took
+        ack(port, here)
 
 
 def main() -> None:
-    name, owner = sys.argv[1], int(sys.argv[2])
-    with Ring.attach(name) as ring:
-        port = ring.port(owner)
-        message = np.zeros(8, np.int64)
-        consume.compile("(int64, int64[::1])")
+    url, name, path = sys.argv[1:]
+    got = np.frombuffer(tally.attach(path), np.int64)
+    message = np.zeros(8, np.int64)
+    consume.compile("(int64, int64[::1], int64[::1])")
+    with shmbroker.connect(url) as broker:
+        port = broker.queue(name).port()
         print("ready", flush=True)
-        print(*consume(port.address, message))
+        while not consume(port.address, message, got):
+            broker.repair()  # what dead consumers had in hand becomes ours
+    print(np.count_nonzero(got), "messages")
 
 
 main()

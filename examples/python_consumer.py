@@ -1,31 +1,33 @@
-"""A consumer in plain Python: python_consumer.py NAME OWNER
+"""A consumer in plain Python: python_consumer.py URL QUEUE TALLY
 
-Takes until an empty message, prints how many and their sum.
+Takes messages until an empty one comes, and notes in the file TALLY how long each took.
 """
 
-import os
+import struct
 import sys
+import time
 
-from shmbroker import Ring
+import tally
+
+import shmbroker
 
 
 def main() -> None:
-    name, owner = sys.argv[1], int(sys.argv[2])
-    count = total = 0
-    with Ring.attach(name) as ring:
-        port = ring.port(owner)
+    url, name, path = sys.argv[1:]
+    got, count = tally.attach(path), 0
+    with shmbroker.connect(url) as broker:
+        queue = broker.queue(name)
         print("ready", flush=True)
-        while True:
-            message = port.try_take()
-            if message is None:
-                os.sched_yield()
-                continue
-            with message:  # acknowledged on a clean exit, given back on an exception
-                if not len(message.view):
-                    break
-                total += int.from_bytes(message.view[:8], "little")
-                count += 1
-    print(count, total)
+        # each is acknowledged when the next is asked for; if we die, somebody else gets it
+        for message in queue.consume(prefetch=32):
+            if not message.body:
+                break
+            number, sent = struct.unpack_from("qq", message.body)
+            took = time.monotonic_ns() - sent
+            got[number] = -took if message.deliveries else took
+            count += 1
+        message.ack()
+    print(count, "messages")
 
 
 main()

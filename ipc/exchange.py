@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import INTERRUPTED
-from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.errors import Damaged, Unroutable, error_for
-from shmbroker.ipc.outgoing import parts
-from shmbroker.ipc.timeout import Deadline, nanoseconds
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.errors import Damaged
+from shmbroker.ipc.publication import Publication
+from shmbroker.ipc.timeout import nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.broker import Broker
@@ -50,26 +49,8 @@ class Exchange:
         With `mandatory`, Unroutable if there is none.  If a queue has no room within the timeout
         it is QueueFull, and the queues before it have the message: the error says how many.
         """
-        message = parts(body, key, properties)
-        done = ffi.new("int64_t *")
-        timeout_ns = nanoseconds(timeout)
-        code: int = lib.sb_exchange_publish_with(self._exchange, *message, timeout_ns, done)
-        if code == INTERRUPTED:
-            deadline = Deadline(timeout_ns)
-            while code == INTERRUPTED:
-                left = deadline.left()
-                code = lib.sb_exchange_publish_with(self._exchange, *message, left, done)
-        if code < 0:
-            had = f" ({done[0]} queues have the message)" if done[0] else ""
-            detail = ffi.string(lib.sb_detail(code)).decode()
-            what = f"publishing to exchange {self.name!r}{had}"
-            raise error_for(code, what, ffi.errno, detail)
-        if code == 0 and mandatory:
-            raise Unroutable(
-                f"exchange {self.name!r}: no binding takes a message with key {key!r}, "
-                "and it is mandatory: bind a queue, or declare an alternate exchange"
-            )
-        return code
+        publication = Publication(self, body, key, properties, mandatory)
+        return publication.go_on(nanoseconds(timeout))
 
     def __repr__(self) -> str:
         return f"<Exchange {self.name!r} of {self._broker.vhost!r}>"

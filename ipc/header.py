@@ -113,6 +113,13 @@ typedef struct sb_binding {{
     int64_t arguments_length;
 }} sb_binding;
 
+/* What somebody waits for, among other things: see sb_wait_any. */
+typedef struct sb_wait {{
+    sb_queue *queue;
+    int64_t position; /* of the message that a subscriber wants; or SB_A_MESSAGE, SB_ROOM */
+    int64_t code;     /* the answer: SB_EMPTY, or it is worth trying (and may tell of an error) */
+}} sb_wait;
+
 typedef struct sb_queue_statistics {{
     int64_t slots, head, tail, ready, leased, bytes;
     int64_t given_back, revoked, expired, dropped, rejected, damaged;
@@ -225,6 +232,18 @@ int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *b
 /* All that sb_next returned is dealt with: the ring may be used again. */
 int64_t sb_released(sb_queue *queue, sb_cursor *cursor);
 
+/* --- waiting for several things at once, in one thread --- */
+
+/* Sleep until one is worth trying: how many are.  0: none is, but somebody has changed *control
+ * from `seen` (and woke us by sb_system_wake), a signal came, or the time is over; then what the
+ * dead have left was repaired.
+ * Up to 127 are waited for at once; if there are more, or the kernel is older than Linux 5.16
+ * (FUTEX_WAITV), it looks at all of them every 2 ms. */
+int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
+                    int64_t timeout_ns);
+/* We were woken for this, and do not need it, or not all of it: if there is some, wake another. */
+int64_t sb_pass_on(sb_queue *queue, int64_t position);
+
 /* --- exchanges --- */
 
 /* kind: 0 direct, 1 topic, 2 fanout, 3 headers.  alternate: NULL, or who gets what nobody took. */
@@ -242,6 +261,10 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
                                  const void *key, int64_t key_length, const void *properties,
                                  int64_t properties_length, int64_t timeout_ns, int64_t *done);
+/* After SB_FULL: the queue that had no room; NULL if the bindings have changed since. */
+int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,
+                         const void *properties, int64_t properties_length, int64_t done,
+                         sb_queue **queue);
 const char *sb_exchange_name(sb_exchange *exchange);
 int64_t sb_exchange_kind(sb_exchange *exchange);
 
@@ -299,6 +322,8 @@ def enumerators() -> str:
         f"    SB_BROADCAST = {layout.RING_BROADCAST},",
         f"    SB_GATE_FLEETING = {layout.GATE_FLEETING},",
         f"    SB_GATE_LASTING = {layout.GATE_LASTING},",
+        "    SB_A_MESSAGE = -1,",
+        "    SB_ROOM = -2,",
         f"    SB_ROUTE_VISITED_BYTES = {layout.ROUTE_VISITED_BYTES},",
     ]
     forever = f"#define SB_FOREVER {FOREVER_NS}\n"

@@ -94,6 +94,7 @@ def functions() -> dict[str, Any]:
     made = {name: function for name, function in bound.items() if KERNELS[name].exported}
     made["view"] = view
     made["pause"] = njit(_calling(intrinsics()["pause"]))
+    made["clock"] = njit(_calling(system["system_clock"]))
     made["yield_processor"] = njit(_calling(system["system_yield"]))
     return made
 

@@ -151,6 +151,17 @@ class Message(PortMessage):
     _give_back_call: ClassVar[Any] = lib.sb_give_back
     _reject_call: ClassVar[Any] = lib.sb_reject
 
+    async def __aenter__(self) -> Message:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
     def __del__(self) -> None:
         message = getattr(self, "_message", None)  # Ctrl-C may come before it is set
         if message is not None:

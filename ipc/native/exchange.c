@@ -230,6 +230,19 @@ int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_
     return sb_exchange_publish(exchange, &message, timeout_ns, done);
 }
 
+int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,
+                         const void *properties, int64_t properties_length, int64_t done,
+                         sb_queue **queue)
+{
+    const sb_outgoing message = {NULL, 0, key, key_length, properties, properties_length};
+    kept_route *route;
+    pthread_mutex_lock(&exchange->mutex);
+    int64_t code = route_of(exchange, &message, &route);
+    *queue = code == SB_OK && done < route->count ? route->queues[done] : NULL;
+    pthread_mutex_unlock(&exchange->mutex);
+    return code;
+}
+
 const char *sb_exchange_name(sb_exchange *exchange)
 {
     return exchange->name;

@@ -237,6 +237,12 @@ static const uint64_t *all_alive(void)
     return alive;
 }
 
+void queue_upkeep(sb_port *port)
+{
+    if (sb_port_sweep(port, all_alive(), 0, 0) > 0)
+        sb_port_wake_all(port);
+}
+
 typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
 
 /* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
@@ -247,8 +253,7 @@ static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t 
     while ((code = kernel(port, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
-        if (sb_port_sweep(port, all_alive(), 0, 0) > 0)
-            sb_port_wake_all(port);
+        queue_upkeep(port);
         sb_repair(queue->connection);
     }
     if (code == SB_OK && !queue_is_usable(queue, &code))

@@ -32,6 +32,19 @@ int64_t fail(int64_t code, const char *format, ...) __attribute__((format(printf
 /* SB_SYSTEM or SB_NO_MEMORY, with errno's text behind ours. */
 int64_t fail_system(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* --- system.c ----------------------------------------------------------------------------------- */
+
+#define WAIT_WORDS_MAX 128 /* the kernel's FUTEX_WAITV_MAX */
+#define TURN_NS 2000000
+
+typedef struct system_word {
+    int64_t address, value;
+} system_word;
+
+/* sb_system_wait for several words: until one is woken or has another value, or the deadline.  A
+ * kernel without FUTEX_WAITV sleeps on one of them, for TURN_NS at most, and says SB_OK. */
+int64_t system_wait_any(const system_word *words, int64_t count, int64_t deadline);
+
 /* --- segment.c: files in /dev/shm that are mapped ----------------------------------------------- */
 
 typedef struct segment {
@@ -208,5 +221,7 @@ void queue_free(sb_queue *queue);
 int64_t queue_sweep(sb_queue *queue, int64_t dead);
 /* Free all blocks of a queue that was deleted and that nobody uses. */
 void blocks_drop(sb_connection *connection, int64_t row);
+/* What a waiter does when it has slept for long: put right what the dead left in this ring. */
+void queue_upkeep(sb_port *port);
 
 #endif

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shmbroker.ipc import vhost
+    from shmbroker.ipc import aio, vhost
     from shmbroker.ipc.broker import Broker, connect
     from shmbroker.ipc.copied import CopiedMessage
     from shmbroker.ipc.errors import (
@@ -70,6 +70,7 @@ __all__ = [
     "SystemRefused",
     "TooMany",
     "Unroutable",
+    "aio",
     "connect",
     "vhost",
 ]

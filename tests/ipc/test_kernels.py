@@ -1,18 +1,12 @@
-"""The kernels in users' own @njit loops, and the example programs."""
+"""The kernels in users' own @njit loops."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 from numba import njit
 
 from shmbroker import Ring
 from shmbroker.kernels import ack, publish, take, view
-
-ROOT = Path(__file__).parents[2]
 
 
 @njit  # type: ignore[untyped-decorator]
@@ -37,10 +31,3 @@ def test_users_own_compiled_code_publishes_and_takes(ring_name: str) -> None:
         total = echo(producer.address, consumer.address, 1000, body, message)
         assert total == 499500
         assert producer.tail == 1000
-
-
-def test_the_demo_agrees() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py")], capture_output=True, text=True
-    )
-    assert done.stdout.endswith("the sums agree\n"), done.stdout + done.stderr

@@ -1,0 +1,28 @@
+"""shmbroker for asyncio: the same verbs, awaitable.
+
+    async with shmbroker.aio.connect("shm://demo") as broker:
+        queue = await broker.declare_queue("orders")
+        await queue.publish(b"hello")
+        async with await queue.get(timeout=1) as message:
+            print(message.body)
+
+Everything is tried at once, in the loop's own thread.  What has to wait leaves word with one thread
+of the connection, which sleeps in the kernel on the bells of all queues that somebody waits for and
+then wakes one coroutine, which tries again.  So nothing is ever taken for a coroutine that may be
+cancelled: cancelling at any moment loses no message.
+
+What never waits is not awaited: a message's verbs (ack, give_back, reject), get_nowait and
+publish_nowait; consume, subscribe and loan give what `async for` and `async with` want.
+A broker belongs to the loop in which it was opened.
+"""
+
+from __future__ import annotations
+
+from shmbroker.ipc.aio.broker import Broker, connect
+from shmbroker.ipc.aio.consumer import Consumer
+from shmbroker.ipc.aio.exchange import Exchange
+from shmbroker.ipc.aio.loan import Loan
+from shmbroker.ipc.aio.queue import Queue
+from shmbroker.ipc.aio.subscription import Subscription
+
+__all__ = ["Broker", "Consumer", "Exchange", "Loan", "Queue", "Subscription", "connect"]

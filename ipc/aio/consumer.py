@@ -1,0 +1,47 @@
+"""A consumer: `async for message in queue.consume()`."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from shmbroker.ipc.errors import Empty
+from shmbroker.ipc.message import Message
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.aio.queue import Queue
+
+
+class Consumer:
+    """Acknowledges each message when the next is asked for, unless it was dealt with before.
+
+    No async generator: one that is left in the middle is closed some time later, by the loop; what
+    this one has in hand goes back to the queue as soon as it is dropped.
+    """
+
+    def __init__(self, queue: Queue, timeout: float | None, prefetch: int) -> None:
+        self._queue = queue
+        self._timeout = timeout
+        self._prefetch = prefetch
+        self._fetched: deque[Message] = deque()
+        self._last: Message | None = None
+
+    def __aiter__(self) -> Consumer:
+        return self
+
+    async def __anext__(self) -> Message:
+        last, self._last = self._last, None
+        if last is not None and last.is_in_hand:
+            last.ack()
+        if not self._fetched:
+            self._fetched.extend(await self._fetch())
+        self._last = self._fetched.popleft()
+        return self._last
+
+    async def _fetch(self) -> list[Message]:
+        try:
+            if self._prefetch == 1:
+                return [await self._queue.get(timeout=self._timeout)]
+            return await self._queue.get_many(self._prefetch, timeout=self._timeout)
+        except Empty:
+            raise StopAsyncIteration from None

@@ -1,0 +1,54 @@
+"""An exchange for asyncio: ipc/exchange.py, awaitable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.ipc import exchange as sync
+from shmbroker.ipc.aio.bell import ROOM, Bell
+from shmbroker.ipc.publication import Publication
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.aio.broker import Broker
+
+
+class Exchange:
+    """Made by Broker.exchange and Broker.declare_exchange."""
+
+    def __init__(self, broker: Broker, exchange: sync.Exchange) -> None:
+        self._broker = broker
+        self._sync = exchange
+
+    @property
+    def name(self) -> str:
+        return self._sync.name
+
+    @property
+    def kind(self) -> str:
+        return self._sync.kind
+
+    async def publish(
+        self,
+        body: Any,
+        *,
+        key: str = "",
+        properties: Mapping[str, Any] | None = None,
+        mandatory: bool = False,
+        timeout: float | None = None,
+    ) -> int:
+        """Publish to every queue that a binding leads to: how many.
+
+        If a queue has no room in time, or this is cancelled, the queues before it have the message.
+        """
+        publication = Publication(self._sync, body, key, properties, mandatory)
+
+        def room() -> Bell:
+            return Bell.of(self._broker._sleeper, publication.full_queue(), ROOM)
+
+        attempt = partial(publication.go_on, 0)
+        return await self._broker._patience.until_done(attempt, room, timeout)
+
+    def __repr__(self) -> str:
+        return f"<aio {self._sync!r}>"

@@ -1,0 +1,60 @@
+"""A loan for asyncio: memory in the arena that becomes a message without being copied."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from shmbroker.ipc.aio.bell import Bell
+from shmbroker.ipc.loan import QueueLoan
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+UntilDone = Callable[[Callable[[], int], Callable[[], Bell], float | None], Awaitable[int]]
+
+
+class Loan:
+    """Published on a clean exit of `async with`, dropped on an exception or when cancelled."""
+
+    def __init__(self, loan: QueueLoan, until_done: UntilDone, room: Callable[[], Bell]) -> None:
+        self._sync = loan
+        self._until_done = until_done
+        self._room = room
+
+    @property
+    def view(self) -> memoryview:
+        return self._sync.view
+
+    @property
+    def position(self) -> int | None:
+        """Where it was published; None if it was not."""
+        return self._sync.position
+
+    async def publish(self, *, timeout: float | None = None) -> int:
+        """Publish: the message's position.  QueueFull leaves the loan as it is."""
+        attempt = partial(self._sync.publish, timeout=0)
+        return await self._until_done(attempt, self._room, timeout)
+
+    def drop(self) -> None:
+        """Return the memory without publishing."""
+        self._sync.drop()
+
+    async def __aenter__(self) -> Loan:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.position is not None:
+            return
+        try:
+            if kind is None:
+                await self.publish()
+        finally:
+            if self.position is None:
+                self.drop()

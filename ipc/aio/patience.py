@@ -1,0 +1,66 @@
+"""Trying until it works, the time is over, or the coroutine is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from shmbroker.ipc.aio.bell import Bell
+from shmbroker.ipc.errors import Empty, QueueFull
+from shmbroker.ipc.timeout import nanoseconds
+
+Result = TypeVar("Result")
+
+TURN = 32
+"""Who always finds something would never let anybody else run: after so many the loop goes round.
+Before trying, not after: what was taken is never in the hands of somebody who is cancelled."""
+
+
+class Patience:
+    """All waiting verbs of a connection."""
+
+    __slots__ = ("_tries",)
+
+    def __init__(self) -> None:
+        self._tries = 0
+
+    async def until_done(
+        self, attempt: Callable[[], Result], bell: Callable[[], Bell], timeout: float | None
+    ) -> Result:
+        """Try; after Empty or QueueFull, again each time when the bell rings that is asked for."""
+        if timeout is not None:
+            nanoseconds(timeout)  # refuses what is no time-out
+        self._tries += 1
+        if self._tries >= TURN:
+            self._tries = 0
+            await asyncio.sleep(0)
+        try:
+            return attempt()
+        except (Empty, QueueFull):
+            if timeout == 0:
+                raise
+        self._tries = 0
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._when_rung(attempt, bell)
+        except TimeoutError:
+            return attempt()  # a last time; it says itself why not
+
+    async def _when_rung(self, attempt: Callable[[], Result], bell: Callable[[], Bell]) -> Result:
+        wanted, rung = bell(), None
+        while True:
+            await wanted.wait(again=wanted is rung)
+            rung = wanted
+            try:
+                result = attempt()
+            except (Empty, QueueFull):
+                wanted = bell()
+                if wanted is not rung:
+                    rung.pass_on()
+            except BaseException:
+                rung.pass_on()
+                raise
+            else:
+                rung.pass_on()
+                return result

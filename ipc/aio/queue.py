@@ -1,0 +1,142 @@
+"""A queue for asyncio: ipc/queue.py, awaitable."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.ipc import queue as sync
+from shmbroker.ipc.aio.bell import A_MESSAGE, ROOM, Bell
+from shmbroker.ipc.aio.consumer import Consumer
+from shmbroker.ipc.aio.loan import Loan
+from shmbroker.ipc.aio.verb import awaitable
+from shmbroker.ipc.copied import CopiedMessage
+from shmbroker.ipc.errors import QueueFull
+from shmbroker.ipc.message import Message
+from shmbroker.ipc.room import BATCH
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.aio.broker import Broker
+
+
+class Queue:
+    """Made by Broker.queue and Broker.declare_queue."""
+
+    def __init__(self, broker: Broker, queue: sync.Queue) -> None:
+        self._broker = broker
+        self._sync = queue
+        self._until_done = broker._patience.until_done
+        self._get_now = partial(queue.get, timeout=0)
+        self._receive_now = partial(queue.receive, timeout=0)
+
+    @property
+    def name(self) -> str:
+        return self._sync.name
+
+    @property
+    def slots(self) -> int:
+        return self._sync.slots
+
+    @property
+    def is_paused(self) -> bool:
+        return self._sync.is_paused
+
+    def _messages(self) -> Bell:
+        return Bell.of(self._broker._sleeper, self._sync._queue, A_MESSAGE)
+
+    def _room(self) -> Bell:
+        return Bell.of(self._broker._sleeper, self._sync._queue, ROOM)
+
+    # --- publishing ---------------------------------------------------------------------------
+
+    async def publish(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Publish a copy of bytes, or of any buffer: the message's position."""
+        attempt = partial(self._sync.publish, body, key=key, properties=properties, timeout=0)
+        return await self._until_done(attempt, self._room, timeout)
+
+    def publish_nowait(
+        self, body: Any, *, key: str | None = None, properties: Mapping[str, Any] | None = None
+    ) -> int:
+        """publish without waiting: QueueFull at once."""
+        return self._sync.publish_nowait(body, key=key, properties=properties)
+
+    async def publish_many(self, bodies: Sequence[bytes], *, timeout: float | None = None) -> int:
+        """Publish several messages: how many there was room for in time, from the first.
+
+        If it is cancelled, those that had found room stay published.
+        """
+        done = 0
+
+        def attempt() -> int:
+            nonlocal done
+            done += self._sync.publish_many(bodies[done:], timeout=0)
+            if done < len(bodies):
+                raise QueueFull(f"queue {self.name!r} has room for {done} of {len(bodies)}")
+            return done
+
+        try:
+            return await self._until_done(attempt, self._room, timeout)
+        except QueueFull:
+            if done == 0:
+                raise
+            return done
+
+    def loan(
+        self, length: int, *, key: str | None = None, properties: Mapping[str, Any] | None = None
+    ) -> Loan:
+        """Memory in the arena to fill in place; published on a clean exit of `async with`."""
+        loan = self._sync.loan(length, key=key, properties=properties)
+        return Loan(loan, self._until_done, self._room)
+
+    # --- taking -------------------------------------------------------------------------------
+
+    async def get(self, *, timeout: float | None = None) -> Message:
+        """Take the oldest message that nobody has; Empty if none came within the timeout."""
+        return await self._until_done(self._get_now, self._messages, timeout)
+
+    def get_nowait(self) -> Message:
+        """get without waiting: Empty at once."""
+        return self._sync.get_nowait()
+
+    async def get_many(self, count: int, *, timeout: float | None = None) -> list[Message]:
+        """Take up to count messages at once, as many as are there; Empty if none came in time."""
+        attempt = partial(self._sync.get_many, count, timeout=0)
+        return await self._until_done(attempt, self._messages, timeout)
+
+    def consume(self, *, timeout: float | None = None, prefetch: int = 1) -> Consumer:
+        """`async for` over messages as they come, until none comes within the timeout."""
+        return Consumer(self, timeout, prefetch)
+
+    async def receive(self, *, timeout: float | None = None) -> bytes:
+        """Take, copy and acknowledge the oldest message at once: at most once."""
+        return await self._until_done(self._receive_now, self._messages, timeout)
+
+    async def receive_many(
+        self, count: int = BATCH, *, timeout: float | None = None
+    ) -> list[bytes]:
+        """receive for up to count messages at once; Empty if none came in time."""
+        attempt = partial(self._sync.receive_many, count, timeout=0)
+        return await self._until_done(attempt, self._messages, timeout)
+
+    # --- looking and managing -----------------------------------------------------------------
+
+    async def browse(self) -> AsyncIterator[CopiedMessage]:
+        """All messages that are there, taken by somebody or not, without taking any."""
+        for message in self._sync.browse():
+            yield message
+
+    statistics = awaitable(sync.Queue.statistics)
+    purge = awaitable(sync.Queue.purge)
+    pause = awaitable(sync.Queue.pause)
+    resume = awaitable(sync.Queue.resume)
+
+    def __repr__(self) -> str:
+        return f"<aio {self._sync!r}>"

@@ -1,0 +1,125 @@
+"""The sleeper: one thread that sleeps in the kernel on behalf of all coroutines of a connection.
+
+It takes and publishes nothing.  Orders reach it through a deque, and a word that ends its sleep;
+its answers reach the loop through call_soon_threadsafe.  A ticket is one order to watch a bell: an
+answer to an order that was taken back meanwhile finds no bell, and is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.aio.waits import Waits
+from shmbroker.ipc.errors import Error
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.aio.bell import Bell
+
+
+class Sleeper:
+    """All of it but _run is of the loop's thread.  The thread starts when first needed."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection  # the queues' memory stays where it is
+        self.bells: WeakValueDictionary[tuple[int, int], Bell] = WeakValueDictionary()
+        self._watched: dict[int, Bell] = {}
+        self._tickets = count(1)
+        self._orders: deque[tuple[int, Any, int]] = deque()
+        self._control = ffi.new("int64_t *")
+        self._thread: threading.Thread | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._is_stopped = False
+        self._failure: Error | None = None
+
+    def watch(self, bell: Bell) -> int:
+        """Call bell.ring() once it is worth trying: the ticket of this order."""
+        if self._failure is not None:
+            raise self._failure
+        if self._thread is None:
+            self._start()
+        ticket = next(self._tickets)
+        self._watched[ticket] = bell
+        self._tell(ticket, bell.queue, bell.position)
+        return ticket
+
+    def forget(self, ticket: int) -> None:
+        """Nobody waits for this any more."""
+        del self._watched[ticket]
+        self._tell(ticket, None, 0)
+
+    def _tell(self, ticket: int, queue: Any, position: int) -> None:
+        self._orders.append((ticket, queue, position))
+        self._nudge()
+
+    def _nudge(self) -> None:
+        self._control[0] += 1
+        lib.sb_system_wake(int(ffi.cast("intptr_t", self._control)), 1)
+
+    def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._ended = loop.create_future()
+        # a daemon: who forgets to close must not hang at the end
+        self._thread = threading.Thread(
+            target=self._run, args=(loop,), name="shmbroker-sleeper", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; from any thread."""
+        self._is_stopped = True
+        self._nudge()
+
+    async def close(self) -> None:
+        """Let everybody who waits find out that the connection is closed, and end the thread."""
+        self.stop()
+        self._ring(list(self._watched))
+        if self._thread is not None and self._ended is not None:
+            await asyncio.shield(self._ended)
+            self._thread.join()
+
+    def _ring(self, tickets: list[int]) -> None:
+        for ticket in tickets:
+            bell = self._watched.pop(ticket, None)
+            if bell is not None:
+                bell.ring()
+
+    def _fail(self, error: Error) -> None:
+        self._failure = error
+        self._ring(list(self._watched))
+
+    def _end(self) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
+
+    # --- in the thread ------------------------------------------------------------------------
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        waits = Waits()
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            try:
+                while not self._is_stopped:
+                    rung = self._sleep(waits)
+                    if rung:
+                        loop.call_soon_threadsafe(self._ring, rung)
+            except Error as error:
+                loop.call_soon_threadsafe(self._fail, error)
+        waits.remove_all()
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._end)
+
+    def _sleep(self, waits: Waits) -> list[int]:
+        seen = self._control[0]  # before we look for orders: a later one ends our sleep
+        while self._orders:
+            ticket, queue, position = self._orders.popleft()
+            if queue is None:
+                waits.remove(ticket)
+            else:
+                waits.add(ticket, queue, position)
+        return waits.sleep(self._control, seen)

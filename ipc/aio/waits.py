@@ -1,0 +1,57 @@
+"""What the sleeper sleeps for: the list that C is given, and which of it is worth trying."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shmbroker.core.codes import EMPTY
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.errors import error_for
+from shmbroker.ipc.timeout import FOREVER
+
+SLICE_NS = 100_000_000
+"""After so long without news, C repairs what the dead have left."""
+
+
+class Waits:
+    """Belongs to the sleeper's thread."""
+
+    def __init__(self) -> None:
+        self._waits: dict[int, tuple[Any, int]] = {}
+        self._array: Any = None
+
+    def add(self, ticket: int, queue: Any, position: int) -> None:
+        self._waits[ticket] = (queue, position)
+        self._array = None
+
+    def remove(self, ticket: int) -> None:
+        """Nobody waits for it any more.  If a wake-up came for it meanwhile, it goes to others."""
+        if ticket in self._waits:
+            lib.sb_pass_on(*self._drop(ticket))
+
+    def remove_all(self) -> None:
+        for ticket in list(self._waits):
+            self.remove(ticket)
+
+    def _drop(self, ticket: int) -> tuple[Any, int]:
+        self._array = None
+        return self._waits.pop(ticket)
+
+    def sleep(self, control: Any, seen: int) -> list[int]:
+        """Sleep until something is worth trying, and is no longer waited for; or for a while."""
+        if self._array is None:
+            waits = [(queue, position, EMPTY) for queue, position in self._waits.values()]
+            self._array = ffi.new("sb_wait[]", waits)
+        timeout_ns = SLICE_NS if self._waits else FOREVER
+        array = self._array
+        ready = lib.sb_wait_any(array, len(self._waits), control, seen, timeout_ns)
+        if ready < 0:
+            raise error_for(ready, "waiting", ffi.errno, ffi.string(lib.sb_detail(ready)).decode())
+        if ready == 0:
+            return []
+        rung = [
+            ticket for ticket, wait in zip(self._waits, array, strict=True) if wait.code != EMPTY
+        ]
+        for ticket in rung:
+            self._drop(ticket)
+        return rung

@@ -1,0 +1,103 @@
+/* Waiting for several things at once: for one thread that sleeps on behalf of others (asyncio).
+ *
+ * The handshake is that of core/bell.py: arm all bells, look at everything once more, sleep.  The
+ * looking is done in lanes of the queues, and no lane is kept while we sleep. */
+
+#include "shared.h"
+
+#define UPKEEP 8 /* queues that are swept after one sleep: with many, they take turns */
+
+static int64_t bell_of(const sb_queue *queue, int64_t position)
+{
+    int64_t at = position == SB_A_MESSAGE ? L_RING_CONSUMER_BELL_AT
+                 : position == SB_ROOM    ? L_RING_PRODUCER_BELL_AT
+                                          : L_RING_SUBSCRIBER_BELL_AT;
+    return (int64_t)(intptr_t)queue->ring.memory + at;
+}
+
+/* Arm the bell, then look: SB_OK if it is worth trying, SB_EMPTY, or why nothing will come. */
+static int64_t arm_and_look(sb_queue *queue, int64_t position)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    sb_cursor cursor = {.port = &in->port, .position = position, .gate = -1};
+    code = position == SB_A_MESSAGE ? sb_port_wait_for_message(&in->port, 0)
+           : position == SB_ROOM    ? sb_port_wait_for_room(&in->port, 0)
+                                    : sb_cursor_wait(&cursor, 0);
+    lane_leave(in);
+    return code == SB_FULL ? SB_EMPTY : code;
+}
+
+static int64_t look_at_all(sb_wait *waits, int64_t count)
+{
+    int64_t ready = 0;
+    for (int64_t each = 0; each < count; each++) {
+        waits[each].code = arm_and_look(waits[each].queue, waits[each].position);
+        ready += waits[each].code != SB_EMPTY;
+    }
+    return ready;
+}
+
+static void upkeep(sb_wait *waits, int64_t count)
+{
+    static _Atomic uint64_t turn;
+    for (int64_t each = 0; each < count && each < UPKEEP; each++) {
+        int64_t code;
+        sb_queue *queue = waits[atomic_fetch_add(&turn, 1) % (uint64_t)count].queue;
+        lane *in = lane_enter(queue, &code);
+        if (!in)
+            continue;
+        queue_upkeep(&in->port);
+        lane_leave(in);
+    }
+    if (count > 0)
+        sb_repair(waits[0].queue->connection);
+}
+
+/* The word that tells of new waits, and as many bells as the kernel takes. */
+static int64_t words_of(system_word *words, const sb_wait *waits, int64_t count,
+                        const int64_t *control, int64_t seen)
+{
+    int64_t used = 0;
+    words[used++] = (system_word){(int64_t)(intptr_t)control, seen};
+    for (int64_t each = 0; each < count && used < WAIT_WORDS_MAX; each++)
+        words[used++] = (system_word){bell_of(waits[each].queue, waits[each].position), 1};
+    return used;
+}
+
+int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
+                    int64_t timeout_ns)
+{
+    system_word words[WAIT_WORDS_MAX];
+    int64_t used = words_of(words, waits, count, control, seen);
+    int64_t deadline = monotonic_deadline(timeout_ns);
+    for (;;) {
+        int64_t ready = look_at_all(waits, count);
+        if (ready > 0 || word_load(control, 0) != seen)
+            return ready;
+        int64_t until = deadline, turn = sb_system_clock() + TURN_NS;
+        if (count >= WAIT_WORDS_MAX && turn < deadline)
+            until = turn;
+        int64_t code = system_wait_any(words, used, until);
+        if (code == SB_EMPTY && sb_system_clock() >= deadline) {
+            upkeep(waits, count);
+            return 0;
+        }
+        if (code == SB_INTERRUPTED)
+            return 0;
+        if (code == SB_SYSTEM)
+            return fail_system("waiting for %lld bells", (long long)count);
+    }
+}
+
+int64_t sb_pass_on(sb_queue *queue, int64_t position)
+{
+    if (position >= 0)
+        return SB_OK; /* subscribers are woken all at once */
+    int64_t code = arm_and_look(queue, position);
+    if (code == SB_OK)
+        sb_system_wake(bell_of(queue, position), 1);
+    return code;
+}
