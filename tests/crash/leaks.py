@@ -106,7 +106,8 @@ def remove_temporaries(since: float) -> int:
             continue  # it ended, or is another's
     orphans = [path for path in found if str(path) not in opened]
     for path in orphans:
-        path.unlink(missing_ok=True)
+        if not path.is_dir():
+            path.unlink(missing_ok=True)
     return len(orphans)
 
 
