@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from shmbroker.ipc import vhost as vhosts
 
 SHM = Path("/dev/shm")
 
@@ -21,10 +24,30 @@ def ring_name() -> Iterator[str]:
         segment.unlink()
 
 
+@contextmanager
+def vhost_for_a_while() -> Iterator[str]:
+    """A name for a vhost; what is there under it afterwards is removed, in use or not."""
+    name = f"test-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    try:
+        yield name
+    finally:
+        for segment in SHM.glob(f"shmbroker.{name}.*"):
+            segment.unlink()
+
+
+@pytest.fixture
+def vhost() -> Iterator[str]:
+    """A vhost that nobody else uses."""
+    with vhost_for_a_while() as name:
+        vhosts.create(name, arena_bytes=64 << 20)
+        yield name
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """After all tests /dev/shm holds of ours what it held before."""
     before = {path.name for path in SHM.iterdir()}
     yield
     left = {path.name for path in SHM.iterdir()} - before
-    assert not {name for name in left if name.startswith(("test-", ".shmbroker-"))}
+    ours = f"test-{os.getpid()}-"  # others may be testing as well
+    assert not {name for name in left if ours in name or name.startswith(".shmbroker-")}
