@@ -19,6 +19,7 @@ from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.exchange import KINDS, Exchange
 from shmbroker.ipc.names import name_bytes
+from shmbroker.ipc.owner import owner_of
 from shmbroker.ipc.participants import ErrorInfo, ParticipantInfo, Participants
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.properties import pack
@@ -81,11 +82,12 @@ class Broker:
 
     def __init__(self, vhost: str, connection: Any) -> None:
         self.vhost = vhost
+        self._connection = connection
         # freed when neither we, nor a queue, nor a view of a message needs it any more
-        self._connection = ffi.gc(connection, lib.sb_connection_free)
+        self._owner = owner_of(connection)
         length = ffi.new("int64_t *")
         arena = lib.sb_arena(connection, length)
-        kept = ffi.gc(ffi.cast("char *", arena), _Keeper(self._connection))
+        kept = ffi.gc(ffi.cast("char *", arena), _Keeper(self._owner))
         self._arena = ffi.buffer(kept, length[0])
         self._catalog = Catalog(self._connection)
         self._participants = Participants(self._connection)
@@ -333,10 +335,10 @@ class Broker:
 class _Keeper:
     """Called when the last view of the arena is gone: then the connection may be freed."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
 
     def __call__(self, arena: Any) -> None:
-        self._connection = None
+        del self._owner
 
 

@@ -223,6 +223,8 @@ const char *sb_queue_name(sb_queue *queue);
 int64_t sb_queue_slots(sb_queue *queue);
 /* A port for one thread's compiled loops, until the connection is closed. */
 int64_t sb_queue_port(sb_queue *queue, sb_port **port);
+/* The port is not used any more. */
+int64_t sb_queue_port_return(sb_queue *queue, sb_port *port);
 /* See every message without taking any; a cursor belongs to one thread at a time. */
 int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy);
 int64_t sb_unsubscribe(sb_queue *queue, sb_cursor *cursor);

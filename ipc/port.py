@@ -259,5 +259,5 @@ class Port:
     def close(self) -> None:
         """Return all memory that we hold; messages that we have taken stay taken."""
         if self._port is not None:
-            lib.sb_port_close(self._port)
+            self.ring._port_close(self._port)
             self._port = None

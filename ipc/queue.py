@@ -16,6 +16,7 @@ from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message
 from shmbroker.ipc.outgoing import as_buffer, outgoing, parts
+from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.room import BATCH, Room, length_of
 from shmbroker.ipc.statistics import QueueStatistics
@@ -43,7 +44,7 @@ class Queue:
         self._arena = arena
         # structures for C that are not in use: a thread takes one out and puts it back, so that no
         # two have the same; a room that two put back is lost, which is cheaper than keeping both
-        self._spare: list[Any] = []
+        self._spare = Spare(broker._owner)
         self._room: Room | None = None
 
     @property
@@ -286,7 +287,8 @@ class Queue:
         while taken == INTERRUPTED:
             taken = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
         if taken == TOO_SMALL:
-            bodies = [room.bytes[: self._receive_large(room)]]
+            length = self._receive_large(room)  # in another buffer then
+            bodies = [room.bytes[:length]]
         elif taken < 0:
             raise self._error(taken, "receiving from")
         else:
@@ -370,6 +372,9 @@ class Queue:
         opened = Port(self, port[0])
         self._broker._ports.add(opened)
         return opened
+
+    def _port_close(self, port: Any) -> None:
+        lib.sb_queue_port_return(self._queue, port)
 
     def __repr__(self) -> str:
         return f"<Queue {self.name!r} of {self._broker.vhost!r}>"

@@ -58,6 +58,9 @@ class Ring:
         self._ports.add(opened)
         return opened
 
+    def _port_close(self, port: Any) -> None:
+        lib.sb_port_close(port)
+
     def close(self) -> None:
         """Close all ports and unmap; views of messages are invalid from here on."""
         if self._ring is None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from shmbroker.ipc import vhost as vhosts
 
 SHM = Path("/dev/shm")
 
@@ -19,6 +22,25 @@ def ring_name() -> Iterator[str]:
     yield name
     for segment in SHM.glob(f"{name}*"):
         segment.unlink()
+
+
+@contextmanager
+def vhost_for_a_while() -> Iterator[str]:
+    """A name for a vhost; what is there under it afterwards is removed, in use or not."""
+    name = f"test-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    try:
+        yield name
+    finally:
+        for segment in SHM.glob(f"shmbroker.{name}.*"):
+            segment.unlink()
+
+
+@pytest.fixture
+def vhost() -> Iterator[str]:
+    """A vhost that nobody else uses."""
+    with vhost_for_a_while() as name:
+        vhosts.create(name, arena_bytes=64 << 20)
+        yield name
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -691,6 +691,19 @@ int64_t sb_queue_port(sb_queue *queue, sb_port **port)
     return code;
 }
 
+int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
+{
+    int64_t code;
+    if (!is_usable(queue, &code))
+        return code;
+    lane *in = (lane *)((char *)port - offsetof(lane, port));
+    sb_port_close(port);
+    code = port_for_repair(queue, port);
+    if (code == SB_OK)
+        lane_leave(in);
+    return code;
+}
+
 int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy)
 {
     sb_port *port;
