@@ -9,7 +9,17 @@ from signal import SIGKILL
 import numpy as np
 import pytest
 
-from tests.crash.journal import ACKED, ACKING, CONFIRMED, DAMAGED, DTYPE, GOT, NOWHERE, Journal, read
+from tests.crash.journal import (
+    ACKED,
+    ACKING,
+    CONFIRMED,
+    DAMAGED,
+    DTYPE,
+    GOT,
+    NOWHERE,
+    Journal,
+    read,
+)
 from tests.crash.part import LEFT, ONE, WORK
 from tests.crash.payload import HEADER_BYTES, body_of, key_of, seen
 from tests.crash.process import RAISED, Process
