@@ -63,7 +63,7 @@ class Member:
 
 
 class Fleet:
-    def __init__(self, vhost: str, folder: Path, random: Random, roles: list[str]) -> None:
+    def __init__(self, vhost: str, folder: Path, random: Random) -> None:
         self.vhost = vhost
         self.folder = folder
         self.random = random
@@ -71,8 +71,6 @@ class Fleet:
         self.members: list[Member] = []
         self.former: list[Member] = []
         self.incarnations = 0
-        for role in roles:
-            self.start(role)
 
     def start(self, role: str) -> None:
         self.incarnations += 1

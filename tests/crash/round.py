@@ -92,19 +92,15 @@ class Round:
         self.folder = folder
         self.faults: list[str] = []
         self.outcome = Outcome(rounds=1)
-        vhost.create(name, arena_bytes=ARENA_BYTES)
-        with shmbroker.connect(f"shm://{name}") as broker:
-            for queue, slots in QUEUES.items():
-                broker.declare_queue(queue, slots=slots)
-            broker.declare_exchange(TOPIC, "topic")
-            for queue, pattern in BINDINGS.items():
-                broker.bind(TOPIC, queue, pattern)
-        roles = list(ROLES)
-        if self.random.random() < 0.5:
-            roles.remove("tender")  # then those who wait repair
-        self.fleet = Fleet(name, folder, self.random, roles)
+        self.fleet = Fleet(name, folder, self.random)
 
     def play(self, kills: int) -> None:
+        self._declare()
+        roles = list(ROLES)
+        if self.random.random() < 0.5:
+            roles.remove("tender")  # then those who wait, and those who join, repair
+        for role in roles:
+            self.fleet.start(role)
         self._disturb(kills)
         self._goes_on()
         if self.random.random() < 0.5:
@@ -126,6 +122,15 @@ class Round:
         self.fleet.kill_all()
         with suppress(shmbroker.NotFound):
             vhost.delete(self.vhost, force=True)
+
+    def _declare(self) -> None:
+        vhost.create(self.vhost, arena_bytes=ARENA_BYTES)
+        with shmbroker.connect(f"shm://{self.vhost}") as broker:
+            for queue, slots in QUEUES.items():
+                broker.declare_queue(queue, slots=slots)
+            broker.declare_exchange(TOPIC, "topic")
+            for queue, pattern in BINDINGS.items():
+                broker.bind(TOPIC, queue, pattern)
 
     # --- the disturbance --------------------------------------------------------------------------
 
@@ -177,19 +182,25 @@ class Round:
         """Take what is left, as somebody who comes after all, and see that nothing is stuck."""
         part = Part(self.vhost, "drainer", self.fleet.incarnations + 1, self.folder, 0)
         stage = Stage(part)
-        with stage.connect() as broker:
-            broker.repair()
-            self.faults += self._strangers(broker)
-            for name in TEMPORARY:
-                with suppress(shmbroker.NotFound):
-                    broker.delete_queue(name)
-            with suppress(shmbroker.NotFound):
-                broker.delete_exchange(SCRATCH)  # InUse, if a binding has outlived its queue
-            for number, name in enumerate(NAMES):
-                self._drain_one(stage, broker, number, name)
-                self.faults += self._recycle(broker, name)
+        try:
+            with stage.connect() as broker:
+                self._look_through(stage, broker)
+        except shmbroker.Error as error:
+            self.faults.append(f"the one who came after all: {type(error).__name__}: {error}")
         stage.close()
         return Life(part.role, part.identity, False, read(part.journal))
+
+    def _look_through(self, stage: Stage, broker: Broker) -> None:
+        broker.repair()
+        self.faults += self._strangers(broker)
+        for name in TEMPORARY:
+            with suppress(shmbroker.NotFound):
+                broker.delete_queue(name)
+        with suppress(shmbroker.NotFound):
+            broker.delete_exchange(SCRATCH)  # InUse, if a binding has outlived its queue
+        for number, name in enumerate(NAMES):
+            self._drain_one(stage, broker, number, name)
+            self.faults += self._recycle(broker, name)
 
     def _strangers(self, broker: Broker) -> Iterator[str]:
         if others := [each for each in broker.participants() if each.id != broker.participant]:
