@@ -409,7 +409,7 @@ import sys, shmbroker
 with shmbroker.connect(sys.argv[1]) as broker:
     queue = broker.queue("q")
     print("ready", flush=True)
-    for _ in range(20):
+    for _ in sys.stdin:
         print(queue.receive().decode(), flush=True)
 """
 
@@ -424,7 +424,11 @@ def test_a_ring_for_one_who_was_cancelled_wakes_another_process(url: str) -> Non
                 assert await line_of(process) == "ready"
                 for number in range(20):
                     waiting = asyncio.create_task(queue.get())
-                    await asyncio.sleep(0.002)  # both sleep: the kernel wakes one of them
+                    await asyncio.sleep(0.002)
+                    assert process.stdin is not None
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+                    await asyncio.sleep(0.01)  # both sleep, we for longer: the kernel wakes us
                     started = time.perf_counter()
                     theirs.publish_nowait(b"%d" % number)
                     waiting.cancel()  # we cannot have taken it: we have not run since
