@@ -52,7 +52,7 @@ setup(
         "shmbroker.ipc": ["native/*.[ch]"],
         "shmbroker.perf": ["raw/*.c", "native/*.[ch]"],
     },
-    cffi_modules=["ipc/binding.py:binding"],
+    cffi_modules=["ipc/binding.py:binding", "ipc/binding.py:quick"],
     cmdclass={"build_ext": BuildNative},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
     zip_safe=False,

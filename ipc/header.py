@@ -182,6 +182,10 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
 int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force);
 /* Publish: the message's position.  SB_FULL if there was no room in time. */
 int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns);
+/* The same without waiting, SB_FULL at once; sb_get and sb_receive that look so many times. */
+int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length);
+int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks);
+int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks);
 int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
 /* The same with each part as an argument: for other languages' bindings. */
 int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,

@@ -151,7 +151,8 @@ def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -
     package_config.write_text(PKG_CONFIG.format(version=version))
     sources = [work / "strerror.c", *sorted(NATIVE.glob("*.c"))]
     flags = ["-shared", "-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-Wl,-soname,libshmbroker.so"]
-    flags += ["-std=gnu11", "-pthread", "-fvisibility=hidden"]
+    flags += ["-std=gnu11", "-pthread", "-fvisibility=hidden", "-Wl,--no-undefined"]
+    flags += ["-Werror=implicit-function-declaration"]
     folders = [f"-I{include}", f"-I{work}"]
     subprocess.run(
         [compiler, *flags, *folders, *sources, work / "kernels.o", "-o", library], check=True

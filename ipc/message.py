@@ -8,6 +8,7 @@ from shmbroker.core.codes import REVOKED
 from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
 from shmbroker.ipc import properties
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.errors import DeliveryRevoked, error_for
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ class PortMessage:
 
     __slots__ = ("_arena", "_message", "_source", "_spare")
 
-    _ack_call: ClassVar[Any] = lib.sb_port_ack
-    _give_back_call: ClassVar[Any] = lib.sb_port_give_back
-    _reject_call: ClassVar[Any] = lib.sb_port_reject
+    _ack_call: ClassVar[Any] = quick.sb_port_ack
+    _give_back_call: ClassVar[Any] = quick.sb_port_give_back
+    _reject_call: ClassVar[Any] = quick.sb_port_reject
 
     def __init__(self, source: Any, message: Any, arena: Any, spare: list[Any]) -> None:
         self._source = source
@@ -147,9 +148,9 @@ class Message(PortMessage):
 
     __slots__ = ()
 
-    _ack_call: ClassVar[Any] = lib.sb_ack
-    _give_back_call: ClassVar[Any] = lib.sb_give_back
-    _reject_call: ClassVar[Any] = lib.sb_reject
+    _ack_call: ClassVar[Any] = quick.sb_ack
+    _give_back_call: ClassVar[Any] = quick.sb_give_back
+    _reject_call: ClassVar[Any] = quick.sb_reject
 
     async def __aenter__(self) -> Message:
         return self

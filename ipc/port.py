@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.codes import DAMAGED, EMPTY, FULL, REVOKED, TOO_SMALL
 from shmbroker.core.layout import GATE_FLEETING, GATE_LASTING
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.cursor import Cursor
 from shmbroker.ipc.errors import Error, error_for
 from shmbroker.ipc.loan import Loan
@@ -30,9 +31,12 @@ SPINS = 2000
 BATCH = 256
 BUFFER_BYTES = 1 << 16
 
-_publish = lib.sb_port_publish
-_take = lib.sb_port_take_wait
-_receive = lib.sb_port_receive_next
+LOOKS = 64
+"""So often we look before we let other threads run (binding.py)."""
+
+_publish = quick.sb_port_publish
+_take = quick.sb_port_take_wait
+_receive = quick.sb_port_receive_next
 _buffer = ffi.buffer
 
 
@@ -132,7 +136,9 @@ class Port:
         """Take the oldest message; None if there is none."""
         spare = self._spare
         message = spare.pop() if spare else ffi.new("sb_message *")
-        code: int = _take(self._port, message, spins)
+        code: int = _take(self._port, message, LOOKS)
+        if code == EMPTY and spins > LOOKS:
+            code = lib.sb_port_take_wait(self._port, message, spins)
         if code < 0:
             spare.append(message)
             if code == EMPTY:
@@ -142,7 +148,9 @@ class Port:
 
     def receive(self, spins: int = SPINS) -> bytes | None:
         """Take, copy and acknowledge the oldest message; None if there is none."""
-        length: int = _receive(self._port, spins)
+        length: int = _receive(self._port, LOOKS)
+        if length == EMPTY and spins > LOOKS:
+            length = lib.sb_port_receive_next(self._port, spins)
         if length < 0:
             return self._receive_rarely(length, lib.sb_port_received(self._port))
         body: bytes = self._bytes[:length]

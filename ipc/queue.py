@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.core.layout import DONE, STATE_MASK, STATE_SHIFT
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message
 from shmbroker.ipc.outgoing import as_buffer, outgoing, parts
 from shmbroker.ipc.owner import Spare
-from shmbroker.ipc.port import Port
+from shmbroker.ipc.port import LOOKS, Port
 from shmbroker.ipc.room import BATCH, Room, length_of
 from shmbroker.ipc.statistics import QueueStatistics
 from shmbroker.ipc.timeout import Deadline, nanoseconds
@@ -25,7 +26,9 @@ from shmbroker.ipc.timeout import Deadline, nanoseconds
 if TYPE_CHECKING:
     from shmbroker.ipc.broker import Broker
 
-_publish = lib.sb_publish
+_publish = quick.sb_publish_now
+_look = quick.sb_look
+_look_and_receive = quick.sb_look_and_receive
 _get = lib.sb_get
 _receive = lib.sb_receive
 _new = ffi.new
@@ -70,13 +73,14 @@ class Queue:
 
         QueueFull if there is no room within the timeout; None waits for ever.
         """
-        if key is None and properties is None and timeout is None and type(body) is bytes:
-            position: int = _publish(self._queue, body, len(body), -1)
+        timeout_ns = -1 if timeout is None else nanoseconds(timeout)
+        if key is None and properties is None and type(body) is bytes:
+            position: int = _publish(self._queue, body, len(body))
             if position >= 0:
                 return position
-            if position != INTERRUPTED:
+            if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
-        return self._publish_any(body, key, properties, nanoseconds(timeout))
+        return self._publish_any(body, key, properties, timeout_ns)
 
     def _publish_any(
         self, body: Any, key: str | None, properties: Mapping[str, Any] | None, timeout_ns: int
@@ -158,11 +162,10 @@ class Queue:
         except IndexError:
             message = _new(_MESSAGE)
         try:
-            code: int = _get(
-                self._queue, message, -1 if timeout is None else nanoseconds(timeout)
-            )
+            timeout_ns = -1 if timeout is None else nanoseconds(timeout)
+            code: int = _look(self._queue, message, LOOKS)
             if code < 0:
-                self._get_rarely(code, message, timeout)
+                self._get_rarely(code, message, timeout_ns)
             return Message(self._queue, message, self._arena, spare)
         except BaseException:
             if message.word:  # taken, and then Ctrl-C came
@@ -170,9 +173,11 @@ class Queue:
             spare.append(message)
             raise
 
-    def _get_rarely(self, code: int, message: Any, timeout: float | None) -> None:
+    def _get_rarely(self, code: int, message: Any, timeout_ns: int) -> None:
+        if code == EMPTY and timeout_ns != 0:
+            code = _get(self._queue, message, timeout_ns)
         if code == INTERRUPTED:
-            deadline = Deadline(nanoseconds(timeout))
+            deadline = Deadline(timeout_ns)
             while code == INTERRUPTED:
                 code = _get(self._queue, message, deadline.left())
         if code < 0:
@@ -238,7 +243,7 @@ class Queue:
         if room is None:
             room = Room()
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
-        length: int = _receive(self._queue, room.room, timeout_ns)
+        length: int = _look_and_receive(self._queue, room.room, LOOKS)
         if length < 0:
             length = self._receive_rarely(length, room, timeout_ns)
         body: bytes = room.bytes[:length]
@@ -246,11 +251,14 @@ class Queue:
         return body
 
     def _receive_rarely(self, code: int, room: Room, timeout_ns: int) -> int:
-        deadline = Deadline(timeout_ns)
-        while code in (INTERRUPTED, TOO_SMALL):
-            if code == TOO_SMALL:
-                return self._receive_large(room)
-            code = _receive(self._queue, room.room, deadline.left())
+        if code == EMPTY and timeout_ns != 0:
+            code = _receive(self._queue, room.room, timeout_ns)
+        if code == INTERRUPTED:
+            deadline = Deadline(timeout_ns)
+            while code == INTERRUPTED:
+                code = _receive(self._queue, room.room, deadline.left())
+        if code == TOO_SMALL:
+            return self._receive_large(room)
         if code < 0:
             raise self._error(code, "receiving from")
         return code

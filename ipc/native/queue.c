@@ -320,6 +320,19 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     return code < 0 ? explained(queue, code) : code;
 }
 
+int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_PRODUCES);
+    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
+    code = sb_port_publish(&in->port, body, length);
+    lane_leave(in);
+    return code < 0 ? explained(queue, code) : code;
+}
+
 int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,
                         int64_t key_length, const void *properties, int64_t properties_length,
                         int64_t timeout_ns)
@@ -450,6 +463,34 @@ static void latency_note(sb_queue *queue, const sb_message *message)
 }
 
 /* --- taking -------------------------------------------------------------------------------------- */
+
+int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_CONSUMES);
+    code = sb_port_take_wait(&in->port, message, looks);
+    if (code == SB_OK)
+        latency_note(queue, message);
+    lane_leave(in);
+    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+}
+
+int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    note_use(queue, L_USE_CONSUMES);
+    code = sb_port_receive_wait(&in->port, room->messages, room->buffer, room->capacity, looks);
+    if (code >= 0)
+        latency_note(queue, room->messages);
+    lane_leave(in);
+    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+}
 
 int64_t sb_get(sb_queue *queue, sb_message *message, int64_t timeout_ns)
 {
@@ -694,11 +735,11 @@ int64_t sb_queue_port(sb_queue *queue, sb_port **port)
 int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
 {
     int64_t code;
-    if (!is_usable(queue, &code))
+    if (!queue_is_usable(queue, &code))
         return code;
     lane *in = (lane *)((char *)port - offsetof(lane, port));
     sb_port_close(port);
-    code = port_for_repair(queue, port);
+    code = port_to_look(queue, port);
     if (code == SB_OK)
         lane_leave(in);
     return code;
