@@ -694,11 +694,11 @@ int64_t sb_queue_port(sb_queue *queue, sb_port **port)
 int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
 {
     int64_t code;
-    if (!is_usable(queue, &code))
+    if (!queue_is_usable(queue, &code))
         return code;
     lane *in = (lane *)((char *)port - offsetof(lane, port));
     sb_port_close(port);
-    code = port_for_repair(queue, port);
+    code = port_to_look(queue, port);
     if (code == SB_OK)
         lane_leave(in);
     return code;

@@ -68,7 +68,9 @@ def test_the_verbs_of_a_queue(url: str) -> None:
             assert await broker.queue("q") is queue
             assert (queue.name, queue.slots, queue.is_paused) == ("q", 16, False)
             assert await queue.publish(b"a", key="k", properties={"x": 1}) == 0
-            assert await queue.publish_many([b"b", b"c", b"d"]) == 3
+            assert await queue.publish_many(iter([b"b", b"c", b"d"])) == 3
+            with pytest.raises(shmbroker.InvalidArgument):
+                await queue.publish_many(b"bcd")
             async with await queue.get() as message:
                 assert (message.body, message.key, message.properties) == (b"a", "k", {"x": 1})
             assert [each.body async for each in queue.browse()] == [b"b", b"c", b"d"]
