@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -68,18 +68,19 @@ class Queue:
         """publish without waiting: QueueFull at once."""
         return self._sync.publish_nowait(body, key=key, properties=properties)
 
-    async def publish_many(self, bodies: Sequence[bytes], *, timeout: float | None = None) -> int:
+    async def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
         """Publish several messages: how many there was room for in time, from the first.
 
         If it is cancelled, those that had found room stay published.
         """
+        several: Any = list(bodies) if isinstance(bodies, Iterator) else bodies
         done = 0
 
         def attempt() -> int:
             nonlocal done
-            done += self._sync.publish_many(bodies[done:], timeout=0)
-            if done < len(bodies):
-                raise QueueFull(f"queue {self.name!r} has room for {done} of {len(bodies)}")
+            done += self._sync.publish_many(several[done:] if done else several, timeout=0)
+            if done < len(several):
+                raise QueueFull(f"queue {self.name!r} has room for {done} of {len(several)}")
             return done
 
         try:

@@ -31,7 +31,7 @@ class Sleeper:
         self.bells: WeakValueDictionary[tuple[int, int], Bell] = WeakValueDictionary()
         self._watched: dict[int, Bell] = {}
         self._tickets = count(1)
-        self._orders: deque[tuple[int, Any, int]] = deque()
+        self._orders: deque[tuple[bool, int, Any, int]] = deque()
         self._control = ffi.new("int64_t *")
         self._thread: threading.Thread | None = None
         self._ended: asyncio.Future[None] | None = None
@@ -46,16 +46,16 @@ class Sleeper:
             self._start()
         ticket = next(self._tickets)
         self._watched[ticket] = bell
-        self._tell(ticket, bell.queue, bell.position)
+        self._tell(True, ticket, bell)
         return ticket
 
     def forget(self, ticket: int) -> None:
         """Nobody waits for this any more."""
-        del self._watched[ticket]
-        self._tell(ticket, None, 0)
+        bell = self._watched.pop(ticket)
+        self._tell(False, ticket, bell)
 
-    def _tell(self, ticket: int, queue: Any, position: int) -> None:
-        self._orders.append((ticket, queue, position))
+    def _tell(self, is_wanted: bool, ticket: int, bell: Bell) -> None:
+        self._orders.append((is_wanted, ticket, bell.queue, bell.position))
         self._nudge()
 
     def _nudge(self) -> None:
@@ -117,9 +117,9 @@ class Sleeper:
     def _sleep(self, waits: Waits) -> list[int]:
         seen = self._control[0]  # before we look for orders: a later one ends our sleep
         while self._orders:
-            ticket, queue, position = self._orders.popleft()
-            if queue is None:
-                waits.remove(ticket)
-            else:
+            is_wanted, ticket, queue, position = self._orders.popleft()
+            if is_wanted:
                 waits.add(ticket, queue, position)
+            else:
+                waits.remove(ticket, queue, position)
         return waits.sleep(self._control, seen)

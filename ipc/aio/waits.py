@@ -24,18 +24,22 @@ class Waits:
         self._waits[ticket] = (queue, position)
         self._array = None
 
-    def remove(self, ticket: int) -> None:
-        """Nobody waits for it any more.  If a wake-up came for it meanwhile, it goes to others."""
-        if ticket in self._waits:
-            lib.sb_pass_on(*self._drop(ticket))
+    def remove(self, ticket: int, queue: Any, position: int) -> None:
+        """Nobody waits for it any more.
+
+        A wake-up may have come for it meanwhile, also one that we have reported already: it goes
+        to others, if there is something for them.
+        """
+        self._drop(ticket)
+        lib.sb_pass_on(queue, position)
 
     def remove_all(self) -> None:
-        for ticket in list(self._waits):
-            self.remove(ticket)
+        for ticket, (queue, position) in list(self._waits.items()):
+            self.remove(ticket, queue, position)
 
-    def _drop(self, ticket: int) -> tuple[Any, int]:
+    def _drop(self, ticket: int) -> None:
         self._array = None
-        return self._waits.pop(ticket)
+        self._waits.pop(ticket, None)
 
     def sleep(self, control: Any, seen: int) -> list[int]:
         """Sleep until something is worth trying, and is no longer waited for; or for a while."""

@@ -68,7 +68,9 @@ def test_the_verbs_of_a_queue(url: str) -> None:
             assert await broker.queue("q") is queue
             assert (queue.name, queue.slots, queue.is_paused) == ("q", 16, False)
             assert await queue.publish(b"a", key="k", properties={"x": 1}) == 0
-            assert await queue.publish_many([b"b", b"c", b"d"]) == 3
+            assert await queue.publish_many(iter([b"b", b"c", b"d"])) == 3
+            with pytest.raises(shmbroker.InvalidArgument):
+                await queue.publish_many(b"bcd")
             async with await queue.get() as message:
                 assert (message.body, message.key, message.properties) == (b"a", "k", {"x": 1})
             assert [each.body async for each in queue.browse()] == [b"b", b"c", b"d"]
@@ -422,9 +424,9 @@ def test_a_ring_for_one_who_was_cancelled_wakes_another_process(url: str) -> Non
             waited = []
             try:
                 assert await line_of(process) == "ready"
-                for number in range(20):
+                for number in range(40):
                     waiting = asyncio.create_task(queue.get())
-                    await asyncio.sleep(0.002)
+                    await asyncio.sleep(0.02)
                     assert process.stdin is not None
                     process.stdin.write("\n")
                     process.stdin.flush()
@@ -440,7 +442,8 @@ def test_a_ring_for_one_who_was_cancelled_wakes_another_process(url: str) -> Non
                 process.wait()
             return waited
 
-    assert median(run(main())) < 0.02
+    # a ring that is lost costs the rest of a slice of 0.1 s; without passing on, every fourth is
+    assert sum(waited > 0.05 for waited in run(main())) <= 3
 
 
 def test_a_loan_that_is_cancelled_while_it_waits_is_dropped(url: str) -> None:
