@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Damaged, Unroutable, error_for
 from shmbroker.ipc.outgoing import outgoing
 from shmbroker.ipc.timeout import Deadline, nanoseconds
@@ -58,7 +59,7 @@ class Exchange:
             code = lib.sb_exchange_publish(self._exchange, message, deadline.left(), done)
         if code < 0:
             had = f" ({done[0]} queues have the message)" if done[0] else ""
-            detail = ffi.string(lib.sb_detail(code)).decode()
+            detail = detail_of(code)
             what = f"publishing to exchange {self.name!r}{had}"
             raise error_for(code, what, ffi.errno, detail)
         if code == 0 and mandatory:
