@@ -16,6 +16,7 @@ from shmbroker.core.codes import OK
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo
+from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.exchange import KINDS, Exchange
 from shmbroker.ipc.names import name_bytes
@@ -74,7 +75,7 @@ def connect(
 
 
 def _error(code: int, what: str) -> Error:
-    return error_for(code, what, ffi.errno, ffi.string(lib.sb_detail(code)).decode())
+    return error_for(code, what, ffi.errno, detail_of(code))
 
 
 class Broker:

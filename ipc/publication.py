@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import FULL, INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, Unroutable, error_for
 from shmbroker.ipc.outgoing import parts
 from shmbroker.ipc.timeout import Deadline
@@ -67,6 +68,6 @@ class Publication:
         return queue[0]
 
     def _error(self, code: int, had: str) -> Error:
-        detail = ffi.string(lib.sb_detail(code)).decode()
+        detail = detail_of(code)
         what = f"publishing to exchange {self._exchange.name!r}{had}"
         return error_for(code, what, ffi.errno, detail)

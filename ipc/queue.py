@@ -13,6 +13,7 @@ from shmbroker.core.layout import DONE, STATE_MASK, STATE_SHIFT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.copied import CopiedMessage
+from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message
@@ -56,7 +57,7 @@ class Queue:
         return slots
 
     def _error(self, code: int, doing: str) -> Error:
-        detail = ffi.string(lib.sb_detail(code)).decode()
+        detail = detail_of(code)
         return error_for(code, f"{doing} queue {self.name!r}", ffi.errno, detail)
 
     # --- publishing ---------------------------------------------------------------------------

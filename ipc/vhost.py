@@ -16,6 +16,7 @@ import posix_ipc
 from shmbroker.core.codes import OK
 from shmbroker.core.layout import PARTICIPANTS
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import InUse, InvalidArgument, NotFound, SystemRefused, error_for
 from shmbroker.ipc.names import name_bytes
 
@@ -33,7 +34,7 @@ def create(name: str, *, arena_bytes: int = ARENA_BYTES) -> None:
     wanted = max(-1, min(arena_bytes, 1 << 62))
     code = lib.sb_vhost_create(name_bytes(name), wanted)
     if code != OK:
-        detail = ffi.string(lib.sb_detail(code)).decode(errors="replace")
+        detail = detail_of(code)
         raise error_for(code, f"making vhost {name!r}", ffi.errno, detail)
 
 
