@@ -6,6 +6,7 @@ from typing import Any
 
 from shmbroker.core.codes import EMPTY
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import error_for
 from shmbroker.ipc.timeout import FOREVER
 
@@ -50,7 +51,7 @@ class Waits:
         array = self._array
         ready = lib.sb_wait_any(array, len(self._waits), control, seen, timeout_ns)
         if ready < 0:
-            raise error_for(ready, "waiting", ffi.errno, ffi.string(lib.sb_detail(ready)).decode())
+            raise error_for(ready, "waiting", ffi.errno, detail_of(ready))
         if ready == 0:
             return []
         rung = [
