@@ -67,7 +67,7 @@ class Broker:
     def __init__(self, broker: sync.Broker) -> None:
         self._sync = broker
         self._patience = Patience()
-        self._sleeper = Sleeper(broker._connection)
+        self._sleeper = Sleeper(broker._owner)
         self._queues: WeakValueDictionary[str, Queue] = WeakValueDictionary()
         finalize(self, self._sleeper.stop)  # who forgets to close leaves no thread behind
 

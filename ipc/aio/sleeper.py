@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Sleeper:
     """All of it but _run is of the loop's thread.  The thread starts when first needed."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection  # the queues' memory stays where it is
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner  # of the connection: the queues' memory stays where it is
         self.bells: WeakValueDictionary[tuple[int, int], Bell] = WeakValueDictionary()
         self._watched: dict[int, Bell] = {}
         self._tickets = count(1)
