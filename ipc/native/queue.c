@@ -464,131 +464,131 @@ static void latency_note(sb_queue *queue, const sb_message *message)
 
 /* --- taking -------------------------------------------------------------------------------------- */
 
-int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks)
+/* What is wanted of a take: one of these, and what it is called with. */
+typedef struct wanted {
+    sb_message *messages; /* the first of them is measured */
+    int64_t count;
+    sb_room *room;
+} wanted;
+
+typedef int64_t (*take_kernel)(sb_port *port, const wanted *what, int64_t looks);
+
+static int64_t take_one(sb_port *port, const wanted *what, int64_t looks)
+{
+    return sb_port_take_wait(port, what->messages, looks);
+}
+
+static int64_t take_several(sb_port *port, const wanted *what, int64_t looks)
+{
+    (void)looks; /* who wants several is in no hurry */
+    return sb_port_take_many(port, what->messages, what->count);
+}
+
+static int64_t receive_one(sb_port *port, const wanted *what, int64_t looks)
+{
+    sb_room *room = what->room;
+    return sb_port_receive_wait(port, room->messages, room->buffer, room->capacity, looks);
+}
+
+static int64_t receive_several(sb_port *port, const wanted *what, int64_t looks)
+{
+    sb_room *room = what->room;
+    return sb_port_receive_many_wait(port, room->messages, what->count, room->buffer,
+                                     room->capacity, room->ends, looks);
+}
+
+/* Look so many times, then sleep until there is something to take or the time is over. */
+static inline __attribute__((always_inline)) int64_t
+take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t timeout_ns)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
     note_use(queue, L_USE_CONSUMES);
-    code = sb_port_take_wait(&in->port, message, looks);
-    if (code == SB_OK)
-        latency_note(queue, message);
+    code = kernel(&in->port, &what, looks);
+    if (code == SB_EMPTY && timeout_ns != 0) {
+        int64_t deadline = monotonic_deadline(timeout_ns);
+        do {
+            code = wait_in(queue, &in->port, sb_port_wait_for_message, deadline);
+            if (code != SB_OK)
+                break;
+            code = kernel(&in->port, &what, 0);
+        } while (code == SB_EMPTY);
+    }
+    if (code >= 0)
+        latency_note(queue, what.messages);
     lane_leave(in);
     return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+}
+
+int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks)
+{
+    return take_by(take_one, queue, (wanted){message, 1, NULL}, looks, 0);
 }
 
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks)
 {
-    int64_t code;
-    lane *in = lane_enter(queue, &code);
-    if (!in)
-        return code;
-    note_use(queue, L_USE_CONSUMES);
-    code = sb_port_receive_wait(&in->port, room->messages, room->buffer, room->capacity, looks);
-    if (code >= 0)
-        latency_note(queue, room->messages);
-    lane_leave(in);
-    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+    return take_by(receive_one, queue, (wanted){room->messages, 1, room}, looks, 0);
+}
+
+static int64_t looks_for(const sb_queue *queue, int64_t timeout_ns)
+{
+    return timeout_ns ? queue->connection->spins : 0;
 }
 
 int64_t sb_get(sb_queue *queue, sb_message *message, int64_t timeout_ns)
 {
-    int64_t code;
-    lane *in = lane_enter(queue, &code);
-    if (!in)
-        return code;
-    note_use(queue, L_USE_CONSUMES);
-    code = sb_port_take_wait(&in->port, message, timeout_ns ? queue->connection->spins : 0);
-    if (code == SB_EMPTY && timeout_ns != 0) {
-        int64_t deadline = monotonic_deadline(timeout_ns);
-        while (code == SB_EMPTY) {
-            code = wait_in(queue, &in->port, sb_port_wait_for_message, deadline);
-            if (code != SB_OK)
-                break;
-            code = sb_port_take(&in->port, message);
-        }
-    }
-    if (code == SB_OK)
-        latency_note(queue, message);
-    lane_leave(in);
-    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+    return take_by(take_one, queue, (wanted){message, 1, NULL}, looks_for(queue, timeout_ns),
+                   timeout_ns);
 }
 
 int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_t timeout_ns)
 {
-    int64_t code;
-    lane *in = lane_enter(queue, &code);
-    if (!in)
-        return code;
-    note_use(queue, L_USE_CONSUMES);
-    code = sb_port_take_many(&in->port, messages, count);
-    int64_t deadline = code == SB_EMPTY && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
-    while (code == SB_EMPTY && timeout_ns != 0) {
-        code = wait_in(queue, &in->port, sb_port_wait_for_message, deadline);
-        if (code != SB_OK)
-            break;
-        code = sb_port_take_many(&in->port, messages, count);
-    }
-    lane_leave(in);
-    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+    return take_by(take_several, queue, (wanted){messages, count, NULL}, 0, timeout_ns);
 }
 
 int64_t sb_receive(sb_queue *queue, sb_room *room, int64_t timeout_ns)
 {
-    int64_t code;
-    sb_message *message = room->messages;
-    lane *in = lane_enter(queue, &code);
-    if (!in)
-        return code;
-    note_use(queue, L_USE_CONSUMES);
-    code = sb_port_receive_wait(&in->port, message, room->buffer, room->capacity,
-                                timeout_ns ? queue->connection->spins : 0);
-    int64_t deadline = code == SB_EMPTY && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
-    while (code == SB_EMPTY && timeout_ns != 0) {
-        code = wait_in(queue, &in->port, sb_port_wait_for_message, deadline);
-        if (code != SB_OK)
-            break;
-        code = sb_port_receive(&in->port, message, room->buffer, room->capacity);
-    }
-    if (code >= 0)
-        latency_note(queue, message);
-    lane_leave(in);
-    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+    return take_by(receive_one, queue, (wanted){room->messages, 1, room},
+                   looks_for(queue, timeout_ns), timeout_ns);
 }
 
 int64_t sb_receive_many(sb_queue *queue, sb_room *room, int64_t count, int64_t timeout_ns)
 {
-    int64_t code;
-    lane *in = lane_enter(queue, &code);
-    if (!in)
-        return code;
-    note_use(queue, L_USE_CONSUMES);
-    code = sb_port_receive_many_wait(&in->port, room->messages, count, room->buffer,
-                                     room->capacity, room->ends,
-                                     timeout_ns ? queue->connection->spins : 0);
-    int64_t deadline = code == SB_EMPTY && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
-    while (code == SB_EMPTY && timeout_ns != 0) {
-        code = wait_in(queue, &in->port, sb_port_wait_for_message, deadline);
-        if (code != SB_OK)
-            break;
-        code = sb_port_receive_many(&in->port, room->messages, count, room->buffer,
-                                    room->capacity, room->ends);
-    }
-    lane_leave(in);
-    return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
+    return take_by(receive_several, queue, (wanted){room->messages, count, room},
+                   looks_for(queue, timeout_ns), timeout_ns);
 }
 
-int64_t sb_ack(sb_queue *queue, sb_message *message)
+typedef int64_t (*verdict_kernel)(sb_port *port, sb_message *message);
+
+/* The message is dealt with in this way, also if it was no longer ours. */
+static inline __attribute__((always_inline)) int64_t
+deal_with(verdict_kernel kernel, sb_queue *queue, sb_message *message)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    code = message->word ? sb_port_ack(&in->port, message) : SB_REVOKED;
-    message->word = 0; /* it is dealt with, also if it was no longer ours */
+    code = message->word ? kernel(&in->port, message) : SB_REVOKED;
+    message->word = 0;
     lane_leave(in);
     return code;
+}
+
+int64_t sb_ack(sb_queue *queue, sb_message *message)
+{
+    return deal_with(sb_port_ack, queue, message);
+}
+
+int64_t sb_give_back(sb_queue *queue, sb_message *message)
+{
+    return deal_with(sb_port_give_back, queue, message);
+}
+
+int64_t sb_reject(sb_queue *queue, sb_message *message)
+{
+    return deal_with(sb_port_reject, queue, message);
 }
 
 int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count)
@@ -598,30 +598,6 @@ int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count)
     if (!in)
         return code;
     code = sb_port_ack_many(&in->port, messages, count);
-    lane_leave(in);
-    return code;
-}
-
-int64_t sb_give_back(sb_queue *queue, sb_message *message)
-{
-    int64_t code;
-    lane *in = lane_enter(queue, &code);
-    if (!in)
-        return code;
-    code = message->word ? sb_port_give_back(&in->port, message) : SB_REVOKED;
-    message->word = 0;
-    lane_leave(in);
-    return code;
-}
-
-int64_t sb_reject(sb_queue *queue, sb_message *message)
-{
-    int64_t code;
-    lane *in = lane_enter(queue, &code);
-    if (!in)
-        return code;
-    code = message->word ? sb_port_reject(&in->port, message) : SB_REVOKED;
-    message->word = 0;
     lane_leave(in);
     return code;
 }
