@@ -736,7 +736,7 @@ class Machine(RuleBasedStateMachine):
 
 class TestModel(Machine.TestCase):  # type: ignore[name-defined, misc]
     settings = settings(
-        max_examples=EXAMPLES or 120,
+        max_examples=EXAMPLES or 500,
         stateful_step_count=60,
         deadline=None,
         derandomize=not EXAMPLES,
