@@ -453,6 +453,16 @@ class Machine(RuleBasedStateMachine):
         with pytest.raises(shmbroker.InvalidArgument, match="closed"):
             watch.real.get(timeout=0)
 
+    @precondition(has_queues)
+    @rule(who=who, number=anything, count=st.integers(1, 12))
+    def flow(self, who: int, number: int, count: int) -> None:
+        """Laps of the ring, with whoever watches: alone, the rules above seldom come so far."""
+        for _ in range(count):
+            self.publish(who, number, 1, "", {}, 0)
+            for watch in range(len(self.watches)):
+                self.watch(watch, 0)
+            self.receive(who, number)
+
     # --- exchanges ----------------------------------------------------------------------------
 
     @rule(who=who, name=exchange_names, kind=kinds, alternate=st.none() | exchange_names)
