@@ -152,7 +152,8 @@ def copy_next(cursor: int, message: int, buffer: int, capacity: int, whole: int)
     length = look_and_copy(port, position, message, buffer, capacity, whole)
     if length == GONE:
         head = head_load(port)
-        if head <= position:
+        if head <= position:  # its slot is of a later lap than head allows: go on behind it
+            store(cursor + CURSOR_POSITION, position + 1)
             return DAMAGED
         store(cursor + CURSOR_MISSED, load(cursor + CURSOR_MISSED) + head - position)
         store(cursor + CURSOR_POSITION, head)
