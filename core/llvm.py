@@ -101,9 +101,7 @@ def emit_copy(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
 
 def emit_fill(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
     target = byte_pointer(builder, args[0])
-    function = declare(
-        builder, "llvm.memset.p0.i64", VOID, [target.type, I8, I64, ir.IntType(1)]
-    )
+    function = declare(builder, "llvm.memset.p0.i64", VOID, [target.type, I8, I64, ir.IntType(1)])
     byte = builder.trunc(args[1], I8)
     builder.call(function, [target, byte, args[2], ir.Constant(ir.IntType(1), 0)])
     return args[2]

@@ -213,9 +213,7 @@ def port_set(
 
 
 @exported
-def port_open(
-    port: int, ring: int, ring_size: int, arena: int, arena_size: int, owner: int
-) -> int:
+def port_open(port: int, ring: int, ring_size: int, arena: int, arena_size: int, owner: int) -> int:
     """Check both segments and fill in the port of one thread of participant `owner`, 1 to 4095."""
     if owner < 1 or owner > OWNER_MASK:
         return INVALID
@@ -268,4 +266,3 @@ def port_close(port: int) -> int:
         run_forget(port, 0)
     fill(port, 0, PORT_BYTES)
     return OK
-

@@ -220,9 +220,7 @@ class Broker:
         """An exchange that exists; "" is the default one, whose keys are names of queues."""
         opened = ffi.new("sb_exchange **")
         encoded = name_bytes(name)
-        self._check(
-            lib.sb_open_exchange(self._connection, encoded, opened), f"exchange {name!r}"
-        )
+        self._check(lib.sb_open_exchange(self._connection, encoded, opened), f"exchange {name!r}")
         return Exchange(self, name, opened[0])
 
     def subscribe(
@@ -341,5 +339,3 @@ class _Keeper:
 
     def __call__(self, arena: Any) -> None:
         del self._owner
-
-

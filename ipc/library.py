@@ -89,9 +89,7 @@ def _linked(machine_name: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         (overload,) = compiled[kernel.name].overloads.values()  # type: ignore[attr-defined]
         whole.link_in(_retarget(overload.library.get_llvm_str(), machine))
         wrappers.append(_wrapper(kernel, overload.fndesc.llvm_func_name))
-    native = [
-        each.definition(f"sb_{name}") for name, each in ARCHITECTURES[machine_name].items()
-    ]
+    native = [each.definition(f"sb_{name}") for name, each in ARCHITECTURES[machine_name].items()]
     whole.link_in(_retarget("".join(wrappers + native), machine))
     _hide(whole, {symbol(kernel) for kernel in exported_kernels()})
     return whole

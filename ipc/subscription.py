@@ -29,9 +29,7 @@ class Subscription:
     `missed` counts what we were too late for.
     """
 
-    def __init__(
-        self, queue: Queue, *, from_now: bool, lossy: bool, timeout: float | None
-    ) -> None:
+    def __init__(self, queue: Queue, *, from_now: bool, lossy: bool, timeout: float | None) -> None:
         self._queue = queue
         self._timeout_ns = nanoseconds(timeout)
         self._room = Room()

@@ -95,6 +95,9 @@ static int64_t check_catalog(sb_connection *connection)
     if (length != strlen(connection->vhost) || memcmp(name, connection->vhost, length) != 0)
         return fail(SB_NOT_A_SEGMENT, "its catalog belongs to vhost '%.*s': was the file renamed?",
                     (int)length, name);
+    if (boot_hash() == 0)
+        return fail(SB_SYSTEM, "/proc/sys/kernel/random/boot_id cannot be read: who is alive "
+                    "cannot be told without /proc, mount it");
     if (word_load(catalog, L_CATALOG_BOOT_AT) != boot_hash())
         return fail(SB_OTHER_BOOT, "it was made in another boot of the machine (%llx, now %llx): "
                     "delete it", (unsigned long long)word_load(catalog, L_CATALOG_BOOT_AT),

@@ -249,7 +249,7 @@ MUTANTS: Final = (
     _one(
         "lossy-without-looking-again",
         "lossy",
-        "peek",
+        "look_and_copy",
         "if code != EMPTY and head_load(port) > position:",
         "if False:",
     ),

@@ -27,7 +27,9 @@ def test_nothing_can_go_wrong(name: str) -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_every_guard_is_needed(mutant: Mutant) -> None:
-    outcome = explore(scenario(mutant.scenario), mutant.translation(), states_max=MUTANT_STATES_MAX)
+    translation = mutant.translation()
+    outcome = explore(scenario(mutant.scenario), translation, states_max=MUTANT_STATES_MAX)
+    assert not translation.unused(), f"{mutant.name}: {mutant.scenario} never calls these"
     assert outcome.failure is not None, f"{mutant.name} was not caught: {outcome}"
     tally.MUTANTS_CAUGHT.append(mutant.name)
 

@@ -58,6 +58,11 @@ class Translation:
         self._done: dict[Callable[..., int], Callable[..., object] | None] = {}
         self.live: dict[CodeType, dict[Place, frozenset[str]]] = {}
 
+    def unused(self) -> list[str]:
+        """Kernels with a mutation that nobody called: what was explored was not mutated."""
+        translated = {each.__name__ for each in self._done}
+        return sorted(set(self._mutations) - translated)
+
     def start(self, program: Callable[..., int], arguments: Iterable[int]) -> Run:
         return cast(Run, self._translated(program)(*arguments))
 

@@ -7,11 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from shmbroker import Ring
+import shmbroker
 from shmbroker.core import codes
 from tests.compiler import LIBRARY, PREFIX, compile_program
 
@@ -30,38 +31,42 @@ def test_only_our_names_are_visible() -> None:
     assert not [name for name in names if not name.startswith("sb_")]
 
 
-def test_a_c_program_publishes(tmp_path: Path, ring_name: str) -> None:
-    program = compile_program(EXAMPLES / "producer.c", tmp_path / "producer")
-    with Ring.create(ring_name) as ring:
-        done = subprocess.run([program, ring_name, "1000", "1"], capture_output=True, check=True)
-        consumer = ring.port(2)
-        bodies = [consumer.receive() for _ in range(1000)]
-    assert done.stdout == b"1000 499500\n"
-    assert sum(int.from_bytes((body or b"")[:8], "little") for body in bodies) == 499500
+@pytest.fixture
+def broker(vhost: str) -> Iterator[shmbroker.Broker]:
+    with shmbroker.connect(f"shm://{vhost}") as connected:
+        yield connected
 
 
-def test_a_c_program_runs_without_python(tmp_path: Path, ring_name: str) -> None:
+def test_a_c_program_runs_without_python(tmp_path: Path, broker: shmbroker.Broker) -> None:
     """In a root folder that holds the program, our library, libc, and nothing else."""
-    program = compile_program(EXAMPLES / "producer.c", tmp_path / "producer")
+    broker.declare_queue("numbers", slots=128)
+    broker.declare_exchange("demo", "topic")
+    broker.bind("demo", "numbers", key="#")
+    program = compile_program(EXAMPLES / "c_producer.c", tmp_path / "c_producer")
     root = tmp_path / "root"
     listed = subprocess.check_output(["ldd", str(program)], text=True)
     for path in re.findall(r"(/\S+) \(0x", listed):
         target = root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
-    shutil.copy(program, root / "producer")
-    (root / "dev/shm").mkdir(parents=True)
-    command = f"mount --bind /dev/shm {root}/dev/shm && chroot {root} /producer {ring_name} 100 1"
-    unshare = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "-rm"]
-    with Ring.create(ring_name) as ring:
-        done = subprocess.run(
-            [*unshare, "sh", "-c", command],
-            capture_output=True,
-            text=True,
-            env={"PATH": os.environ["PATH"]},
-        )
-        assert done.stdout == "100 4950\n", done.stderr
-        assert len(ring.port(2).receive_many()) == 100
+    shutil.copy(program, root / "c_producer")
+    for place in ("dev/shm", "proc"):
+        (root / place).mkdir(parents=True)
+    command = f"""
+        mount --bind /dev/shm {root}/dev/shm
+        mount --rbind /proc {root}/proc
+        chroot {root} /c_producer {broker.vhost} demo 100
+    """
+    done = subprocess.run(
+        ["unshare", "--mount" if os.getuid() == 0 else "-rm", "sh", "-e", "-c", command],
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"]},
+        check=False,
+    )
+    assert done.stdout == "100 messages sent, 100 delivered to queues\n", done.stderr
+    bodies = [message.body for message in broker.queue("numbers").get_many(100)]
+    assert [int.from_bytes(body[:8], "little") for body in bodies] == list(range(100))
 
 
 def test_errors_have_codes_and_texts(tmp_path: Path) -> None:
