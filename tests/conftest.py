@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ import pytest
 from shmbroker.ipc import vhost as vhosts
 
 SHM = Path("/dev/shm")
+
+# a shell starts what runs in the background with Ctrl-C ignored, and what we start would inherit it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
