@@ -466,6 +466,7 @@ RUN_LAST_AT: Final = 16  # last position published from it
 RUN_LOANS_AT: Final = 24  # chunks reserved and not yet published
 PORT_ROOM: Final = PORT_RUNS + (RUNS << RUN_ENTRY_SHIFT)  # a buffer of the program's
 PORT_ROOM_BYTES: Final = PORT_ROOM + 8
+COPIED_BYTES: Final = 1024  # what take_next copies into the room: cheaper than asking for it later
 PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 

@@ -36,13 +36,13 @@ LOOKS = 64
 
 QUICK = (
     "sb_port_publish",
-    "sb_port_take_wait",
+    "sb_port_take_next",
     "sb_port_receive_next",
     "sb_port_ack",
     "sb_port_give_back",
     "sb_port_reject",
     "sb_publish_now",
-    "sb_look",
+    "sb_look_and_copy",
     "sb_look_and_receive",
     "sb_ack",
     "sb_give_back",

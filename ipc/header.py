@@ -184,7 +184,7 @@ int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t for
 int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns);
 /* The same without waiting, SB_FULL at once; sb_get and sb_receive that look so many times. */
 int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length);
-int64_t sb_look(sb_queue *queue, sb_message *message, int64_t looks);
+int64_t sb_look_and_copy(sb_queue *queue, sb_message *message, sb_room *room, int64_t looks);
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks);
 int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
 /* The same with each part as an argument: for other languages' bindings. */

@@ -22,17 +22,23 @@ class PortMessage:
     message is dealt with: making one anew costs more than taking a message.
     """
 
-    __slots__ = ("_arena", "_message", "_source", "_spare")
+    __slots__ = ("_arena", "_message", "_source", "_spare", "body")
+
+    body: bytes
+    """A copy of the body.  Of a large one it is made when it is asked for: do so before ack()."""
 
     _ack_call: ClassVar[Any] = quick.sb_port_ack
     _give_back_call: ClassVar[Any] = quick.sb_port_give_back
     _reject_call: ClassVar[Any] = quick.sb_port_reject
 
-    def __init__(self, source: Any, message: Any, arena: Any, spare: list[Any]) -> None:
+    def __init__(
+        self, source: Any, message: Any, arena: Any, spare: list[Any], copied: bytes
+    ) -> None:
         self._source = source
         self._message = message
         self._arena = arena
         self._spare = spare
+        self.body = copied
 
     @property
     def view(self) -> memoryview:
@@ -40,14 +46,6 @@ class PortMessage:
         message = self._message or self._dealt_with()
         start = message.offset
         return memoryview(self._arena)[start : start + message.length].toreadonly()
-
-    @property
-    def body(self) -> bytes:
-        """A copy of the body."""
-        message = self._message or self._dealt_with()
-        start = message.offset
-        copied: bytes = self._arena[start : start + message.length]
-        return copied
 
     @property
     def key(self) -> str | None:
@@ -164,7 +162,35 @@ class Message(PortMessage):
         self.__exit__(kind, error, traceback)
 
     def __del__(self) -> None:
-        message = getattr(self, "_message", None)  # Ctrl-C may come before it is set
+        try:
+            message = self._message
+        except AttributeError:  # Ctrl-C came before it was set
+            return
         if message is not None:
             self._message = None
             lib.sb_give_back(self._source, message)
+
+
+class Uncopied(PortMessage):
+    """The body is copied when it is asked for: it is large, or came with many others."""
+
+    __slots__ = ()
+
+    def __init__(self, source: Any, message: Any, arena: Any, spare: list[Any]) -> None:
+        self._source = source
+        self._message = message
+        self._arena = arena
+        self._spare = spare
+
+    @property
+    def body(self) -> bytes:  # type: ignore[override]  # what reads it sees no difference
+        message = self._message or self._dealt_with()
+        start = message.offset
+        copied: bytes = self._arena[start : start + message.length]
+        return copied
+
+
+class UncopiedMessage(Uncopied, Message):
+    """A message of a queue whose body is copied when it is asked for."""
+
+    __slots__ = ()

@@ -13,13 +13,13 @@ from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import DAMAGED, EMPTY, FULL, REVOKED, TOO_SMALL
-from shmbroker.core.layout import GATE_FLEETING, GATE_LASTING
+from shmbroker.core.layout import COPIED_BYTES, GATE_FLEETING, GATE_LASTING
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.cursor import Cursor
 from shmbroker.ipc.errors import Error, error_for
 from shmbroker.ipc.loan import Loan
-from shmbroker.ipc.message import PortMessage
+from shmbroker.ipc.message import PortMessage, Uncopied
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue import Queue
@@ -35,7 +35,7 @@ LOOKS = 64
 """So often we look before we let other threads run (binding.py)."""
 
 _publish = quick.sb_port_publish
-_take = quick.sb_port_take_wait
+_take = quick.sb_port_take_next
 _receive = quick.sb_port_receive_next
 _buffer = ffi.buffer
 
@@ -138,13 +138,15 @@ class Port:
         message = spare.pop() if spare else ffi.new("sb_message *")
         code: int = _take(self._port, message, LOOKS)
         if code == EMPTY and spins > LOOKS:
-            code = lib.sb_port_take_wait(self._port, message, spins)
+            code = lib.sb_port_take_next(self._port, message, spins)
         if code < 0:
             spare.append(message)
             if code == EMPTY:
                 return None
             raise self._error(code, "taking from")
-        return PortMessage(self._port, message, self._arena, spare)
+        if code > COPIED_BYTES:
+            return Uncopied(self._port, message, self._arena, spare)
+        return PortMessage(self._port, message, self._arena, spare, self._bytes[:code])
 
     def receive(self, spins: int = SPINS) -> bytes | None:
         """Take, copy and acknowledge the oldest message; None if there is none."""

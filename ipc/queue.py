@@ -9,14 +9,14 @@ from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
-from shmbroker.core.layout import DONE, STATE_MASK, STATE_SHIFT
+from shmbroker.core.layout import COPIED_BYTES, DONE, STATE_MASK, STATE_SHIFT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
-from shmbroker.ipc.message import Message
+from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.outgoing import as_buffer, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.broker import Broker
 
 _publish = quick.sb_publish_now
-_look = quick.sb_look
+_look = quick.sb_look_and_copy
 _look_and_receive = quick.sb_look_and_receive
 _get = lib.sb_get
 _receive = lib.sb_receive
@@ -162,12 +162,21 @@ class Queue:
             message = spare.pop()
         except IndexError:
             message = _new(_MESSAGE)
+        room = self._room
+        self._room = None
+        if room is None:
+            room = Room()
         try:
             timeout_ns = -1 if timeout is None else nanoseconds(timeout)
-            code: int = _look(self._queue, message, LOOKS)
-            if code < 0:
-                self._get_rarely(code, message, timeout_ns)
-            return Message(self._queue, message, self._arena, spare)
+            length: int = _look(self._queue, message, room.room, LOOKS)
+            if length < 0:
+                self._get_rarely(length, message, timeout_ns)
+                return UncopiedMessage(self._queue, message, self._arena, spare)
+            if length > COPIED_BYTES:
+                return UncopiedMessage(self._queue, message, self._arena, spare)
+            copied = room.bytes[:length]
+            self._room = room
+            return Message(self._queue, message, self._arena, spare, copied)
         except BaseException:
             if message.word:  # taken, and then Ctrl-C came
                 lib.sb_give_back(self._queue, message)
@@ -207,7 +216,7 @@ class Queue:
                 raise self._error(code, "taking from")
             for index in range(code):
                 message = _new(_MESSAGE, messages[index])
-                taken.append(Message(self._queue, message, self._arena, self._spare))
+                taken.append(UncopiedMessage(self._queue, message, self._arena, self._spare))
         except BaseException:
             for index in range(len(taken), count):
                 if messages[index].word:

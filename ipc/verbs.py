@@ -26,7 +26,10 @@ from shmbroker.core.layout import (
     CHUNK_HEADER_BYTES,
     CHUNK_MARK_AT,
     CHUNK_SHAPE_AT,
+    COPIED_BYTES,
     KEY_BYTES_MAX,
+    MESSAGE_BODY,
+    MESSAGE_LENGTH,
     PORT_ARENA,
     PORT_BLOCK_SHIFT,
     PORT_BLOCKS,
@@ -396,6 +399,18 @@ def receive_next(port: int, spins: int) -> int:
     message = port + PORT_MESSAGE
     room = load(port + PORT_ROOM)
     return receive_wait(port, message, room, load(port + PORT_ROOM_BYTES), spins)
+
+
+@exported
+def take_next(port: int, message: int, spins: int) -> int:
+    """take_wait, and the body's length; up to COPIED_BYTES are copied into port_room's buffer."""
+    code = take_wait(port, message, spins)
+    if code != OK:
+        return code
+    length = load(message + MESSAGE_LENGTH)
+    if length <= min(COPIED_BYTES, load(port + PORT_ROOM_BYTES)):
+        copy(load(port + PORT_ROOM), load(message + MESSAGE_BODY), length)
+    return length
 
 
 @exported

@@ -6,6 +6,10 @@ the caller then looks for what the dead have left, and waits on.  A wait is boun
 wake-up may have been given to somebody who was killed before using it (core/bell.py has the
 handshake).  It is SLEPT at once for a port that is stopped: its queue or connection is closing.
 
+Waking costs the waker some microseconds, and a producer that is woken for the room of one message
+soon sleeps again.  So it is woken when a quarter of the ring has been taken, or all of it; in a
+ring that is emptied more slowly it looks by itself, soon at first and then ever more rarely.
+
 A bell wakes one sleeper.  That one arms the bell again before it looks, so the next message wakes
 the next one; and if more than one message is there already, it wakes another at once.
 Subscribers see every message, so their bell wakes them all.
@@ -27,17 +31,20 @@ from shmbroker.core.layout import (
     PORT_HEADER,
     PORT_SLOT_MASK,
     PORT_STOP,
+    POSITION_MASK,
     RING_CONSUMER_BELL_AT,
     RING_PRODUCER_BELL_AT,
     RING_SUBSCRIBER_BELL_AT,
+    RING_TAKE_AT,
 )
 from shmbroker.core.reclaim import reclaim
-from shmbroker.core.tail import is_published, true_tail
+from shmbroker.core.tail import is_published, tail_load, true_tail
 from shmbroker.core.take import is_next, take_find
 from shmbroker.core.word import slot_at
 from shmbroker.ipc.system import system_clock, system_wait, system_wake
 
 SLICE_NS = 100_000_000
+NAP_NS = 1_000_000
 NEVER = 1 << 62
 ONE = 1
 ALL = 1 << 30
@@ -66,7 +73,12 @@ def tell_consumers(port: int) -> int:
 
 @cold
 def wake_producers(port: int) -> int:
-    bell = load(port + PORT_HEADER) + RING_PRODUCER_BELL_AT
+    header = load(port + PORT_HEADER)
+    bell = header + RING_PRODUCER_BELL_AT
+    take = load_acquire(header + RING_TAKE_AT) & POSITION_MASK
+    waiting = tail_load(port) - take  # for consumers
+    if waiting > 0 and waiting > (load(port + PORT_SLOT_MASK) + 1) * 3 >> 2:
+        return OK
     reclaim(port)
     if bell_ring(bell):
         system_wake(bell, ONE)
@@ -101,14 +113,14 @@ def wake_all(port: int) -> int:
 
 
 @cold
-def sleep(port: int, bell: int, deadline: int, slice_end: int) -> int:
+def sleep(port: int, bell: int, deadline: int, slice_end: int, longest: int) -> int:
     """Sleep while the bell is armed: OK (look again), EMPTY (too late), INTERRUPTED or SLEPT."""
     now = system_clock()
     if deadline <= now:
         return EMPTY
     if slice_end <= now or load_acquire(port + PORT_STOP):
         return SLEPT
-    code = system_wait(bell, ASLEEP, min(deadline, slice_end) - now)
+    code = system_wait(bell, ASLEEP, min(min(deadline, slice_end) - now, longest))
     return OK if code == EMPTY else code
 
 
@@ -129,7 +141,7 @@ def wait_for_message(port: int, deadline: int) -> int:
             return OK
         if position != EMPTY:
             return position
-        code = sleep(port, bell, deadline, slice_end)
+        code = sleep(port, bell, deadline, slice_end, SLICE_NS)
         if code != OK:
             return code
         slept = 1
@@ -150,6 +162,7 @@ def wait_for_room(port: int, deadline: int) -> int:
     bell = load(port + PORT_HEADER) + RING_PRODUCER_BELL_AT
     slice_end = system_clock() + SLICE_NS
     slept = 0
+    nap = NAP_NS
     while True:
         bell_arm(bell)
         if has_room(port):
@@ -157,7 +170,8 @@ def wait_for_room(port: int, deadline: int) -> int:
             if slept and true_tail(port) + 1 - load(port + PORT_HEAD_SEEN) < slots:
                 system_wake(bell, ONE)
             return OK
-        code = sleep(port, bell, deadline, slice_end)
+        code = sleep(port, bell, deadline, slice_end, nap)
+        nap += nap
         if code != OK:
             return FULL if code == EMPTY else code
         slept = 1
@@ -173,6 +187,6 @@ def cursor_wait(cursor: int, deadline: int) -> int:
         bell_arm(bell)
         if is_published(port, load(cursor + CURSOR_POSITION)):
             return OK
-        code = sleep(port, bell, deadline, slice_end)
+        code = sleep(port, bell, deadline, slice_end, SLICE_NS)
         if code != OK:
             return code
