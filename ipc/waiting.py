@@ -171,7 +171,7 @@ def wait_for_room(port: int, deadline: int) -> int:
                 system_wake(bell, ONE)
             return OK
         code = sleep(port, bell, deadline, slice_end, nap)
-        nap += nap
+        nap = min(nap + nap, SLICE_NS)
         if code != OK:
             return FULL if code == EMPTY else code
         slept = 1
