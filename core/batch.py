@@ -17,7 +17,7 @@ from shmbroker.core.atomics import (
 )
 from shmbroker.core.chunk import chunk_address, chunk_bytes, shape_body
 from shmbroker.core.codes import DAMAGED, INVALID, OK, REVOKED, TOO_SMALL
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import kernel
 from shmbroker.core.layout import (
     BODY_BYTES_MAX,
     CHUNK_HEADER_BYTES,
@@ -35,6 +35,7 @@ from shmbroker.core.layout import (
     PORT_FOUND_WORD,
     PORT_HEADER,
     PORT_SLOT_MASK,
+    PORT_SPECIAL,
     POSITION_MASK,
     RING_TAIL_AT,
     RING_TAKE_AT,
@@ -50,6 +51,7 @@ from shmbroker.core.take import (
     discard,
     finish,
     is_next,
+    is_special,
     message_read,
     take_find,
 )
@@ -139,9 +141,13 @@ def length_ahead(port: int, word: int) -> int:
 
 @kernel
 def take_within(port: int, messages: int, count: int, capacity: int) -> int:
-    """Take messages that follow each other, the first and then while the bodies fit."""
+    """Take messages that follow each other, the first and then while the bodies fit.
+
+    PORT_SPECIAL says how many of them are special.
+    """
     taken = 0
     damaged = 0
+    special = 0
     while taken == 0:
         position = take_find(port)
         if position < 0:
@@ -154,8 +160,10 @@ def take_within(port: int, messages: int, count: int, capacity: int) -> int:
             leased = claim(port, position, word)
             if leased == 0:
                 break
-            if message_read(port, messages + (taken << MESSAGE_SHIFT), position, leased) == OK:
+            message = messages + (taken << MESSAGE_SHIFT)
+            if message_read(port, message, position, leased) == OK:
                 taken += 1
+                special += is_special(message)
             else:
                 damaged += discard(port, position, leased)
             position += 1
@@ -171,15 +179,8 @@ def take_within(port: int, messages: int, count: int, capacity: int) -> int:
             compare_exchange(load(port + PORT_HEADER) + RING_TAKE_AT, seen, seen + passed)
             if taken == 0 and damaged > 0:
                 return DAMAGED
+    store(port + PORT_SPECIAL, special)
     return taken
-
-
-@exported
-def take_many(port: int, messages: int, count: int) -> int:
-    """Take up to count messages that follow each other; how many, or EMPTY or DAMAGED."""
-    if count <= 0:
-        return INVALID
-    return take_within(port, messages, count, POSITION_MASK)
 
 
 @kernel
@@ -194,20 +195,14 @@ def ack_many_once(port: int, messages: int, count: int) -> int:
 
 
 @kernel
-def receive_many_once(
-    port: int, messages: int, count: int, buffer: int, capacity: int, ends: int
+def receive_taken(
+    port: int, messages: int, taken: int, count: int, buffer: int, capacity: int, ends: int
 ) -> int:
-    """Take up to count messages, copy their bodies end to end, acknowledge; how many, or a code.
+    """Copy the bodies of messages that were taken, end to end, and acknowledge: how many.
 
-    ends[i] is where body i ends, and ends[count] the length that all bodies have, or -1.  A message
-    that no longer fits is not taken, unless it is the first: with TOO_SMALL it is in `messages`,
-    taken and not acknowledged.
+    With TOO_SMALL the first does not fit, and nothing was done; those that no longer fit are not
+    among what take_within takes.
     """
-    if count <= 0:
-        return INVALID
-    taken = take_within(port, messages, count, capacity)
-    if taken < 0:
-        return taken
     if load(messages + MESSAGE_LENGTH) > capacity:
         return TOO_SMALL
     filled = 0

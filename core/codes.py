@@ -39,10 +39,12 @@ NO_VHOST: Final = -31
 TOO_MANY: Final = -32
 OTHER_BOOT: Final = -33
 LOCKED: Final = -34
+UNDECIDED: Final = -35
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
     EMPTY: "there is nothing to take",
+    UNDECIDED: "the message is taken, and may be expired or delivered too often",
     FULL: "the ring is full: its oldest message is unacknowledged or a gate has not passed it",
     REVOKED: "the delivery was revoked: the lease ran out or we were taken for dead",
     GONE: "the message at this position has been recycled",
@@ -78,4 +80,4 @@ TEXTS: Final[dict[int, str]] = {
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
 }
 
-assert sorted(TEXTS) == list(range(LOCKED, OK + 1))
+assert sorted(TEXTS) == list(range(UNDECIDED, OK + 1))

@@ -53,10 +53,10 @@ Chunk: 32 bytes of header, 32 more if EXTENDED, key and properties (padded to 16
     0   shape      body:32 | key:16 | properties:16     lengths in bytes
     8   origin     producer:16 | sequence:48            0: not numbered
     16  published  ns since the epoch, 0 unknown
-    24  mark       magic:16 | flags:16 | priority:8 | 0:24
-    32  expiry     ns since the epoch, 0 never
+    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | 0:24
+    32  expiry     monotonic ns of this boot, 0 never: steps of the wall clock change nothing
     40  group      hash of the message group, 0 none
-    48  not before ns since the epoch
+    48  not before monotonic ns of this boot, 0 at once
     56  identity   hash of the message id, 0 none
 
 Row word of the catalog: whether the entry of the same index is there, and which one it is
@@ -204,6 +204,29 @@ RING_PRODUCER_BELL_AT: Final = RING_CONSUMER_BELL_AT + PAIR_BYTES
 RING_COUNTERS_AT: Final = RING_PRODUCER_BELL_AT + PAIR_BYTES
 RING_SETTINGS_AT: Final = 2 * PAGE_BYTES  # a page for per-queue settings
 RING_GATES_AT: Final = 3 * PAGE_BYTES
+
+# settings of a queue, in RING_SETTINGS_AT: written before the ring has a name, and never changed.
+# 0 means that there is no such limit.
+SETTING_MAX_DELIVERIES_AT: Final = RING_SETTINGS_AT
+SETTING_TTL_AT: Final = RING_SETTINGS_AT + 8  # ns: what a message has that says nothing
+SETTING_TTL_MIN_AT: Final = RING_SETTINGS_AT + 16
+SETTING_TTL_MAX_AT: Final = RING_SETTINGS_AT + 24
+SETTING_MAX_MESSAGES_AT: Final = RING_SETTINGS_AT + 32
+SETTING_MAX_BYTES_AT: Final = RING_SETTINGS_AT + 40
+SETTING_WHEN_FULL_AT: Final = RING_SETTINGS_AT + 48
+SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56
+SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
+SETTING_DEAD_LETTER_AT: Final = RING_SETTINGS_AT + 512  # length of a name, then the name
+SETTING_EXPIRY_QUEUE_AT: Final = RING_SETTINGS_AT + 1024
+SETTINGS_GIVEN_AT: Final = RING_SETTINGS_AT + 2048  # what was declared, as a MessagePack map
+SETTINGS_GIVEN_BYTES_MAX: Final = 2048
+
+BLOCK: Final = 0  # when full
+FAIL: Final = 1
+DROP_OLDEST: Final = 2
+
+MAX_DELIVERIES: Final = 10  # unless said otherwise
+MAX_DELIVERIES_MAX: Final = 14  # the slot word counts to 15
 RING_PRODUCERS_AT: Final = RING_GATES_AT + GATES * GATE_BYTES
 PRODUCERS: Final = 64  # entry 0 is never used: it means "not numbered"
 PRODUCER_BYTES: Final = LINE_BYTES
@@ -223,6 +246,8 @@ COUNTER_EXPIRED_AT: Final = RING_COUNTERS_AT + 16
 COUNTER_DROPPED_AT: Final = RING_COUNTERS_AT + 24
 COUNTER_DAMAGED_AT: Final = RING_COUNTERS_AT + 32
 COUNTER_REJECTED_AT: Final = RING_COUNTERS_AT + 40
+RING_NEXT_EXPIRY_AT: Final = RING_COUNTERS_AT + 48
+"""No message expires before this, in monotonic ns; 0: none does."""
 
 RING_LATENCY_AT: Final = RING_COUNTERS_AT + PAIR_BYTES
 LATENCY_BUCKETS: Final = 256  # a quarter of a power of two of nanoseconds each
@@ -291,6 +316,8 @@ MARK_MAGIC: Final = 0x5B17
 MARK_MAGIC_SHIFT: Final = 48
 MARK_FLAGS_SHIFT: Final = 32
 MARK_FLAGS_MASK: Final = 0xFFFF
+MARK_PRIORITY_SHIFT: Final = 24
+MARK_PRIORITY_MASK: Final = 0xFF
 CHUNK_EXTENDED: Final = 1
 
 # --- catalog segment ------------------------------------------------------------------------------
@@ -466,7 +493,10 @@ RUN_LAST_AT: Final = 16  # last position published from it
 RUN_LOANS_AT: Final = 24  # chunks reserved and not yet published
 PORT_ROOM: Final = PORT_RUNS + (RUNS << RUN_ENTRY_SHIFT)  # a buffer of the program's
 PORT_ROOM_BYTES: Final = PORT_ROOM + 8
+PORT_QUEUE_HANDLE: Final = PORT_ROOM + 16  # whose port it is, for the floor above; 0 a bare ring
+PORT_MESSAGES_MAX: Final = PORT_ROOM + 24  # how many the ring may hold, 0: its slots
 COPIED_BYTES: Final = 1024  # what take_next copies into the room: cheaper than asking for it later
+PORT_SPECIAL: Final = PORT_ROOM + 32  # how many of the messages taken last are special (take.py)
 PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
@@ -482,6 +512,17 @@ MESSAGE_OFFSET: Final = 56  # of the body, in the arena's data
 MESSAGE_SHIFT: Final = 6
 MESSAGE_BYTES: Final = 1 << MESSAGE_SHIFT
 
+# --- outgoing: what is to be published; private memory --------------------------------------------
+OUTGOING_BODY: Final = 0  # address
+OUTGOING_LENGTH: Final = 8
+OUTGOING_KEY: Final = 16
+OUTGOING_KEY_LENGTH: Final = 24
+OUTGOING_PROPERTIES: Final = 32
+OUTGOING_PROPERTIES_LENGTH: Final = 40
+OUTGOING_TTL: Final = 48
+OUTGOING_PRIORITY: Final = 56  # 1 + priority, 0 the default
+OUTGOING_BYTES: Final = 64
+
 # --- cursor: a subscriber's place; private memory -------------------------------------------------
 CURSOR_PORT: Final = 0
 CURSOR_POSITION: Final = 8
@@ -494,13 +535,16 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
+assert RING_NEXT_EXPIRY_AT < RING_LATENCY_AT
 assert RING_LATENCY_AT + 8 * LATENCY_BUCKETS <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_STOP < PORT_RUNS
+assert PORT_SPECIAL < PORT_MESSAGE
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
+assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT
 assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 63
 assert CATALOG_IDENTITY_BYTES <= CATALOG_GENERATION_AT
 assert CATALOG_HIGH_AT + TABLES * 8 <= QUEUE_COLUMN_AT

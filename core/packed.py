@@ -7,7 +7,7 @@ beyond `end`, whatever the bytes.  A place is an address; -1 stands for bytes th
 from __future__ import annotations
 
 from shmbroker.core.atomics import load_byte
-from shmbroker.core.kernel import cold, kernel
+from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.span import span_equals
 
 NIL = 0xC0
@@ -66,7 +66,7 @@ def children(kind: int, count: int) -> int:
     return 0
 
 
-@cold
+@exported_cold
 def object_end(at: int, end: int) -> int:
     """Where the object at this place ends, or -1; also if there is no such place."""
     if at < 0:
@@ -102,7 +102,7 @@ def string_start(at: int, end: int) -> int:
     return -1
 
 
-@kernel
+@exported_cold
 def map_start(at: int, end: int) -> int:
     """Where the first key of the map is that fills these bytes, or -1 if it is none."""
     if at >= end:
@@ -114,7 +114,7 @@ def map_start(at: int, end: int) -> int:
     return -1
 
 
-@cold
+@exported_cold
 def map_check(at: int, end: int) -> int:
     """1 if these bytes are one map whose keys are strings; no bytes at all are an empty one."""
     if at == end:

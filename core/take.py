@@ -20,19 +20,22 @@ from shmbroker.core.atomics import (
     store,
 )
 from shmbroker.core.chunk import body_offset, chunk_address, chunk_bytes, chunk_fits, shape_body
-from shmbroker.core.codes import DAMAGED, EMPTY, OK, REVOKED, TOO_SMALL
-from shmbroker.core.kernel import cold, exported, exported_cold, kernel
+from shmbroker.core.codes import DAMAGED, EMPTY, GONE, OK, REVOKED, TOO_SMALL, UNDECIDED
+from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
+    CHUNK_EXTENDED,
     CHUNK_MARK_AT,
     CHUNK_SHAPE_AT,
     COUNTER_DAMAGED_AT,
     COUNTER_GIVEN_BACK_AT,
     COUNTER_REJECTED_AT,
+    DELIVERIES_FIELD,
     EPOCH_STEP,
     FREE,
     LAP_MASK,
     LEASE_DEADLINE_SHIFT,
     LINE_BYTES,
+    MARK_FLAGS_SHIFT,
     MESSAGE_BODY,
     MESSAGE_CHUNK,
     MESSAGE_LENGTH,
@@ -205,8 +208,15 @@ def discard(port: int, position: int, leased: int) -> int:
     return 1
 
 
-@exported
-def take(port: int, message: int) -> int:
+@kernel
+def is_special(message: int) -> int:
+    """1 if a message that was taken may be one that is not to be delivered: see the floor above."""
+    extended = load(message + MESSAGE_MARK) & CHUNK_EXTENDED << MARK_FLAGS_SHIFT
+    return int(extended | load(message + MESSAGE_WORD) & DELIVERIES_FIELD != 0)
+
+
+@kernel
+def take_once(port: int, message: int) -> int:
     """Take the oldest message that nobody has: OK, EMPTY, or DAMAGED (that message is dropped)."""
     while True:
         position = load_acquire(load(port + PORT_HEADER) + RING_TAKE_AT) & POSITION_MASK
@@ -287,25 +297,63 @@ def give_back_once(port: int, message: int) -> int:
 
 
 @exported_cold
-def reject(port: int, message: int) -> int:
-    """The message is of no use to anybody: drop and count it.  OK, or REVOKED."""
+def drop_taken(port: int, message: int, counter: int) -> int:
+    """A message of ours leaves the ring without being acknowledged: count it.  OK, or REVOKED."""
     if not finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):
         return REVOKED
-    count(port, COUNTER_REJECTED_AT)
+    count(port, counter)
     reclaim(port)
     return OK
+
+
+@exported_cold
+def reject(port: int, message: int) -> int:
+    """The message is of no use to anybody: drop and count it.  OK, or REVOKED."""
+    return drop_taken(port, message, COUNTER_REJECTED_AT)
+
+
+@exported_cold
+def look(port: int, position: int, message: int) -> int:
+    """What is READY at a position, if anything: OK, EMPTY, GONE or DAMAGED.
+
+    It is not ours: what is read of it is only certain once take_seen has made it so.
+    """
+    word = load_acquire(slot_at(port, position))
+    ahead = laps_ahead(word, lap_of(port, position))
+    if ahead < 0 or (ahead == 0 and word_state(word) == FREE):
+        return EMPTY
+    if ahead > 0 or word_state(word) != READY or not is_visible(port, position):
+        return GONE
+    return message_read(port, message, position, word)
+
+
+@exported_cold
+def take_seen(port: int, message: int) -> int:
+    """Take just the message that look has found: OK, GONE if it is no longer there, DAMAGED."""
+    if is_paused(port):
+        return GONE
+    position = load(message + MESSAGE_POSITION)
+    leased = claim(port, position, load(message + MESSAGE_WORD))
+    if leased == 0:
+        return GONE
+    if message_read(port, message, position, leased) == OK:
+        return OK
+    discard(port, position, leased)
+    return DAMAGED
 
 
 @kernel
 def receive_once(port: int, message: int, buffer: int, capacity: int) -> int:
     """Take, copy the body, acknowledge: its length, or a code.
 
-    With TOO_SMALL the message is taken and not acknowledged: its length is in `message`.
+    With TOO_SMALL and UNDECIDED the message is taken and not acknowledged.
     """
     while True:
-        code = take(port, message)
+        code = take_once(port, message)
         if code != OK:
             return code
+        if is_special(message):
+            return UNDECIDED
         length = load(message + MESSAGE_LENGTH)
         if length > capacity:
             return TOO_SMALL

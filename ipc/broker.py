@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from shmbroker.core.codes import OK
 from shmbroker.ipc import vhost as vhosts
@@ -25,6 +25,7 @@ from shmbroker.ipc.participants import ErrorInfo, ParticipantInfo, Participants
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.properties import pack
 from shmbroker.ipc.queue import Queue
+from shmbroker.ipc.settings import Settings, for_c
 from shmbroker.ipc.subscription import Subscription
 from shmbroker.ipc.timeout import nanoseconds
 
@@ -97,12 +98,17 @@ class Broker:
 
     # --- declaring ----------------------------------------------------------------------------
 
-    def declare_queue(self, name: str, *, slots: int = SLOTS) -> Queue:
+    def declare_queue(
+        self, name: str, *, slots: int = SLOTS, **settings: Unpack[Settings]
+    ) -> Queue:
         """Make a queue of so many slots, a power of two; nothing if it exists just so."""
         if not isinstance(slots, int) or slots < 0:
             raise InvalidArgument(f"slots is a number of messages, not {slots!r}")
+        wanted, _kept = for_c(settings)
         self._check(
-            lib.sb_declare_queue(self._connection, name_bytes(name), min(slots, 1 << 60)),
+            lib.sb_declare_queue_with(
+                self._connection, name_bytes(name), min(slots, 1 << 60), wanted
+            ),
             f"declaring queue {name!r}",
         )
         return self.queue(name)

@@ -89,6 +89,7 @@ class SystemRefused(Error):
 
 ERRORS: dict[int, type[Error]] = {
     codes.EMPTY: Empty,
+    codes.UNDECIDED: Empty,
     codes.FULL: QueueFull,
     codes.REVOKED: DeliveryRevoked,
     codes.GONE: MessageGone,

@@ -41,6 +41,8 @@ class Exchange:
         *,
         key: str = "",
         properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
         mandatory: bool = False,
         timeout: float | None = None,
     ) -> int:
@@ -49,7 +51,7 @@ class Exchange:
         With `mandatory`, Unroutable if there is none.  If a queue has no room within the timeout
         it is QueueFull, and the queues before it have the message: the error says how many.
         """
-        publication = Publication(self, body, key, properties, mandatory)
+        publication = Publication(self, body, key, properties, ttl, priority, mandatory)
         return publication.go_on(nanoseconds(timeout))
 
     def __repr__(self) -> str:

@@ -19,6 +19,8 @@ PARAMETER_TYPES = {
     "messages": "sb_message *",
     "cursor": "sb_cursor *",
     "body": "const void *",
+    "outgoing": "const sb_outgoing *",
+    "extension": "const int64_t *",
     "bodies": "const void *",
     "buffer": "void *",
     "lengths": "const int64_t *",
@@ -83,7 +85,25 @@ typedef struct sb_outgoing {{
     int64_t key_length;
     const void *properties; /* a MessagePack map with text keys, or nothing */
     int64_t properties_length;
+    int64_t ttl_ns;   /* how long it may be delivered; 0: as the queue's settings say */
+    int64_t priority; /* SB_PRIORITY(0) to SB_PRIORITY(9); 0: the default, which is 4 */
 }} sb_outgoing;
+
+/* How a queue treats its messages.  All zero: as sb_declare_queue makes it.  Times in ns. */
+typedef struct sb_settings {{
+    int64_t max_deliveries; /* 1 to 14, 0 for {layout.MAX_DELIVERIES}, or SB_UNLIMITED */
+    int64_t ttl_ns;         /* of a message that names none; 0: it lives for ever */
+    int64_t ttl_min_ns, ttl_max_ns;
+    int64_t max_messages;   /* not acknowledged; 0: as many as there are slots */
+    int64_t max_bytes;      /* of the arena, in whole blocks; 0: as much as there is */
+    int64_t when_full;      /* SB_BLOCK, SB_FAIL or SB_DROP_OLDEST */
+    int64_t priorities;     /* 1: a message of higher priority goes first */
+    const char *dead_letter;  /* a queue for what cannot be delivered; made if there is none */
+    const char *expiry_queue; /* and for what is expired; NULL: it is dropped and counted */
+    const void *given;        /* for people: what was asked for, as a MessagePack map */
+    int64_t given_length;
+}} sb_settings;
+
 
 /* Where received messages are copied to. */
 typedef struct sb_room {{
@@ -177,6 +197,13 @@ void *sb_arena(sb_connection *connection, int64_t *bytes);
 
 /* Make a queue of so many slots; OK as well if it exists so. */
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots);
+int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
+                              const sb_settings *settings);
+/* What was given when it was declared: its length. */
+int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity);
+/* Move what is expired to where it belongs, or drop it: how many.  Nobody gets such a message
+ * anyway; waiting calls, full queues and sb_tend do this by themselves. */
+int64_t sb_expire(sb_queue *queue);
 int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue);
 /* SB_IN_USE if another participant uses it, unless forced. */
 int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force);
@@ -190,7 +217,7 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
 /* The same with each part as an argument: for other languages' bindings. */
 int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,
                         int64_t key_length, const void *properties, int64_t properties_length,
-                        int64_t timeout_ns);
+                        int64_t ttl_ns, int64_t priority, int64_t timeout_ns);
 /* Bodies that lie end to end: how many were published in time, from the first on. */
 int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths, int64_t count,
                         int64_t timeout_ns);
@@ -266,7 +293,8 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
                             int64_t *done);
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
                                  const void *key, int64_t key_length, const void *properties,
-                                 int64_t properties_length, int64_t timeout_ns, int64_t *done);
+                                 int64_t properties_length, int64_t ttl_ns, int64_t priority,
+                                 int64_t timeout_ns, int64_t *done);
 /* After SB_FULL: the queue that had no room; NULL if the bindings have changed since. */
 int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,
                          const void *properties, int64_t properties_length, int64_t done,
@@ -280,6 +308,7 @@ int64_t sb_system_yield(void);
 int64_t sb_system_wait(int64_t address, int64_t value, int64_t timeout_ns);
 int64_t sb_system_wake(int64_t address, int64_t count);
 int64_t sb_system_clock(void);
+int64_t sb_system_decide(int64_t port, int64_t message);
 """
 
 
@@ -328,6 +357,10 @@ def enumerators() -> str:
         f"    SB_BROADCAST = {layout.RING_BROADCAST},",
         f"    SB_GATE_FLEETING = {layout.GATE_FLEETING},",
         f"    SB_GATE_LASTING = {layout.GATE_LASTING},",
+        "    SB_UNLIMITED = -1,",
+        f"    SB_BLOCK = {layout.BLOCK},",
+        f"    SB_FAIL = {layout.FAIL},",
+        f"    SB_DROP_OLDEST = {layout.DROP_OLDEST},",
         "    SB_A_MESSAGE = -1,",
         "    SB_ROOM = -2,",
         f"    SB_ROUTE_VISITED_BYTES = {layout.ROUTE_VISITED_BYTES},",
@@ -348,6 +381,8 @@ def header() -> str:
 #define SHMBROKER_H
 
 #include <stdint.h>
+
+#define SB_PRIORITY(level) ((level) + 1)
 
 #ifdef __cplusplus
 extern "C" {{

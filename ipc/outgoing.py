@@ -10,6 +10,8 @@ from shmbroker.ipc._native import ffi
 from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.properties import pack
 
+SECONDS_MAX = 1e9
+
 
 def as_buffer(body: Any) -> Any:
     """The memory of a body, where it is: bytes, a bytearray, an array, a view."""
@@ -32,18 +34,54 @@ def key_bytes(key: str | None) -> bytes:
     return encoded
 
 
+def ttl_ns(ttl: float | None) -> int:
+    """For how long a message may be delivered, for C."""
+    if ttl is None:
+        return 0
+    try:
+        if 0 < ttl <= SECONDS_MAX:
+            return max(1, int(ttl * 1e9))
+    except TypeError:
+        pass
+    raise InvalidArgument(
+        f"a ttl is a number of seconds above 0, at most {SECONDS_MAX:g}, not {ttl!r}"
+    )
+
+
+def priority_code(priority: int | None) -> int:
+    """A priority for C, where 0 is the default one."""
+    if priority is None:
+        return 0
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 9:
+        raise InvalidArgument(f"a priority is a number from 0 to 9, not {priority!r}")
+    return priority + 1
+
+
+Parts = tuple[Any, int, bytes, int, bytes, int, int, int]
+
+
 def parts(
-    body: Any, key: str | None, properties: Mapping[str, Any] | None
-) -> tuple[Any, int, bytes, int, bytes, int]:
+    body: Any,
+    key: str | None,
+    properties: Mapping[str, Any] | None,
+    ttl: float | None,
+    priority: int | None,
+) -> Parts:
     """A message as arguments for C."""
     named = b"" if key is None else key_bytes(key)
     packed = pack(properties) if properties else b""
     held = body if type(body) is bytes else as_buffer(body)
-    return held, len(held), named, len(named), packed, len(packed)
+    lives = ttl_ns(ttl) if ttl is not None else 0
+    level = priority_code(priority) if priority is not None else 0
+    return held, len(held), named, len(named), packed, len(packed), lives, level
 
 
 def outgoing(
-    body: Any, key: str | None, properties: Mapping[str, Any] | None
+    body: Any,
+    key: str | None,
+    properties: Mapping[str, Any] | None,
+    ttl: float | None,
+    priority: int | None,
 ) -> tuple[Any, tuple[Any, ...]]:
     """A message for C, and what must live as long as it."""
     held, named, packed = as_buffer(body), key_bytes(key), pack(properties)
@@ -52,4 +90,5 @@ def outgoing(
     message.body, message.length = held, len(held)
     message.key, message.key_length = held_key, len(named)
     message.properties, message.properties_length = held_properties, len(packed)
+    message.ttl_ns, message.priority = ttl_ns(ttl), priority_code(priority)
     return message, (held, held_key, held_properties)

@@ -29,11 +29,13 @@ class Publication:
         body: Any,
         key: str,
         properties: Mapping[str, Any] | None,
+        ttl: float | None,
+        priority: int | None,
         mandatory: bool,
     ) -> None:
         self._exchange = exchange
         self._mandatory = mandatory
-        self._message = parts(body, key, properties)
+        self._message = parts(body, key, properties, ttl, priority)
         self._done = ffi.new("int64_t *")
 
     def go_on(self, timeout_ns: int) -> int:
@@ -59,7 +61,7 @@ class Publication:
         """After QueueFull: the queue, as C knows it, that had no room."""
         queue = ffi.new("sb_queue **")
         code = lib.sb_exchange_full(
-            self._exchange._exchange, *self._message[2:], self._done[0], queue
+            self._exchange._exchange, *self._message[2:6], self._done[0], queue
         )
         if code < 0:
             raise self._error(code, "")

@@ -9,7 +9,13 @@ from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
-from shmbroker.core.layout import COPIED_BYTES, DONE, STATE_MASK, STATE_SHIFT
+from shmbroker.core.layout import (
+    COPIED_BYTES,
+    DONE,
+    SETTINGS_GIVEN_BYTES_MAX,
+    STATE_MASK,
+    STATE_SHIFT,
+)
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.copied import CopiedMessage
@@ -17,10 +23,11 @@ from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
-from shmbroker.ipc.outgoing import as_buffer, outgoing, parts
+from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
 from shmbroker.ipc.room import BATCH, Room, length_of
+from shmbroker.ipc.settings import Explained, explained
 from shmbroker.ipc.statistics import QueueStatistics
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
@@ -68,25 +75,31 @@ class Queue:
         *,
         key: str | None = None,
         properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
         timeout: float | None = None,
     ) -> int:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
-        QueueFull if there is no room within the timeout; None waits for ever.
+        It may be delivered for ttl seconds.  QueueFull if there is no room within the timeout; None
+        waits for ever.
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
-        if key is None and properties is None and type(body) is bytes:
+        if (
+            key is None
+            and properties is None
+            and ttl is None
+            and priority is None
+            and type(body) is bytes
+        ):
             position: int = _publish(self._queue, body, len(body))
             if position >= 0:
                 return position
             if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
-        return self._publish_any(body, key, properties, timeout_ns)
+        return self._publish_any(parts(body, key, properties, ttl, priority), timeout_ns)
 
-    def _publish_any(
-        self, body: Any, key: str | None, properties: Mapping[str, Any] | None, timeout_ns: int
-    ) -> int:
-        message = parts(body, key, properties)
+    def _publish_any(self, message: Parts, timeout_ns: int) -> int:
         position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
         if position == INTERRUPTED:
             deadline = Deadline(timeout_ns)
@@ -97,10 +110,18 @@ class Queue:
         return position
 
     def publish_nowait(
-        self, body: Any, *, key: str | None = None, properties: Mapping[str, Any] | None = None
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
     ) -> int:
         """publish without waiting: QueueFull at once."""
-        return self.publish(body, key=key, properties=properties, timeout=0)
+        return self.publish(
+            body, key=key, properties=properties, ttl=ttl, priority=priority, timeout=0
+        )
 
     def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
         """Publish several messages at once: for how many there was room in time, from the first."""
@@ -140,12 +161,18 @@ class Queue:
         return done
 
     def loan(
-        self, length: int, *, key: str | None = None, properties: Mapping[str, Any] | None = None
+        self,
+        length: int,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
     ) -> QueueLoan:
         """Memory in the arena to fill in place; published on a clean exit of `with`."""
         if not isinstance(length, int) or length < 0:
             raise InvalidArgument(f"the length of a loan is a number of bytes, not {length!r}")
-        shape, _kept = outgoing(b"", key, properties)
+        shape, _kept = outgoing(b"", key, properties, ttl, priority)
         shape.length = min(length, 1 << 62)
         loan = ffi.new("sb_loan *")
         code: int = lib.sb_loan_take(self._queue, shape, loan)
@@ -359,7 +386,25 @@ class Queue:
     def is_paused(self) -> bool:
         return self.statistics().is_paused
 
+    def explain(self) -> dict[str, Explained]:
+        """Each setting: its value, and where that comes from."""
+        room = ffi.new("char[]", SETTINGS_GIVEN_BYTES_MAX)
+        length: int = lib.sb_settings_given(self._queue, room, SETTINGS_GIVEN_BYTES_MAX)
+        if length < 0:
+            raise self._error(length, "explaining")
+        return explained(ffi.buffer(room)[:length])
+
     # --- managing -----------------------------------------------------------------------------
+
+    def expire(self) -> int:
+        """Move what is expired to where it belongs, or drop it: how many.
+
+        Nobody gets such a message anyway, and waiting calls do this by themselves.
+        """
+        expired: int = lib.sb_expire(self._queue)
+        if expired < 0:
+            raise self._error(expired, "expiring")
+        return expired
 
     def purge(self) -> int:
         """Drop all messages that nobody has: how many."""

@@ -38,11 +38,18 @@ def system_clock() -> int:
     _unbound("system_clock")
 
 
+def system_decide(port: int, message: int) -> int:
+    """Whether a message that was taken, and is_special, may be delivered: OK; GONE, as it went
+    elsewhere (expired, or delivered too often); EMPTY if it was put back."""
+    _unbound("system_decide")
+
+
 SYSTEM: dict[str, int] = {
     "system_allocate": 3,
     "system_yield": 0,
     "system_wait": 3,
     "system_wake": 2,
     "system_clock": 0,
+    "system_decide": 2,
 }
 """Each function and how many words it takes; all return one."""

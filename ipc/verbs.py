@@ -13,23 +13,49 @@ from shmbroker.core.batch import (
     ack_many_once,
     publish_many_once,
     publish_once,
-    receive_many_once,
+    receive_taken,
+    take_within,
 )
 from shmbroker.core.chunk import body_offset, chunk_bytes
-from shmbroker.core.codes import DAMAGED, EMPTY, FULL, INVALID, NEEDS_COMMIT, OK, TOO_LARGE
+from shmbroker.core.codes import (
+    DAMAGED,
+    EMPTY,
+    FULL,
+    GONE,
+    INVALID,
+    NEEDS_COMMIT,
+    OK,
+    TOO_LARGE,
+    TOO_SMALL,
+    UNDECIDED,
+)
 from shmbroker.core.cursor import cursor_copy, cursor_next
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
     ARENA_COMMITTED_AT,
     BODY_BYTES_MAX,
+    CHUNK_EXTENDED,
+    CHUNK_EXTENSION_BYTES,
     CHUNK_HEADER_BYTES,
     CHUNK_MARK_AT,
     CHUNK_SHAPE_AT,
     COPIED_BYTES,
     KEY_BYTES_MAX,
+    MARK_FLAGS_SHIFT,
+    MARK_PRIORITY_MASK,
+    MARK_PRIORITY_SHIFT,
     MESSAGE_BODY,
+    MESSAGE_BYTES,
     MESSAGE_LENGTH,
+    MESSAGE_SHIFT,
+    OUTGOING_BODY,
+    OUTGOING_KEY,
+    OUTGOING_KEY_LENGTH,
+    OUTGOING_LENGTH,
+    OUTGOING_PRIORITY,
+    OUTGOING_PROPERTIES,
+    OUTGOING_PROPERTIES_LENGTH,
     PORT_ARENA,
     PORT_BLOCK_SHIFT,
     PORT_BLOCKS,
@@ -41,14 +67,16 @@ from shmbroker.core.layout import (
     PORT_ROOM,
     PORT_ROOM_BYTES,
     PORT_RUN_BYTES,
+    PORT_SPECIAL,
+    POSITION_MASK,
     PROPERTIES_BYTES_MAX,
     SHAPE_BODY_SHIFT,
     SHAPE_KEY_SHIFT,
 )
 from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve, run_of, unreserve
-from shmbroker.core.take import ack_once, give_back_once, receive_once, take
-from shmbroker.ipc.system import system_allocate
+from shmbroker.core.take import ack_once, give_back_once, is_special, receive_once, take_once
+from shmbroker.ipc.system import system_allocate, system_decide
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
 ROOM_PAUSES = 32
@@ -91,23 +119,23 @@ def commit(port: int, length: int) -> int:
 
 
 @cold
-def reserve_growing(port: int, shape: int, length: int) -> int:
+def reserve_growing(port: int, shape: int, mark: int) -> int:
     chunk = NEEDS_COMMIT
     while chunk == NEEDS_COMMIT:
-        code = commit(port, length)
+        code = commit(port, chunk_bytes(shape, mark))
         if code != OK:
             return code
-        chunk = reserve(port, shape, PLAIN_MARK)
+        chunk = reserve(port, shape, mark)
     return chunk
 
 
 @kernel
-def reserve_any(port: int, shape: int) -> int:
+def reserve_any(port: int, shape: int, mark: int) -> int:
     """A chunk of this shape, growing the arena if need be."""
-    chunk = reserve(port, shape, PLAIN_MARK)
+    chunk = reserve(port, shape, mark)
     if chunk != NEEDS_COMMIT:
         return chunk
-    return reserve_growing(port, shape, chunk_bytes(shape, PLAIN_MARK))
+    return reserve_growing(port, shape, mark)
 
 
 @exported
@@ -116,7 +144,7 @@ def loan(port: int, length: int) -> int:
     if length < 0 or length > BODY_BYTES_MAX:
         return INVALID
     shape = length << SHAPE_BODY_SHIFT
-    return reserve_any(port, shape)
+    return reserve_any(port, shape, PLAIN_MARK)
 
 
 @exported
@@ -184,46 +212,39 @@ def shape_of(length: int, key_length: int, properties_length: int) -> int:
     return length << SHAPE_BODY_SHIFT | key_length << SHAPE_KEY_SHIFT | properties_length
 
 
-@kernel
-def head_copy(
-    port: int, chunk: int, key: int, key_length: int, properties: int, properties_length: int
-) -> int:
-    """Write key and properties into a chunk of ours: its address."""
-    address = load(port + PORT_DATA) + chunk
-    copy(address + CHUNK_HEADER_BYTES, key, key_length)
-    copy(address + CHUNK_HEADER_BYTES + key_length, properties, properties_length)
-    return address
-
-
 @exported
-def loan_with(
-    port: int, length: int, key: int, key_length: int, properties: int, properties_length: int
-) -> int:
-    """loan for a message that has a key and properties."""
-    shape = shape_of(length, key_length, properties_length)
+def loan_with(port: int, outgoing: int, extension: int) -> int:
+    """loan for a message with a key, properties, a priority, or an extension of 32 bytes."""
+    key_length = load(outgoing + OUTGOING_KEY_LENGTH)
+    properties_length = load(outgoing + OUTGOING_PROPERTIES_LENGTH)
+    shape = shape_of(load(outgoing + OUTGOING_LENGTH), key_length, properties_length)
     if shape < 0:
         return shape
-    chunk = reserve_any(port, shape)
-    if chunk >= 0:
-        head_copy(port, chunk, key, key_length, properties, properties_length)
+    mark = PLAIN_MARK | (load(outgoing + OUTGOING_PRIORITY) & MARK_PRIORITY_MASK) << (
+        MARK_PRIORITY_SHIFT
+    )
+    if extension != 0:
+        mark |= CHUNK_EXTENDED << MARK_FLAGS_SHIFT
+    chunk = reserve_any(port, shape, mark)
+    if chunk < 0:
+        return chunk
+    at = load(port + PORT_DATA) + chunk + CHUNK_HEADER_BYTES
+    if extension != 0:
+        copy(at, extension, CHUNK_EXTENSION_BYTES)
+        at += CHUNK_EXTENSION_BYTES
+    copy(at, load(outgoing + OUTGOING_KEY), key_length)
+    copy(at + key_length, load(outgoing + OUTGOING_PROPERTIES), properties_length)
     return chunk
 
 
 @exported
-def publish_with(
-    port: int,
-    body: int,
-    length: int,
-    key: int,
-    key_length: int,
-    properties: int,
-    properties_length: int,
-) -> int:
-    """publish for a message that has a key and properties."""
-    chunk = loan_with(port, length, key, key_length, properties, properties_length)
+def publish_with(port: int, outgoing: int, extension: int) -> int:
+    """publish for a message that has more than a body: see loan_with."""
+    chunk = loan_with(port, outgoing, extension)
     if chunk < 0:
         return chunk
-    copy(loan_body(port, chunk), body, length)
+    body = loan_body(port, chunk)
+    copy(body, load(outgoing + OUTGOING_BODY), load(outgoing + OUTGOING_LENGTH))
     position = publish_chunk_once(port, chunk)
     if position < 0:
         unreserve(port, chunk)
@@ -266,12 +287,82 @@ def give_back(port: int, message: int) -> int:
 
 
 @exported
+def take(port: int, message: int) -> int:
+    """Take the oldest message that nobody has: OK, EMPTY, or DAMAGED (that message is dropped)."""
+    while True:
+        code = take_once(port, message)
+        if code != OK or not is_special(message):
+            return code
+        code = system_decide(port, message)
+        if code != GONE:
+            return code
+
+
+@cold
+def decide_all(port: int, messages: int, taken: int) -> int:
+    """Of messages that were taken, keep what may be delivered: how many, or GONE or EMPTY."""
+    kept = 0
+    code = GONE
+    for index in range(taken):
+        message = messages + (index << MESSAGE_SHIFT)
+        told = OK
+        if is_special(message):
+            told = system_decide(port, message)
+        if told != OK:
+            code = told
+            continue
+        if kept < index:
+            copy(messages + (kept << MESSAGE_SHIFT), message, MESSAGE_BYTES)
+        kept += 1
+    return kept if kept > 0 else code
+
+
+@kernel
+def take_fitting(port: int, messages: int, count: int, capacity: int) -> int:
+    """take_many as far as the bodies fit, but for the first."""
+    if count <= 0:
+        return INVALID
+    while True:
+        taken = take_within(port, messages, count, capacity)
+        if taken > 0 and load(port + PORT_SPECIAL):
+            taken = decide_all(port, messages, taken)
+        if taken != GONE:
+            return taken
+
+
+@exported
+def take_many(port: int, messages: int, count: int) -> int:
+    """Take up to count messages that follow each other; how many, or EMPTY or DAMAGED."""
+    return take_fitting(port, messages, count, POSITION_MASK)
+
+
+@cold
+def receive_special(port: int, message: int, buffer: int, capacity: int) -> int:
+    """What is UNDECIDED: its length if it may be received, GONE if not, or a code."""
+    code = system_decide(port, message)
+    if code != OK:
+        return code
+    length = load(message + MESSAGE_LENGTH)
+    if length > capacity:
+        return TOO_SMALL
+    copy(buffer, load(message + MESSAGE_BODY), length)
+    if ack_once(port, message) != OK:
+        return GONE  # revoked meanwhile: somebody else has it
+    return length
+
+
+@exported
 def receive(port: int, message: int, buffer: int, capacity: int) -> int:
     """Take, copy the body, acknowledge: its length, or a code.
 
     With TOO_SMALL the message is taken and not acknowledged: its length is in `message`.
     """
-    length = receive_once(port, message, buffer, capacity)
+    while True:
+        length = receive_once(port, message, buffer, capacity)
+        if length == UNDECIDED:
+            length = receive_special(port, message, buffer, capacity)
+        if length != GONE:
+            break
     if length >= 0:
         tell_producers(port)
     return length
@@ -287,10 +378,13 @@ def receive_many(
     that no longer fits is not taken, unless it is the first: with TOO_SMALL it is in `messages`,
     taken and not acknowledged.
     """
-    taken = receive_many_once(port, messages, count, buffer, capacity, ends)
-    if taken > 0:
+    taken = take_fitting(port, messages, count, capacity)
+    if taken <= 0:
+        return taken
+    received = receive_taken(port, messages, taken, count, buffer, capacity, ends)
+    if received > 0:
         tell_producers(port)
-    return taken
+    return received
 
 
 @exported_cold

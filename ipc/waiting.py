@@ -29,6 +29,7 @@ from shmbroker.core.layout import (
     CURSOR_POSITION,
     PORT_HEAD_SEEN,
     PORT_HEADER,
+    PORT_MESSAGES_MAX,
     PORT_SLOT_MASK,
     PORT_STOP,
     POSITION_MASK,
@@ -150,8 +151,10 @@ def wait_for_message(port: int, deadline: int) -> int:
 @kernel
 def has_room(port: int) -> int:
     """1 if a message can be published, or was done with and can now be reclaimed."""
-    slots = load(port + PORT_SLOT_MASK) + 1
-    if true_tail(port) - head_load(port) < slots:
+    most = load(port + PORT_MESSAGES_MAX)
+    if most == 0:
+        most = load(port + PORT_SLOT_MASK) + 1
+    if true_tail(port) - head_load(port) < most:
         return 1
     return int(reclaim(port) > 0)
 
@@ -175,6 +178,25 @@ def wait_for_room(port: int, deadline: int) -> int:
         if code != OK:
             return FULL if code == EMPTY else code
         slept = 1
+
+
+@exported_cold
+def wait_for_head(port: int, deadline: int) -> int:
+    """OK: something was done with since this port last looked at head.  FULL: not in time."""
+    bell = load(port + PORT_HEADER) + RING_PRODUCER_BELL_AT
+    slice_end = system_clock() + SLICE_NS
+    seen = load(port + PORT_HEAD_SEEN)
+    nap = NAP_NS
+    while True:
+        bell_arm(bell)
+        reclaim(port)
+        if head_load(port) != seen:
+            system_wake(bell, ONE)
+            return OK
+        code = sleep(port, bell, deadline, slice_end, nap)
+        nap = min(nap + nap, SLICE_NS)
+        if code != OK:
+            return FULL if code == EMPTY else code
 
 
 @exported_cold

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 from weakref import WeakValueDictionary, finalize
 
 from shmbroker.ipc import broker as sync
@@ -15,6 +15,7 @@ from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.sleeper import Sleeper
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.verb import awaitable
+from shmbroker.ipc.settings import Settings
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -86,9 +87,11 @@ class Broker:
 
     # --- declaring ----------------------------------------------------------------------------
 
-    async def declare_queue(self, name: str, *, slots: int = sync.SLOTS) -> Queue:
+    async def declare_queue(
+        self, name: str, *, slots: int = sync.SLOTS, **settings: Unpack[Settings]
+    ) -> Queue:
         """Make a queue of so many slots, a power of two; nothing if it exists just so."""
-        return self._queue(self._sync.declare_queue(name, slots=slots))
+        return self._queue(self._sync.declare_queue(name, slots=slots, **settings))
 
     async def declare_exchange(
         self,

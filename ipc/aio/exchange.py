@@ -35,6 +35,8 @@ class Exchange:
         *,
         key: str = "",
         properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
         mandatory: bool = False,
         timeout: float | None = None,
     ) -> int:
@@ -42,7 +44,7 @@ class Exchange:
 
         If a queue has no room in time, or this is cancelled, the queues before it have the message.
         """
-        publication = Publication(self._sync, body, key, properties, mandatory)
+        publication = Publication(self._sync, body, key, properties, ttl, priority, mandatory)
 
         def room() -> Bell:
             return Bell.of(self._broker._sleeper, publication.full_queue(), ROOM)

@@ -56,17 +56,35 @@ class Queue:
         *,
         key: str | None = None,
         properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
         timeout: float | None = None,
     ) -> int:
         """Publish a copy of bytes, or of any buffer: the message's position."""
-        attempt = partial(self._sync.publish, body, key=key, properties=properties, timeout=0)
+        attempt = partial(
+            self._sync.publish,
+            body,
+            key=key,
+            properties=properties,
+            ttl=ttl,
+            priority=priority,
+            timeout=0,
+        )
         return await self._until_done(attempt, self._room, timeout)
 
     def publish_nowait(
-        self, body: Any, *, key: str | None = None, properties: Mapping[str, Any] | None = None
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
     ) -> int:
         """publish without waiting: QueueFull at once."""
-        return self._sync.publish_nowait(body, key=key, properties=properties)
+        return self._sync.publish_nowait(
+            body, key=key, properties=properties, ttl=ttl, priority=priority
+        )
 
     async def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
         """Publish several messages: how many there was room for in time, from the first.
@@ -91,10 +109,16 @@ class Queue:
             return done
 
     def loan(
-        self, length: int, *, key: str | None = None, properties: Mapping[str, Any] | None = None
+        self,
+        length: int,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
     ) -> Loan:
         """Memory in the arena to fill in place; published on a clean exit of `async with`."""
-        loan = self._sync.loan(length, key=key, properties=properties)
+        loan = self._sync.loan(length, key=key, properties=properties, ttl=ttl, priority=priority)
         return Loan(loan, self._until_done, self._room)
 
     # --- taking -------------------------------------------------------------------------------
@@ -138,6 +162,8 @@ class Queue:
     purge = awaitable(sync.Queue.purge)
     pause = awaitable(sync.Queue.pause)
     resume = awaitable(sync.Queue.resume)
+    explain = awaitable(sync.Queue.explain)
+    expire = awaitable(sync.Queue.expire)
 
     def __repr__(self) -> str:
         return f"<aio {self._sync!r}>"

@@ -23,6 +23,7 @@
 #define SPIN_NS 10000       /* a fraction of what waking somebody takes */
 #define LOCK_TRIES 5000     /* some 5 s: a change of the catalog takes microseconds */
 #define LOCK_PAUSE_NS 1000000
+#define DEAD_LETTER_STEPS 64 /* of a chain of dead-letter queues that is looked at for a loop */
 
 /* --- all connections of this process, for fork --------------------------------------------------- */
 
@@ -425,7 +426,8 @@ static int64_t free_row(sb_connection *connection)
                 connection->vhost, (int)L_QUEUE_ROWS);
 }
 
-static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t slots)
+static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t slots,
+                         const sb_settings *settings)
 {
     char temporary[NAME_ROOM], path[NAME_ROOM];
     segment ring;
@@ -435,6 +437,7 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
         return code;
     sb_ring_format(ring.memory, slots, reference & L_REFERENCE_INDEX_MASK, 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
+    settings_write(settings, ring.memory); /* they were checked */
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
     code = segment_name(temporary, path);
@@ -442,7 +445,8 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
     return code;
 }
 
-static int64_t queue_add(sb_connection *connection, const char *name, int64_t slots)
+static int64_t queue_add(sb_connection *connection, const char *name, int64_t slots,
+                         const sb_settings *settings)
 {
     void *catalog = connection->catalog.memory;
     int64_t identity[2];
@@ -455,7 +459,7 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
         return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
     memset((char *)catalog + entry, 0, L_ENTRY_BYTES);
     int64_t reference = row_next_reference(connection, row);
-    code = ring_make(connection, reference, slots);
+    code = ring_make(connection, reference, slots, settings);
     if (code != SB_OK)
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)
@@ -464,20 +468,101 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
                         identity[0], identity[1]);
 }
 
-static int64_t declare_locked(sb_connection *connection, const char *name, int64_t slots)
+static int64_t reference_of(sb_connection *connection, const char *name)
 {
+    return sb_reference_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
+}
+
+/* Whether the dead of this queue would come back to it, by way of others: SB_OK if not. */
+static int64_t check_loop(sb_connection *connection, const char *name, const char *first,
+                          int64_t setting_at, const char *what)
+{
+    char next[L_NAME_BYTES_MAX + 1];
+    if (!first)
+        return SB_OK;
+    strcpy(next, first);
+    for (int step = 0; step < DEAD_LETTER_STEPS; step++) {
+        sb_queue *queue;
+        if (strcmp(next, name) == 0)
+            return fail(SB_INVALID, "%s '%s' of queue '%s' leads back to it: name another", what,
+                        first, name);
+        int64_t reference = reference_of(connection, next);
+        if (reference < 0)
+            return SB_OK;
+        int64_t code = queue_handle(connection, reference, &queue);
+        if (code != SB_OK || setting_name(queue, setting_at, next) == 0)
+            return SB_OK;
+    }
+    return SB_OK;
+}
+
+static int64_t check_settings(sb_connection *connection, const char *name,
+                              const sb_settings *settings, void *written)
+{
+    int64_t code = settings_write(settings, written);
+    if (code == SB_OK && settings)
+        code = check_loop(connection, name, settings->dead_letter, L_SETTING_DEAD_LETTER_AT,
+                          "dead_letter");
+    if (code == SB_OK && settings)
+        code = check_loop(connection, name, settings->expiry_queue, L_SETTING_EXPIRY_QUEUE_AT,
+                          "expiry_queue");
+    return code;
+}
+
+/* Where the dead go is made with the queue that they come from.  They die no more there. */
+static int64_t make_grave(sb_connection *connection, const char *name, int64_t slots)
+{
+    const sb_settings settings = {.max_deliveries = SB_UNLIMITED};
+    if (!name || reference_of(connection, name) >= 0)
+        return SB_OK;
+    int64_t reference = queue_add(connection, name, slots, &settings);
+    return reference < 0 ? reference : SB_OK;
+}
+
+static int64_t same_settings(sb_connection *connection, int64_t reference, const char *name,
+                             const char *written)
+{
+    sb_queue *queue;
+    int64_t code = queue_handle(connection, reference, &queue);
+    if (code == SB_OK && memcmp((char *)queue->ring.memory + L_RING_SETTINGS_AT,
+                                written + L_RING_SETTINGS_AT,
+                                L_SETTINGS_GIVEN_AT - L_RING_SETTINGS_AT) != 0)
+        return fail(SB_DIFFERENT, "queue '%s' exists with other settings: declare it as it is, or "
+                    "delete it first", name);
+    return code;
+}
+
+static int64_t declare_locked(sb_connection *connection, const char *name, int64_t slots,
+                              const sb_settings *settings)
+{
+    char written[L_RING_GATES_AT] = "";
     void *catalog = connection->catalog.memory;
     int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
+    int64_t code = check_settings(connection, name, settings, written);
+    if (code == SB_OK && settings)
+        code = make_grave(connection, settings->dead_letter, slots);
+    if (code == SB_OK && settings)
+        code = make_grave(connection, settings->expiry_queue, slots);
+    if (code != SB_OK)
+        return code;
     if (row < 0)
-        return queue_add(connection, name, slots);
+        return queue_add(connection, name, slots, settings);
     int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
     if (has != slots)
         return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so, or "
                     "delete it first", name, (long long)has, (long long)slots);
-    return sb_row_reference(catalog, L_QUEUES, row);
+    int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
+    code = same_settings(connection, reference, name, written);
+    return code < 0 ? code : reference;
 }
 
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots)
+{
+    return sb_declare_queue_with(connection, name, slots, NULL);
+}
+
+int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
+                              const sb_settings *settings)
 {
     int64_t code = change_code(connection);
     if (code == SB_OK)
@@ -490,7 +575,7 @@ int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t sl
     code = connection_lock(connection);
     if (code != SB_OK)
         return code;
-    int64_t reference = declare_locked(connection, name, slots);
+    int64_t reference = declare_locked(connection, name, slots, settings);
     connection_unlock(connection);
     return reference < 0 ? reference : SB_OK;
 }

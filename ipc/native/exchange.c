@@ -224,9 +224,11 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
 
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
                                  const void *key, int64_t key_length, const void *properties,
-                                 int64_t properties_length, int64_t timeout_ns, int64_t *done)
+                                 int64_t properties_length, int64_t ttl_ns, int64_t priority,
+                                 int64_t timeout_ns, int64_t *done)
 {
-    const sb_outgoing message = {body, length, key, key_length, properties, properties_length};
+    const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
+                                 ttl_ns, priority};
     return sb_exchange_publish(exchange, &message, timeout_ns, done);
 }
 
@@ -234,7 +236,8 @@ int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_len
                          const void *properties, int64_t properties_length, int64_t done,
                          sb_queue **queue)
 {
-    const sb_outgoing message = {NULL, 0, key, key_length, properties, properties_length};
+    const sb_outgoing message = {.key = key, .key_length = key_length, .properties = properties,
+                                 .properties_length = properties_length};
     kept_route *route;
     pthread_mutex_lock(&exchange->mutex);
     int64_t code = route_of(exchange, &message, &route);

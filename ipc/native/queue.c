@@ -42,6 +42,8 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
         *code = sb_port_open(&made->port, queue->ring.memory, queue->ring.bytes,
                              connection->arena.memory, connection->arena.bytes, connection->id);
         made->port.file = connection->arena.file;
+        *field(&made->port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
+        *field(&made->port, L_PORT_MESSAGES_MAX) = queue->max_messages;
     }
     if (*code == SB_OK) {
         atomic_store(&made->busy, IN);
@@ -134,6 +136,12 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
         return code;
     }
     queue->slots = word_load(queue->ring.memory, L_RING_SLOTS_AT);
+    queue->ttl_ns = setting(queue, L_SETTING_TTL_AT);
+    queue->ttl_min_ns = setting(queue, L_SETTING_TTL_MIN_AT);
+    queue->ttl_max_ns = setting(queue, L_SETTING_TTL_MAX_AT);
+    queue->max_messages = setting(queue, L_SETTING_MAX_MESSAGES_AT);
+    queue->max_bytes = setting(queue, L_SETTING_MAX_BYTES_AT);
+    queue->when_full = setting(queue, L_SETTING_WHEN_FULL_AT);
     *mapped = queue;
     return SB_OK;
 }
@@ -254,6 +262,7 @@ static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t 
         if (!queue_is_usable(queue, &code))
             return code;
         queue_upkeep(port);
+        queue_expire(queue, port);
         sb_repair(queue->connection);
     }
     if (code == SB_OK && !queue_is_usable(queue, &code))
@@ -263,14 +272,59 @@ static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t 
 
 /* --- publishing ---------------------------------------------------------------------------------- */
 
-static int64_t publish_in(lane *in, const sb_outgoing *message)
+/* Until when this message may be delivered, 0 for ever. */
+static int64_t expiry_of(const sb_queue *queue, int64_t ttl_ns)
 {
+    if (ttl_ns <= 0)
+        ttl_ns = queue->ttl_ns;
+    if (ttl_ns > 0 && ttl_ns < queue->ttl_min_ns)
+        ttl_ns = queue->ttl_min_ns;
+    if (queue->ttl_max_ns > 0 && (ttl_ns <= 0 || ttl_ns > queue->ttl_max_ns))
+        ttl_ns = queue->ttl_max_ns;
+    return ttl_ns > 0 ? monotonic_deadline(ttl_ns) : 0;
+}
+
+/* Whether the limits of the queue's settings leave room for one more: SB_OK or SB_FULL.  Several
+ * producers that look at once may each find the same room. */
+static int64_t within_limits(sb_queue *queue, lane *in, int64_t length)
+{
+    sb_port *port = &in->port;
+    if (queue->max_messages > 0 && sb_port_window(port) >= queue->max_messages)
+        return SB_FULL;
+    if (queue->max_bytes > 0 && (in->bytes_left -= length) < 0) {
+        int64_t left = queue->max_bytes - sb_port_blocks_held(port);
+        if (left < length)
+            return SB_FULL;
+        in->bytes_left = left / 8 < L_RUN_BYTES_MAX ? left / 8 : L_RUN_BYTES_MAX;
+    }
+    return SB_OK;
+}
+
+static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
+{
+    if ((queue->max_messages | queue->max_bytes) > 0 &&
+        within_limits(queue, in, message->length) != SB_OK)
+        return SB_FULL;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
-    if (message->key_length == 0 && message->properties_length == 0)
+    const int64_t extension[4] = {expiry_of(queue, message->ttl_ns)};
+    if (extension[0])
+        expiry_note(queue, extension[0]);
+    if ((message->key_length | message->properties_length | message->priority | extension[0]) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
-    return sb_port_publish_with(&in->port, message->body, message->length, message->key,
-                                message->key_length, message->properties,
-                                message->properties_length);
+    return sb_port_publish_with(&in->port, message, extension[0] ? extension : NULL);
+}
+
+int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message)
+{
+    int64_t code = publish_in(queue, in, message);
+    if (code != SB_FULL)
+        return code;
+    if (queue_expire(queue, &in->port) > 0)
+        code = publish_in(queue, in, message);
+    while (code == SB_FULL && queue->when_full == L_DROP_OLDEST &&
+           sb_port_drop_oldest(&in->port) > 0)
+        code = publish_in(queue, in, message);
+    return code;
 }
 
 static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *message,
@@ -280,12 +334,13 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
     int64_t deadline = monotonic_deadline(timeout_ns), code = SB_FULL;
     for (int64_t spins = queue->connection->spins; spins > 0 && code == SB_FULL; spins -= 32) {
         sb_port_room_wait(port);
-        code = publish_in(in, message);
+        code = publish_in(queue, in, message);
     }
     while (code == SB_FULL) {
-        code = wait_in(queue, port, sb_port_wait_for_room, deadline);
+        code = wait_in(queue, port, queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room,
+                       deadline);
         if (code == SB_OK)
-            code = publish_in(in, message);
+            code = queue_offer(queue, in, message);
         else
             return code;
     }
@@ -295,9 +350,14 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
 static int64_t explained(sb_queue *queue, int64_t code)
 {
     if (code == SB_FULL)
-        return fail(code, "queue '%s' is full: its %lld slots hold messages that nobody has "
-                    "acknowledged, or that a subscriber has not seen", queue->name,
-                    (long long)queue->slots);
+        return queue->max_messages | queue->max_bytes
+                   ? fail(code, "queue '%s' is full: it may hold %lld messages and %lld bytes "
+                          "(0: no such limit) in %lld slots", queue->name,
+                          (long long)queue->max_messages, (long long)queue->max_bytes,
+                          (long long)queue->slots)
+                   : fail(code, "queue '%s' is full: its %lld slots hold messages that nobody has "
+                          "acknowledged, or that a subscriber has not seen", queue->name,
+                          (long long)queue->slots);
     if (code == SB_ARENA_FULL || code == SB_NO_MEMORY || code == SB_TOO_LARGE ||
         code == SB_DAMAGED) {
         log_note(queue->connection, "queue '%s': %s", queue->name, sb_strerror(code));
@@ -313,8 +373,8 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     if (!in)
         return code;
     note_use(queue, L_USE_PRODUCES);
-    code = publish_in(in, message);
-    if (code == SB_FULL && timeout_ns != 0)
+    code = queue_offer(queue, in, message);
+    if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL)
         code = publish_slowly(queue, in, message, timeout_ns);
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
@@ -327,17 +387,18 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
     if (!in)
         return code;
     note_use(queue, L_USE_PRODUCES);
-    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
-    code = sb_port_publish(&in->port, body, length);
+    const sb_outgoing message = {.body = body, .length = length};
+    code = queue_offer(queue, in, &message);
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
 }
 
 int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,
                         int64_t key_length, const void *properties, int64_t properties_length,
-                        int64_t timeout_ns)
+                        int64_t ttl_ns, int64_t priority, int64_t timeout_ns)
 {
-    const sb_outgoing message = {body, length, key, key_length, properties, properties_length};
+    const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
+                                 ttl_ns, priority};
     return sb_publish_message(queue, &message, timeout_ns);
 }
 
@@ -345,6 +406,24 @@ int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t ti
 {
     const sb_outgoing message = {.body = body, .length = length};
     return sb_publish_message(queue, &message, timeout_ns);
+}
+
+/* As many as there is room for; one by one where each has to be looked at. */
+static int64_t publish_several(sb_queue *queue, lane *in, const char *bodies,
+                               const int64_t *lengths, int64_t count)
+{
+    if ((queue->max_messages | queue->max_bytes | queue->ttl_ns | queue->ttl_max_ns |
+         queue->when_full) == 0)
+        return sb_port_publish_many(&in->port, bodies, lengths, count);
+    int64_t code = SB_OK, done = 0;
+    while (done < count) {
+        const sb_outgoing message = {.body = bodies, .length = lengths[done]};
+        code = queue_offer(queue, in, &message);
+        if (code < 0)
+            break;
+        bodies += lengths[done++];
+    }
+    return done > 0 ? done : code;
 }
 
 int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths, int64_t count,
@@ -359,9 +438,11 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
     code = SB_OK;
     while (done < count) {
-        code = sb_port_publish_many(&in->port, bodies, lengths + done, count - done);
-        if (code == SB_FULL && timeout_ns != 0) {
-            code = wait_in(queue, &in->port, sb_port_wait_for_room, deadline);
+        code = publish_several(queue, in, bodies, lengths + done, count - done);
+        if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL) {
+            code = wait_in(queue, &in->port,
+                           queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room,
+                           deadline);
             if (code == SB_OK)
                 continue;
         }
@@ -384,8 +465,10 @@ int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
     if (!in)
         return code;
     note_use(queue, L_USE_PRODUCES);
-    int64_t chunk = sb_port_loan_with(&in->port, shape->length, shape->key, shape->key_length,
-                                      shape->properties, shape->properties_length);
+    const int64_t extension[4] = {expiry_of(queue, shape->ttl_ns)};
+    if (extension[0])
+        expiry_note(queue, extension[0]);
+    int64_t chunk = sb_port_loan_with(&in->port, shape, extension[0] ? extension : NULL);
     if (chunk < 0) {
         lane_leave(in);
         return explained(queue, chunk);
@@ -587,14 +670,49 @@ int64_t sb_ack(sb_queue *queue, sb_message *message)
     return deal_with(sb_port_ack, queue, message);
 }
 
+/* The last delivery that it may have: it goes where the dead go, unless there is no room. */
+static int64_t give_back_or_bury(sb_port *port, sb_message *message)
+{
+    sb_queue *queue = (sb_queue *)(intptr_t)*field(port, L_PORT_QUEUE_HANDLE);
+    int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
+    if (most > 0 && sb_message_deliveries(message) + 1 >= most) {
+        int64_t code = bury(queue, port, message, SPENT);
+        if (code != SB_FULL)
+            return code;
+    }
+    return sb_port_give_back(port, message);
+}
+
 int64_t sb_give_back(sb_queue *queue, sb_message *message)
 {
-    return deal_with(sb_port_give_back, queue, message);
+    return deal_with(give_back_or_bury, queue, message);
+}
+
+static int64_t bury_rejected(sb_port *port, sb_message *message)
+{
+    sb_queue *queue = (sb_queue *)(intptr_t)*field(port, L_PORT_QUEUE_HANDLE);
+    int64_t code = bury(queue, port, message, REJECTED);
+    if (code != SB_FULL)
+        return code;
+    sb_port_give_back(port, message); /* nothing is lost: it will be rejected again */
+    return fail(code, "the dead-letter queue of '%s' is full: the message was given back",
+                queue->name);
 }
 
 int64_t sb_reject(sb_queue *queue, sb_message *message)
 {
-    return deal_with(sb_port_reject, queue, message);
+    return deal_with(bury_rejected, queue, message);
+}
+
+int64_t sb_expire(sb_queue *queue)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = queue_expire(queue, &in->port);
+    lane_leave(in);
+    return code;
 }
 
 int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count)

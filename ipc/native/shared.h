@@ -165,6 +165,30 @@ static inline int64_t stamp_ns(stamp_clock *clock)
     return stamp_renew(clock, cycles);
 }
 
+/* --- settings.c --------------------------------------------------------------------------------- */
+
+/* Check settings, and write them into a ring whose page for them is all zero. */
+int64_t settings_write(const sb_settings *settings, void *ring);
+int64_t setting(const sb_queue *queue, int64_t at);
+/* A queue's name in the settings: its length, 0 if there is none. */
+int64_t setting_name(const sb_queue *queue, int64_t at, char *name);
+
+/* --- dead_letter.c ------------------------------------------------------------------------------ */
+
+typedef enum death { EXPIRED, REJECTED, SPENT } death;
+
+/* A message that is ours goes where the dead of this queue go: SB_OK, SB_REVOKED if it was no longer
+ * ours, or SB_FULL, and it is still ours. */
+int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason);
+
+/* --- expiry.c ----------------------------------------------------------------------------------- */
+
+/* A message that expires then is about to be published. */
+void expiry_note(sb_queue *queue, int64_t expiry);
+bool is_expired(const sb_message *message);
+/* Take what is expired, and bury it: how many. */
+int64_t queue_expire(sb_queue *queue, sb_port *port);
+
 /* --- queue.c ------------------------------------------------------------------------------------ */
 
 #define LANES 64
@@ -174,6 +198,7 @@ static inline int64_t stamp_ns(stamp_clock *clock)
 typedef struct lane {
     _Atomic int64_t busy;
     stamp_clock clock;
+    int64_t bytes_left; /* to be published before the queue's bytes are counted again */
     sb_port port;
 } lane;
 
@@ -182,6 +207,7 @@ struct sb_queue {
     segment ring;
     int64_t reference;
     int64_t slots;
+    int64_t ttl_ns, ttl_min_ns, ttl_max_ns, max_messages, max_bytes, when_full; /* settings */
     char name[L_NAME_BYTES_MAX + 1];
     const void *row;       /* the catalog's word for it */
     int64_t live;          /* what its upper half is until the queue is deleted */
@@ -219,6 +245,8 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue
 void queue_shut(sb_queue *queue);
 void queue_free(sb_queue *queue);
 int64_t queue_sweep(sb_queue *queue, int64_t dead);
+/* Publish without waiting, as the queue's settings want it. */
+int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* Free all blocks of a queue that was deleted and that nobody uses. */
 void blocks_drop(sb_connection *connection, int64_t row);
 /* What a waiter does when it has slept for long: put right what the dead left in this ring. */

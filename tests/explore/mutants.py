@@ -372,7 +372,7 @@ MUTANTS: Final = (
         "sleeper-does-not-look-again",
         "bell",
         "sleeping",
-        "            code = take(PORT, MESSAGE)\n        if code == OK:",
+        "            code = take_once(PORT, MESSAGE)\n        if code == OK:",
         "        if code == OK:",
     ),
     _one(

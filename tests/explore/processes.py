@@ -11,7 +11,7 @@ from shmbroker.core.batch import (
     ack_many_once,
     publish_many_once,
     publish_once,
-    take_many,
+    take_within,
 )
 from shmbroker.core.bell import bell_arm, bell_ring
 from shmbroker.core.codes import OK
@@ -28,7 +28,7 @@ from shmbroker.core.port import port_close, port_number
 from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve
 from shmbroker.core.sweep import drop_oldest, sweep
-from shmbroker.core.take import ack_once, give_back_once, take
+from shmbroker.core.take import ack_once, give_back_once, take_once
 from tests.explore.operation import ask, tell
 from tests.explore.ring import ALIVE, BODY, BODY_BYTES, CURSOR, MESSAGE, PORT, RING
 from tests.explore.translation import program
@@ -67,6 +67,7 @@ def forget() -> int:
     """Clear what the next call will write before it reads, so that it is no part of the state."""
     store(PORT + at.PORT_FOUND_TAKE, 0)
     store(PORT + at.PORT_FOUND_WORD, 0)
+    store(PORT + at.PORT_SPECIAL, 0)
     for each in range(7):
         store(MESSAGE + 8 * each, 0)
         store(MESSAGE + at.MESSAGE_BYTES + 8 * each, 0)
@@ -197,7 +198,7 @@ def producing_numbered(who: int, last: int, identity: int) -> int:
 def consuming(gives: int) -> int:
     """Take and acknowledge until all is done; the first `gives` messages are given back."""
     while True:
-        code = take(PORT, MESSAGE)
+        code = take_once(PORT, MESSAGE)
         if code == OK:
             position = load(MESSAGE + at.MESSAGE_POSITION)
             tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
@@ -222,7 +223,7 @@ def consuming(gives: int) -> int:
 def consuming_many(count: int) -> int:
     """Take and acknowledge up to count at once, until all is done."""
     while True:
-        taken = take_many(PORT, MESSAGE, count)
+        taken = take_within(PORT, MESSAGE, count, at.POSITION_MASK)
         if taken > 0:
             for index in range(taken):
                 message = MESSAGE + (index << at.MESSAGE_SHIFT)
@@ -347,10 +348,10 @@ def ringing(who: int, last: int) -> int:
 def sleeping(count: int) -> int:
     """Take and acknowledge so many messages; sleep when there is none."""
     while count > 0:
-        code = take(PORT, MESSAGE)
+        code = take_once(PORT, MESSAGE)
         if code != OK:
             bell_arm(RING + at.RING_CONSUMER_BELL_AT)
-            code = take(PORT, MESSAGE)
+            code = take_once(PORT, MESSAGE)
         if code == OK:
             ack_once(PORT, MESSAGE)
             count -= 1
@@ -364,7 +365,7 @@ def sleeping(count: int) -> int:
 @program
 def draining() -> int:
     """Take and acknowledge until there is nothing."""
-    while take(PORT, MESSAGE) == OK:
+    while take_once(PORT, MESSAGE) == OK:
         position = load(MESSAGE + at.MESSAGE_POSITION)
         tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
         tell(ACKED, position, ack_once(PORT, MESSAGE))
