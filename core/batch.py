@@ -17,7 +17,7 @@ from shmbroker.core.atomics import (
 )
 from shmbroker.core.chunk import chunk_address, chunk_bytes, shape_body
 from shmbroker.core.codes import DAMAGED, INVALID, OK, REVOKED, TOO_SMALL
-from shmbroker.core.kernel import kernel
+from shmbroker.core.kernel import cold, kernel
 from shmbroker.core.layout import (
     BODY_BYTES_MAX,
     CHUNK_HEADER_BYTES,
@@ -41,6 +41,7 @@ from shmbroker.core.layout import (
     RING_TAKE_AT,
     SHAPE_BODY_SHIFT,
 )
+from shmbroker.core.level import mode_levels, ring_mode
 from shmbroker.core.publish import next_origin, numbered, place
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import cut, cut_published, header_write
@@ -139,12 +140,42 @@ def length_ahead(port: int, word: int) -> int:
     return shape_body(load(address + CHUNK_SHAPE_AT))
 
 
+@cold
+def take_each(port: int, messages: int, count: int, capacity: int) -> int:
+    """take_within for a ring with levels: what goes next is looked for each time."""
+    taken = 0
+    special = 0
+    position = 0
+    while taken < count:
+        position = take_find(port)
+        if position < 0:
+            break
+        word = load(port + PORT_FOUND_WORD)
+        length = length_ahead(port, word)
+        if taken > 0 and length > capacity:
+            break
+        leased = claim(port, position, word)
+        if leased == 0:
+            continue
+        message = messages + (taken << MESSAGE_SHIFT)
+        if message_read(port, message, position, leased) == OK:
+            taken += 1
+            capacity -= length
+            special += is_special(message)
+        elif discard(port, position, leased) and taken == 0:
+            return DAMAGED
+    store(port + PORT_SPECIAL, special)
+    return taken if taken > 0 else position
+
+
 @kernel
 def take_within(port: int, messages: int, count: int, capacity: int) -> int:
     """Take messages that follow each other, the first and then while the bodies fit.
 
     PORT_SPECIAL says how many of them are special.
     """
+    if mode_levels(ring_mode(port)):
+        return take_each(port, messages, count, capacity)
     taken = 0
     damaged = 0
     special = 0

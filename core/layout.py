@@ -195,7 +195,9 @@ RING_IDENTITY_BYTES: Final = 64
 
 RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
-RING_PAUSED_AT: Final = RING_TAKE_AT + 8  # 1: nothing is taken; beside take, which takers load
+RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
+MODE_PAUSED: Final = 1  # nothing is taken
+MODE_LEVELS_SHIFT: Final = 8  # so many levels of priority, 0 none
 RING_HEAD_AT: Final = RING_TAKE_AT + PAIR_BYTES
 RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above were never joined
 RING_CONSUMER_BELL_AT: Final = RING_HEAD_AT + PAIR_BYTES
@@ -214,7 +216,7 @@ SETTING_TTL_MAX_AT: Final = RING_SETTINGS_AT + 24
 SETTING_MAX_MESSAGES_AT: Final = RING_SETTINGS_AT + 32
 SETTING_MAX_BYTES_AT: Final = RING_SETTINGS_AT + 40
 SETTING_WHEN_FULL_AT: Final = RING_SETTINGS_AT + 48
-SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56
+SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
 SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
 SETTING_DEAD_LETTER_AT: Final = RING_SETTINGS_AT + 512  # length of a name, then the name
 SETTING_EXPIRY_QUEUE_AT: Final = RING_SETTINGS_AT + 1024
@@ -252,6 +254,10 @@ RING_NEXT_EXPIRY_AT: Final = RING_COUNTERS_AT + 48
 RING_LATENCY_AT: Final = RING_COUNTERS_AT + PAIR_BYTES
 LATENCY_BUCKETS: Final = 256  # a quarter of a power of two of nanoseconds each
 LATENCY_EVERY: Final = 64  # messages: one of so many is measured
+
+RING_LEVELS_AT: Final = RING_LATENCY_AT + 8 * LATENCY_BUCKETS  # a hint for each level of priority
+LEVELS: Final = 10
+LEVEL_DEFAULT: Final = 4
 
 # --- arena segment --------------------------------------------------------------------------------
 ARENA_MAGIC: Final = 0x414E4552414D4853  # "SHMARENA"
@@ -536,7 +542,7 @@ assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
 assert RING_NEXT_EXPIRY_AT < RING_LATENCY_AT
-assert RING_LATENCY_AT + 8 * LATENCY_BUCKETS <= RING_SETTINGS_AT
+assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES

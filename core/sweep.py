@@ -1,7 +1,7 @@
 """The sweep: what the dead and the late have left is put right.  Anyone may run it, at any time.
 
     LEASED by the dead, or past its lease     given back
-    READY below take                          take is lowered to it
+    READY below take, or its level's hint      they are lowered to it
     DONE at head                              reclaimed
     blocks owned by the dead                  freed, or sealed up to the true tail
     sealed blocks that head has passed        freed
@@ -46,9 +46,10 @@ from shmbroker.core.layout import (
     RING_TAKE_AT,
     SLOT_LEASE_AT,
 )
+from shmbroker.core.level import level_hint, level_of, mode_levels, ring_mode
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.tail import true_tail
-from shmbroker.core.take import count, put_back, take_lower
+from shmbroker.core.take import count, lower_hints, put_back
 from shmbroker.core.word import (
     lap_of,
     slot_at,
@@ -78,16 +79,26 @@ def lease_is_over(slot: int, word: int, now_ms: int, grace_ms: int) -> int:
 
 
 @kernel
+def is_passed_over(port: int, position: int, word: int) -> int:
+    """1 if nobody will look at this READY message: who gave it back died before lowering a hint."""
+    hint = load(port + PORT_HEADER) + RING_TAKE_AT
+    if position < load_acquire(hint) & POSITION_MASK:
+        return 1
+    levels = mode_levels(ring_mode(port))
+    if levels == 0:
+        return 0
+    hint = level_hint(port, level_of(port, word, levels))
+    return int(position < load_acquire(hint) & POSITION_MASK)
+
+
+@kernel
 def slot_sweep(port: int, position: int, alive: int, now_ms: int, grace_ms: int) -> int:
     slot = slot_at(port, position)
     word = load_acquire(slot)
     if (word & LAP_MASK) != lap_of(port, position):
         return 0
     if word_state(word) == READY:
-        take = load_acquire(load(port + PORT_HEADER) + RING_TAKE_AT) & POSITION_MASK
-        if position < take:
-            return take_lower(port, position, word)
-        return 0
+        return lower_hints(port, position, word) if is_passed_over(port, position, word) else 0
     if word_state(word) != LEASED:
         return 0
     over = not is_alive(alive, word_owner(word))

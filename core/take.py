@@ -44,7 +44,7 @@ from shmbroker.core.layout import (
     MESSAGE_POSITION,
     MESSAGE_SHAPE,
     MESSAGE_WORD,
-    PORT_BARRIER,
+    MODE_PAUSED,
     PORT_EXPECT,
     PORT_FOUND_TAKE,
     PORT_FOUND_WORD,
@@ -53,17 +53,17 @@ from shmbroker.core.layout import (
     PORT_OWNER,
     PORT_RECLAIM_MASK,
     PORT_SLOT_MASK,
-    PORT_VISIBLE,
     POSITION_MASK,
     READY,
-    RING_PAUSED_AT,
     RING_TAKE_AT,
     RUN_BYTES_MAX,
     SLOT_LEASE_AT,
     STATE_MASK,
     STATE_SHIFT,
 )
+from shmbroker.core.level import level_find, level_hint, level_of, mode_levels, ring_mode
 from shmbroker.core.reclaim import reclaim
+from shmbroker.core.visible import is_visible
 from shmbroker.core.word import (
     lap_of,
     laps_ahead,
@@ -81,36 +81,22 @@ TRIES = 4096
 
 
 @kernel
-def is_paused(port: int) -> int:
-    """1 if nothing is to be taken from this ring for now."""
-    return load(load(port + PORT_HEADER) + RING_PAUSED_AT)
-
-
-@kernel
-def is_visible(port: int, position: int) -> int:
-    """1 unless the barrier, the gate of a journal, has not yet passed this position."""
-    barrier = load(port + PORT_BARRIER)
-    if barrier == 0 or position < load(port + PORT_VISIBLE):
-        return 1
-    visible = load_acquire(barrier) & POSITION_MASK
-    store(port + PORT_VISIBLE, visible)
-    return int(position < visible)
-
-
-@kernel
 def is_next(port: int, position: int, word: int) -> int:
-    """1 if the word says that the message of this position may be taken."""
+    """1 if the word says that the message of this position may be taken, in a plain ring."""
     lap_and_state = word & (LAP_MASK | STATE_MASK << STATE_SHIFT)
     if lap_and_state != READY << STATE_SHIFT | lap_of(port, position):
         return 0
-    if is_paused(port):
+    if ring_mode(port):
         return 0
     return is_visible(port, position)
 
 
 @cold
 def take_find(port: int) -> int:
-    """The lowest READY position, with what was seen left in the port; or EMPTY."""
+    """The READY position to take, with what was seen left in the port; EMPTY or DAMAGED."""
+    mode = ring_mode(port)
+    if mode:
+        return level_find(port, mode)
     address = load(port + PORT_HEADER) + RING_TAKE_AT
     for _ in range(TRIES + 4 * load(port + PORT_SLOT_MASK)):
         take = load_acquire(address)
@@ -122,7 +108,7 @@ def take_find(port: int) -> int:
         if ahead < 0 or (ahead == 0 and state == FREE):
             return EMPTY
         if ahead == 0 and state == READY:
-            if is_paused(port) or not is_visible(port, position):
+            if not is_visible(port, position):
                 return EMPTY
             store(port + PORT_FOUND_TAKE, take)
             store(port + PORT_FOUND_WORD, word)
@@ -260,21 +246,31 @@ def ack_once(port: int, message: int) -> int:
 
 
 @cold
-def take_lower(port: int, position: int, ready: int) -> int:
-    """A message below take is READY again: lower take to it, in the next epoch.
+def hint_lower(port: int, address: int, position: int, ready: int) -> int:
+    """A message below a hint is READY again: lower the hint to it, in the next epoch.
 
-    take is read before the word is looked at again: if the message has gone on since, somebody
-    has lowered take before us, and our CAS fails.
+    The hint is read before the word is looked at again: if the message has gone on since, somebody
+    has lowered the hint before us, and our CAS fails.
     """
-    address = load(port + PORT_HEADER) + RING_TAKE_AT
     for _ in range(TRIES):
-        take = load_acquire(address)
-        above = (take & POSITION_MASK) - position
+        hint = load_acquire(address)
+        above = (hint & POSITION_MASK) - position
         if above < 0 or load_acquire(slot_at(port, position)) != ready:
             return 0
-        if compare_exchange(address, take, take - above + EPOCH_STEP) == take:
+        if compare_exchange(address, hint, hint - above + EPOCH_STEP) == hint:
             return 1
     return 0
+
+
+@kernel
+def lower_hints(port: int, position: int, ready: int) -> int:
+    """Whoever looks for the next message finds this one, which is READY again."""
+    lowered = hint_lower(port, load(port + PORT_HEADER) + RING_TAKE_AT, position, ready)
+    levels = mode_levels(ring_mode(port))
+    if levels:
+        level = level_of(port, ready, levels)
+        lowered += hint_lower(port, level_hint(port, level), position, ready)
+    return lowered
 
 
 @kernel
@@ -283,7 +279,7 @@ def put_back(port: int, position: int, leased: int) -> int:
     ready = word_given_back(leased)
     if compare_exchange(slot_at(port, position), leased, ready) != leased:
         return 0
-    take_lower(port, position, ready)
+    lower_hints(port, position, ready)
     return 1
 
 
@@ -330,7 +326,7 @@ def look(port: int, position: int, message: int) -> int:
 @exported_cold
 def take_seen(port: int, message: int) -> int:
     """Take just the message that look has found: OK, GONE if it is no longer there, DAMAGED."""
-    if is_paused(port):
+    if ring_mode(port) & MODE_PAUSED:
         return GONE
     position = load(message + MESSAGE_POSITION)
     leased = claim(port, position, load(message + MESSAGE_WORD))

@@ -97,7 +97,7 @@ typedef struct sb_settings {{
     int64_t max_messages;   /* not acknowledged; 0: as many as there are slots */
     int64_t max_bytes;      /* of the arena, in whole blocks; 0: as much as there is */
     int64_t when_full;      /* SB_BLOCK, SB_FAIL or SB_DROP_OLDEST */
-    int64_t priorities;     /* 1: a message of higher priority goes first */
+    int64_t priorities;     /* levels that go before each other, up to {layout.LEVELS}; 0: none */
     const char *dead_letter;  /* a queue for what cannot be delivered; made if there is none */
     const char *expiry_queue; /* and for what is expired; NULL: it is dropped and counted */
     const void *given;        /* for people: what was asked for, as a MessagePack map */

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypedDict
 
-from shmbroker.core.layout import BLOCK, DROP_OLDEST, FAIL, MAX_DELIVERIES
+from shmbroker.core.layout import BLOCK, DROP_OLDEST, FAIL, LEVELS, MAX_DELIVERIES
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.names import name_bytes
@@ -38,6 +38,8 @@ class Settings(TypedDict, total=False):
     max_bytes: int | str | None
     """Of the arena, in whole blocks: "256MiB"; None: as much as there is."""
     when_full: WhenFull
+    priorities: bool | int
+    """The highest of the priorities 0 to 9 goes first; or so many levels, from 0 up."""
 
 
 DEFAULTS: Final[Settings] = {
@@ -50,6 +52,7 @@ DEFAULTS: Final[Settings] = {
     "max_messages": None,
     "max_bytes": None,
     "when_full": "block",
+    "priorities": False,
 }
 
 
@@ -98,6 +101,11 @@ def for_c(given: Settings) -> tuple[Any, tuple[Any, ...]]:
     when_full = asked["when_full"]
     if when_full not in WHEN_FULL:
         raise InvalidArgument(f"when_full is {', '.join(WHEN_FULL)}, not {when_full!r}")
+    priorities = asked["priorities"]
+    if not isinstance(priorities, int) or not 0 <= priorities <= LEVELS:
+        raise InvalidArgument(
+            f"priorities is True, or a number of levels up to {LEVELS}, not {priorities!r}"
+        )
     names = [
         ffi.NULL if name is None else ffi.new("char[]", name_bytes(name))
         for name in (asked["dead_letter"], asked["expiry_queue"])
@@ -117,6 +125,7 @@ def for_c(given: Settings) -> tuple[Any, tuple[Any, ...]]:
             "max_messages": _count("max_messages", asked["max_messages"]),
             "max_bytes": _size("max_bytes", asked["max_bytes"]),
             "when_full": WHEN_FULL[when_full],
+            "priorities": LEVELS if asked["priorities"] is True else int(asked["priorities"]),
             "dead_letter": names[0],
             "expiry_queue": names[1],
             "given": held,

@@ -38,6 +38,7 @@ from shmbroker.core.layout import (
     RING_SUBSCRIBER_BELL_AT,
     RING_TAKE_AT,
 )
+from shmbroker.core.level import ring_mode
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.tail import is_published, tail_load, true_tail
 from shmbroker.core.take import is_next, take_find
@@ -137,7 +138,7 @@ def wait_for_message(port: int, deadline: int) -> int:
         if position >= 0:
             if slept:
                 after = position + 1
-                if is_next(port, after, load_acquire(slot_at(port, after))):
+                if ring_mode(port) or is_next(port, after, load_acquire(slot_at(port, after))):
                     system_wake(bell, ONE)
             return OK
         if position != EMPTY:

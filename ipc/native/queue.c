@@ -757,7 +757,11 @@ int64_t sb_pause(sb_queue *queue, int64_t paused)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    word_store(queue->ring.memory, L_RING_PAUSED_AT, paused != 0);
+    _Atomic int64_t *mode = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_MODE_AT);
+    if (paused)
+        atomic_fetch_or(mode, L_MODE_PAUSED);
+    else
+        atomic_fetch_and(mode, ~(int64_t)L_MODE_PAUSED);
     sb_port_wake_all(&in->port);
     lane_leave(in);
     return SB_OK;
@@ -786,7 +790,7 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .dropped = word_load(ring, L_COUNTER_DROPPED_AT),
         .rejected = word_load(ring, L_COUNTER_REJECTED_AT),
         .damaged = word_load(ring, L_COUNTER_DAMAGED_AT),
-        .paused = word_load(ring, L_RING_PAUSED_AT),
+        .paused = word_load(ring, L_RING_MODE_AT) & L_MODE_PAUSED,
         .consumers = participant_users(queue->connection, queue->reference, L_USE_CONSUMES),
         .producers = participant_users(queue->connection, queue->reference, L_USE_PRODUCES),
     };
@@ -809,7 +813,7 @@ int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, i
         return fail(SB_TRUNCATED, "%s was cut short", path);
     *tail = hints[0] & L_POSITION_MASK;
     *head = hints[(L_RING_HEAD_AT - L_RING_TAIL_AT) / 8] & L_POSITION_MASK;
-    *paused = hints[(L_RING_PAUSED_AT - L_RING_TAIL_AT) / 8];
+    *paused = hints[(L_RING_MODE_AT - L_RING_TAIL_AT) / 8] & L_MODE_PAUSED;
     return SB_OK;
 }
 

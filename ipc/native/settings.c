@@ -45,7 +45,7 @@ int64_t settings_write(const sb_settings *settings, void *ring)
         (code = limit("max_messages", s->max_messages, L_SLOTS_MAX)) != SB_OK ||
         (code = limit("max_bytes", s->max_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
         (code = limit("when_full", s->when_full, L_DROP_OLDEST)) != SB_OK ||
-        (code = limit("priorities", s->priorities, 1)) != SB_OK ||
+        (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
         (code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX)) != SB_OK ||
         (code = name_write(ring, L_SETTING_DEAD_LETTER_AT, "queue", s->dead_letter)) != SB_OK ||
         (code = name_write(ring, L_SETTING_EXPIRY_QUEUE_AT, "queue", s->expiry_queue)) != SB_OK)
@@ -63,6 +63,7 @@ int64_t settings_write(const sb_settings *settings, void *ring)
     word_store(ring, L_SETTING_MAX_BYTES_AT, s->max_bytes);
     word_store(ring, L_SETTING_WHEN_FULL_AT, s->when_full);
     word_store(ring, L_SETTING_PRIORITIES_AT, s->priorities);
+    word_store(ring, L_RING_MODE_AT, s->priorities << L_MODE_LEVELS_SHIFT);
     word_store(ring, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
     if (s->given_length)
         memcpy((char *)ring + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);

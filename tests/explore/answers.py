@@ -109,14 +109,15 @@ class Answers:
 
     def _left(self, view: View, positions: range) -> Sequence[int]:
         """What a consumer that found nothing may do about the messages that are not done."""
-        take = position_of(view.memory[self._memory.take])
+        hints = (self._memory.take, *self._memory.levels)
+        passed = max(position_of(view.memory[hint]) for hint in hints)
         harmed = self._cast.is_harmed(view)
         retry = repair = held = False
         for position in positions:
             word = self._memory.slot_word(view.memory, position)
             if word.state == at.READY:
                 retry = True
-                repair |= position < take and harmed
+                repair |= position < passed and harmed
             elif word.state == at.LEASED:
                 repair |= self._cast.is_dead(view, word.owner)
                 held |= not self._cast.is_stopped(view, word.owner)

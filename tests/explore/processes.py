@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from shmbroker.core import layout as at
-from shmbroker.core.atomics import load, store
+from shmbroker.core.atomics import load, load_acquire, store
 from shmbroker.core.batch import (
     PLAIN_MARK,
     ack_many_once,
@@ -138,6 +138,30 @@ def lending(who: int) -> int:
     if third >= 0:
         lend(third, (who << PRODUCER_SHIFT) | 2)
     lend(first, (who << PRODUCER_SHIFT) | 3)
+    return 0
+
+
+@program
+def producing_levels(who: int, last: int, levels: int) -> int:
+    """Publish numbers from 1 to last, each of the priority that four bits of `levels` say."""
+    load_acquire(RING + at.RING_HEAD_AT)  # a process begins with a step
+    number = 1
+    while number <= last:
+        priority = (levels >> 4 * (number - 1)) & 15
+        mark = PLAIN_MARK | priority << at.MARK_PRIORITY_SHIFT
+        chunk = reserve(PORT, BODY_BYTES << at.SHAPE_BODY_SHIFT, mark)
+        body = load(PORT + at.PORT_DATA) + chunk + at.CHUNK_HEADER_BYTES
+        store(body, (who << PRODUCER_SHIFT) | number)
+        code = publish_chunk_once(PORT, chunk)
+        while code < 0:
+            tell(REFUSED, code)
+            what = ask(IS_THERE_ROOM, code)
+            if what == END:
+                return 0
+            if what == TIDY:
+                tidy()
+            code = publish_chunk_once(PORT, chunk)
+        number += 1
     return 0
 
 

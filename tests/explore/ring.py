@@ -45,6 +45,8 @@ class Geometry:
     gates: int = 1
     producers: int = 0
     flags: int = 0
+    levels: int = 0
+    """Of priority."""
     barrier: int = 0
     """1 + index of the gate below which consumers may take."""
     base: int = 0
@@ -165,7 +167,13 @@ class RingMemory(Memory):
         )
         self.consumer_bell = self.word("consumer bell", RING + at.RING_CONSUMER_BELL_AT)
         self.word("subscriber bell", RING + at.RING_SUBSCRIBER_BELL_AT)
-        self.word("paused", RING + at.RING_PAUSED_AT, CONSTANT)
+        self.word("mode", RING + at.RING_MODE_AT, CONSTANT)
+        self.levels = [
+            self.word(
+                f"level[{i}]", RING + at.RING_LEVELS_AT + i * at.PAIR_BYTES, SHARED, _position
+            )
+            for i in range(geometry.levels)
+        ]
         self.word("producer bell", RING + at.RING_PRODUCER_BELL_AT)
         for each in range(5):
             self.word(f"counter[{each}]", RING + at.RING_COUNTERS_AT + 8 * each, BLIND)
@@ -219,11 +227,12 @@ class RingMemory(Memory):
 
 
 @program
-def ring_set_up(blocks: int, flags: int, barrier: int) -> int:
+def ring_set_up(blocks: int, flags: int, barrier: int, levels: int) -> int:
     """What formatting leaves; the geometry is too small for ring_format and arena_format."""
     store(RING + at.RING_QUEUE_AT, QUEUE)
     store(RING + at.RING_FLAGS_AT, flags)
     store(RING + at.RING_BARRIER_AT, barrier)
+    store(RING + at.RING_MODE_AT, levels << at.MODE_LEVELS_SHIFT)
     store(ARENA + at.ARENA_COMMITTED_AT, blocks)
     return 0
 
@@ -250,6 +259,8 @@ def first_words(geometry: Geometry) -> dict[int, int]:
         RING + at.RING_TAKE_AT: (geometry.take_epoch << at.EPOCH_SHIFT) | geometry.base,
         RING + at.RING_HEAD_AT: (geometry.head_epoch << at.EPOCH_SHIFT) | geometry.base,
     }
+    for level in range(geometry.levels):
+        poked[RING + at.RING_LEVELS_AT + level * at.PAIR_BYTES] = poked[RING + at.RING_TAKE_AT]
     for position in range(geometry.base, geometry.base + geometry.slots):
         poked[geometry.slot(position)] = geometry.lap(position)
     for block in range(geometry.blocks):

@@ -93,7 +93,7 @@ def staged(name: str, play: Play) -> Scenario:
         name=name,
         memory=memory,
         setup=ring_set_up,
-        setup_arguments=(geometry.blocks, geometry.flags, geometry.barrier),
+        setup_arguments=(geometry.blocks, geometry.flags, geometry.barrier, geometry.levels),
         roles=tuple(
             Role(
                 name=each,
@@ -152,6 +152,19 @@ def settled(owner: int, last: int, **more: bool) -> Player:
 
 def consumer(gives: int = 0, **more: bool) -> Player:
     return Player(CONSUMER, processes.consuming, (gives,), **more)
+
+
+def level_producer(owner: int, levels: tuple[int, ...], **more: bool) -> Player:
+    """Publishes a message of each of these levels, in this order."""
+    packed = sum((level + 1) << 4 * i for i, level in enumerate(levels))
+    return Player(
+        PRODUCER,
+        processes.producing_levels,
+        (owner, len(levels), packed),
+        scan=owner - 1,
+        owns=True,
+        **more,
+    )
 
 
 def leaser(deadline_ms: int) -> Player:
@@ -224,6 +237,32 @@ PLAYS: Final[dict[str, Play]] = {
         messages=2,
         kills=1,
         gives_back=True,
+    ),
+    "levels": Play(
+        replace(ROOMY, levels=2, slots=4),
+        (level_producer(1, (0, 1)), consumer(), consumer()),
+        messages=2,
+        kills=1,
+    ),
+    "levels-give-back": Play(
+        replace(ROOMY, levels=2),
+        (level_producer(1, (0, 1)), consumer(1), consumer()),
+        messages=2,
+        kills=1,
+        gives_back=True,
+    ),
+    "levels-recycle": Play(
+        replace(ROOMY, levels=2),
+        (level_producer(1, (0, 1, 0)), consumer(1)),
+        messages=3,
+        kills=1,
+        gives_back=True,
+    ),
+    "levels-batch": Play(
+        replace(ROOMY, levels=2),
+        (level_producer(1, (0, 1)), batch_consumer(2), consumer()),
+        messages=2,
+        kills=1,
     ),
     "sweeper": Play(
         ROOMY,
