@@ -291,6 +291,9 @@ MARK_MAGIC: Final = 0x5B17
 MARK_MAGIC_SHIFT: Final = 48
 MARK_FLAGS_SHIFT: Final = 32
 MARK_FLAGS_MASK: Final = 0xFFFF
+MARK_PRIORITY_SHIFT: Final = 24
+MARK_PRIORITY_MASK: Final = 0xFF
+PRIORITY_DEFAULT: Final = 4  # what a priority byte of 0 stands for
 CHUNK_EXTENDED: Final = 1
 
 # --- catalog segment ------------------------------------------------------------------------------
