@@ -62,9 +62,13 @@ class Piece:
     number: int | float | None = None  # that it is, so that a sign before it is part of it
 
 
-def _short(number: int) -> bytes:
-    if number > 0xFFFF:
+def _limit(length: int, longest: int) -> None:
+    if length > longest:
         raise SelectorError(f"this selector takes more than {op.PROGRAM_BYTES_MAX} bytes compiled")
+
+
+def _short(number: int) -> bytes:
+    _limit(number, 0xFFFF)
     return struct.pack("<H", number)
 
 
@@ -97,8 +101,7 @@ def compile_text(text: str) -> bytes:
     except VisitError as error:
         raise error.orig_exc from None
     program = bytes([op.VERSION, len(pieces.names)]) + pieces.table() + whole.code
-    if len(program) > op.PROGRAM_BYTES_MAX:
-        _short(len(program))
+    _limit(len(program), op.PROGRAM_BYTES_MAX)
     return program
 
 
