@@ -59,7 +59,7 @@ EXACT: /\d+L?/i
 
 A_VALUE = {"NAME", "QUOTED", "TEXT", "EXACT", "APPROXIMATE", "SIGN", "TRUE", "FALSE", "OPEN"}
 AN_OPERATOR = {"COMPARISON", "FACTOR", "BETWEEN", "IN", "LIKE", "IS"}
-WORDS = {"RPAR": "')'", "LPAR": "'('", "COMMA": "','", "TEXT": "a text", "$END": "the end"}
+WORDS = {"RPAR": "')'", "OPEN": "'('", "COMMA": "','", "TEXT": "a text", "$END": "the end"}
 ROOM = 60
 """Characters of the text that an error shows, at most, before and after the place."""
 
