@@ -245,7 +245,8 @@ TEXT_NAMES = ["$key", "JMSType"]
 ALPHABET = "ab%_é😀!"
 
 short_texts = st.text(ALPHABET, max_size=5)
-integers = st.integers(-4, 4) | st.integers(-(1 << 63), (1 << 63) - 1)
+edges = st.sampled_from([-(1 << 63), 1 - (1 << 63), (1 << 63) - 1, (1 << 63) - 2, 1 << 53])
+integers = st.integers(-4, 4) | edges | st.integers(-(1 << 63), (1 << 63) - 1)
 floats = st.sampled_from([0.0, -0.0, 0.5, 2.0, 1e300, 5e-324])
 free = st.builds(Name, st.sampled_from(FREE_NAMES))
 numbers: st.SearchStrategy[Node] = st.recursive(
@@ -487,6 +488,8 @@ def test_the_deepest_nesting() -> None:
     assert Selector("NOT " * 100 + "a").matches({"a": True})
     deep = "a = 1 OR (b = 1 AND TRUE = (" * 50 + "a" + "))" * 50
     assert Selector(deep).matches({"a": True, "b": 1})
+    deep = "b = 2 OR b = 1 AND TRUE = (" * 100 + "b BETWEEN 1 AND 1 + 1 * 1" + ")" * 100
+    assert Selector(deep).matches({"b": 1})
     assert Selector("1 + 1 * (" * 99 + "a" + ")" * 99 + " = 100").matches({"a": 1})
     for text in (
         "(" * 101 + "a" + ")" * 101,
