@@ -104,7 +104,7 @@ def _strange(character: str) -> str:
 def _unexpected(text: str, error: UnexpectedToken) -> SelectorError:
     at, found = len(text), "the end"
     if error.token.type != "$END":
-        at, found = error.token.start_pos or 0, f"{error.token.value:.40}"
+        at, found = error.token.start_pos or 0, f"{' '.join(error.token.split()):.40}"
     return complaint(text, at, f"expected {_expected(set(error.accepts or ()))}, found {found}")
 
 

@@ -417,6 +417,7 @@ WRONG = [
     ("a LIKE 'x' ESCAPE ''", 19, "expected one character"),
     ("a IN 'x'", 6, "expected '(', found 'x'"),
     ("a IS 5", 6, "expected NOT or NULL, found 5"),
+    ("a 'x\ny'", 3, "found 'x y'"),
     ("a = 1 b", 7, "or AND or OR or the end, found b"),
     ("a = b = c", 7, "expected AND or OR or the end, found ="),
     ("a = 5abc", 6, "found abc"),
