@@ -79,6 +79,10 @@ class InvalidName(InvalidArgument):
     """A name that nothing can have."""
 
 
+class SelectorError(InvalidArgument):
+    """The text of a selector is wrong; the message says where, and what was expected."""
+
+
 class Unroutable(Error):
     """No queue took a message that was published as mandatory."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from shmbroker.core import codes, layout
 from shmbroker.core.kernel import Kernel
+from shmbroker.ipc import opcodes
 from shmbroker.ipc.kernels import KERNELS
 
 PARAMETER_TYPES = {
@@ -104,6 +105,18 @@ typedef struct sb_settings {{
     int64_t given_length;
 }} sb_settings;
 
+/* What a selector looks at. */
+typedef struct sb_subject {{
+    const void *key;
+    int64_t key_length;
+    const void *properties; /* a MessagePack map with text keys, or nothing */
+    int64_t properties_length;
+    int64_t body_length;
+    int64_t published_ns; /* since the epoch, 0: unknown */
+    int64_t expiry_ns;    /* since the epoch, 0: never */
+    int64_t priority;
+    int64_t deliveries;   /* before this one */
+}} sb_subject;
 
 /* Where received messages are copied to. */
 typedef struct sb_room {{
@@ -302,6 +315,20 @@ int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_len
 const char *sb_exchange_name(sb_exchange *exchange);
 int64_t sb_exchange_kind(sb_exchange *exchange);
 
+/* --- selectors ---
+ * A program is what shmbroker.Selector compiles a text to.  It must lie in memory that nobody else
+ * changes; a message may change while it is looked at. */
+
+/* SB_OK, or SB_INVALID: only what was checked may be run. */
+int64_t sb_selector_check(const void *program, int64_t bytes);
+/* 1 if the message is selected; 0 if not, or if that is unknown. */
+int64_t sb_selector_matches(const void *program, int64_t bytes, const sb_subject *subject);
+/* How many of them are selected. */
+int64_t sb_selector_count(const void *program, int64_t bytes, const sb_subject *subjects,
+                          int64_t count);
+/* What a selector sees of a message that was taken or looked at. */
+int64_t sb_subject_of(const sb_message *message, sb_subject *subject);
+
 /* The system calls of the library. */
 int64_t sb_system_allocate(int64_t file, int64_t offset, int64_t length);
 int64_t sb_system_yield(void);
@@ -401,9 +428,12 @@ extern "C" {{
 
 
 def layout_source() -> str:
-    """layout.py for the C files of the library: L_ and the name."""
-    numbers = {name: value for name, value in vars(layout).items() if isinstance(value, int)}
-    return "".join(f"#define L_{name} INT64_C({value})\n" for name, value in numbers.items())
+    """layout.py and opcodes.py for the C files of the library: L_ or OP_, and the name."""
+    lines = []
+    for prefix, module in (("L", layout), ("OP", opcodes)):
+        numbers = {name: value for name, value in vars(module).items() if isinstance(value, int)}
+        lines += [f"#define {prefix}_{name} INT64_C({value})" for name, value in numbers.items()]
+    return "\n".join(lines) + "\n"
 
 
 def strerror_source() -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         NotFound,
         QueueFull,
         SegmentExists,
+        SelectorError,
         SystemRefused,
         TooMany,
         Unroutable,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.message import Message
     from shmbroker.ipc.queue import Queue
     from shmbroker.ipc.ring import Ring
+    from shmbroker.ipc.selector import Selector
     from shmbroker.ipc.statistics import QueueStatistics
     from shmbroker.ipc.subscription import Subscription
 
@@ -66,6 +68,8 @@ __all__ = [
     "QueueStatistics",
     "Ring",
     "SegmentExists",
+    "Selector",
+    "SelectorError",
     "Subscription",
     "SystemRefused",
     "TooMany",
@@ -83,6 +87,7 @@ _ELSEWHERE = {
     "Queue": "queue",
     "QueueStatistics": "statistics",
     "Ring": "ring",
+    "Selector": "selector",
     "Subscription": "subscription",
     "connect": "broker",
 }

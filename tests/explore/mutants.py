@@ -157,7 +157,7 @@ MUTANTS: Final = (
     ),
     _one(
         "give-back-without-lowering-the-level",
-        "levels-recycle",
+        "levels-returned",
         "lower_hints",
         "lowered += hint_lower(port, level_hint(port, level), position, ready)",
         "pass",

@@ -244,6 +244,12 @@ PLAYS: Final[dict[str, Play]] = {
         messages=2,
         kills=1,
     ),
+    "levels-returned": Play(
+        replace(ROOMY, levels=1),
+        (level_producer(1, (0,)), consumer(1), consumer()),
+        messages=1,
+        gives_back=True,
+    ),
     "levels-give-back": Play(
         replace(ROOMY, levels=2),
         (level_producer(1, (0, 1)), consumer(1), consumer()),
