@@ -118,6 +118,15 @@ typedef struct sb_subject {{
     int64_t deliveries;   /* before this one */
 }} sb_subject;
 
+/* What somebody selects from a queue; zero but for the program, which sb_selector_check accepts. */
+typedef struct sb_selection {{
+    const void *program;
+    int64_t bytes;
+    int64_t position;  /* nothing below matches, */
+    int64_t returned;  /* while so many messages have come back, */
+    int64_t looked_ns; /* since it was last looked at from the first one on */
+}} sb_selection;
+
 /* Where received messages are copied to. */
 typedef struct sb_room {{
     sb_message *messages; /* as many as are received at once */
@@ -150,6 +159,7 @@ typedef struct sb_binding {{
 typedef struct sb_wait {{
     sb_queue *queue;
     int64_t position; /* of the message that a subscriber wants; or SB_A_MESSAGE, SB_ROOM */
+    int64_t returned; /* or that other than so many messages have come back; below 0: no matter */
     int64_t code;     /* the answer: SB_EMPTY, or it is worth trying (and may tell of an error) */
 }} sb_wait;
 
@@ -239,6 +249,9 @@ int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns);
 int64_t sb_loan_drop(sb_queue *queue, sb_loan *loan);
 /* Take the oldest message: SB_OK, or SB_EMPTY if none came in time. */
 int64_t sb_get(sb_queue *queue, sb_message *message, int64_t timeout_ns);
+/* Take the oldest message that is selected; the others are left to others. */
+int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *wanted,
+                        int64_t timeout_ns);
 int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_t timeout_ns);
 /* Take, copy, acknowledge; as sb_port_receive. */
 int64_t sb_receive(sb_queue *queue, sb_room *room, int64_t timeout_ns);

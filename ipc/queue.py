@@ -27,6 +27,8 @@ from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
 from shmbroker.ipc.room import BATCH, Room, length_of
+from shmbroker.ipc.selection import Selection
+from shmbroker.ipc.selector import Selector
 from shmbroker.ipc.settings import Explained, explained
 from shmbroker.ipc.statistics import QueueStatistics
 from shmbroker.ipc.timeout import Deadline, nanoseconds
@@ -220,6 +222,25 @@ class Queue:
         if code < 0:
             raise self._error(code, "taking from")
 
+    def select(self, selection: Selection, *, timeout: float | None = None) -> Message:
+        """get, of the messages that are selected; the others are left to others, in their order."""
+        spare = self._spare
+        message = spare.pop() if spare else _new(_MESSAGE)
+        try:
+            deadline = Deadline(nanoseconds(timeout))
+            wanted = selection.selection
+            code: int = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
+            while code == INTERRUPTED:
+                code = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
+            if code < 0:
+                raise self._error(code, "selecting from")
+            return UncopiedMessage(self._queue, message, self._arena, spare)
+        except BaseException:
+            if message.word:  # taken, and then Ctrl-C came
+                lib.sb_give_back(self._queue, message)
+            spare.append(message)
+            raise
+
     def get_nowait(self) -> Message:
         """get without waiting: Empty at once."""
         return self.get(timeout=0)
@@ -251,15 +272,26 @@ class Queue:
             raise
         return taken
 
-    def consume(self, *, timeout: float | None = None, prefetch: int = 1) -> Iterator[Message]:
+    def consume(
+        self,
+        *,
+        selector: str | Selector | None = None,
+        timeout: float | None = None,
+        prefetch: int = 1,
+    ) -> Iterator[Message]:
         """Take messages one after another, until none comes within the timeout.
+
+        With a selector, only those that meet its condition (docs/selectors.md), each for itself.
 
         Each is acknowledged when the next is asked for, unless it was dealt with before.  If the
         loop is left in the middle of one, it is given back.
         """
+        selection = None if selector is None else Selection(selector)
         while True:
             try:
-                if prefetch == 1:
+                if selection is not None:
+                    messages = [self.select(selection, timeout=timeout)]
+                elif prefetch == 1:
                     messages = [self.get(timeout=timeout)]
                 else:
                     messages = self.get_many(prefetch, timeout=timeout)

@@ -25,6 +25,8 @@ from shmbroker.core.codes import EMPTY, FULL, OK, SLEPT
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
+    COUNTER_GIVEN_BACK_AT,
+    COUNTER_REVOKED_AT,
     CURSOR_PORT,
     CURSOR_POSITION,
     PORT_HEAD_SEEN,
@@ -198,6 +200,30 @@ def wait_for_head(port: int, deadline: int) -> int:
         nap = min(nap + nap, SLICE_NS)
         if code != OK:
             return FULL if code == EMPTY else code
+
+
+@kernel
+def returned(port: int) -> int:
+    """How many messages came back; whoever waits for certain ones looks at all of them again."""
+    header = load(port + PORT_HEADER)
+    return load_acquire(header + COUNTER_GIVEN_BACK_AT) + load_acquire(header + COUNTER_REVOKED_AT)
+
+
+@exported_cold
+def wait_for_selected(port: int, position: int, seen: int, deadline: int) -> int:
+    """OK: there is a message at this position, or one came back since so many had.
+
+    All who wait so are woken, as subscribers are: only one of them may want the message.
+    """
+    bell = load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT
+    slice_end = system_clock() + SLICE_NS
+    while True:
+        bell_arm(bell)
+        if is_published(port, position) or returned(port) != seen:
+            return OK
+        code = sleep(port, bell, deadline, slice_end, SLICE_NS)
+        if code != OK:
+            return code
 
 
 @exported_cold

@@ -22,12 +22,14 @@ ROOM: int = lib.SB_ROOM
 class Bell:
     """Belongs to the loop's thread."""
 
-    __slots__ = ("__weakref__", "_sleeper", "_ticket", "_waiters", "position", "queue")
+    __slots__ = ("__weakref__", "_sleeper", "_ticket", "_waiters", "position", "queue", "returned")
 
     def __init__(self, sleeper: Sleeper, queue: Any, position: int) -> None:
         self.queue = queue
         self.position = position
         """A_MESSAGE, ROOM, or that of the message that a subscriber wants."""
+        self.returned = -1
+        """For who selects: or that other than so many messages have come back."""
         self._sleeper = sleeper
         self._ticket: int | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()

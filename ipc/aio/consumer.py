@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from shmbroker.ipc.errors import Empty
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.selection import Selection
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.queue import Queue
@@ -19,8 +20,11 @@ class Consumer:
     this one has in hand goes back to the queue as soon as it is dropped.
     """
 
-    def __init__(self, queue: Queue, timeout: float | None, prefetch: int) -> None:
+    def __init__(
+        self, queue: Queue, selection: Selection | None, timeout: float | None, prefetch: int
+    ) -> None:
         self._queue = queue
+        self._selection = selection
         self._timeout = timeout
         self._prefetch = prefetch
         self._fetched: deque[Message] = deque()
@@ -40,6 +44,8 @@ class Consumer:
 
     async def _fetch(self) -> list[Message]:
         try:
+            if self._selection is not None:
+                return [await self._queue.select(self._selection, timeout=self._timeout)]
             if self._prefetch == 1:
                 return [await self._queue.get(timeout=self._timeout)]
             return await self._queue.get_many(self._prefetch, timeout=self._timeout)

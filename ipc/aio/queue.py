@@ -15,6 +15,8 @@ from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
 from shmbroker.ipc.room import BATCH
+from shmbroker.ipc.selection import Selection
+from shmbroker.ipc.selector import Selector
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
@@ -136,9 +138,30 @@ class Queue:
         attempt = partial(self._sync.get_many, count, timeout=0)
         return await self._until_done(attempt, self._messages, timeout)
 
-    def consume(self, *, timeout: float | None = None, prefetch: int = 1) -> Consumer:
-        """`async for` over messages as they come, until none comes within the timeout."""
-        return Consumer(self, timeout, prefetch)
+    async def select(self, selection: Selection, *, timeout: float | None = None) -> Message:
+        """get, of the messages that are selected; the others are left to others, in their order."""
+
+        def bell() -> Bell:
+            wanted = Bell(self._broker._sleeper, self._sync._queue, selection.position)
+            wanted.returned = selection.returned
+            return wanted
+
+        attempt = partial(self._sync.select, selection, timeout=0)
+        return await self._until_done(attempt, bell, timeout)
+
+    def consume(
+        self,
+        *,
+        selector: str | Selector | None = None,
+        timeout: float | None = None,
+        prefetch: int = 1,
+    ) -> Consumer:
+        """`async for` over messages as they come, until none comes within the timeout.
+
+        With a selector, only those that meet its condition (docs/selectors.md), each for itself.
+        """
+        selection = None if selector is None else Selection(selector)
+        return Consumer(self, selection, timeout, prefetch)
 
     async def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message at once: at most once."""

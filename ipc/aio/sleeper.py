@@ -31,7 +31,7 @@ class Sleeper:
         self.bells: WeakValueDictionary[tuple[int, int], Bell] = WeakValueDictionary()
         self._watched: dict[int, Bell] = {}
         self._tickets = count(1)
-        self._orders: deque[tuple[bool, int, Any, int]] = deque()
+        self._orders: deque[tuple[bool, int, Any, int, int]] = deque()
         self._control = ffi.new("int64_t *")
         self._thread: threading.Thread | None = None
         self._ended: asyncio.Future[None] | None = None
@@ -55,7 +55,7 @@ class Sleeper:
         self._tell(False, ticket, bell)
 
     def _tell(self, is_wanted: bool, ticket: int, bell: Bell) -> None:
-        self._orders.append((is_wanted, ticket, bell.queue, bell.position))
+        self._orders.append((is_wanted, ticket, bell.queue, bell.position, bell.returned))
         self._nudge()
 
     def _nudge(self) -> None:
@@ -117,9 +117,9 @@ class Sleeper:
     def _sleep(self, waits: Waits) -> list[int]:
         seen = self._control[0]  # before we look for orders: a later one ends our sleep
         while self._orders:
-            is_wanted, ticket, queue, position = self._orders.popleft()
+            is_wanted, ticket, queue, position, returned = self._orders.popleft()
             if is_wanted:
-                waits.add(ticket, queue, position)
+                waits.add(ticket, queue, position, returned)
             else:
                 waits.remove(ticket, queue, position)
         return waits.sleep(self._control, seen)

@@ -18,11 +18,11 @@ class Waits:
     """Belongs to the sleeper's thread."""
 
     def __init__(self) -> None:
-        self._waits: dict[int, tuple[Any, int]] = {}
+        self._waits: dict[int, tuple[Any, int, int]] = {}
         self._array: Any = None
 
-    def add(self, ticket: int, queue: Any, position: int) -> None:
-        self._waits[ticket] = (queue, position)
+    def add(self, ticket: int, queue: Any, position: int, returned: int) -> None:
+        self._waits[ticket] = (queue, position, returned)
         self._array = None
 
     def remove(self, ticket: int, queue: Any, position: int) -> None:
@@ -35,7 +35,7 @@ class Waits:
         lib.sb_pass_on(queue, position)
 
     def remove_all(self) -> None:
-        for ticket, (queue, position) in list(self._waits.items()):
+        for ticket, (queue, position, _) in list(self._waits.items()):
             self.remove(ticket, queue, position)
 
     def _drop(self, ticket: int) -> None:
@@ -45,7 +45,7 @@ class Waits:
     def sleep(self, control: Any, seen: int) -> list[int]:
         """Sleep until something is worth trying, and is no longer waited for; or for a while."""
         if self._array is None:
-            waits = [(queue, position, EMPTY) for queue, position in self._waits.values()]
+            waits = [(*each, EMPTY) for each in self._waits.values()]
             self._array = ffi.new("sb_wait[]", waits)
         timeout_ns = SLICE_NS if self._waits else FOREVER
         array = self._array

@@ -223,7 +223,7 @@ void queue_free(sb_queue *queue)
 }
 
 /* Our participant's list says what we do with the queue, for people to see. */
-static void note_use(sb_queue *queue, int64_t use)
+void queue_note_use(sb_queue *queue, int64_t use)
 {
     if (atomic_load_explicit(&queue->uses, memory_order_relaxed) & use)
         return;
@@ -251,7 +251,18 @@ void queue_upkeep(sb_port *port)
         sb_port_wake_all(port);
 }
 
-typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
+void queue_look_after(sb_queue *queue, sb_port *port)
+{
+    queue_upkeep(port);
+    queue_expire(queue, port);
+    sb_repair(queue->connection);
+}
+
+/* What a producer waits for: a queue whose bytes are limited may have slots left, and no room. */
+wait_for queue_room(const sb_queue *queue)
+{
+    return queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room;
+}
 
 /* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
  * what the dead have left: one of them may hold what it waits for. */
@@ -261,9 +272,7 @@ static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t 
     while ((code = kernel(port, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
-        queue_upkeep(port);
-        queue_expire(queue, port);
-        sb_repair(queue->connection);
+        queue_look_after(queue, port);
     }
     if (code == SB_OK && !queue_is_usable(queue, &code))
         return code;
@@ -337,8 +346,7 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
         code = publish_in(queue, in, message);
     }
     while (code == SB_FULL) {
-        code = wait_in(queue, port, queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room,
-                       deadline);
+        code = wait_in(queue, port, queue_room(queue), deadline);
         if (code == SB_OK)
             code = queue_offer(queue, in, message);
         else
@@ -372,7 +380,7 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    note_use(queue, L_USE_PRODUCES);
+    queue_note_use(queue, L_USE_PRODUCES);
     code = queue_offer(queue, in, message);
     if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL)
         code = publish_slowly(queue, in, message, timeout_ns);
@@ -386,7 +394,7 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    note_use(queue, L_USE_PRODUCES);
+    queue_note_use(queue, L_USE_PRODUCES);
     const sb_outgoing message = {.body = body, .length = length};
     code = queue_offer(queue, in, &message);
     lane_leave(in);
@@ -433,16 +441,14 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    note_use(queue, L_USE_PRODUCES);
+    queue_note_use(queue, L_USE_PRODUCES);
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);
         if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL) {
-            code = wait_in(queue, &in->port,
-                           queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room,
-                           deadline);
+            code = wait_in(queue, &in->port, queue_room(queue), deadline);
             if (code == SB_OK)
                 continue;
         }
@@ -464,7 +470,7 @@ int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    note_use(queue, L_USE_PRODUCES);
+    queue_note_use(queue, L_USE_PRODUCES);
     const int64_t extension[4] = {expiry_of(queue, shape->ttl_ns)};
     if (extension[0])
         expiry_note(queue, extension[0]);
@@ -588,7 +594,7 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    note_use(queue, L_USE_CONSUMES);
+    queue_note_use(queue, L_USE_CONSUMES);
     code = kernel(&in->port, &what, looks);
     if (code == SB_EMPTY && timeout_ns != 0) {
         int64_t deadline = monotonic_deadline(timeout_ns);
@@ -832,7 +838,7 @@ int64_t sb_queue_port(sb_queue *queue, sb_port **port)
 {
     int64_t code = port_lend(queue, port);
     if (code == SB_OK)
-        note_use(queue, L_USE_CONSUMES | L_USE_PRODUCES);
+        queue_note_use(queue, L_USE_CONSUMES | L_USE_PRODUCES);
     return code;
 }
 

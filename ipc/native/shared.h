@@ -251,5 +251,11 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 void blocks_drop(sb_connection *connection, int64_t row);
 /* What a waiter does when it has slept for long: put right what the dead left in this ring. */
 void queue_upkeep(sb_port *port);
+typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
+wait_for queue_room(const sb_queue *queue);
+/* The same, what is expired, and what dead participants have left anywhere. */
+void queue_look_after(sb_queue *queue, sb_port *port);
+/* Our participant's list says what we do with the queue, for people to see. */
+void queue_note_use(sb_queue *queue, int64_t use);
 
 #endif

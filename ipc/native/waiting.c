@@ -16,7 +16,7 @@ static int64_t bell_of(const sb_queue *queue, int64_t position)
 }
 
 /* Arm the bell, then look: SB_OK if it is worth trying, SB_EMPTY, or why nothing will come. */
-static int64_t arm_and_look(sb_queue *queue, int64_t position)
+static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
@@ -24,8 +24,9 @@ static int64_t arm_and_look(sb_queue *queue, int64_t position)
         return code;
     sb_cursor cursor = {.port = &in->port, .position = position, .gate = -1};
     code = position == SB_A_MESSAGE ? sb_port_wait_for_message(&in->port, 0)
-           : position == SB_ROOM    ? sb_port_wait_for_room(&in->port, 0)
-                                    : sb_cursor_wait(&cursor, 0);
+           : position == SB_ROOM    ? queue_room(queue)(&in->port, 0)
+           : returned >= 0 ? sb_port_wait_for_selected(&in->port, position, returned, 0)
+                           : sb_cursor_wait(&cursor, 0);
     lane_leave(in);
     return code == SB_FULL ? SB_EMPTY : code;
 }
@@ -34,7 +35,7 @@ static int64_t look_at_all(sb_wait *waits, int64_t count)
 {
     int64_t ready = 0;
     for (int64_t each = 0; each < count; each++) {
-        waits[each].code = arm_and_look(waits[each].queue, waits[each].position);
+        waits[each].code = arm_and_look(waits[each].queue, waits[each].position, waits[each].returned);
         ready += waits[each].code != SB_EMPTY;
     }
     return ready;
@@ -96,7 +97,7 @@ int64_t sb_pass_on(sb_queue *queue, int64_t position)
 {
     if (position >= 0)
         return SB_OK; /* subscribers are woken all at once */
-    int64_t code = arm_and_look(queue, position);
+    int64_t code = arm_and_look(queue, position, -1);
     if (code == SB_OK)
         sb_system_wake(bell_of(queue, position), 1);
     return code;
