@@ -168,6 +168,9 @@ typedef struct sb_queue_statistics {{
     int64_t given_back, revoked, expired, dropped, rejected, damaged;
     int64_t paused, consumers, producers;
     int64_t latency[{layout.LATENCY_BUCKETS}]; /* from publish to take, of every 64th message */
+    int64_t levels;                 /* of priority, 0 none */
+    int64_t waiting[{layout.LEVELS}];    /* of each level, in nobody's hand */
+    int64_t waiting_since[{layout.LEVELS}]; /* when the oldest was published, ns since the epoch */
 }} sb_queue_statistics;
 """
 

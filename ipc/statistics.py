@@ -47,6 +47,16 @@ def _percentile(buckets: list[int], rank: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """The messages of one priority that nobody has: of a low one they may wait for long."""
+
+    priority: int
+    waiting: int
+    oldest_published_at: int
+    """Nanoseconds since the epoch, 0 if none waits."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueStatistics:
     depth: int
     """Messages that are there, taken or not."""
@@ -65,6 +75,8 @@ class QueueStatistics:
     slots: int
     is_paused: bool
     latency: Latency | None
+    levels: tuple[Level, ...]
+    """From the highest priority to the lowest; none if the queue has no priorities."""
 
     @classmethod
     def of(cls, told: Any) -> QueueStatistics:
@@ -89,4 +101,8 @@ class QueueStatistics:
             slots=told.slots,
             is_paused=bool(told.paused),
             latency=Latency.of([told.latency[each] for each in range(LATENCY_BUCKETS)]),
+            levels=tuple(
+                Level(each, told.waiting[each], told.waiting_since[each])
+                for each in reversed(range(told.levels))
+            ),
         )

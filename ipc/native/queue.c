@@ -773,6 +773,28 @@ int64_t sb_pause(sb_queue *queue, int64_t paused)
     return SB_OK;
 }
 
+static int64_t levels_of(const sb_queue *queue)
+{
+    int64_t levels = setting(queue, L_RING_MODE_AT) >> L_MODE_LEVELS_SHIFT;
+    return levels < 0 ? 0 : levels < L_LEVELS ? levels : L_LEVELS;
+}
+
+/* Who waits at which level, and since when: with strict priorities the low ones may starve. */
+static void count_levels(sb_port *port, sb_queue_statistics *told)
+{
+    sb_message message;
+    for (int64_t position = told->head; position < told->tail; position++) {
+        if (sb_port_look(port, position, &message) != SB_OK)
+            continue;
+        int64_t code = (message.mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK;
+        int64_t level = code ? code - 1 : L_LEVEL_DEFAULT;
+        if (level >= told->levels)
+            level = told->levels - 1;
+        if (told->waiting[level]++ == 0)
+            told->waiting_since[level] = sb_message_published_at(&message);
+    }
+}
+
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
 {
     int64_t code;
@@ -801,6 +823,9 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .producers = participant_users(queue->connection, queue->reference, L_USE_PRODUCES),
     };
     memcpy(told->latency, (char *)ring + L_RING_LATENCY_AT, sizeof told->latency);
+    told->levels = levels_of(queue);
+    if (told->levels > 0)
+        count_levels(&port, told);
     return SB_OK;
 }
 
