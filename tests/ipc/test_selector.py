@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 import subprocess
 import sys
@@ -526,16 +525,6 @@ def test_equal_texts_are_compiled_once() -> None:
 def test_the_parser_is_loaded_with_the_first_selector() -> None:
     program = "import sys, shmbroker; shmbroker.Selector; assert 'lark' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_the_examples_of_the_document() -> None:
-    failed, tried = doctest.testfile(
-        str(ROOT / "docs" / "selectors.md"),
-        module_relative=False,
-        optionflags=doctest.IGNORE_EXCEPTION_DETAIL,
-    )
-    assert tried > 5
-    assert failed == 0
 
 
 # --- noise ----------------------------------------------------------------------------------------
