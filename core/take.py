@@ -293,6 +293,13 @@ def give_back_once(port: int, message: int) -> int:
 
 
 @exported_cold
+def is_ours(port: int, message: int) -> int:
+    """1 if the delivery of this message was not revoked so far."""
+    word = load_acquire(slot_at(port, load(message + MESSAGE_POSITION)))
+    return int(word == load(message + MESSAGE_WORD))
+
+
+@exported_cold
 def drop_taken(port: int, message: int, counter: int) -> int:
     """A message of ours leaves the ring without being acknowledged: count it.  OK, or REVOKED."""
     if not finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):

@@ -183,6 +183,8 @@ int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason)
 {
     int64_t counter = reason == EXPIRED ? L_COUNTER_EXPIRED_AT : L_COUNTER_REJECTED_AT;
     sb_queue *grave = grave_of(queue, reason);
+    if (!sb_port_is_ours(port, message))
+        return SB_REVOKED;
     if (grave) {
         int64_t code = publish_dead(queue, grave, message, reason);
         if (code < 0 && code != SB_NOT_FOUND) {
@@ -192,6 +194,7 @@ int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason)
         }
     }
     int64_t code = sb_port_drop_taken(port, message, counter);
+    message->word = 0; /* it is nobody's any more: who asks later is not to deal with it again */
     sb_port_tell_producers(port);
     return code;
 }
@@ -216,5 +219,6 @@ int64_t sb_system_decide(int64_t port_address, int64_t message_address)
     if (bury(queue, port, message, reason) != SB_FULL)
         return SB_GONE;
     sb_port_give_back(port, message); /* it waits here, and others behind it, until there is room */
+    message->word = 0;
     return SB_EMPTY;
 }
