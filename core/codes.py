@@ -39,6 +39,8 @@ NO_VHOST: Final = -31
 TOO_MANY: Final = -32
 OTHER_BOOT: Final = -33
 LOCKED: Final = -34
+ENDED: Final = -35
+UNFINISHED: Final = -36
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -76,6 +78,8 @@ TEXTS: Final[dict[int, str]] = {
     TOO_MANY: "the vhost has 4095 participants already: close some",
     OTHER_BOOT: "the vhost was made before the machine was started anew: delete it",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
+    ENDED: "the transaction was committed or rolled back before: begin another",
+    UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
 }
 
-assert sorted(TEXTS) == list(range(LOCKED, OK + 1))
+assert sorted(TEXTS) == list(range(UNFINISHED, OK + 1))

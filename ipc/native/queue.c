@@ -11,8 +11,6 @@
 
 #include "shared.h"
 
-enum { IDLE, IN, ON_LOAN };
-
 static int64_t *field(sb_port *port, int64_t at)
 {
     return (int64_t *)((char *)port + at);
@@ -138,8 +136,7 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     return SB_OK;
 }
 
-/* A port for one look or repair, outside of all lanes: it owns no memory. */
-static int64_t port_to_look(sb_queue *queue, sb_port *port)
+int64_t port_to_look(sb_queue *queue, sb_port *port)
 {
     sb_connection *connection = queue->connection;
     int64_t code = sb_port_open(port, queue->ring.memory, queue->ring.bytes,
@@ -149,7 +146,7 @@ static int64_t port_to_look(sb_queue *queue, sb_port *port)
     return code;
 }
 
-int64_t queue_sweep(sb_queue *queue, int64_t dead)
+int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
 {
     sb_port port;
     uint64_t alive[L_PARTICIPANTS / 64];
@@ -158,7 +155,7 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead)
         return code;
     memset(alive, 0xFF, sizeof alive);
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
-    code = sb_port_sweep(&port, alive, 0, 0);
+    code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
     if (code > 0)
         sb_port_wake_all(&port);
     return code;
@@ -214,8 +211,7 @@ void queue_free(sb_queue *queue)
     free(queue);
 }
 
-/* Our participant's list says what we do with the queue, for people to see. */
-static void note_use(sb_queue *queue, int64_t use)
+void note_use(sb_queue *queue, int64_t use)
 {
     if (atomic_load_explicit(&queue->uses, memory_order_relaxed) & use)
         return;
@@ -243,11 +239,7 @@ void queue_upkeep(sb_port *port)
         sb_port_wake_all(port);
 }
 
-typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
-
-/* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
- * what the dead have left: one of them may hold what it waits for. */
-static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline)
+int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline)
 {
     int64_t code;
     while ((code = kernel(port, deadline)) == SB_SLEPT) {
@@ -292,7 +284,7 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
     return code;
 }
 
-static int64_t explained(sb_queue *queue, int64_t code)
+int64_t explained(sb_queue *queue, int64_t code)
 {
     if (code == SB_FULL)
         return fail(code, "queue '%s' is full: its %lld slots hold messages that nobody has "

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         SegmentExists,
         SystemRefused,
         TooMany,
+        TransactionEnded,
         Unroutable,
     )
     from shmbroker.ipc.exchange import Exchange
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.ring import Ring
     from shmbroker.ipc.statistics import QueueStatistics
     from shmbroker.ipc.subscription import Subscription
+    from shmbroker.ipc.transaction import Transaction
 
 __all__ = [
     "ArenaFull",
@@ -69,6 +71,8 @@ __all__ = [
     "Subscription",
     "SystemRefused",
     "TooMany",
+    "Transaction",
+    "TransactionEnded",
     "Unroutable",
     "aio",
     "connect",
@@ -84,6 +88,7 @@ _ELSEWHERE = {
     "QueueStatistics": "statistics",
     "Ring": "ring",
     "Subscription": "subscription",
+    "Transaction": "transaction",
     "connect": "broker",
 }
 
