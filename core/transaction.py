@@ -68,10 +68,8 @@ def series_take(port: int, holder: int) -> int:
 
 @exported_cold
 def series_last(port: int, series: int) -> int:
-    """The last number of this series that was published in this ring, or DAMAGED."""
-    if true_tail(port) < 0:
-        return DAMAGED
-    # SYNC POINT: sequence (acquire): tail was seen past the last message, so its number is there
+    """The last number of this series: whoever had it before has seen it in the table."""
+    # SYNC POINT: sequence (acquire)
     return load_acquire(producer_at(port, series) + PRODUCER_SEQUENCE_AT) & SEQUENCE_MASK
 
 
@@ -95,7 +93,7 @@ def lease_pledge(port: int, position: int, leased: int) -> int:
         if load_acquire(slot) != leased or lease == (LEASE_OVER << LEASE_DEADLINE_SHIFT | tag):
             return REVOKED
         if compare_exchange(slot + SLOT_LEASE_AT, lease, tag) == lease:
-            return lease if load_acquire(slot) == leased else REVOKED
+            return lease  # and who would revoke it now finds another lease than it has read
     return REVOKED
 
 
