@@ -221,8 +221,9 @@ PRODUCERS: Final = 64  # entry 0 is never used: it means "not numbered"
 PRODUCER_BYTES: Final = LINE_BYTES
 PRODUCER_IDENTITY_AT: Final = 0
 PRODUCER_SEQUENCE_AT: Final = 8
-# identities of entries that transactions use, as series of numbers; others are above 0
-SERIES_IDLE: Final = -(1 << OWNER_BITS)  # in nobody's hands; -1 to -4095: in those of participant 1...
+SERIES_IDLE: Final = -1 << OWNER_BITS
+"""As an identity: a series of numbers for a transaction, in nobody's hand.  Above it and below 0:
+in that of the participant with the negative number.  Above 0: a producer's, for good."""
 RING_SLOTS_START: Final = RING_PRODUCERS_AT + PRODUCERS * PRODUCER_BYTES
 
 SLOTS_MIN: Final = 2

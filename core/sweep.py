@@ -80,7 +80,8 @@ def lease_is_over(slot: int, word: int, now_ms: int, grace_ms: int) -> int:
     if deadline == 0 or deadline >= now_ms:
         return 0
     # a transaction that pledges the message writes the lease too (transaction.py): one of us wins
-    return int(compare_exchange(address, lease, (LEASE_OVER << LEASE_DEADLINE_SHIFT) | tag) == lease)
+    marked = (LEASE_OVER << LEASE_DEADLINE_SHIFT) | tag
+    return int(compare_exchange(address, lease, marked) == lease)
 
 
 @kernel

@@ -139,9 +139,10 @@ class RingRules(Rules):
     def _check_pledge(self, memory: Sequence[int], position: int) -> None:
         if memory[self._memory.transaction] != at.TRANSACTION_COMMITTED:
             return
-        if memory[self._memory.index[RECORD]] and position == memory[
-            self._memory.index[RECORD + 8]
-        ]:
+        if (
+            memory[self._memory.index[RECORD]]
+            and position == memory[self._memory.index[RECORD + 8]]
+        ):
             raise Violation(f"position {position} was given back, and its ack is committed")
 
     def _check_revocation(self, before: View, actor: int, was: SlotWord, now: SlotWord) -> None:

@@ -428,7 +428,7 @@ MUTANTS: Final = (
         "revoked-without-a-word-in-the-lease",
         "transaction-late",
         "lease_is_over",
-        "int(compare_exchange(address, lease, (LEASE_OVER << LEASE_DEADLINE_SHIFT) | tag) == lease)",
+        "int(compare_exchange(address, lease, marked) == lease)",
         "1",
     ),
     # --- waking, with store buffers

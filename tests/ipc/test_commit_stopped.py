@@ -131,7 +131,10 @@ class Bank:
         self.drain()
         left, other = drained(self.a), drained(self.c)
         found = self.came, other, left
-        assert found in (([b"1", b"2"], [b"2"], []), ([], [], [b"coin"])), (found, self.instructions)
+        assert found in (([b"1", b"2"], [b"2"], []), ([], [], [b"coin"])), (
+            found,
+            self.instructions,
+        )
         self.came = []
         assert series_held(self.vhost) == 0
         return not left

@@ -162,7 +162,7 @@ def test_more_than_a_queue_has_slots(broker: shmbroker.Broker) -> None:
     tx = broker.transaction()
     for _ in range(3):
         tx.publish(small, b"x")
-    with pytest.raises(shmbroker.InvalidArgument, match="publishes 3 messages.* 2 slots"):
+    with pytest.raises(shmbroker.InvalidArgument, match=r"publishes 3 messages.* 2 slots"):
         tx.commit()
     tx.rollback()
     assert bodies(small) == []
@@ -212,9 +212,7 @@ def test_messages_that_are_not_in_hand(broker: shmbroker.Broker, other: shmbroke
     stranger.ack()
 
 
-def test_a_message_that_was_revoked_before_the_commit(
-    broker: shmbroker.Broker, vhost: str
-) -> None:
+def test_a_message_that_was_revoked_before_the_commit(broker: shmbroker.Broker, vhost: str) -> None:
     queue, target = broker.declare_queue("q"), broker.declare_queue("target")
     queue.publish(b"a")
     tx = broker.transaction()
@@ -321,9 +319,11 @@ def test_across_a_fork(broker: shmbroker.Broker) -> None:
 
 
 def test_an_observer_has_none(vhost: str) -> None:
-    with shmbroker.connect(f"shm://{vhost}", observe=True) as observer:
-        with pytest.raises(shmbroker.InvalidArgument, match="only observes"):
-            observer.transaction()
+    with (
+        shmbroker.connect(f"shm://{vhost}", observe=True) as observer,
+        pytest.raises(shmbroker.InvalidArgument, match="only observes"),
+    ):
+        observer.transaction()
 
 
 def test_one_left_open_is_in_nobodys_way(broker: shmbroker.Broker, other: shmbroker.Broker) -> None:
