@@ -235,7 +235,7 @@ MUTANTS: Final = (
     _one(
         "gate-of-the-dead-kept",
         "cursor",
-        "sweep",
+        "ring_sweep",
         "repaired = gates_sweep(port, alive)",
         "repaired = 0",
     ),
@@ -282,7 +282,7 @@ MUTANTS: Final = (
     _one(
         "slots-not-swept",
         "exchange",
-        "sweep",
+        "ring_sweep",
         "repaired += slots_sweep(port, tail, alive, now_ms, grace_ms)",
         "pass",
     ),
