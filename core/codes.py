@@ -40,6 +40,8 @@ TOO_MANY: Final = -32
 OTHER_BOOT: Final = -33
 LOCKED: Final = -34
 UNDECIDED: Final = -35
+ENDED: Final = -36
+UNFINISHED: Final = -37
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -78,6 +80,8 @@ TEXTS: Final[dict[int, str]] = {
     TOO_MANY: "the vhost has 4095 participants already: close some",
     OTHER_BOOT: "the vhost was made before the machine was started anew: delete it",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
+    ENDED: "the transaction was committed or rolled back before: begin another",
+    UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
 }
 
-assert sorted(TEXTS) == list(range(UNDECIDED, OK + 1))
+assert sorted(TEXTS) == list(range(UNFINISHED, OK + 1))

@@ -99,7 +99,18 @@ of the segment's file whose number is its id.
     8   pid                              40  queues it uses
     16  start of the process             48  name length
     24  namespace of the pid             56  name
+    120 how far its transaction is: none, prepared, committed
     128 words: reference to a queue, and in the highest bits what it does there
+
+Transaction: what a participant commits, in a segment with a record for each; only the record of
+one that has begun a transaction has memory behind it
+
+    0   how many operations
+    64  operations of 32 bytes, each
+        0   reference to a queue; with bit 62 a message is acknowledged there, else published
+        8   position of the message, or offset of its chunk
+        16  its LEASED word, or the origin in its chunk: its number in a series of the ring
+        24  (free)
 
 Entry of a binding
 
@@ -162,6 +173,7 @@ LEASE_DELIVERIES_SHIFT: Final = 20
 LEASE_LAP_SHIFT: Final = 12
 LEASE_LAP_MASK: Final = 0xFF
 LEASE_TAG_MASK: Final = (1 << LEASE_DEADLINE_SHIFT) - 1
+LEASE_OVER: Final = 1  # as a deadline: somebody is about to revoke the delivery
 
 # --- positions ------------------------------------------------------------------------------------
 POSITION_BITS: Final = 48
@@ -234,6 +246,9 @@ PRODUCERS: Final = 64  # entry 0 is never used: it means "not numbered"
 PRODUCER_BYTES: Final = LINE_BYTES
 PRODUCER_IDENTITY_AT: Final = 0
 PRODUCER_SEQUENCE_AT: Final = 8
+SERIES_IDLE: Final = -1 << OWNER_BITS
+"""As an identity: a series of numbers for a transaction, in nobody's hand.  Above it and below 0:
+in that of the participant with the negative number.  Above 0: a producer's, for good."""
 RING_SLOTS_START: Final = RING_PRODUCERS_AT + PRODUCERS * PRODUCER_BYTES
 
 SLOTS_MIN: Final = 2
@@ -445,7 +460,8 @@ PARTICIPANT_JOINED_AT: Final = 32  # ns since the epoch
 PARTICIPANT_QUEUES_AT: Final = 40  # how many of the words below are used; more: any queue
 PARTICIPANT_NAME_LENGTH_AT: Final = 48
 PARTICIPANT_NAME_AT: Final = 56
-PARTICIPANT_NAME_BYTES_MAX: Final = 72
+PARTICIPANT_NAME_BYTES_MAX: Final = 64
+PARTICIPANT_TRANSACTION_AT: Final = 120
 PARTICIPANT_LIST_AT: Final = 128  # references to the queues that it uses, with what for
 PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
 
@@ -453,8 +469,31 @@ PARTICIPANT_FREE: Final = 0
 PARTICIPANT_LIVE: Final = 1
 PARTICIPANT_LEAVING: Final = 2
 
+TRANSACTION_NONE: Final = 0
+TRANSACTION_PREPARED: Final = 1  # series of numbers may be taken; nothing has happened
+TRANSACTION_COMMITTED: Final = 2  # all of it happens, whoever does it
+
 USE_CONSUMES: Final = 1 << 62  # in a word of the list
 USE_PRODUCES: Final = 1 << 61
+
+# --- transactions segment -------------------------------------------------------------------------
+TRANSACTIONS_MAGIC: Final = 0x004E4152544D4853  # "SHMTRAN\0"
+TRANSACTIONS_MAGIC_AT: Final = 0
+TRANSACTIONS_VERSION_AT: Final = 8
+TRANSACTIONS_BYTES_AT: Final = 16
+TRANSACTIONS_ARENA_AT: Final = 24  # identity of the vhost's arena
+TRANSACTIONS_AT: Final = PAGE_BYTES
+TRANSACTION_BYTES: Final = 32768
+TRANSACTIONS_BYTES: Final = TRANSACTIONS_AT + PARTICIPANTS * TRANSACTION_BYTES
+
+TRANSACTION_COUNT_AT: Final = 0
+TRANSACTION_OPERATIONS_AT: Final = 64
+TRANSACTION_OPERATIONS: Final = 1000  # at most
+OPERATION_BYTES: Final = 32
+OPERATION_QUEUE_AT: Final = 0
+OPERATION_WHERE_AT: Final = 8
+OPERATION_WORD_AT: Final = 16
+OPERATION_ACKS: Final = 1 << 62  # in the word of the queue
 
 # --- port: what one thread of a program knows of one ring; private memory -------------------------
 PORT_HEADER: Final = 0  # address of the ring segment
@@ -560,5 +599,7 @@ assert QUEUE_ROWS <= QUEUE_MASK + 1
 assert QUEUE_SETTINGS_BYTES >= 120
 assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
 assert BINDING_PAYLOAD_BYTES == 448
-assert PARTICIPANT_NAME_AT + PARTICIPANT_NAME_BYTES_MAX <= PARTICIPANT_LIST_AT
+assert PARTICIPANT_NAME_AT + PARTICIPANT_NAME_BYTES_MAX <= PARTICIPANT_TRANSACTION_AT
+assert PARTICIPANT_TRANSACTION_AT + 8 <= PARTICIPANT_LIST_AT
+assert TRANSACTION_OPERATIONS_AT + TRANSACTION_OPERATIONS * OPERATION_BYTES <= TRANSACTION_BYTES
 assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 61

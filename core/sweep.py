@@ -26,7 +26,7 @@ from shmbroker.core.block import (
 from shmbroker.core.chunk import committed_blocks
 from shmbroker.core.gate import gate_at, gate_is_active, gate_kind, gate_owner, gates_high
 from shmbroker.core.head import head_load
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.kernel import exported, exported_cold, kernel
 from shmbroker.core.layout import (
     BLOCK_OWNED,
     COUNTER_DROPPED_AT,
@@ -34,6 +34,7 @@ from shmbroker.core.layout import (
     GATE_FLEETING,
     LAP_MASK,
     LEASE_DEADLINE_SHIFT,
+    LEASE_OVER,
     LEASE_TAG_MASK,
     LEASED,
     PORT_HEAD_SEEN,
@@ -75,7 +76,13 @@ def lease_is_over(slot: int, word: int, now_ms: int, grace_ms: int) -> int:
         compare_exchange(address, lease, ((now_ms + grace_ms) << LEASE_DEADLINE_SHIFT) | tag)
         return 0
     deadline = lease >> LEASE_DEADLINE_SHIFT
-    return int(deadline != 0 and deadline < now_ms)
+    if deadline == LEASE_OVER:  # so said another sweep, which may have died since
+        return 1
+    if deadline == 0 or deadline >= now_ms:
+        return 0
+    # a transaction that pledges the message writes the lease too (transaction.py): one of us wins
+    marked = (LEASE_OVER << LEASE_DEADLINE_SHIFT) | tag
+    return int(compare_exchange(address, lease, marked) == lease)
 
 
 @kernel
@@ -155,6 +162,23 @@ def blocks_sweep(port: int, tail: int, alive: int) -> int:
     return repaired
 
 
+@kernel
+def ring_sweep(port: int, tail: int, alive: int, now_ms: int, grace_ms: int) -> int:
+    repaired = gates_sweep(port, alive)
+    repaired += slots_sweep(port, tail, alive, now_ms, grace_ms)
+    for _ in range(load(port + PORT_SLOT_MASK) + 1):  # bounded: others may go on acknowledging
+        if reclaim(port) == 0:
+            break
+    return repaired
+
+
+@exported_cold
+def sweep_messages(port: int, alive: int) -> int:
+    """Repair the ring alone: the dead have chunks that are still to be published."""
+    tail = true_tail(port)
+    return tail if tail < 0 else ring_sweep(port, tail, alive, 0, 0)
+
+
 @exported
 def sweep(port: int, alive: int, now_ms: int, grace_ms: int) -> int:
     """Repair the ring and the arena's blocks of its queue; how many repairs, or DAMAGED.
@@ -165,11 +189,7 @@ def sweep(port: int, alive: int, now_ms: int, grace_ms: int) -> int:
     tail = true_tail(port)
     if tail < 0:
         return tail
-    repaired = gates_sweep(port, alive)
-    repaired += slots_sweep(port, tail, alive, now_ms, grace_ms)
-    for _ in range(load(port + PORT_SLOT_MASK) + 1):  # bounded: others may go on acknowledging
-        if reclaim(port) == 0:
-            break
+    repaired = ring_sweep(port, tail, alive, now_ms, grace_ms)
     head_load(port)
     return repaired + blocks_sweep(port, tail, alive)
 

@@ -28,6 +28,7 @@ from shmbroker.ipc.queue import Queue
 from shmbroker.ipc.settings import Settings, for_c
 from shmbroker.ipc.subscription import Subscription
 from shmbroker.ipc.timeout import nanoseconds
+from shmbroker.ipc.transaction import Transaction
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -245,6 +246,13 @@ class Broker:
             raise InvalidArgument(f"start is 'now' or 'earliest', not {start!r}")
         from_now = start == "now"
         return Subscription(self.queue(queue), from_now=from_now, lossy=lossy, timeout=timeout)
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """Publishes and acknowledgements that happen together: `with broker.transaction() as tx`.
+
+        `timeout` is for how long the commit at the end of `with` waits for room.
+        """
+        return Transaction(self, timeout)
 
     # --- looking ------------------------------------------------------------------------------
 

@@ -87,6 +87,10 @@ class Unroutable(Error):
     """No queue took a message that was published as mandatory."""
 
 
+class TransactionEnded(Error):
+    """The transaction was committed or rolled back before."""
+
+
 class SystemRefused(Error):
     """The operating system refused something; the text says what."""
 
@@ -127,6 +131,8 @@ ERRORS: dict[int, type[Error]] = {
     codes.TOO_MANY: TooMany,
     codes.OTHER_BOOT: NotASegment,
     codes.LOCKED: SystemRefused,
+    codes.ENDED: TransactionEnded,
+    codes.UNFINISHED: QueueFull,
 }
 
 

@@ -25,6 +25,7 @@ PARAMETER_TYPES = {
     "bodies": "const void *",
     "buffer": "void *",
     "lengths": "const int64_t *",
+    "positions": "const int64_t *",
     "ends": "int64_t *",
     "alive": "const uint64_t *",
     "bell": "int64_t *",
@@ -77,6 +78,9 @@ typedef struct sb_ring sb_ring;
 typedef struct sb_connection sb_connection;
 typedef struct sb_queue sb_queue;
 typedef struct sb_exchange sb_exchange;
+
+/* Publishes and acknowledgements that happen together or not at all.  Of one thread at a time. */
+typedef struct sb_transaction sb_transaction;
 
 /* A message to publish. */
 typedef struct sb_outgoing {{
@@ -344,6 +348,30 @@ int64_t sb_selector_count(const void *program, int64_t bytes, const sb_subject *
                           int64_t count);
 /* What a selector sees of a message that was taken or looked at. */
 int64_t sb_subject_of(const sb_message *message, sb_subject *subject);
+/* --- transactions ---
+ * Nothing of one is visible before sb_transaction_commit.  After a commit or rollback every call
+ * answers SB_ENDED. */
+
+int64_t sb_transaction_begin(sb_connection *connection, sb_transaction **transaction);
+/* Publish at commit.  The message is copied, and where it goes is decided, now. */
+int64_t sb_transaction_publish(sb_transaction *transaction, sb_queue *queue,
+                               const sb_outgoing *message);
+/* The same through an exchange: how many queues it will go to. */
+int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
+                             const sb_outgoing *message);
+/* Acknowledge at commit; on rollback it is given back.  The message is the transaction's from now
+ * on: SB_REVOKED if it was not in hand. */
+int64_t sb_transaction_ack(sb_transaction *transaction, sb_queue *queue, sb_message *message);
+/* SB_OK: all of it has happened.  SB_FULL (there was no room in time), SB_REVOKED (a message is no
+ * longer ours), SB_NOT_FOUND (a queue was deleted): nothing has happened; try again, or roll back.
+ * SB_UNFINISHED: it is committed, and a queue that had room is full again: call again, until it
+ * says SB_OK; other calls of this connection finish it as well. */
+int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns);
+int64_t sb_transaction_rollback(sb_transaction *transaction);
+/* How many operations it has; at most 1,000, one for each queue that a message goes to. */
+int64_t sb_transaction_operations(sb_transaction *transaction);
+/* Rolls back if it was not committed.  Before sb_connection_free. */
+void sb_transaction_free(sb_transaction *transaction);
 
 /* The system calls of the library. */
 int64_t sb_system_allocate(int64_t file, int64_t offset, int64_t length);

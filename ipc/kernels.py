@@ -27,6 +27,7 @@ from shmbroker.core import (  # noqa: F401
     tail,
     take,
     topic,
+    transaction,
     word,
 )
 from shmbroker.core.kernel import KERNELS

@@ -75,7 +75,15 @@ from shmbroker.core.layout import (
 )
 from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve, run_of, unreserve
-from shmbroker.core.take import ack_once, give_back_once, is_special, receive_once, take_once
+from shmbroker.core.take import (
+    ack_once,
+    finish,
+    give_back_once,
+    is_special,
+    receive_once,
+    take_once,
+)
+from shmbroker.core.transaction import place_once
 from shmbroker.ipc.system import system_allocate, system_decide
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
@@ -284,6 +292,23 @@ def give_back(port: int, message: int) -> int:
     code = give_back_once(port, message)
     tell_consumers(port)
     return code
+
+
+@exported_cold
+def transaction_place(port: int, chunk: int, origin: int) -> int:
+    """Publish this chunk of a transaction that is committed, unless it was before: OK, or FULL."""
+    code = place_once(port, chunk, origin)
+    if code == OK:
+        tell_consumers(port)
+    return code
+
+
+@exported_cold
+def transaction_finish(port: int, position: int, leased: int) -> int:
+    """Acknowledge this message of a transaction that is committed: 1, or 0 if it was before."""
+    done = finish(port, position, leased)
+    tell_producers(port)
+    return done
 
 
 @exported

@@ -14,6 +14,7 @@ from shmbroker.ipc.aio.patience import Patience
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.sleeper import Sleeper
 from shmbroker.ipc.aio.subscription import Subscription
+from shmbroker.ipc.aio.transaction import Transaction
 from shmbroker.ipc.aio.verb import awaitable
 from shmbroker.ipc.settings import Settings
 
@@ -135,6 +136,13 @@ class Broker:
         """See every message of a queue without taking any, from this moment on."""
         subscription = self._sync.subscribe(queue, start=start, lossy=lossy, timeout=timeout)
         return Subscription(self, subscription, timeout)
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """Publishes and acknowledgements that happen together: `async with`.
+
+        `timeout` is for how long the commit at the end waits for room.
+        """
+        return Transaction(self._sync.transaction(timeout=timeout))
 
     # --- looking ------------------------------------------------------------------------------
 

@@ -117,10 +117,19 @@ static int64_t check_others(sb_connection *connection)
                     "shmbroker speaks %lld",
                     (long long)word_load(participants, L_PARTICIPANTS_VERSION_AT),
                     (long long)L_LAYOUT_VERSION);
+    void *transactions = connection->transactions.memory;
+    if (word_load(transactions, L_TRANSACTIONS_MAGIC_AT) != L_TRANSACTIONS_MAGIC)
+        return fail(SB_NOT_A_SEGMENT, "its table of transactions is none: delete the vhost");
+    if (word_load(transactions, L_TRANSACTIONS_VERSION_AT) != L_LAYOUT_VERSION)
+        return fail(SB_OTHER_VERSION, "its table of transactions has layout version %lld, this "
+                    "shmbroker speaks %lld",
+                    (long long)word_load(transactions, L_TRANSACTIONS_VERSION_AT),
+                    (long long)L_LAYOUT_VERSION);
     int64_t code = sb_arena_check(connection->arena.memory, connection->arena.bytes);
     if (code != SB_OK)
         return fail(code, "its arena cannot be used: %s", sb_strerror(code));
     if (word_load(participants, L_PARTICIPANTS_ARENA_AT) != identity ||
+        word_load(transactions, L_TRANSACTIONS_ARENA_AT) != identity ||
         word_load(connection->arena.memory, L_ARENA_IDENTITY_AT) != identity)
         return fail(SB_WRONG_ARENA, "its segments do not belong together: delete the vhost");
     return SB_OK;
@@ -145,6 +154,9 @@ static int64_t attach(sb_connection *connection)
     vhost_path(path, connection->vhost, "participants");
     if (code == SB_OK)
         code = segment_attach(&connection->participants, path, L_PARTICIPANTS_BYTES);
+    vhost_path(path, connection->vhost, "transactions");
+    if (code == SB_OK)
+        code = segment_attach(&connection->transactions, path, L_TRANSACTIONS_BYTES);
     if (code == SB_OK)
         code = check_others(connection);
     return code;
@@ -199,10 +211,12 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, sb_co
         return fail_system("memory for a connection");
     strcpy(connection->vhost, vhost);
     connection->catalog.file = connection->arena.file = connection->participants.file = -1;
+    connection->transactions.file = -1;
     connection->lock_file = connection->sweep_file = connection->catalog_lock_file = -1;
     connection->spins = spins_for();
     pthread_mutex_init(&connection->mutex, NULL);
     pthread_mutex_init(&connection->repair, NULL);
+    pthread_mutex_init(&connection->settle, NULL);
     connection->queues = calloc(L_QUEUE_ROWS, sizeof *connection->queues);
     int64_t code = connection->queues ? attach(connection) : fail_system("memory");
     if (code == SB_OK)
@@ -240,9 +254,14 @@ int64_t sb_disconnect(sb_connection *connection)
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
         if (connection->queues[row])
             queue_shut(connection->queues[row]);
+    /* a commit and a repair that are under way end first: our locks are theirs */
+    pthread_mutex_lock(&connection->settle);
+    pthread_mutex_lock(&connection->repair);
     if (connection->id)
         participant_leave(connection);
     close_locks(connection);
+    pthread_mutex_unlock(&connection->repair);
+    pthread_mutex_unlock(&connection->settle);
     return SB_OK;
 }
 
@@ -268,6 +287,7 @@ void sb_connection_free(sb_connection *connection)
     segment_detach(&connection->catalog);
     segment_detach(&connection->arena);
     segment_detach(&connection->participants);
+    segment_detach(&connection->transactions);
     free(connection->queues);
     free(connection);
 }

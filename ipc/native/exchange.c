@@ -189,6 +189,23 @@ static int64_t route_of(sb_exchange *exchange, const sb_outgoing *message, kept_
     return code;
 }
 
+int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, sb_queue **few,
+                       sb_queue ***queues)
+{
+    kept_route *route;
+    pthread_mutex_lock(&exchange->mutex);
+    int64_t code = route_of(exchange, message, &route);
+    /* copied: another thread may drop the route while we wait for room in a queue */
+    int64_t count = code == SB_OK ? route->count : 0;
+    *queues = few;
+    if (count > FEW_QUEUES && !(*queues = malloc((size_t)count * sizeof **queues)))
+        code = fail_system("memory for a route");
+    if (code == SB_OK)
+        memcpy(*queues, route->queues, (size_t)count * sizeof **queues);
+    pthread_mutex_unlock(&exchange->mutex);
+    return code == SB_OK ? count : code;
+}
+
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                             int64_t *done)
 {
@@ -196,17 +213,9 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
     if (code != SB_OK)
         return code;
     int64_t deadline = timeout_ns > 0 && timeout_ns < SB_FOREVER ? monotonic_deadline(timeout_ns) : 0;
-    kept_route *route;
-    pthread_mutex_lock(&exchange->mutex);
-    code = route_of(exchange, message, &route);
-    /* copied: another thread may drop the route while we wait for room in a queue */
-    int64_t count = code == SB_OK ? route->count : 0;
-    sb_queue *few[16], **queues = few;
-    if (count > 16 && !(queues = malloc((size_t)count * sizeof *queues)))
-        code = fail_system("memory for a route");
-    if (code == SB_OK)
-        memcpy(queues, route->queues, (size_t)count * sizeof *queues);
-    pthread_mutex_unlock(&exchange->mutex);
+    sb_queue *few[FEW_QUEUES], **queues;
+    int64_t count = exchange_route(exchange, message, few, &queues);
+    code = count < 0 ? count : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {
         int64_t left = timeout_ns;
         if (deadline) {

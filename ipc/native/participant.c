@@ -111,7 +111,8 @@ static int64_t list_length(char *entry)
 
 /* Sweep one queue of what `dead` left there, under the catalog's lock: a queue that is deleted and
  * declared again meanwhile would be another one. */
-static int64_t sweep_queue(sb_connection *connection, int64_t reference, int64_t dead)
+static int64_t sweep_queue(sb_connection *connection, int64_t reference, int64_t dead,
+                           bool publishes)
 {
     sb_queue *queue;
     int64_t code = connection_lock(connection);
@@ -119,19 +120,19 @@ static int64_t sweep_queue(sb_connection *connection, int64_t reference, int64_t
         return code;
     code = queue_handle(connection, reference, &queue);
     if (code == SB_OK)
-        code = queue_sweep(queue, dead);
+        code = queue_sweep(queue, dead, publishes);
     else if (code == SB_NOT_FOUND)
         participant_forgets(connection, dead, reference);
     connection_unlock(connection);
     return code == SB_NOT_FOUND ? 0 : code;
 }
 
-static int64_t sweep_all(sb_connection *connection, int64_t dead)
+static int64_t sweep_all(sb_connection *connection, int64_t dead, bool publishes)
 {
     int64_t repaired = 0, row = 0;
     while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
         int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row++);
-        int64_t code = reference < 0 ? 0 : sweep_queue(connection, reference, dead);
+        int64_t code = reference < 0 ? 0 : sweep_queue(connection, reference, dead, publishes);
         if (code < 0 && code != SB_DAMAGED)
             return code;
         repaired += code > 0 ? code : 0;
@@ -139,26 +140,38 @@ static int64_t sweep_all(sb_connection *connection, int64_t dead)
     return repaired;
 }
 
-/* Repair what the owner of this id has left, and free the id.  Its byte is locked by us. */
-static int64_t sweep_owner(sb_connection *connection, int64_t dead)
+/* Sweep the queues of the owner of this id. */
+static int64_t sweep_queues(sb_connection *connection, int64_t dead, bool publishes)
 {
     char *entry = entry_of(connection, dead);
     int64_t repaired = 0, used = list_length(entry);
     if (used > L_PARTICIPANT_LIST) {
-        repaired = sweep_all(connection, dead);
+        repaired = sweep_all(connection, dead, publishes);
         if (repaired < 0)
             return repaired;
     } else {
         for (int64_t index = 0; index < used; index++) {
             int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
             int64_t reference = word & ~(L_USE_CONSUMES | L_USE_PRODUCES);
-            int64_t code = reference ? sweep_queue(connection, reference, dead) : 0;
+            int64_t code = reference ? sweep_queue(connection, reference, dead, publishes) : 0;
             if (code < 0 && code != SB_DAMAGED)
                 return code; /* the next who looks goes on */
             repaired += code > 0 ? code : 0;
         }
     }
     return repaired;
+}
+
+/* Repair what the owner of this id has left.  Its byte is locked by us.  What it has committed
+ * happens first: its messages go back only when those that it acknowledged are done with, and its
+ * memory only when all that it published is.  SB_UNFINISHED: some of that waits for room. */
+static int64_t sweep_owner(sb_connection *connection, int64_t dead)
+{
+    int64_t settled = record_settle(connection, dead);
+    if (settled < 0 && settled != SB_UNFINISHED)
+        return settled;
+    int64_t repaired = sweep_queues(connection, dead, settled == SB_UNFINISHED);
+    return settled == SB_UNFINISHED && repaired >= 0 ? settled : repaired;
 }
 
 /* What it left is repaired: its id is free, and people can read what happened. */
@@ -193,9 +206,21 @@ static int64_t repair_one(sb_connection *connection, int64_t id)
         repaired = sweep_owner(connection, id);
         if (repaired >= 0)
             note_death(connection, id);
+        if (repaired == SB_UNFINISHED)
+            repaired = 0; /* the next who looks goes on */
     }
     lock_byte(connection->sweep_file, id, F_UNLCK);
     return repaired;
+}
+
+/* A transaction of ours that is committed, and waited for room when its caller was interrupted. */
+static void settle_own(sb_connection *connection)
+{
+    if (word_load(participant_transaction(connection, connection->id), 0) == L_TRANSACTION_NONE ||
+        pthread_mutex_trylock(&connection->settle) != 0)
+        return;
+    record_settle(connection, connection->id);
+    pthread_mutex_unlock(&connection->settle);
 }
 
 int64_t sb_repair(sb_connection *connection)
@@ -206,6 +231,7 @@ int64_t sb_repair(sb_connection *connection)
     if (pthread_mutex_trylock(&connection->repair) != 0)
         return 0; /* another thread of ours is at it */
     int64_t repaired = 0, end = high(connection);
+    settle_own(connection);
     for (int64_t id = 1; id < end && repaired >= 0; id++) {
         if (id == connection->id)
             continue;

@@ -11,8 +11,6 @@
 
 #include "shared.h"
 
-enum { IDLE, IN, ON_LOAN };
-
 static int64_t *field(sb_port *port, int64_t at)
 {
     return (int64_t *)((char *)port + at);
@@ -146,8 +144,7 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     return SB_OK;
 }
 
-/* A port for one look or repair, outside of all lanes: it owns no memory. */
-static int64_t port_to_look(sb_queue *queue, sb_port *port)
+int64_t port_to_look(sb_queue *queue, sb_port *port)
 {
     sb_connection *connection = queue->connection;
     int64_t code = sb_port_open(port, queue->ring.memory, queue->ring.bytes,
@@ -157,7 +154,7 @@ static int64_t port_to_look(sb_queue *queue, sb_port *port)
     return code;
 }
 
-int64_t queue_sweep(sb_queue *queue, int64_t dead)
+int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
 {
     sb_port port;
     uint64_t alive[L_PARTICIPANTS / 64];
@@ -166,7 +163,7 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead)
         return code;
     memset(alive, 0xFF, sizeof alive);
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
-    code = sb_port_sweep(&port, alive, 0, 0);
+    code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
     if (code > 0)
         sb_port_wake_all(&port);
     return code;
@@ -266,7 +263,7 @@ wait_for queue_room(const sb_queue *queue)
 
 /* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
  * what the dead have left: one of them may hold what it waits for. */
-static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline)
+int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline)
 {
     int64_t code;
     while ((code = kernel(port, deadline)) == SB_SLEPT) {
@@ -355,7 +352,7 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
     return code;
 }
 
-static int64_t explained(sb_queue *queue, int64_t code)
+int64_t explained(sb_queue *queue, int64_t code)
 {
     if (code == SB_FULL)
         return queue->max_messages | queue->max_bytes
@@ -464,6 +461,14 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
 
 /* --- loans --------------------------------------------------------------------------------------- */
 
+int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
+{
+    const int64_t extension[4] = {expiry_of(queue, shape->ttl_ns)};
+    if (extension[0])
+        expiry_note(queue, extension[0]);
+    return sb_port_loan_with(port, shape, extension[0] ? extension : NULL);
+}
+
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
 {
     int64_t code;
@@ -471,10 +476,7 @@ int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
     if (!in)
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
-    const int64_t extension[4] = {expiry_of(queue, shape->ttl_ns)};
-    if (extension[0])
-        expiry_note(queue, extension[0]);
-    int64_t chunk = sb_port_loan_with(&in->port, shape, extension[0] ? extension : NULL);
+    int64_t chunk = queue_reserve(queue, &in->port, shape);
     if (chunk < 0) {
         lane_leave(in);
         return explained(queue, chunk);

@@ -74,7 +74,7 @@ int64_t boot_hash(void);
 
 struct sb_connection {
     char vhost[L_CATALOG_NAME_BYTES_MAX + 1];
-    segment catalog, arena, participants;
+    segment catalog, arena, participants, transactions;
     int64_t id;            /* ours, as a participant */
     int lock_file;         /* holds the lock on our byte for as long as we live */
     int sweep_file;        /* another description of the same file: whose byte it locks is dead */
@@ -83,6 +83,9 @@ struct sb_connection {
     int64_t spins;
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
     pthread_mutex_t repair; /* one thread at a time sweeps for us */
+    pthread_mutex_t settle; /* one transaction of ours at a time is committed */
+    int64_t commits, settled; /* how many were committed, and how many of them have happened */
+    bool has_record; /* there is memory behind it */
     sb_queue **queues;      /* by row */
     sb_queue *stale;        /* handles to queues that were deleted: freed with the connection */
     sb_exchange *exchanges;
@@ -96,6 +99,14 @@ int64_t name_check(const char *kind, const char *name);
 /* The handle of the queue with this reference; the connection's mutex is held. */
 int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue);
 int64_t exchange_close(sb_exchange *exchange);
+
+/* --- exchange.c --------------------------------------------------------------------------------- */
+
+#define FEW_QUEUES 16
+
+/* How many queues a message goes to: in `few`, or in memory to be freed if they are more. */
+int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, sb_queue **few,
+                       sb_queue ***queues);
 
 /* --- tidy.c ------------------------------------------------------------------------------------- */
 
@@ -125,6 +136,32 @@ static inline int64_t participant_at(int64_t id)
 {
     return L_PARTICIPANTS_AT + id * L_PARTICIPANT_BYTES;
 }
+
+/* Where it is noted how far our transaction is, or that of another. */
+static inline void *participant_transaction(sb_connection *connection, int64_t id)
+{
+    return (char *)connection->participants.memory + participant_at(id) +
+           L_PARTICIPANT_TRANSACTION_AT;
+}
+
+/* --- settlement.c ------------------------------------------------------------------------------- */
+
+/* What a transaction does, in memory of our own until it is committed. */
+typedef struct operation {
+    sb_queue *queue;
+    struct lane *lane; /* of a publish, else NULL */
+    int64_t where;     /* the chunk's offset, or the message's position */
+    int64_t word;      /* the chunk's origin, or our LEASED word */
+    int64_t lease;     /* what was there before it was pledged, or SB_REVOKED */
+} operation;
+
+/* Commit these: SB_OK, SB_UNFINISHED, or a code after which nothing has happened; with SB_FULL the
+ * queue that is.  Our settle mutex is held. */
+int64_t record_commit(sb_connection *connection, operation *operations, int64_t count,
+                      sb_queue **full);
+/* Let all of what this participant has committed happen: SB_OK, or SB_UNFINISHED while a queue has
+ * no room.  If it is another's, it is dead, and its byte is locked by us. */
+int64_t record_settle(sb_connection *connection, int64_t id);
 
 /* --- log.c -------------------------------------------------------------------------------------- */
 
@@ -193,6 +230,8 @@ int64_t queue_expire(sb_queue *queue, sb_port *port);
 
 #define LANES 64
 
+enum { IDLE, IN, ON_LOAN }; /* what a lane is */
+
 /* A port, and whether a thread is in it.  The thread that finds it idle takes it; so several
  * threads may use one handle, and each publishes and waits in a port of its own. */
 typedef struct lane {
@@ -240,18 +279,28 @@ static inline lane *lane_enter(sb_queue *queue, int64_t *code)
     return NULL;
 }
 
+/* A port for one look or repair, outside of all lanes: it owns no memory. */
+int64_t port_to_look(sb_queue *queue, sb_port *port);
+/* The code, with more words about it. */
+int64_t explained(sb_queue *queue, int64_t code);
+typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
+/* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
+ * what the dead have left: one of them may hold what it waits for. */
+int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline);
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
 /* Wait until no thread is in it, and return its ports' memory.  No thread enters any more. */
 void queue_shut(sb_queue *queue);
 void queue_free(sb_queue *queue);
-int64_t queue_sweep(sb_queue *queue, int64_t dead);
+/* A chunk for a message of this shape, with what the settings give it: its offset, or a code. */
+int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
+/* Repair what the dead one has left: the ring, and unless it still publishes, its blocks. */
+int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes);
 /* Free all blocks of a queue that was deleted and that nobody uses. */
 void blocks_drop(sb_connection *connection, int64_t row);
 /* What a waiter does when it has slept for long: put right what the dead left in this ring. */
 void queue_upkeep(sb_port *port);
-typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
 wait_for queue_room(const sb_queue *queue);
 /* The same, what is expired, and what dead participants have left anywhere. */
 void queue_look_after(sb_queue *queue, sb_port *port);

@@ -3,6 +3,7 @@
  *     shmbroker.NAME.catalog        its queues, exchanges and bindings
  *     shmbroker.NAME.arena          the memory of all messages
  *     shmbroker.NAME.participants   who takes part, and the locks that tell who lives
+ *     shmbroker.NAME.transactions   what each of them is about to commit
  *     shmbroker.NAME.queue-ROW-GENERATION
  *
  * The catalog is named last: a vhost exists when its catalog does. */
@@ -62,6 +63,15 @@ static int64_t participants_format(segment *made, int64_t identity)
     return SB_OK;
 }
 
+static int64_t transactions_format(segment *made, int64_t identity)
+{
+    word_store(made->memory, L_TRANSACTIONS_VERSION_AT, L_LAYOUT_VERSION);
+    word_store(made->memory, L_TRANSACTIONS_BYTES_AT, L_TRANSACTIONS_BYTES);
+    word_store(made->memory, L_TRANSACTIONS_ARENA_AT, identity);
+    word_store(made->memory, L_TRANSACTIONS_MAGIC_AT, L_TRANSACTIONS_MAGIC);
+    return SB_OK;
+}
+
 /* Make one segment of the vhost, formatted, under its own name. */
 static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, int64_t identity)
 {
@@ -69,10 +79,13 @@ static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, in
     segment made;
     int64_t bytes, committed, code;
     bool is_arena = strcmp(kind, "arena") == 0, is_catalog = strcmp(kind, "catalog") == 0;
+    bool is_participants = strcmp(kind, "participants") == 0;
     bytes = is_arena ? sb_arena_bytes(arena_bytes)
-                     : is_catalog ? sb_catalog_bytes() : L_PARTICIPANTS_BYTES;
+            : is_catalog ? sb_catalog_bytes()
+            : is_participants ? L_PARTICIPANTS_BYTES : L_TRANSACTIONS_BYTES;
     committed = is_arena ? bytes - arena_bytes
-                         : is_catalog ? sb_catalog_columns_bytes() : L_PARTICIPANTS_AT;
+                : is_catalog ? sb_catalog_columns_bytes()
+                : is_participants ? L_PARTICIPANTS_AT : L_TRANSACTIONS_AT;
     code = segment_make(&made, temporary, bytes, committed);
     if (code != SB_OK)
         return code;
@@ -81,7 +94,8 @@ static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, in
     else if (is_catalog)
         code = sb_catalog_format(made.memory, identity, boot_hash(), vhost, (int64_t)strlen(vhost));
     else
-        code = participants_format(&made, identity);
+        code = is_participants ? participants_format(&made, identity)
+                               : transactions_format(&made, identity);
     vhost_path(path, vhost, kind);
     if (code == SB_OK)
         code = segment_name(temporary, path);
@@ -101,8 +115,8 @@ static int64_t make_all(const char *vhost, int64_t arena_bytes)
     if (getrandom(&identity, sizeof identity, 0) != sizeof identity)
         return fail_system("random numbers");
     /* what a creator that died left without a catalog is nobody's */
-    static const char *const kinds[] = {"arena", "participants", "catalog"};
-    for (int kind = 0; kind < 3; kind++) {
+    static const char *const kinds[] = {"arena", "participants", "transactions", "catalog"};
+    for (int kind = 0; kind < 4; kind++) {
         vhost_path(path, vhost, kinds[kind]);
         unlink(path);
         int64_t code = make(vhost, kinds[kind], arena_bytes, identity);

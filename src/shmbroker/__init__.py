@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         SelectorError,
         SystemRefused,
         TooMany,
+        TransactionEnded,
         Unroutable,
     )
     from shmbroker.ipc.exchange import Exchange
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.selector import Selector
     from shmbroker.ipc.statistics import QueueStatistics
     from shmbroker.ipc.subscription import Subscription
+    from shmbroker.ipc.transaction import Transaction
 
 __all__ = [
     "ArenaFull",
@@ -73,6 +75,8 @@ __all__ = [
     "Subscription",
     "SystemRefused",
     "TooMany",
+    "Transaction",
+    "TransactionEnded",
     "Unroutable",
     "aio",
     "connect",
@@ -89,6 +93,7 @@ _ELSEWHERE = {
     "Ring": "ring",
     "Selector": "selector",
     "Subscription": "subscription",
+    "Transaction": "transaction",
     "connect": "broker",
 }
 

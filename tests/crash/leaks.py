@@ -91,7 +91,7 @@ def leaks(vhost: str, together_max: int) -> Iterator[str]:
         yield f"participants {left[:5]} are still entered"
     if used > together_max:
         yield f"{used} numbers of participants were used, for at most {together_max} at a time"
-    wanted = {"catalog", "arena", "participants"} | live_queues(vhost)
+    wanted = {"catalog", "arena", "participants", "transactions"} | live_queues(vhost)
     if names(vhost) != wanted:
         yield f"/dev/shm has {sorted(names(vhost) ^ wanted)} too much, or too few"
 

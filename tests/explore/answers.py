@@ -14,7 +14,7 @@ from typing import cast
 from shmbroker.core import layout as at
 from shmbroker.core.codes import ARENA_FULL, EMPTY
 from tests.explore import processes
-from tests.explore.cast import Cast
+from tests.explore.cast import COMMITTER, Cast
 from tests.explore.ledger import Ledger
 from tests.explore.operation import Violation
 from tests.explore.processes import END, GO_ON, TIDY
@@ -49,9 +49,13 @@ class Answers:
         bits = 1 << self._cast.owner(actor)
         if actor < len(self._cast.owners):
             for each, owner in enumerate(self._cast.owners):
-                if not view.killed(each):
+                if not view.killed(each) or self._is_to_settle(view, owner):
                     bits |= 1 << owner
         return bits
+
+    def _is_to_settle(self, view: View, owner: int) -> bool:
+        """Nobody sweeps for the committer before its transaction is settled."""
+        return owner == COMMITTER and view.memory[self._memory.transaction] != 0
 
     def _room(self, view: View, code: int) -> Sequence[int]:
         """Try again if that may help; give up if nobody is left who could make room."""

@@ -8,6 +8,7 @@ from typing import Final
 from tests.explore.scenario import View
 
 EPILOGUE_OWNER: Final = 60
+COMMITTER: Final = 1
 NUMBERED: Final = 1
 """The one producer whose messages are numbered, where any are."""
 
@@ -27,6 +28,8 @@ class Cast:
     """Messages that nobody has may be dropped, or done with once every cursor has seen them."""
     lossy: bool = False
     numbered: bool = False
+    transaction: int = 0
+    """How many messages the committer publishes together."""
     expected: int = 0
     """Messages that are published if nobody dies."""
     writers: dict[int, int] = field(default_factory=dict)

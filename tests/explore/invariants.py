@@ -14,11 +14,11 @@ from shmbroker.core import layout as at
 from shmbroker.core.codes import ARENA_FULL, FULL, OK, REVOKED
 from tests.explore import processes
 from tests.explore.answers import Answers
-from tests.explore.cast import EPILOGUE_OWNER, NUMBERED, Cast
+from tests.explore.cast import COMMITTER, EPILOGUE_OWNER, NUMBERED, Cast
 from tests.explore.ledger import Ledger
 from tests.explore.operation import Violation
 from tests.explore.processes import PRODUCER_SHIFT
-from tests.explore.ring import BlockWord, Geometry, RingMemory, SlotWord, position_of
+from tests.explore.ring import RECORD, BlockWord, Geometry, RingMemory, SlotWord, position_of
 from tests.explore.scenario import Rules, View
 
 
@@ -76,11 +76,13 @@ class RingRules(Rules):
         if edge == (at.READY, at.DONE) and self._cast.drops:
             return known.finishing(number)
         if edge == (at.LEASED, at.DONE):
-            if was.owner != self._cast.owner(actor):
+            settled = memory[self._memory.transaction] == at.TRANSACTION_COMMITTED
+            if was.owner != self._cast.owner(actor) and not settled:
                 raise Violation(f"{was} was acknowledged by {self._cast.owner(actor)}")
             return known.finishing(number)
         if edge == (at.LEASED, at.READY):
             self._check_revocation(before, actor, was, now)
+            self._check_pledge(memory, position)
             return known
         raise Violation(f"{was} became {now}: there is no such edge")
 
@@ -113,10 +115,16 @@ class RingRules(Rules):
         return ledger.publishing(body, producer, number)
 
     def _check_lease(self, actor: int, slot: int, old: int, memory: Sequence[int]) -> None:
-        """Nobody overwrites what the present holder of a message has written."""
+        """Nobody overwrites what the present holder of a message has written.
+
+        Except for a sweep, by the word that the deadline is over, where there was one.
+        """
         word = SlotWord.of(memory[self._memory.slots[slot]])
         tag = (word.deliveries << at.LEASE_DELIVERIES_SHIFT) | word.owner
         tag |= (word.lap & at.LEASE_LAP_MASK) << at.LEASE_LAP_SHIFT
+        over = at.LEASE_OVER << at.LEASE_DEADLINE_SHIFT | tag
+        if memory[self._memory.leases[slot]] == over and old >> at.LEASE_DEADLINE_SHIFT:
+            return
         held = word.state == at.LEASED and old & at.LEASE_TAG_MASK == tag
         if held and word.owner != self._cast.owner(actor):
             raise Violation(f"{self._cast.owner(actor)} overwrote the lease of {word}")
@@ -127,6 +135,15 @@ class RingRules(Rules):
             visible = position_of(memory[self._memory.gates[barrier - 1]])
             if position >= visible:
                 raise Violation(f"{position} was taken, and the journal stands at {visible}")
+
+    def _check_pledge(self, memory: Sequence[int], position: int) -> None:
+        if memory[self._memory.transaction] != at.TRANSACTION_COMMITTED:
+            return
+        if (
+            memory[self._memory.index[RECORD]]
+            and position == memory[self._memory.index[RECORD + 8]]
+        ):
+            raise Violation(f"position {position} was given back, and its ack is committed")
 
     def _check_revocation(self, before: View, actor: int, was: SlotWord, now: SlotWord) -> None:
         if now.deliveries != min(was.deliveries + 1, at.DELIVERIES_MASK):
@@ -298,7 +315,20 @@ class RingRules(Rules):
                 block.state == at.BLOCK_OWNED and block.owner != EPILOGUE_OWNER
             ):
                 raise Violation(f"everything is done, and {block} is not free")
-        if not self._cast.is_harmed(view):
+        self._check_transaction(memory, ledger)
+        may_fail = self._cast.transaction and self._cast.leases_end
+        if not self._cast.is_harmed(view) and not may_fail:
             mine = sum(number for who, number in ledger.last if who != EPILOGUE_OWNER)
             if mine != self._cast.expected:
                 raise Violation(f"{mine} messages were published, not {self._cast.expected}")
+
+    def _check_transaction(self, memory: Sequence[int], ledger: Ledger) -> None:
+        """All of it was published, or nothing, and nothing of it is left."""
+        wanted = self._cast.transaction
+        if wanted and ledger.last_of(COMMITTER) not in (0, wanted):
+            raise Violation(f"{ledger.last_of(COMMITTER)} of {wanted} messages were published")
+        if memory[self._memory.transaction] != at.TRANSACTION_NONE:
+            raise Violation("a transaction was not settled")
+        for identity in self._memory.identities:
+            if at.SERIES_IDLE < memory[identity] < 0:
+                raise Violation(f"a series of numbers is in the hand of {-memory[identity]}")

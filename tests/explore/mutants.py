@@ -263,7 +263,7 @@ MUTANTS: Final = (
     _one(
         "gate-of-the-dead-kept",
         "cursor",
-        "sweep",
+        "ring_sweep",
         "repaired = gates_sweep(port, alive)",
         "repaired = 0",
     ),
@@ -310,7 +310,7 @@ MUTANTS: Final = (
     _one(
         "slots-not-swept",
         "exchange",
-        "sweep",
+        "ring_sweep",
         "repaired += slots_sweep(port, tail, alive, now_ms, grace_ms)",
         "pass",
     ),
@@ -394,6 +394,70 @@ MUTANTS: Final = (
         "is_next",
         "if lap_and_state != READY << STATE_SHIFT | lap_of(port, position):",
         "if word_state(word) != READY:",
+    ),
+    # --- transactions
+    _one(
+        "transaction-placed-without-a-look-at-the-number",
+        "transaction",
+        "place_once",
+        "if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:",
+        "if False:",
+    ),
+    _one(
+        "transaction-looks-at-the-number-before-tail-is-true",
+        "transaction",
+        "place_once",
+        "tail = true_tail(port)",
+        "tail = tail_load(port)",
+    ),
+    _one(
+        "transaction-number-noted-after-tail",
+        "transaction",
+        "place_once",
+        "    store_release(noted, origin & SEQUENCE_MASK)\n",
+        "",
+    ),
+    _one(
+        "transaction-number-not-in-the-chunk",
+        "transaction",
+        "chunk_number",
+        "store(address + CHUNK_ORIGIN_AT, origin)",
+        "pass",
+    ),
+    _one(
+        "transaction-number-noted-before-it-is-placed",
+        "transaction",
+        "place_once",
+        "position = place(port, chunk, tail)",
+        "store_release(noted, origin & SEQUENCE_MASK)\n    position = place(port, chunk, tail)",
+    ),
+    _one(
+        "transaction-settled-by-nobody",
+        "transaction",
+        "undertaking",
+        "    settling(holder, messages)\n",
+        "",
+    ),
+    _one(
+        "pledge-without-a-look-at-the-word",
+        "transaction-late",
+        "lease_pledge",
+        "if load_acquire(slot) != leased or lease == (LEASE_OVER << LEASE_DEADLINE_SHIFT | tag):",
+        "if lease == (LEASE_OVER << LEASE_DEADLINE_SHIFT | tag):",
+    ),
+    _one(
+        "pledged-although-it-is-about-to-be-revoked",
+        "transaction-late",
+        "lease_pledge",
+        "if load_acquire(slot) != leased or lease == (LEASE_OVER << LEASE_DEADLINE_SHIFT | tag):",
+        "if load_acquire(slot) != leased:",
+    ),
+    _one(
+        "revoked-without-a-word-in-the-lease",
+        "transaction-late",
+        "lease_is_over",
+        "int(compare_exchange(address, lease, marked) == lease)",
+        "1",
     ),
     # --- waking, with store buffers
     _one(

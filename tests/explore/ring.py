@@ -21,6 +21,8 @@ from tests.explore.translation import program
 
 RING: Final = 0x100000
 ARENA: Final = 0x200000
+TRANSACTION: Final = 0x300000
+RECORD: Final = 0x300100
 QUEUE: Final = 5
 CHUNK_BYTES: Final = at.LINE_BYTES
 BODY_BYTES: Final = 8
@@ -55,6 +57,7 @@ class Geometry:
     take_epoch: int = 0
     generation: int = 0
     chunk_role: int = BULK
+    transactions: bool = False
 
     @property
     def data(self) -> int:
@@ -181,10 +184,11 @@ class RingMemory(Memory):
             self.word(f"gate[{i}]", RING + at.RING_GATES_AT + i * at.GATE_BYTES, SHARED, _gate)
             for i in range(geometry.gates)
         ]
-        self.sequences = []
+        self.sequences, self.identities = [], []
         for i in range(1, geometry.producers + 1):
             producer = RING + at.RING_PRODUCERS_AT + i * at.PRODUCER_BYTES
-            self.word(f"producer[{i}].identity", producer + at.PRODUCER_IDENTITY_AT)
+            identity = self.word(f"producer[{i}].identity", producer + at.PRODUCER_IDENTITY_AT)
+            self.identities.append(identity)
             sequence = self.word(f"producer[{i}].sequence", producer + at.PRODUCER_SEQUENCE_AT)
             self.sequences.append(sequence)
         self.slots, self.leases = [], []
@@ -192,6 +196,11 @@ class RingMemory(Memory):
             slot = geometry.slot(i)
             self.slots.append(self.word(f"slot[{i}].word", slot, SHARED, _slot))
             self.leases.append(self.word(f"slot[{i}].lease", slot + at.SLOT_LEASE_AT))
+        # the record is written before the word says so, and read after: see committing.py
+        role = SHARED if geometry.transactions else CONSTANT
+        self.transaction = self.word("transaction", TRANSACTION, role)
+        for each in range(0, 56, 8):
+            self.word(f"record[{each}]", RECORD + each, BULK if geometry.transactions else CONSTANT)
         self.word("arena identity", ARENA + at.ARENA_IDENTITY_AT, CONSTANT)
         self.word("committed", ARENA + at.ARENA_COMMITTED_AT, CONSTANT)
         self.blocks, self.notes = [], []

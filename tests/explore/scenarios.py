@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import processes
+from tests.explore import committing, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
@@ -66,6 +66,7 @@ class Play:
     drops: bool = False
     lossy: bool = False
     numbered: bool = False
+    transaction: int = 0
     writers: dict[int, int] = field(default_factory=dict)
 
 
@@ -126,6 +127,7 @@ def staged(name: str, play: Play) -> Scenario:
                 drops=play.drops,
                 lossy=play.lossy,
                 numbered=play.numbered,
+                transaction=play.transaction,
                 expected=play.messages,
                 writers=play.writers,
             ),
@@ -181,6 +183,15 @@ def batcher(owner: int, last: int) -> Player:
 
 def batch_consumer(count: int) -> Player:
     return Player(CONSUMER, processes.consuming_many, (count,))
+
+
+def committer(messages: int, **more: bool) -> Player:
+    return Player(PRODUCER, committing.committing, (1, messages), scan=0, owns=True, **more)
+
+
+def undertaker(messages: int, first: int, last: int, **more: bool) -> Player:
+    """Settles for the committer when these have ended."""
+    return Player(PRODUCER, committing.undertaking, (1, messages, first, last), **more)
 
 
 def follower(from_now: int) -> Player:
@@ -415,6 +426,33 @@ PLAYS: Final[dict[str, Play]] = {
         messages=3,
         lossy=True,
     ),
+    "transaction": Play(
+        replace(ROOMY, producers=1, transactions=True),
+        (
+            committer(2),
+            undertaker(2, 0, 0),
+            undertaker(2, 0, 1, mortal=False),
+            consumer(mortal=False),
+        ),
+        messages=2,
+        kills=2,
+        transaction=2,
+        writers={1: 1, 2: 1, 3: 1},
+    ),
+    "transaction-ack": Play(
+        replace(ROOMY, producers=1, transactions=True),
+        (
+            committer(1),
+            settled(2, 1, mortal=False),
+            undertaker(1, 0, 0, mortal=False),
+            consumer(mortal=False),
+        ),
+        messages=2,
+        kills=1,
+        gives_back=True,
+        transaction=1,
+        writers={1: 1, 3: 1},
+    ),
     "bell": Play(
         ROOMY,
         (
@@ -463,6 +501,19 @@ DEEP: Final[dict[str, Play]] = {
         (settled(1, 1), leaser(5), leaser(1000), sweeper(2, late_ms=100, grace_ms=10)),
         messages=1,
         leases_end=True,
+    ),
+    "transaction-late": Play(
+        replace(ROOMY, producers=1, transactions=True),
+        (
+            Player(PRODUCER, committing.committing_late, (1, 1, 5), scan=0, owns=True),
+            settled(2, 1),
+            sweeper(1, late_ms=100, grace_ms=10),
+            leaser(1000),
+        ),
+        messages=2,
+        leases_end=True,
+        transaction=1,
+        writers={1: 1},
     ),
     "successor-deep": Play(
         replace(ROOMY, blocks=4, producers=1),

@@ -24,6 +24,7 @@ from shmbroker.core import layout
 ARENA_BYTES = 1 << 20
 FLIPS = 60
 NOISES = 8
+DEAD = 2
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,6 +53,31 @@ def prepare(vhost: str) -> None:
         broker.bind("topic", "headers", "#", to="exchange")
         queue.publish(b"first", key="a.b", properties={"n": 1})
         queue.publish(bytes(3000))
+    leave_a_commit(vhost)
+
+
+def leave_a_commit(vhost: str) -> None:
+    """What a participant leaves that died just after it had decided."""
+    entry = layout.PARTICIPANTS_AT + DEAD * layout.PARTICIPANT_BYTES
+    record = layout.TRANSACTIONS_AT + DEAD * layout.TRANSACTION_BYTES
+    reference = 1 << layout.REFERENCE_INDEX_BITS
+    participants, transactions = segment(vhost, "participants"), segment(vhost, "transactions")
+    published = reference, 0, (1 << layout.ORIGIN_PRODUCER_SHIFT) | 1, 0
+    acknowledged = reference | layout.OPERATION_ACKS, 0, layout.LEASED << layout.STATE_SHIFT, 0
+    at = record + layout.TRANSACTION_OPERATIONS_AT
+    write(transactions, at, struct.pack("<8q", *published, *acknowledged))
+    write(transactions, record + layout.TRANSACTION_COUNT_AT, struct.pack("<q", 2))
+    committed = struct.pack("<q", layout.TRANSACTION_COMMITTED)
+    write(participants, entry + layout.PARTICIPANT_TRANSACTION_AT, committed)
+    write(participants, entry, struct.pack("<q", layout.PARTICIPANT_LIVE))
+    write(participants, layout.PARTICIPANTS_HIGH_AT, struct.pack("<q", DEAD + 1))
+
+
+def transact(broker: shmbroker.Broker) -> None:
+    with broker.transaction(timeout=0) as tx:
+        tx.publish(broker.queue("r"), b"x")
+        tx.publish(broker.exchange("fanout"), b"y", key="a.b")
+        tx.ack(broker.queue("q").get(timeout=0))
 
 
 def exercise(vhost: str) -> None:
@@ -84,6 +110,7 @@ def exercise(vhost: str) -> None:
             lambda: list(broker.queue("q").browse()),
             lambda: broker.queue("q").statistics(),
             lambda: broker.subscribe("q", start="earliest", timeout=0).get(timeout=0),
+            lambda: transact(broker),
             lambda: broker.queue("q").purge(),
             lambda: broker.delete_exchange("new", force=True),
             lambda: broker.delete_queue("new", force=True),
@@ -96,6 +123,7 @@ def exercise(vhost: str) -> None:
 def regions(vhost: str) -> dict[str, tuple[str, int, int]]:
     data_at = segment(vhost, "arena").stat().st_size - ARENA_BYTES
     participant = layout.PARTICIPANTS_AT + layout.PARTICIPANT_BYTES
+    record = layout.TRANSACTIONS_AT + DEAD * layout.TRANSACTION_BYTES
     return {
         "identity": ("catalog", 0, layout.CATALOG_IDENTITY_BYTES),
         "generation": ("catalog", layout.CATALOG_GENERATION_AT, layout.CATALOG_HIGH_AT + 24),
@@ -111,6 +139,8 @@ def regions(vhost: str) -> dict[str, tuple[str, int, int]]:
         "binding entries": ("catalog", layout.BINDING_ENTRIES_AT, layout.BINDING_ENTRIES_AT + 4608),
         "participants": ("participants", 0, layout.PARTICIPANTS_HIGH_AT + 8),
         "log": ("participants", layout.PARTICIPANTS_LOG_AT, layout.PARTICIPANTS_LOG_AT + 512),
+        "transactions": ("transactions", 0, layout.TRANSACTIONS_ARENA_AT + 8),
+        "operations": ("transactions", record, record + 128),
         "participant": ("participants", participant, participant + 2 * layout.PARTICIPANT_BYTES),
         "ring": ("ring", 0, layout.RING_IDENTITY_BYTES),
         "hints": ("ring", layout.RING_TAIL_AT, layout.RING_LATENCY_AT),
@@ -131,6 +161,8 @@ REGIONS = [
     "exchange entries",
     "binding entries",
     "participants",
+    "transactions",
+    "operations",
     "log",
     "participant",
     "ring",
@@ -230,7 +262,7 @@ def test_random_bytes(prepared: str, region: str) -> None:
 # --- what is refused when connecting --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["catalog", "arena", "participants"])
+@pytest.mark.parametrize("kind", ["catalog", "arena", "participants", "transactions"])
 @pytest.mark.parametrize("size", [0, 1, 63, 4096, 8192, 300_000])
 def test_a_truncated_segment(prepared: str, kind: str, size: int) -> None:
     os.truncate(segment(prepared, kind), size)
@@ -255,6 +287,7 @@ def test_a_truncated_ring(prepared: str, size: int) -> None:
     [
         ("catalog", layout.CATALOG_VERSION_AT),
         ("participants", layout.PARTICIPANTS_VERSION_AT),
+        ("transactions", layout.TRANSACTIONS_VERSION_AT),
         ("arena", layout.ARENA_VERSION_AT),
     ],
 )
@@ -287,7 +320,7 @@ def test_another_boot(prepared: str) -> None:
 def test_files_that_were_renamed(prepared: str) -> None:
     other = f"{prepared}-other"
     try:
-        for kind in ("catalog", "arena", "participants"):
+        for kind in ("catalog", "arena", "participants", "transactions"):
             segment(other, kind).hardlink_to(segment(prepared, kind))
         with pytest.raises(shmbroker.NotASegment, match=f"belongs to vhost '{prepared}'.*renamed"):
             shmbroker.connect(f"shm://{other}")
@@ -296,7 +329,7 @@ def test_files_that_were_renamed(prepared: str) -> None:
             path.unlink()
 
 
-@pytest.mark.parametrize("kind", ["arena", "participants"])
+@pytest.mark.parametrize("kind", ["arena", "participants", "transactions"])
 def test_a_segment_of_another_vhost(prepared: str, kind: str) -> None:
     other = f"{prepared}-other"
     shmbroker.vhost.create(other, arena_bytes=ARENA_BYTES)
@@ -328,7 +361,7 @@ def test_a_ring_that_is_gone(prepared: str) -> None:
         broker.queue("r").publish(b"b")
 
 
-@pytest.mark.parametrize("kind", ["catalog", "arena", "participants"])
+@pytest.mark.parametrize("kind", ["catalog", "arena", "participants", "transactions"])
 def test_a_link_to_elsewhere(prepared: str, kind: str, tmp_path: Path) -> None:
     """Somebody else's link in /dev/shm is not followed."""
     path = segment(prepared, kind)

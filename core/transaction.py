@@ -1,0 +1,181 @@
+"""Transactions: several publishes and acknowledgements, on several rings, that are one.
+
+One store decides: before it, nothing has happened; after it, all of it happens, by the hand of who
+committed or, if that one is dead, of who repairs.  So each step after it can be done again without
+being done twice, whatever the one before died of:
+
+    acknowledge   LEASED, exactly our word, to DONE; whoever comes second finds another word
+    publish       each chunk has a number of a series, and tail never passes a number that is not
+                  in the table (producer.py): with tail helped to the truth, the table tells
+                  whether the chunk was placed, even if its message has been taken and recycled
+
+A series is an entry of the ring's table of producers, lent to one transaction at a time.  Its
+numbers go on where the last transaction ended, and never go back.
+
+A message that is to be acknowledged is pledged before: its lease has no deadline any more.  Who
+revokes and who pledges do so by CAS on the lease, so one of them wins; see lease_is_over.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import compare_exchange, load, load_acquire, store, store_release
+from shmbroker.core.chunk import chunk_address
+from shmbroker.core.codes import DAMAGED, INVALID, NO_PRODUCER, OK, REVOKED
+from shmbroker.core.gate import gates_floor
+from shmbroker.core.head import head_load
+from shmbroker.core.kernel import exported_cold, kernel
+from shmbroker.core.layout import (
+    CHUNK_ORIGIN_AT,
+    CHUNK_PUBLISHED_AT,
+    DONE,
+    LAP_MASK,
+    LEASE_DEADLINE_SHIFT,
+    LEASE_OVER,
+    LEASE_TAG_MASK,
+    ORIGIN_PRODUCER_SHIFT,
+    PORT_HEADER,
+    PORT_SLOT_MASK,
+    POSITION_MASK,
+    PRODUCER_IDENTITY_AT,
+    PRODUCER_SEQUENCE_AT,
+    PRODUCERS,
+    RING_TAIL_AT,
+    SEQUENCE_MASK,
+    SERIES_IDLE,
+    SLOT_LEASE_AT,
+)
+from shmbroker.core.producer import producer_at
+from shmbroker.core.publish import place
+from shmbroker.core.run import run_published
+from shmbroker.core.tail import true_tail
+from shmbroker.core.word import lap_of, slot_at, word_lease_tag, word_state
+
+TRIES = 8
+"""A lease is written when a message is taken, once by a sweep, and when it is revoked."""
+
+
+@exported_cold
+def series_take(port: int, holder: int) -> int:
+    """A series of numbers for a transaction of this participant: its index, or NO_PRODUCER."""
+    for series in range(1, PRODUCERS):
+        address = producer_at(port, series) + PRODUCER_IDENTITY_AT
+        seen = load_acquire(address)
+        if seen == 0 or seen == SERIES_IDLE:
+            if compare_exchange(address, seen, -holder) == seen:
+                return series
+    return NO_PRODUCER
+
+
+@exported_cold
+def series_last(port: int, series: int) -> int:
+    """The last number of this series: whoever had it before has seen it in the table."""
+    # SYNC POINT: sequence (acquire)
+    return load_acquire(producer_at(port, series) + PRODUCER_SEQUENCE_AT) & SEQUENCE_MASK
+
+
+@exported_cold
+def series_drop(port: int, series: int, holder: int) -> int:
+    """Nothing is left to place: the series is for the next who wants one; 1 if it was ours."""
+    address = producer_at(port, series) + PRODUCER_IDENTITY_AT
+    if load_acquire(address) != -holder:
+        return 0
+    return int(compare_exchange(address, -holder, SERIES_IDLE) == -holder)
+
+
+@exported_cold
+def lease_pledge(port: int, position: int, leased: int) -> int:
+    """Hold this message without a deadline: what the lease was before, or REVOKED."""
+    slot = slot_at(port, position)
+    tag = word_lease_tag(leased)
+    for _ in range(TRIES):
+        # the lease is read before the word: if the message is another's since, the CAS fails
+        lease = load_acquire(slot + SLOT_LEASE_AT)
+        if load_acquire(slot) != leased or lease == (LEASE_OVER << LEASE_DEADLINE_SHIFT | tag):
+            return REVOKED
+        if compare_exchange(slot + SLOT_LEASE_AT, lease, tag) == lease:
+            return lease  # and who would revoke it now finds another lease than it has read
+    return REVOKED
+
+
+@exported_cold
+def lease_restore(port: int, position: int, leased: int, lease: int) -> int:
+    """Nothing came of it: the deadline holds again; 1 if the message was still pledged."""
+    address = slot_at(port, position) + SLOT_LEASE_AT
+    tag = word_lease_tag(leased)
+    if lease & LEASE_TAG_MASK != tag:  # its holder wrote none
+        return 0
+    return int(compare_exchange(address, tag, lease) == tag)
+
+
+@exported_cold
+def is_in_hand(port: int, position: int, leased: int) -> int:
+    """1 if the message is still exactly this one, and ours."""
+    return int(load_acquire(slot_at(port, position)) == leased)
+
+
+@kernel
+def is_done(port: int, position: int) -> int:
+    word = load_acquire(slot_at(port, position))
+    return int(word & LAP_MASK == lap_of(port, position) and word_state(word) == DONE)
+
+
+@kernel
+def is_listed(positions: int, count: int, position: int) -> int:
+    for index in range(count):
+        if load(positions + index * 8) == position:
+            return 1
+    return 0
+
+
+@exported_cold
+def room_with(port: int, positions: int, count: int) -> int:
+    """How many messages there is room for once these are acknowledged too, or DAMAGED."""
+    tail = true_tail(port)
+    if tail < 0:
+        return tail
+    limit = gates_floor(port, tail)
+    end = head_load(port)
+    while end < limit and (is_done(port, end) or is_listed(positions, count, end)):
+        end += 1
+    return load(port + PORT_SLOT_MASK) + 1 - (tail - end)
+
+
+@exported_cold
+def chunk_number(port: int, chunk: int, origin: int, published_ns: int) -> int:
+    """Give a reserved chunk its number and its time, before the decision."""
+    address = chunk_address(port, chunk)
+    if address == 0:
+        return INVALID
+    store(address + CHUNK_ORIGIN_AT, origin)
+    store(address + CHUNK_PUBLISHED_AT, published_ns)
+    return OK
+
+
+@kernel
+def place_once(port: int, chunk: int, origin: int) -> int:
+    """Publish a chunk unless it was before: OK, or FULL."""
+    series = origin >> ORIGIN_PRODUCER_SHIFT
+    if series <= 0 or series >= PRODUCERS or chunk_address(port, chunk) == 0:
+        return DAMAGED
+    tail = true_tail(port)
+    if tail < 0:
+        return tail
+    noted = producer_at(port, series) + PRODUCER_SEQUENCE_AT
+    # SYNC POINT: sequence (acquire)
+    if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
+        return OK
+    position = place(port, chunk, tail)
+    if position < 0:
+        return position
+    # SYNC POINT: sequence (release): before tail passes the message
+    store_release(noted, origin & SEQUENCE_MASK)
+    address = load(port + PORT_HEADER) + RING_TAIL_AT
+    compare_exchange(address, position, (position + 1) & POSITION_MASK)
+    return OK
+
+
+@exported_cold
+def loan_placed(port: int, chunk: int) -> int:
+    """A chunk on loan of this port has become a message, at a position that is below tail."""
+    tail = true_tail(port)
+    return tail if tail < 0 else run_published(port, chunk, tail - 1)

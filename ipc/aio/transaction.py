@@ -1,0 +1,100 @@
+"""A transaction for asyncio: ipc/transaction.py, awaitable where it may wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import FULL, UNFINISHED
+from shmbroker.ipc import transaction as sync
+from shmbroker.ipc.aio.exchange import Exchange
+from shmbroker.ipc.aio.queue import Queue
+from shmbroker.ipc.errors import InvalidArgument, TransactionEnded
+from shmbroker.ipc.message import Message
+from shmbroker.ipc.timeout import nanoseconds
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+NAP_S = 0.001
+NAP_S_MAX = 0.016
+"""It may want room for several messages in several queues, and a bell tells of one."""
+
+
+class Transaction:
+    """Made by Broker.transaction: commits on a clean exit of `async with`, else rolls back.
+
+    If a commit is cancelled while it waits for room, nothing has happened.
+    """
+
+    def __init__(self, transaction: sync.Transaction) -> None:
+        self._sync = transaction
+
+    def ack(self, message: Message) -> None:
+        """Acknowledge at commit; on rollback the message is given back in place."""
+        self._sync.ack(message)
+
+    def publish(
+        self,
+        destination: Queue | Exchange,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+        mandatory: bool = False,
+    ) -> None:
+        """Publish at commit: the body is copied, and an exchange decides who gets it, now."""
+        if not isinstance(destination, (Queue, Exchange)):
+            raise InvalidArgument(f"publish to a queue or an exchange of aio, not {destination!r}")
+        self._sync.publish(
+            destination._sync,
+            body,
+            key=key,
+            properties=properties,
+            ttl=ttl,
+            priority=priority,
+            mandatory=mandatory,
+        )
+
+    async def commit(self, *, timeout: float | None = None) -> None:
+        """All of it happens; or QueueFull, DeliveryRevoked, NotFound, and nothing has happened."""
+        nanoseconds(timeout)  # refuses what is no time-out
+        end = None if timeout is None else monotonic() + timeout
+        nap = NAP_S
+        while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
+            if code == FULL and end is not None and monotonic() >= end:
+                break
+            await asyncio.sleep(nap)
+            nap = min(2 * nap, NAP_S_MAX)
+        self._sync._check(code, "committing")
+
+    def rollback(self) -> None:
+        """Nothing of it happens: its messages are given back, in place."""
+        self._sync.rollback()
+
+    def __len__(self) -> int:
+        return len(self._sync)
+
+    async def __aenter__(self) -> Transaction:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._sync._roll_back_quietly()
+            return
+        try:
+            with suppress(TransactionEnded):  # explicitly, inside
+                await self.commit(timeout=self._sync._timeout)
+        except BaseException:
+            self._sync._roll_back_quietly()
+            raise
