@@ -95,7 +95,7 @@ typedef struct sb_settings {{
     int64_t ttl_ns;         /* of a message that names none; 0: it lives for ever */
     int64_t ttl_min_ns, ttl_max_ns;
     int64_t max_messages;   /* not acknowledged; 0: as many as there are slots */
-    int64_t max_bytes;      /* of the arena, in whole blocks; 0: as much as there is */
+    int64_t max_bytes;      /* of what is not acknowledged; 0: as much as there is */
     int64_t when_full;      /* SB_BLOCK, SB_FAIL or SB_DROP_OLDEST */
     int64_t priorities;     /* 1: a message of higher priority goes first */
     const char *dead_letter;  /* a queue for what cannot be delivered; made if there is none */

@@ -36,7 +36,7 @@ class Settings(TypedDict, total=False):
     max_messages: int | None
     """Not acknowledged; None: as many as there are slots."""
     max_bytes: int | str | None
-    """Of the arena, in whole blocks: "256MiB"; None: as much as there is."""
+    """Of messages that are not acknowledged, headers included: "256MiB"; None: as the arena has."""
     when_full: WhenFull
 
 
@@ -79,7 +79,7 @@ def _time(name: str, value: Any) -> int:
 def _size(name: str, value: Any) -> int:
     if isinstance(value, str):
         try:
-            return parse_size(value)
+            value = parse_size(value)
         except ValueError as error:
             raise InvalidArgument(
                 f"{name} is a size such as 65536 or '256MiB', not {value!r}"

@@ -512,7 +512,9 @@ static int64_t check_settings(sb_connection *connection, const char *name,
 /* Where the dead go is made with the queue that they come from.  They die no more there. */
 static int64_t make_grave(sb_connection *connection, const char *name, int64_t slots)
 {
-    const sb_settings settings = {.max_deliveries = SB_UNLIMITED};
+    static const char given[] = "\x81\xAEmax_deliveries\xC0";
+    const sb_settings settings = {.max_deliveries = SB_UNLIMITED, .given = given,
+                                  .given_length = sizeof given - 1};
     if (!name || reference_of(connection, name) >= 0)
         return SB_OK;
     int64_t reference = queue_add(connection, name, slots, &settings);

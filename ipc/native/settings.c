@@ -6,8 +6,6 @@
 
 #include "shared.h"
 
-#define MAX_BYTES_MIN (4 * (int)L_RUN_BYTES_MAX)
-
 static const sb_settings DEFAULTS;
 
 static int64_t limit(const char *what, int64_t value, int64_t most)
@@ -50,9 +48,6 @@ int64_t settings_write(const sb_settings *settings, void *ring)
         (code = name_write(ring, L_SETTING_DEAD_LETTER_AT, "queue", s->dead_letter)) != SB_OK ||
         (code = name_write(ring, L_SETTING_EXPIRY_QUEUE_AT, "queue", s->expiry_queue)) != SB_OK)
         return code;
-    if (s->max_bytes > 0 && s->max_bytes < MAX_BYTES_MIN)
-        return fail(SB_INVALID, "max_bytes is at least %d: each producer holds blocks of up to %d",
-                    MAX_BYTES_MIN, (int)L_RUN_BYTES_MAX);
     if (s->ttl_max_ns && s->ttl_min_ns > s->ttl_max_ns)
         return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
     word_store(ring, L_SETTING_MAX_DELIVERIES_AT, deliveries);

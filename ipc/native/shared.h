@@ -177,14 +177,19 @@ int64_t setting_name(const sb_queue *queue, int64_t at, char *name);
 
 typedef enum death { EXPIRED, REJECTED, SPENT } death;
 
-/* A message that is ours goes where the dead of this queue go: SB_OK, SB_REVOKED if it was no longer
- * ours, or SB_FULL, and it is still ours. */
-int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason);
+/* A message that is ours, and was delivered so often, goes where the dead of this queue go: SB_OK,
+ * SB_REVOKED if it was no longer ours, or SB_FULL, and it is still ours. */
+int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries);
+/* This thread is in bury: it does not go on to bury those of the queue that it publishes to. */
+bool burying(void);
 
 /* --- expiry.c ----------------------------------------------------------------------------------- */
 
-/* A message that expires then is about to be published. */
+/* A message that expires then was published, or given back. */
 void expiry_note(sb_queue *queue, int64_t expiry);
+/* There may be any, of somebody who died and did not note them. */
+void expiry_unknown(sb_queue *queue);
+int64_t expiry_of_chunk(const void *chunk);
 bool is_expired(const sb_message *message);
 /* Take what is expired, and bury it: how many. */
 int64_t queue_expire(sb_queue *queue, sb_port *port);
@@ -245,10 +250,15 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue
 void queue_shut(sb_queue *queue);
 void queue_free(sb_queue *queue);
 int64_t queue_sweep(sb_queue *queue, int64_t dead);
+typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
+/* By which a producer waits until it is worth trying again. */
+wait_for wait_kernel(const sb_queue *queue);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* Free all blocks of a queue that was deleted and that nobody uses. */
 void blocks_drop(sb_connection *connection, int64_t row);
+/* Whether there is something to do in a queue that nobody may be using, without mapping it. */
+bool queue_needs_upkeep(sb_connection *connection, int64_t reference);
 /* What a waiter does when it has slept for long: put right what the dead left in this ring. */
 void queue_upkeep(sb_port *port);
 

@@ -24,7 +24,7 @@ static int64_t arm_and_look(sb_queue *queue, int64_t position)
         return code;
     sb_cursor cursor = {.port = &in->port, .position = position, .gate = -1};
     code = position == SB_A_MESSAGE ? sb_port_wait_for_message(&in->port, 0)
-           : position == SB_ROOM    ? sb_port_wait_for_room(&in->port, 0)
+           : position == SB_ROOM    ? wait_kernel(queue)(&in->port, 0)
                                     : sb_cursor_wait(&cursor, 0);
     lane_leave(in);
     return code == SB_FULL ? SB_EMPTY : code;
@@ -50,6 +50,7 @@ static void upkeep(sb_wait *waits, int64_t count)
         if (!in)
             continue;
         queue_upkeep(&in->port);
+        queue_expire(queue, &in->port);
         lane_leave(in);
     }
     if (count > 0)
