@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from shmbroker.core.layout import FAIL
 from shmbroker.ipc import queue as sync
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import A_MESSAGE, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
@@ -29,6 +31,7 @@ class Queue:
         self._until_done = broker._patience.until_done
         self._get_now = partial(queue.get, timeout=0)
         self._receive_now = partial(queue.receive, timeout=0)
+        self._fails = lib.sb_when_full(queue._queue) == FAIL
 
     @property
     def name(self) -> str:
@@ -70,7 +73,7 @@ class Queue:
             priority=priority,
             timeout=0,
         )
-        return await self._until_done(attempt, self._room, timeout)
+        return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
 
     def publish_nowait(
         self,
@@ -102,7 +105,7 @@ class Queue:
             return done
 
         try:
-            return await self._until_done(attempt, self._room, timeout)
+            return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
         except QueueFull:
             if done == 0:
                 raise

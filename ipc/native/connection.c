@@ -384,7 +384,7 @@ static int64_t open_code(sb_connection *connection)
     return atomic_load(&connection->closed);
 }
 
-static int64_t change_code(sb_connection *connection)
+int64_t change_code(sb_connection *connection)
 {
     if (connection->id == 0)
         return fail(SB_INVALID, "the connection only observes: connect to change something");
@@ -427,7 +427,7 @@ static int64_t free_row(sb_connection *connection)
 }
 
 static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t slots,
-                         const sb_settings *settings)
+                         const char *settings)
 {
     char temporary[NAME_ROOM], path[NAME_ROOM];
     segment ring;
@@ -437,7 +437,8 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
         return code;
     sb_ring_format(ring.memory, slots, reference & L_REFERENCE_INDEX_MASK, 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
-    settings_write(settings, ring.memory); /* they were checked */
+    memcpy((char *)ring.memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
+           (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
     code = segment_name(temporary, path);
@@ -445,8 +446,9 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
     return code;
 }
 
+/* settings: a page of them, as settings_write has it. */
 static int64_t queue_add(sb_connection *connection, const char *name, int64_t slots,
-                         const sb_settings *settings)
+                         const char *settings)
 {
     void *catalog = connection->catalog.memory;
     int64_t identity[2];
@@ -473,89 +475,84 @@ static int64_t reference_of(sb_connection *connection, const char *name)
     return sb_reference_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
 }
 
-/* Whether the dead of this queue would come back to it, by way of others: SB_OK if not. */
-static int64_t check_loop(sb_connection *connection, const char *name, const char *first,
-                          int64_t setting_at, const char *what)
+bool leads_back(sb_connection *connection, const char *name, const char *first, int64_t setting_at)
 {
     char next[L_NAME_BYTES_MAX + 1];
-    if (!first)
-        return SB_OK;
     strcpy(next, first);
     for (int step = 0; step < DEAD_LETTER_STEPS; step++) {
         sb_queue *queue;
         if (strcmp(next, name) == 0)
-            return fail(SB_INVALID, "%s '%s' of queue '%s' leads back to it: name another", what,
-                        first, name);
+            return true;
         int64_t reference = reference_of(connection, next);
-        if (reference < 0)
-            return SB_OK;
-        int64_t code = queue_handle(connection, reference, &queue);
-        if (code != SB_OK || setting_name(queue, setting_at, next) == 0)
-            return SB_OK;
+        if (reference < 0 || queue_handle(connection, reference, &queue) != SB_OK ||
+            setting_name(queue, setting_at, next) == 0)
+            return false;
     }
+    return false;
+}
+
+static int64_t check_loop(sb_connection *connection, const char *name, const void *page, int64_t at,
+                          const char *what)
+{
+    char first[L_NAME_BYTES_MAX + 1];
+    if (name_in(page, at, first) && leads_back(connection, name, first, at))
+        return fail(SB_INVALID, "%s '%s' of queue '%s' leads back to it: name another", what, first,
+                    name);
     return SB_OK;
 }
 
-static int64_t check_settings(sb_connection *connection, const char *name,
-                              const sb_settings *settings, void *written)
-{
-    int64_t code = settings_write(settings, written);
-    if (code == SB_OK && settings)
-        code = check_loop(connection, name, settings->dead_letter, L_SETTING_DEAD_LETTER_AT,
-                          "dead_letter");
-    if (code == SB_OK && settings)
-        code = check_loop(connection, name, settings->expiry_queue, L_SETTING_EXPIRY_QUEUE_AT,
-                          "expiry_queue");
-    return code;
-}
-
 /* Where the dead go is made with the queue that they come from.  They die no more there. */
-static int64_t make_grave(sb_connection *connection, const char *name, int64_t slots)
+static int64_t make_grave(sb_connection *connection, const void *page, int64_t at, int64_t slots)
 {
     static const char given[] = "\x81\xAEmax_deliveries\xC0";
+    char name[L_NAME_BYTES_MAX + 1], of_grave[L_RING_GATES_AT] = "";
     const sb_settings settings = {.max_deliveries = SB_UNLIMITED, .given = given,
                                   .given_length = sizeof given - 1};
-    if (!name || reference_of(connection, name) >= 0)
+    if (name_in(page, at, name) == 0 || reference_of(connection, name) >= 0)
         return SB_OK;
-    int64_t reference = queue_add(connection, name, slots, &settings);
+    settings_write(&settings, of_grave);
+    settings_default(of_grave, SB_SET_MAX_DELIVERIES);
+    int64_t reference = queue_add(connection, name, slots, of_grave);
     return reference < 0 ? reference : SB_OK;
 }
 
-static int64_t same_settings(sb_connection *connection, int64_t reference, const char *name,
-                             const char *written)
+/* A queue that is there is the same if it was declared so; what patterns say by now is not asked. */
+static int64_t declare_again(sb_connection *connection, int64_t row, const char *name, int64_t slots,
+                             const void *asked)
 {
+    void *catalog = connection->catalog.memory;
+    int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
+    int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
     sb_queue *queue;
+    if (has != slots)
+        return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so, or "
+                    "delete it first", name, (long long)has, (long long)slots);
     int64_t code = queue_handle(connection, reference, &queue);
-    if (code == SB_OK && memcmp((char *)queue->ring.memory + L_RING_SETTINGS_AT,
-                                written + L_RING_SETTINGS_AT,
-                                L_SETTINGS_GIVEN_AT - L_RING_SETTINGS_AT) != 0)
+    if (code == SB_OK && !settings_same(asked, queue->ring.memory))
         return fail(SB_DIFFERENT, "queue '%s' exists with other settings: declare it as it is, or "
                     "delete it first", name);
-    return code;
+    return code < 0 ? code : reference;
 }
 
 static int64_t declare_locked(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings)
 {
-    char written[L_RING_GATES_AT] = "";
-    void *catalog = connection->catalog.memory;
-    int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
-    int64_t code = check_settings(connection, name, settings, written);
-    if (code == SB_OK && settings)
-        code = make_grave(connection, settings->dead_letter, slots);
-    if (code == SB_OK && settings)
-        code = make_grave(connection, settings->expiry_queue, slots);
-    if (code != SB_OK)
-        return code;
-    if (row < 0)
-        return queue_add(connection, name, slots, settings);
-    int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
-    if (has != slots)
-        return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so, or "
-                    "delete it first", name, (long long)has, (long long)slots);
-    int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
-    code = same_settings(connection, reference, name, written);
-    return code < 0 ? code : reference;
+    char page[L_RING_GATES_AT] = "";
+    int64_t row = sb_row_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
+    int64_t code = settings_write(settings, page);
+    if (code == SB_OK)
+        code = check_loop(connection, name, page, L_SETTING_DEAD_LETTER_AT, "dead_letter");
+    if (code == SB_OK)
+        code = check_loop(connection, name, page, L_SETTING_EXPIRY_QUEUE_AT, "expiry_queue");
+    if (code == SB_OK && row >= 0)
+        return declare_again(connection, row, name, slots, page);
+    if (code == SB_OK)
+        code = patterns_apply(connection, name, page);
+    if (code == SB_OK)
+        code = make_grave(connection, page, L_SETTING_DEAD_LETTER_AT, slots);
+    if (code == SB_OK)
+        code = make_grave(connection, page, L_SETTING_EXPIRY_QUEUE_AT, slots);
+    return code == SB_OK ? queue_add(connection, name, slots, page) : code;
 }
 
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots)

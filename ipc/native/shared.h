@@ -89,6 +89,9 @@ struct sb_connection {
     sb_connection *next;    /* all connections of this process, for fork */
 };
 
+int64_t change_code(sb_connection *connection);
+/* Whether the dead that go to `first` would come back to this queue, by way of others. */
+bool leads_back(sb_connection *connection, const char *name, const char *first, int64_t setting_at);
 int64_t connection_lock(sb_connection *connection);
 void connection_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
@@ -167,11 +170,28 @@ static inline int64_t stamp_ns(stamp_clock *clock)
 
 /* --- settings.c --------------------------------------------------------------------------------- */
 
-/* Check settings, and write them into a ring whose page for them is all zero. */
-int64_t settings_write(const sb_settings *settings, void *ring);
+/* All of these take a page of settings as a ring, or as if it were in one: at L_RING_SETTINGS_AT. */
+/* Check settings, and write what is given into a page that is all zero. */
+int64_t settings_write(const sb_settings *settings, void *page);
+/* Take over what a pattern has and the page has not, but for what is refused; *have: bits SB_SET_*. */
+int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
+void settings_default(void *page, int64_t have);
+int64_t settings_agree(const void *page);
+/* Whether what is asked for, and was written, is what a queue was declared as. */
+bool settings_same(const void *asked, const void *there);
+int64_t name_in(const void *page, int64_t at, char *name);
 int64_t setting(const sb_queue *queue, int64_t at);
 /* A queue's name in the settings: its length, 0 if there is none. */
 int64_t setting_name(const sb_queue *queue, int64_t at, char *name);
+
+/* --- pattern.c ---------------------------------------------------------------------------------- */
+
+/* Complete the settings of a queue of this name with those of the patterns that match. */
+int64_t patterns_apply(sb_connection *connection, const char *name, void *page);
+/* Whether a queue of this name is to be made when somebody asks for it. */
+bool patterns_create(sb_connection *connection, const char *name);
+/* Remove what a death in the middle of a change has left. */
+void patterns_tidy(sb_connection *connection);
 
 /* --- dead_letter.c ------------------------------------------------------------------------------ */
 
