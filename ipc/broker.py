@@ -25,7 +25,8 @@ from shmbroker.ipc.participants import ErrorInfo, ParticipantInfo, Participants
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.properties import pack
 from shmbroker.ipc.queue import Queue
-from shmbroker.ipc.settings import OF_PATTERNS, Pattern, PatternSettings, Settings, for_c
+from shmbroker.ipc.setting import OF_PATTERNS
+from shmbroker.ipc.settings import Pattern, PatternSettings, Settings, for_c
 from shmbroker.ipc.subscription import Subscription
 from shmbroker.ipc.timeout import nanoseconds
 

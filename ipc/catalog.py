@@ -126,7 +126,9 @@ class Catalog:
 
     def patterns(self) -> list[Pattern]:
         """While one is changed it is there twice: the later is valid."""
-        entries = sorted(self._rows(at.SETTINGS), key=lambda entry: _in_page(entry, at.SETTINGS_SERIAL_AT))
+        entries = sorted(
+            self._rows(at.SETTINGS), key=lambda entry: _in_page(entry, at.SETTINGS_SERIAL_AT)
+        )
         found = (_pattern(entry) for entry in entries)
         return list({each.pattern: each for each in found}.values())
 

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
-from shmbroker.core.layout import (
-    AUTO_DELETE_DELAY_NS,
-    BLOCK,
-    DROP_OLDEST,
-    FAIL,
-    MAX_DELIVERIES,
-    SETTING_NAMES,
-)
+from shmbroker.core.layout import SETTING_NAMES
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.names import name_bytes
 from shmbroker.ipc.outgoing import ttl_ns
 from shmbroker.ipc.properties import pack, unpack_all
+from shmbroker.ipc.setting import DEFAULTS, WHEN_FULL
 from shmbroker.ipc.units import parse_size
 
 WhenFull = Literal["block", "fail", "drop-oldest"]
-WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest": DROP_OLDEST}
 
 
 class Settings(TypedDict, total=False):
@@ -55,22 +48,6 @@ class Settings(TypedDict, total=False):
 class PatternSettings(Settings, total=False):
     auto_create: bool
     """Who asks for a queue that matches gets it, although nobody has declared it."""
-
-
-DEFAULTS: Final[Settings] = {
-    "max_deliveries": MAX_DELIVERIES,
-    "dead_letter": None,
-    "ttl": None,
-    "ttl_min": None,
-    "ttl_max": None,
-    "expiry_queue": None,
-    "max_messages": None,
-    "max_bytes": None,
-    "when_full": "block",
-    "auto_delete": False,
-    "auto_delete_delay": AUTO_DELETE_DELAY_NS / 1e9,
-}
-OF_PATTERNS: Final[PatternSettings] = {**DEFAULTS, "auto_create": False}
 
 
 @dataclass(frozen=True, slots=True)

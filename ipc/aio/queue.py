@@ -167,6 +167,7 @@ class Queue:
     resume = awaitable(sync.Queue.resume)
     explain = awaitable(sync.Queue.explain)
     expire = awaitable(sync.Queue.expire)
+    retry = awaitable(sync.Queue.retry)
 
     def __repr__(self) -> str:
         return f"<aio {self._sync!r}>"

@@ -512,6 +512,7 @@ static int64_t make_grave(sb_connection *connection, const void *page, int64_t a
         return SB_OK;
     settings_write(&settings, of_grave);
     settings_default(of_grave, SB_SET_MAX_DELIVERIES);
+    word_store(of_grave, L_SETTINGS_SET_AT, 0); /* whoever declares it later need not know */
     int64_t reference = queue_add(connection, name, slots, of_grave);
     return reference < 0 ? reference : SB_OK;
 }

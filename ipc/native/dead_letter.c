@@ -243,5 +243,5 @@ int64_t sb_system_decide(int64_t port_address, int64_t message_address)
     if (waits)
         sb_port_give_back(port, message); /* and others behind it, until there is room */
     message->word = 0;                    /* whoever wanted it has nothing to give back */
-    return waits ? SB_EMPTY : SB_GONE;
+    return waits ? SB_UNDECIDED : SB_GONE; /* SB_EMPTY would be tried again at once */
 }

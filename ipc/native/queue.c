@@ -629,6 +629,7 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
         return code;
     note_use(queue, L_USE_CONSUMES);
     code = kernel(&in->port, &what, looks);
+    code = code == SB_UNDECIDED ? SB_EMPTY : code;
     if (code == SB_EMPTY && timeout_ns != 0) {
         int64_t deadline = monotonic_deadline(timeout_ns);
         do {
@@ -636,8 +637,9 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
             if (code != SB_OK)
                 break;
             code = kernel(&in->port, &what, 0);
-            /* a message may be there and not for us: one whose dead-letter queue is full */
-        } while (code == SB_EMPTY && sb_system_clock() < deadline);
+            /* undecided: it is there, and waits for room in a dead-letter queue */
+        } while (code == SB_EMPTY || (code == SB_UNDECIDED && sb_system_clock() < deadline));
+        code = code == SB_UNDECIDED ? SB_EMPTY : code;
     }
     if (code >= 0)
         latency_note(queue, what.messages);

@@ -237,7 +237,10 @@ def test_declaring_it_otherwise(broker: Broker) -> None:
 def test_explain(broker: Broker) -> None:
     orders = broker.declare_queue("orders", max_deliveries=3, dead_letter="dead")
     explained = orders.explain()
-    assert (explained["max_deliveries"].value, explained["max_deliveries"].source) == (3, "declared")
+    assert (explained["max_deliveries"].value, explained["max_deliveries"].source) == (
+        3,
+        "declared",
+    )
     assert (explained["ttl"].value, explained["ttl"].source) == (None, "default")
     assert broker.queue("dead").explain()["max_deliveries"].value is None
 
@@ -277,9 +280,7 @@ def test_asyncio_and_a_full_dead_letter_queue(vhost: str) -> None:
     asyncio.run(session())
 
 
-def test_a_delivery_to_one_who_is_killed_counts(
-    broker: Broker, tmp_path: Path, vhost: str
-) -> None:
+def test_a_delivery_to_one_who_is_killed_counts(broker: Broker, tmp_path: Path, vhost: str) -> None:
     orders = broker.declare_queue("orders", max_deliveries=2, dead_letter="dead")
     orders.publish(b"poison")
 
@@ -299,9 +300,7 @@ def test_a_delivery_to_one_who_is_killed_counts(
     assert told(broker.queue("dead")) == [(b"poison", died("deliveries", 2))]
 
 
-def test_nothing_is_lost_whenever_one_is_killed(
-    broker: Broker, tmp_path: Path, vhost: str
-) -> None:
+def test_nothing_is_lost_whenever_one_is_killed(broker: Broker, tmp_path: Path, vhost: str) -> None:
     """A letter may be there twice: both tell where they come from."""
     orders = broker.declare_queue("orders", slots=64, max_deliveries=2, dead_letter="dead")
     dead = broker.queue("dead")

@@ -105,7 +105,6 @@ def test_one_that_a_dead_process_had_expires_too(
     broker: Broker, vhost: str, tmp_path: Path
 ) -> None:
     orders = broker.declare_queue("orders")
-    orders.publish(b"x", ttl=0.05)
 
     def work(theirs: Broker, confirm: Confirm) -> None:
         message = theirs.queue("orders").get()
@@ -113,9 +112,10 @@ def test_one_that_a_dead_process_had_expires_too(
         theirs.declare_queue("nothing").get()
 
     with dying(vhost, work, tmp_path, Random(1)):
+        orders.publish(b"x", ttl=0.5)
         while not orders.statistics().taken:
             pass
-        over(0.05)
+        over(0.5)
         assert orders.expire() == 0
     broker.repair()
     assert orders.expire() == 1
@@ -237,9 +237,7 @@ def test_asyncio(vhost: str) -> None:
     asyncio.run(session())
 
 
-def test_nothing_is_lost_whenever_one_is_killed(
-    broker: Broker, vhost: str, tmp_path: Path
-) -> None:
+def test_nothing_is_lost_whenever_one_is_killed(broker: Broker, vhost: str, tmp_path: Path) -> None:
     orders = broker.declare_queue("orders", slots=32, expiry_queue="late")
     late = broker.queue("late")
     random = Random(6)

@@ -205,9 +205,7 @@ def test_asyncio(vhost: str, limits: dict[str, Any]) -> None:
     asyncio.run(session())
 
 
-def test_nothing_is_lost_whenever_one_is_killed(
-    broker: Broker, vhost: str, tmp_path: Path
-) -> None:
+def test_nothing_is_lost_whenever_one_is_killed(broker: Broker, vhost: str, tmp_path: Path) -> None:
     orders = broker.declare_queue("orders", slots=64, max_messages=4)
     random = Random(7)
 
