@@ -226,8 +226,8 @@ SETTING_DEAD_LETTER_AT: Final = RING_SETTINGS_AT + 512  # length of a name, then
 SETTING_EXPIRY_QUEUE_AT: Final = RING_SETTINGS_AT + 1024
 SETTINGS_PATTERN_AT: Final = RING_SETTINGS_AT + 1536  # of a pattern: its length, then it
 SETTINGS_GIVEN_AT: Final = RING_SETTINGS_AT + 2048
-"""For people, in MessagePack: a map of what was declared; then, of each pattern that gave something,
-its name, the bits of what it gave, and a map of all that it has."""
+"""For people, in MessagePack: a map of what was declared; then, of each pattern that gave
+something, its name, the bits of what it gave, and a map of all that it has."""
 SETTINGS_GIVEN_BYTES_MAX: Final = 2048
 
 SETTING_NAMES: Final = (
@@ -275,6 +275,8 @@ COUNTER_DAMAGED_AT: Final = RING_COUNTERS_AT + 32
 COUNTER_REJECTED_AT: Final = RING_COUNTERS_AT + 40
 RING_NEXT_EXPIRY_AT: Final = RING_COUNTERS_AT + 48
 """No message expires before this, in monotonic ns; 0: none does."""
+RING_USED_AT: Final = RING_COUNTERS_AT + 56  # monotonic ns; kept for AUTO_DELETE only
+RING_DOOMED_AT: Final = RING_COUNTERS_AT + 64  # 1: somebody is about to delete the queue
 
 RING_LATENCY_AT: Final = RING_COUNTERS_AT + PAIR_BYTES
 LATENCY_BUCKETS: Final = 256  # a quarter of a power of two of nanoseconds each
@@ -411,6 +413,8 @@ NAME_BYTES_MAX: Final = 255
 
 QUEUE_SLOTS_AT: Final = 8
 QUEUE_FLAGS_AT: Final = 16
+QUEUE_AUTO_DELETE: Final = 1  # a flag: it is worth a look whether it is still used
+QUEUE_SLOTS: Final = 1024  # unless said otherwise
 QUEUE_CREATED_AT: Final = 24
 QUEUE_IDENTITY_HIGH_AT: Final = 32
 QUEUE_IDENTITY_LOW_AT: Final = 40
@@ -568,7 +572,7 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
-assert RING_NEXT_EXPIRY_AT < RING_LATENCY_AT
+assert RING_DOOMED_AT < RING_LATENCY_AT
 assert RING_LATENCY_AT + 8 * LATENCY_BUCKETS <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES

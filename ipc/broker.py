@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from shmbroker.core.codes import OK
+from shmbroker.core.layout import QUEUE_SLOTS
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SCHEME = "shm://"
-SLOTS = 1024
+SLOTS = QUEUE_SLOTS
 
 
 def vhost_of(url: str) -> str:
@@ -117,9 +118,9 @@ class Broker:
     def settings(self, pattern: str, **settings: Unpack[PatternSettings]) -> None:
         """Settings of queues that are declared from now on and whose names match the pattern.
 
-        Words between dots, as in topics: `orders.#`, `*.eu`.  What a queue is declared with wins over
-        any pattern; of patterns the most specific that has the setting.  Once more for the same
-        pattern replaces all that it had.  Queues that are there keep what they have.
+        Words between dots, as in topics: `orders.#`, `*.eu`.  What a queue is declared with wins
+        over any pattern; of patterns the most specific that has the setting.  Once more for the
+        same pattern replaces all that it had.  Queues that are there keep what they have.
         """
         wanted, _kept = for_c(settings, OF_PATTERNS)
         code = lib.sb_settings_put(self._connection, name_bytes(pattern), wanted)
@@ -228,7 +229,7 @@ class Broker:
     # --- using --------------------------------------------------------------------------------
 
     def queue(self, name: str) -> Queue:
-        """A queue that exists."""
+        """A queue that exists, or that a pattern with auto_create is for."""
         opened = ffi.new("sb_queue **")
         self._check(
             lib.sb_open_queue(self._connection, name_bytes(name), opened), f"queue {name!r}"

@@ -1,8 +1,9 @@
 """Messages as lines of JSON, and back: for looking at them, and for taking them elsewhere.
 
-A line is one message.  `key` and `properties` may be missing, as may `priority` and `ttl` (the seconds
-that were left).  `body` is text, or base64 if `body_encoding` says so.  `deliveries` and `published_at`
-tell what was; a message that is imported begins anew.  Bytes in properties are {"base64": "..."}.
+A line is one message.  `key` and `properties` may be missing, as may `priority` and `ttl` (the
+seconds that were left).  `body` is text, or base64 if `body_encoding` says so.  `deliveries` and
+`published_at` tell what was; a message that is imported begins anew.  Bytes in properties are
+{"base64": "..."}.
 """
 
 from __future__ import annotations

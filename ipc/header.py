@@ -202,10 +202,11 @@ void *sb_arena(sb_connection *connection, int64_t *bytes);
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots);
 int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings);
-/* Settings of queues that are declared from now on and whose names match the pattern (words between
- * dots, * is one word, # any number), as far as who declares one does not give them.  The most specific
- * pattern wins.  Once more for the same pattern: instead of what it had. */
-int64_t sb_settings_put(sb_connection *connection, const char *pattern, const sb_settings *settings);
+/* Settings of queues that are declared from now on and whose names match the pattern (words
+ * between dots, * is one word, # any number), as far as who declares one does not give them.  The
+ * most specific pattern wins.  Once more for the same pattern: instead of what it had. */
+int64_t sb_settings_put(sb_connection *connection, const char *pattern,
+                        const sb_settings *settings);
 int64_t sb_settings_remove(sb_connection *connection, const char *pattern);
 /* What was given when it was declared, and by whom: its length. */
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity);

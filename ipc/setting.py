@@ -1,4 +1,4 @@
-"""The settings that a queue can have: one table, for declaring, for patterns and for the command."""
+"""The settings that a queue can have: one table, for declaring, for patterns, for the command."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Settings of a queue: how it treats its messages, part of what it is declared as.
 
-What is left out comes from the patterns that match the queue's name, or is as in DEFAULTS.  C checks
-numbers and names (native/settings.c); here is what people write turned into what C wants.
+What is left out comes from the patterns that match the queue's name, or is as in DEFAULTS.  C
+checks numbers and names (native/settings.c); here is what people write turned into what C wants.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ static void watch_all(sb_connection *connection, watch *made)
     }
 }
 
-/* What is expired leaves, also queues that nobody uses. */
+/* What is expired leaves, also queues that nobody uses; and those go whose time it is. */
 static void upkeep(sb_connection *connection)
 {
     int64_t row = 0, code;
@@ -60,6 +60,7 @@ static void upkeep(sb_connection *connection)
         queue_expire(queue, &in->port);
         lane_leave(in);
     }
+    auto_delete(connection, 0);
 }
 
 static int64_t tend(sb_connection *connection, watch *made, int64_t deadline)

@@ -437,6 +437,7 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
         return code;
     sb_ring_format(ring.memory, slots, reference & L_REFERENCE_INDEX_MASK, 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
+    word_store(ring.memory, L_RING_USED_AT, sb_system_clock());
     memcpy((char *)ring.memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
     queue_path(path, connection->vhost, reference);
@@ -466,7 +467,8 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)
         return fail_system("random numbers");
-    return sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, 0, realtime_ns(),
+    int64_t flags = word_load(settings, L_SETTING_AUTO_DELETE_AT) ? L_QUEUE_AUTO_DELETE : 0;
+    return sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, flags, realtime_ns(),
                         identity[0], identity[1]);
 }
 
@@ -580,6 +582,24 @@ int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64
     return reference < 0 ? reference : SB_OK;
 }
 
+int64_t queue_create(sb_connection *connection, const char *name)
+{
+    int64_t reference = SB_NOT_FOUND, code = SB_OK;
+    if (connection->id && sb_row_next(connection->catalog.memory, L_SETTINGS, 0) >= 0) {
+        code = connection_lock(connection);
+        if (code != SB_OK)
+            return code;
+        reference = reference_of(connection, name); /* somebody else may have been faster */
+        if (reference < 0 && patterns_create(connection, name))
+            reference = code = declare_locked(connection, name, L_QUEUE_SLOTS, NULL);
+        connection_unlock(connection);
+    }
+    if (reference >= 0 || code < 0)
+        return reference;
+    return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s': declare it first", name,
+                connection->vhost);
+}
+
 int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue)
 {
     void *catalog = connection->catalog.memory;
@@ -590,8 +610,9 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
         return code;
     int64_t reference = sb_reference_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
     if (reference < 0)
-        return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s': declare it first", name,
-                    connection->vhost);
+        reference = queue_create(connection, name);
+    if (reference < 0)
+        return reference;
     pthread_mutex_lock(&connection->mutex);
     code = queue_handle(connection, reference, queue);
     pthread_mutex_unlock(&connection->mutex);
@@ -599,7 +620,7 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
 }
 
 static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force,
-                             sb_queue **deleted)
+                             bool (*condition)(sb_queue *), sb_queue **deleted)
 {
     char path[NAME_ROOM];
     sb_queue *queue;
@@ -613,6 +634,8 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
         return fail(SB_IN_USE, "queue '%s' is in use by %lld other participant%s: close it there "
                     "first, or force", name, (long long)users, users == 1 ? "" : "s");
     int64_t code = queue_handle(connection, reference, &queue);
+    if (condition && (code != SB_OK || !condition(queue)))
+        return SB_IN_USE;
     sb_row_remove(catalog, L_QUEUES, row);
     sb_bindings_remove(catalog, L_QUEUES, reference);
     queue_path(path, connection->vhost, reference);
@@ -624,7 +647,8 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     return SB_OK;
 }
 
-int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force)
+static int64_t delete_queue(sb_connection *connection, const char *name, int64_t force,
+                            bool (*condition)(sb_queue *))
 {
     int64_t code = change_code(connection);
     if (code == SB_OK)
@@ -634,7 +658,7 @@ int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t for
     if (code != SB_OK)
         return code;
     sb_queue *deleted = NULL;
-    code = delete_locked(connection, name, force, &deleted);
+    code = delete_locked(connection, name, force, condition, &deleted);
     connection_unlock(connection);
     if (!deleted)
         return code;
@@ -645,6 +669,16 @@ int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t for
         connection_unlock(connection);
     }
     return code;
+}
+
+int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force)
+{
+    return delete_queue(connection, name, force, NULL);
+}
+
+int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*condition)(sb_queue *))
+{
+    return delete_queue(connection, name, 1, condition);
 }
 
 /* --- exchanges and bindings ---------------------------------------------------------------------- */

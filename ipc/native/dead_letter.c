@@ -180,12 +180,14 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *
     copy.key_length = key_length;
     copy.properties = noted ? noted : sb_message_properties(message, &length);
     copy.properties_length = length;
+    queue_used(grave);
     code = queue_offer(grave, in, &copy);
     if (code == SB_FULL) {
         int64_t deadline = monotonic_deadline(PATIENCE_NS);
         if (sb_port_wait_for_room(&in->port, deadline) == SB_OK)
             code = queue_offer(grave, in, &copy);
     }
+    code = queue_published(grave, code);
     lane_leave(in);
     free(noted);
     return code;

@@ -144,6 +144,8 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->max_messages = setting(queue, L_SETTING_MAX_MESSAGES_AT);
     queue->max_bytes = setting(queue, L_SETTING_MAX_BYTES_AT);
     queue->when_full = setting(queue, L_SETTING_WHEN_FULL_AT);
+    if (setting(queue, L_SETTING_AUTO_DELETE_AT))
+        queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
     *mapped = queue;
     return SB_OK;
 }
@@ -228,6 +230,7 @@ void queue_free(sb_queue *queue)
 /* Our participant's list says what we do with the queue, for people to see. */
 static void note_use(sb_queue *queue, int64_t use)
 {
+    queue_used(queue);
     if (atomic_load_explicit(&queue->uses, memory_order_relaxed) & use)
         return;
     pthread_mutex_lock(&queue->connection->mutex);
@@ -262,9 +265,11 @@ static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t 
     while ((code = kernel(port, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
+        queue_used(queue);
         queue_upkeep(port);
         queue_expire(queue, port);
         sb_repair(queue->connection);
+        auto_delete_some(queue->connection);
         if (kernel == sb_port_wait_for_head)
             return SB_OK; /* bytes may have become free although head stands: look again */
     }
@@ -403,6 +408,7 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     code = queue_offer(queue, in, message);
     if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL)
         code = publish_slowly(queue, in, message, timeout_ns);
+    code = queue_published(queue, code);
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
 }
@@ -415,7 +421,7 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
         return code;
     note_use(queue, L_USE_PRODUCES);
     const sb_outgoing message = {.body = body, .length = length};
-    code = queue_offer(queue, in, &message);
+    code = queue_published(queue, queue_offer(queue, in, &message));
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
 }
@@ -479,6 +485,8 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
             bodies = (const char *)bodies + lengths[done + each];
         done += code;
     }
+    if (done > 0 && (code = queue_published(queue, done)) < 0)
+        done = 0;
     lane_leave(in);
     return done > 0 || code >= 0 ? done : explained(queue, code);
 }
@@ -548,11 +556,12 @@ int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns)
     }
     if (code >= 0 && expiry)
         expiry_note(queue, expiry);
-    atomic_store(&in->busy, code < 0 ? ON_LOAN : IDLE);
-    if (code < 0)
-        return explained(queue, code);
-    loan->lane = NULL;
-    return code;
+    bool is_published = code >= 0;
+    code = queue_published(queue, code);
+    atomic_store(&in->busy, is_published ? IDLE : ON_LOAN);
+    if (is_published)
+        loan->lane = NULL;
+    return code < 0 ? explained(queue, code) : code;
 }
 
 int64_t sb_loan_drop(sb_queue *queue, sb_loan *loan)
@@ -840,6 +849,13 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
     return SB_OK;
 }
 
+bool queue_is_empty(sb_queue *queue)
+{
+    sb_port port;
+    return port_to_look(queue, &port) == SB_OK && sb_port_slots_in(&port, L_READY) == 0 &&
+           sb_port_slots_in(&port, L_LEASED) == 0;
+}
+
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
                   int64_t *paused)
 {
@@ -950,6 +966,7 @@ static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadli
     while ((code = sb_cursor_wait(cursor, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
+        queue_used(queue);
         sb_repair(queue->connection);
     }
     if (code == SB_OK && !queue_is_usable(queue, &code))

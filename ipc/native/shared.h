@@ -98,6 +98,10 @@ void connection_unlock(sb_connection *connection);
 int64_t name_check(const char *kind, const char *name);
 /* The handle of the queue with this reference; the connection's mutex is held. */
 int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue);
+/* Delete the queue if this says so, under the catalog's lock. */
+int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*condition)(sb_queue *));
+/* Make the queue if a pattern wants that: its reference, or SB_NOT_FOUND. */
+int64_t queue_create(sb_connection *connection, const char *name);
 int64_t exchange_close(sb_exchange *exchange);
 
 /* --- tidy.c ------------------------------------------------------------------------------------- */
@@ -193,6 +197,14 @@ bool patterns_create(sb_connection *connection, const char *name);
 /* Remove what a death in the middle of a change has left. */
 void patterns_tidy(sb_connection *connection);
 
+/* --- auto_delete.c ------------------------------------------------------------------------------ */
+
+/* Delete what is out of use, of so many queues (0: of all); or of some, in turns. */
+void auto_delete(sb_connection *connection, int64_t looks);
+void auto_delete_some(sb_connection *connection);
+/* What a publish that went well is to answer, by a queue that may be about to be deleted. */
+int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
+
 /* --- dead_letter.c ------------------------------------------------------------------------------ */
 
 typedef enum death { EXPIRED, REJECTED, SPENT } death;
@@ -233,6 +245,7 @@ struct sb_queue {
     int64_t reference;
     int64_t slots;
     int64_t ttl_ns, ttl_min_ns, ttl_max_ns, max_messages, max_bytes, when_full; /* settings */
+    int64_t auto_delete_ns; /* 0: it is not deleted by itself */
     char name[L_NAME_BYTES_MAX + 1];
     const void *row;       /* the catalog's word for it */
     int64_t live;          /* what its upper half is until the queue is deleted */
@@ -266,6 +279,18 @@ static inline lane *lane_enter(sb_queue *queue, int64_t *code)
 }
 
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
+bool queue_is_empty(sb_queue *queue);
+/* Somebody uses it. */
+static inline void queue_used(sb_queue *queue)
+{
+    if (queue->auto_delete_ns)
+        word_store(queue->ring.memory, L_RING_USED_AT, sb_system_clock());
+}
+/* A publish is done: its position, or SB_NOT_FOUND if the queue was deleted meanwhile. */
+static inline int64_t queue_published(sb_queue *queue, int64_t code)
+{
+    return code >= 0 && queue->auto_delete_ns ? auto_delete_outcome(queue, code) : code;
+}
 /* Wait until no thread is in it, and return its ports' memory.  No thread enters any more. */
 void queue_shut(sb_queue *queue);
 void queue_free(sb_queue *queue);

@@ -77,7 +77,7 @@ def test_what_is_no_message(line: str, expected: str) -> None:
 def test_nothing_behind_a_bad_line_is_published(broker: Broker) -> None:
     queue = broker.declare_queue("here")
     lines = ['{"body": "a"}', "", '{"body": "b", "priority": 11}', '{"body": "c"}']
-    with pytest.raises(InvalidArgument, match="line 3: a priority is .*; 1 before it are"):
+    with pytest.raises(InvalidArgument, match=r"line 3: a priority is .*; 1 before it are"):
         imported(queue, lines)
     assert [message.body for message in queue.browse()] == [b"a"]
     told: list[str] = []

@@ -30,7 +30,7 @@ def bodies(queue: Queue) -> list[bytes]:
 def test_max_messages(broker: Broker) -> None:
     orders = broker.declare_queue("orders", slots=16, max_messages=3)
     assert orders.publish_many([b"a", b"b", b"c", b"d"], timeout=0) == 3
-    with pytest.raises(QueueFull, match="may hold 3 messages and 0 bytes .* in 16 slots"):
+    with pytest.raises(QueueFull, match=r"may hold 3 messages and 0 bytes .* in 16 slots"):
         orders.publish(b"d", timeout=0)
     with pytest.raises(QueueFull):
         orders.publish(b"d", key="with a key", timeout=0)

@@ -86,9 +86,7 @@ def test_asyncio(vhost: str) -> None:
     asyncio.run(session())
 
 
-def test_nothing_is_lost_whenever_one_is_killed(
-    broker: Broker, vhost: str, tmp_path: Path
-) -> None:
+def test_nothing_is_lost_whenever_one_is_killed(broker: Broker, vhost: str, tmp_path: Path) -> None:
     orders = broker.declare_queue("orders", slots=64, max_deliveries=None, dead_letter="dead")
     dead = broker.queue("dead")
     random = Random(3)
