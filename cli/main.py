@@ -32,6 +32,7 @@ VERBS = {
     "pub": "publish:pub",
     "queue": "queue:queue",
     "run": "run:run",
+    "settings": "settings:settings",
     "sub": "subscribe:sub",
     "top": "top:top",
     "unbind": "bind:unbind",

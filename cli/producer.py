@@ -48,7 +48,7 @@ def producer(
     )
     progress = Progress("produced", count)
     with connected(vhost) as broker:
-        publish = publisher(broker, queue, exchange, destination.key or None, {}, False, timeout)
+        publish = publisher(broker, queue, exchange, destination.key or None, False, timeout, {})
         progress.start()
         try:
             for index in range(count):

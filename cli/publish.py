@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -44,22 +44,22 @@ def publisher(
     queue: str | None,
     exchange: str | None,
     key: str | None,
-    properties: dict[str, object],
     mandatory: bool,
     timeout: float | None,
+    options: dict[str, Any],
 ) -> Publish:
     if exchange is None:
         assert queue is not None
         to_queue = queue_named(broker, queue)
 
         def publish(body: bytes) -> int:
-            to_queue.publish(body, key=key, properties=properties or None, timeout=timeout)
+            to_queue.publish(body, key=key, timeout=timeout, **options)
             return 1
 
         return publish
     through = exchange_named(broker, exchange)
     return lambda body: through.publish(
-        body, key=key or "", properties=properties or None, mandatory=mandatory, timeout=timeout
+        body, key=key or "", mandatory=mandatory, timeout=timeout, **options
     )
 
 
@@ -80,6 +80,7 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
     examples="""
     shmbroker pub orders 'one coffee'
     shmbroker pub orders --property table=7 --property urgent=true 'one coffee'
+    shmbroker pub orders --ttl 30s --priority 9 'one espresso'
     shmbroker pub --exchange prices --key eu.de.fx 1.08
     shmbroker pub photos --file cat.jpg
     tail -F app.log | shmbroker pub logs --lines
@@ -91,6 +92,8 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
 @click.option("--key", help="What the bindings of an exchange look at.")
 @click.option("--property", "properties", type=PROPERTY, multiple=True,
     help="A number, true, false, null, or text; may be repeated.")  # fmt: skip
+@click.option("--ttl", type=DURATION, help="It is not delivered after so long.")
+@click.option("--priority", metavar="0-9", type=click.IntRange(0, 9), help="9 is the most urgent.")
 @click.option("--file", type=click.File("rb"), help="Publish what is in this file; - is stdin.")
 @click.option("--lines", is_flag=True, help="Each line of the file or of stdin is a message.")
 @click.option("--mandatory", is_flag=True, help="Fail if no queue takes it.")
@@ -98,8 +101,8 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
 @vhost_option
 def pub(
     words: tuple[str, ...], exchange: str | None, key: str | None,
-    properties: tuple[tuple[str, object], ...], file: IO[bytes] | None, lines: bool,
-    mandatory: bool, timeout: float | None, vhost: str,
+    properties: tuple[tuple[str, object], ...], ttl: float | None, priority: int | None,
+    file: IO[bytes] | None, lines: bool, mandatory: bool, timeout: float | None, vhost: str,
 ) -> None:  # fmt: skip
     """Publish BODY, or a file, or stdin, to QUEUE."""
     queue, body = addressed(words, exchange)
@@ -107,7 +110,8 @@ def pub(
         raise click.UsageError("a body is either an argument or in a file")
     published = taken = 0
     with connected(vhost) as broker:
-        publish = publisher(broker, queue, exchange, key, dict(properties), mandatory, timeout)
+        options = {"properties": dict(properties) or None, "ttl": ttl, "priority": priority}
+        publish = publisher(broker, queue, exchange, key, mandatory, timeout, options)
         try:
             for one in bodies(body, file, lines):
                 taken += publish(one)

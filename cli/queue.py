@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +24,7 @@ from shmbroker.cli.output import (
     say,
     yes_option,
 )  # fmt: skip
+from shmbroker.cli.setting import given, setting_options
 from shmbroker.cli.units import DURATION, format_count, format_duration, format_size
 from shmbroker.ipc.errors import Empty
 
@@ -52,7 +53,8 @@ name_argument = click.argument("name", shell_complete=queue_names)
 @queue.command(
     examples="""
     shmbroker queue declare orders
-    shmbroker queue declare ticks --slots 65536
+    shmbroker queue declare ticks --slots 65536 --when-full drop-oldest
+    shmbroker queue declare orders --max-deliveries 3 --dead-letter orders.dead
     """
 )
 @click.argument("name")
@@ -60,11 +62,16 @@ name_argument = click.argument("name", shell_complete=queue_names)
     "--slots", metavar="N", type=click.IntRange(min=1), default=1024, show_default=True,
     help="How many messages it holds; a power of two.",
 )  # fmt: skip
+@setting_options()
 @vhost_option
-def declare(name: str, slots: int, vhost: str) -> None:
-    """Make a queue, if it is not there yet."""
+def declare(name: str, slots: int, vhost: str, **settings: Any) -> None:
+    """Make a queue, if it is not there yet.
+
+    What is left out comes from the patterns of `shmbroker settings`, or is the default; see
+    `shmbroker queue explain`.
+    """
     with connected(vhost) as broker:
-        broker.declare_queue(name, slots=slots)
+        broker.declare_queue(name, slots=slots, **given(settings))
     say(f"queue {name!r}, {format_count(slots, 'slot')}")
 
 
@@ -210,6 +217,88 @@ def move_one(source: Queue, target: Queue, timeout: float | None) -> bool:
         key, properties = message.key, dict(message.properties)
         target.publish(message.body, key=key, properties=properties or None, timeout=timeout)
     return True
+
+
+@queue.command(
+    examples="""
+    shmbroker queue explain orders
+    shmbroker queue explain orders --json | jq .ttl
+    """
+)
+@name_argument
+@json_option
+@vhost_option
+def explain(name: str, as_json: bool, vhost: str) -> None:
+    """The settings of a queue, and where each comes from."""
+    with observed(vhost) as broker:
+        found = queue_named(broker, name).explain()
+    if as_json:
+        print_json({key: {"value": e.value, "source": e.source} for key, e in found.items()})
+    else:
+        rows = [[key.replace("_", " "), e.value, e.source] for key, e in found.items()]
+        print_table(["SETTING", "VALUE", "FROM"], rows)
+
+
+@queue.command(
+    examples="""
+    shmbroker queue retry orders.dead
+    shmbroker queue retry orders.dead --limit 10
+    """
+)
+@name_argument
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Not more than so many.")
+@vhost_option
+def retry(name: str, limit: int | None, vhost: str) -> None:
+    """Send dead letters back to the queues that they come from.
+
+    Each is published there before it is gone here: a death in between leaves it in both.
+    """
+    with connected(vhost) as broker:
+        done = queue_named(broker, name).retry(limit)
+    say(f"{format_count(done.sent, 'message')} of queue {name!r} sent back")
+    for why, count in done.stayed.items():
+        say(f"{format_count(count, 'message')} stayed: {why}")
+    if done.stayed:
+        raise click.ClickException(f"not everything of queue {name!r} could be sent back")
+
+
+@queue.command(
+    examples="""
+    shmbroker queue export orders > orders.jsonl
+    shmbroker queue export orders | jq -r .body
+    """
+)
+@name_argument
+@vhost_option
+def export(name: str, vhost: str) -> None:
+    """Write the messages as lines of JSON, without taking any."""
+    from shmbroker.ipc.export import exported
+
+    with observed(vhost) as broker:
+        for line in exported(queue_named(broker, name)):
+            click.echo(line)
+
+
+@queue.command(
+    "import",
+    examples="""
+    shmbroker queue import orders < orders.jsonl
+    shmbroker queue export orders | shmbroker queue import orders --vhost other
+    """,
+)
+@name_argument
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--skip-bad", is_flag=True, help="Leave out lines that are no message.")
+@click.option("--timeout", type=DURATION, help="Wait so long while the queue is full.  [for ever]")
+@vhost_option
+def import_(name: str, file: IO[bytes], skip_bad: bool, timeout: float | None, vhost: str) -> None:
+    """Publish the messages that `export` wrote to FILE, or to stdin."""
+    from shmbroker.ipc.export import imported
+
+    with connected(vhost) as broker:
+        skip = say if skip_bad else None
+        count = imported(queue_named(broker, name), file, timeout=timeout, skip=skip)
+    say(f"{format_count(count, 'message')} to queue {name!r}")
 
 
 @queue.command(examples="shmbroker queue pause orders")

@@ -50,6 +50,7 @@ from shmbroker.core.layout import (
     REFERENCE_INDEX_MASK,
     ROW_LIVE,
     ROW_TAG,
+    SETTINGS,
 )
 from shmbroker.core.row import (
     entry_at,
@@ -78,7 +79,7 @@ def catalog_columns_bytes() -> int:
 
 @exported_cold
 def catalog_entry_at(table: int, index: int) -> int:
-    """Where an entry of 512 bytes is in the segment: it needs memory before it is filled."""
+    """Where an entry is in the segment: it needs memory before it is filled."""
     if not row_in_range(table, index):
         return INVALID
     return entry_at(0, table, index)
@@ -196,6 +197,14 @@ def queue_put(
     store(entry + QUEUE_IDENTITY_HIGH_AT, identity_high)
     store(entry + QUEUE_IDENTITY_LOW_AT, identity_low)
     return named_commit(catalog, QUEUES, index, name, length)
+
+
+@exported_cold
+def settings_put_row(catalog: int, index: int, pattern: int, length: int) -> int:
+    """Add the settings of a pattern in a free row whose page was filled: its reference."""
+    if length < 0 or length > NAME_BYTES_MAX or not row_is_fillable(catalog, SETTINGS, index):
+        return INVALID
+    return row_commit(catalog, SETTINGS, index, name_hash(pattern, length))
 
 
 @exported_cold

@@ -78,8 +78,9 @@ before its row is made live.
 
     page 0       identity: magic, version, bytes, arena, boot, name of the vhost
     page 1       generation: counts changes | how many rows of each table were ever used
-    page 2...    columns of row words: queues, exchanges, bindings
+    page 2...    columns of row words: queues, exchanges, bindings, settings
                  entries of 512 bytes: queues, exchanges, bindings
+                 entries of a page: settings for queues whose names match a pattern
 
 Entry of a queue or an exchange: both keep their name in the same place
 
@@ -229,17 +230,43 @@ SETTING_MAX_MESSAGES_AT: Final = RING_SETTINGS_AT + 32
 SETTING_MAX_BYTES_AT: Final = RING_SETTINGS_AT + 40
 SETTING_WHEN_FULL_AT: Final = RING_SETTINGS_AT + 48
 SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
+SETTING_AUTO_DELETE_AT: Final = RING_SETTINGS_AT + 96
+SETTING_AUTO_DELETE_DELAY_AT: Final = RING_SETTINGS_AT + 104  # ns
+SETTING_AUTO_CREATE_AT: Final = RING_SETTINGS_AT + 112  # of a pattern only
+SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
+SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
 SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
 SETTING_DEAD_LETTER_AT: Final = RING_SETTINGS_AT + 512  # length of a name, then the name
 SETTING_EXPIRY_QUEUE_AT: Final = RING_SETTINGS_AT + 1024
-SETTINGS_GIVEN_AT: Final = RING_SETTINGS_AT + 2048  # what was declared, as a MessagePack map
+SETTINGS_PATTERN_AT: Final = RING_SETTINGS_AT + 1536  # of a pattern: its length, then it
+SETTINGS_GIVEN_AT: Final = RING_SETTINGS_AT + 2048
+"""For people, in MessagePack: a map of what was declared; then, of each pattern that gave
+something, its name, the bits of what it gave, and a map of all that it has."""
 SETTINGS_GIVEN_BYTES_MAX: Final = 2048
+
+SETTING_NAMES: Final = (
+    "max_deliveries",
+    "dead_letter",
+    "ttl",
+    "ttl_min",
+    "ttl_max",
+    "expiry_queue",
+    "max_messages",
+    "max_bytes",
+    "when_full",
+    "auto_delete",
+    "auto_delete_delay",
+    "auto_create",
+    "priorities",
+)
+"""The bit of each in a word is its place here."""
 
 BLOCK: Final = 0  # when full
 FAIL: Final = 1
 DROP_OLDEST: Final = 2
 
 MAX_DELIVERIES: Final = 10  # unless said otherwise
+AUTO_DELETE_DELAY_NS: Final = 60_000_000_000
 MAX_DELIVERIES_MAX: Final = 14  # the slot word counts to 15
 RING_PRODUCERS_AT: Final = RING_GATES_AT + GATES * GATE_BYTES
 PRODUCERS: Final = 64  # entry 0 is never used: it means "not numbered"
@@ -265,6 +292,8 @@ COUNTER_DAMAGED_AT: Final = RING_COUNTERS_AT + 32
 COUNTER_REJECTED_AT: Final = RING_COUNTERS_AT + 40
 RING_NEXT_EXPIRY_AT: Final = RING_COUNTERS_AT + 48
 """No message expires before this, in monotonic ns; 0: none does."""
+RING_USED_AT: Final = RING_COUNTERS_AT + 56  # monotonic ns; kept for AUTO_DELETE only
+RING_DOOMED_AT: Final = RING_COUNTERS_AT + 64  # 1: somebody is about to delete the queue
 
 RING_LATENCY_AT: Final = RING_COUNTERS_AT + PAIR_BYTES
 LATENCY_BUCKETS: Final = 256  # a quarter of a power of two of nanoseconds each
@@ -361,10 +390,12 @@ CATALOG_HIGH_AT: Final = CATALOG_GENERATION_AT + PAIR_BYTES
 QUEUES: Final = 0  # the tables
 EXCHANGES: Final = 1
 BINDINGS: Final = 2
-TABLES: Final = 3
+SETTINGS: Final = 3
+TABLES: Final = 4
 QUEUE_ROWS: Final = 1 << 15
 EXCHANGE_ROWS: Final = 1 << 12
 BINDING_ROWS: Final = 1 << 17
+SETTINGS_ROWS: Final = 1 << 9
 
 ROW_SHIFT: Final = 3
 ROW_BYTES: Final = 1 << ROW_SHIFT
@@ -383,14 +414,18 @@ REFERENCE_INDEX_MASK: Final = (1 << REFERENCE_INDEX_BITS) - 1
 QUEUE_COLUMN_AT: Final = 2 * PAGE_BYTES
 EXCHANGE_COLUMN_AT: Final = QUEUE_COLUMN_AT + QUEUE_ROWS * ROW_BYTES
 BINDING_COLUMN_AT: Final = EXCHANGE_COLUMN_AT + EXCHANGE_ROWS * ROW_BYTES
-CATALOG_COLUMNS_END: Final = BINDING_COLUMN_AT + BINDING_ROWS * ROW_BYTES
+SETTINGS_COLUMN_AT: Final = BINDING_COLUMN_AT + BINDING_ROWS * ROW_BYTES
+CATALOG_COLUMNS_END: Final = SETTINGS_COLUMN_AT + SETTINGS_ROWS * ROW_BYTES
 
 ENTRY_SHIFT: Final = 9
 ENTRY_BYTES: Final = 1 << ENTRY_SHIFT
 QUEUE_ENTRIES_AT: Final = CATALOG_COLUMNS_END
 EXCHANGE_ENTRIES_AT: Final = QUEUE_ENTRIES_AT + QUEUE_ROWS * ENTRY_BYTES
 BINDING_ENTRIES_AT: Final = EXCHANGE_ENTRIES_AT + EXCHANGE_ROWS * ENTRY_BYTES
-CATALOG_TABLES_END: Final = BINDING_ENTRIES_AT + BINDING_ROWS * ENTRY_BYTES
+SETTINGS_ENTRIES_AT: Final = BINDING_ENTRIES_AT + BINDING_ROWS * ENTRY_BYTES
+SETTINGS_ENTRY_SHIFT: Final = 12  # as the page of a ring
+SETTINGS_ENTRY_BYTES: Final = 1 << SETTINGS_ENTRY_SHIFT
+CATALOG_TABLES_END: Final = SETTINGS_ENTRIES_AT + SETTINGS_ROWS * SETTINGS_ENTRY_BYTES
 CATALOG_BYTES: Final = CATALOG_TABLES_END
 
 ENTRY_NAME_LENGTH_AT: Final = 0
@@ -399,6 +434,8 @@ NAME_BYTES_MAX: Final = 255
 
 QUEUE_SLOTS_AT: Final = 8
 QUEUE_FLAGS_AT: Final = 16
+QUEUE_AUTO_DELETE: Final = 1  # a flag: it is worth a look whether it is still used
+QUEUE_SLOTS: Final = 1024  # unless said otherwise
 QUEUE_CREATED_AT: Final = 24
 QUEUE_IDENTITY_HIGH_AT: Final = 32
 QUEUE_IDENTITY_LOW_AT: Final = 40
@@ -580,7 +617,7 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
-assert RING_NEXT_EXPIRY_AT < RING_LATENCY_AT
+assert RING_DOOMED_AT < RING_LATENCY_AT
 assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
@@ -590,6 +627,9 @@ assert PORT_SPECIAL < PORT_MESSAGE
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT
+assert RING_GATES_AT - RING_SETTINGS_AT == SETTINGS_ENTRY_BYTES
+assert SETTINGS_ENTRIES_AT % PAGE_BYTES == 0
+assert len(SETTING_NAMES) <= 32
 assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 63
 assert CATALOG_IDENTITY_BYTES <= CATALOG_GENERATION_AT
 assert CATALOG_HIGH_AT + TABLES * 8 <= QUEUE_COLUMN_AT

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, fetch_add, load, load_acquire
-from shmbroker.core.block import block_at, block_queue, block_state, seal_is_passed
-from shmbroker.core.chunk import chunk_address, chunk_bytes, chunk_fits, committed_blocks
+from shmbroker.core.chunk import chunk_address, chunk_bytes, chunk_fits
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
-    BLOCK_FREE,
     CHUNK_MARK_AT,
     CHUNK_SHAPE_AT,
     COUNTER_DROPPED_AT,
     DONE,
     LAP_MASK,
-    PORT_BLOCK_SHIFT,
     PORT_HEADER,
-    PORT_QUEUE,
     PORT_SLOT_MASK,
     READY,
 )
@@ -54,17 +50,6 @@ def window(port: int) -> int:
     while used > 0 and reclaim(port) > 0:
         used = tail_load(port) - head_load(port)
     return used
-
-
-@exported_cold
-def blocks_held(port: int) -> int:
-    """How many bytes of the arena the blocks of this queue take that head has not passed."""
-    held = 0
-    for block in range(committed_blocks(port)):
-        word = load_acquire(block_at(port, block))
-        if block_state(word) != BLOCK_FREE and block_queue(word) == load(port + PORT_QUEUE):
-            held += int(not seal_is_passed(port, block, word))
-    return held << load(port + PORT_BLOCK_SHIFT)
 
 
 @exported_cold

@@ -45,6 +45,12 @@ from shmbroker.core.layout import (
     ROW_GENERATION_SHIFT,
     ROW_LIVE,
     ROW_SHIFT,
+    SETTINGS,
+    SETTINGS_COLUMN_AT,
+    SETTINGS_ENTRIES_AT,
+    SETTINGS_ENTRY_BYTES,
+    SETTINGS_ENTRY_SHIFT,
+    SETTINGS_ROWS,
     TABLES,
 )
 
@@ -55,6 +61,8 @@ def table_rows(table: int) -> int:
         return QUEUE_ROWS
     if table == EXCHANGES:
         return EXCHANGE_ROWS
+    if table == SETTINGS:
+        return SETTINGS_ROWS
     return BINDING_ROWS
 
 
@@ -70,11 +78,20 @@ def row_at(catalog: int, table: int, index: int) -> int:
         column = QUEUE_COLUMN_AT
     elif table == EXCHANGES:
         column = EXCHANGE_COLUMN_AT
+    elif table == SETTINGS:
+        column = SETTINGS_COLUMN_AT
     return catalog + column + (index << ROW_SHIFT)
 
 
 @kernel
+def entry_bytes(table: int) -> int:
+    return SETTINGS_ENTRY_BYTES if table == SETTINGS else ENTRY_BYTES
+
+
+@kernel
 def entry_at(catalog: int, table: int, index: int) -> int:
+    if table == SETTINGS:
+        return catalog + SETTINGS_ENTRIES_AT + (index << SETTINGS_ENTRY_SHIFT)
     entries = BINDING_ENTRIES_AT
     if table == QUEUES:
         entries = QUEUE_ENTRIES_AT
@@ -178,14 +195,14 @@ def row_of(catalog: int, table: int, reference: int) -> int:
 
 @exported_cold
 def row_copy(catalog: int, table: int, index: int, buffer: int) -> int:
-    """Copy the 512 bytes of a live row's entry: its reference, or NOT_FOUND."""
+    """Copy a live row's entry, 512 bytes or a page of settings: its reference, or NOT_FOUND."""
     if not row_in_range(table, index):
         return NOT_FOUND
     while True:
         word = row_load(catalog, table, index)
         if not word & ROW_LIVE:
             return NOT_FOUND
-        copy(buffer, entry_at(catalog, table, index), ENTRY_BYTES)
+        copy(buffer, entry_at(catalog, table, index), entry_bytes(table))
         if row_unchanged(catalog, table, index, word):
             return reference_of(word, index)
 

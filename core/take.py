@@ -300,6 +300,16 @@ def is_ours(port: int, message: int) -> int:
 
 
 @exported_cold
+def reread(port: int, message: int) -> int:
+    """Fill in a message of ours of which only position and word are known: OK, REVOKED, DAMAGED."""
+    if not is_ours(port, message):
+        return REVOKED
+    return message_read(
+        port, message, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)
+    )
+
+
+@exported_cold
 def drop_taken(port: int, message: int, counter: int) -> int:
     """A message of ours leaves the ring without being acknowledged: count it.  OK, or REVOKED."""
     if not finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from shmbroker.core.codes import OK
+from shmbroker.core.layout import QUEUE_SLOTS
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo
@@ -25,7 +26,8 @@ from shmbroker.ipc.participants import ErrorInfo, ParticipantInfo, Participants
 from shmbroker.ipc.port import Port
 from shmbroker.ipc.properties import pack
 from shmbroker.ipc.queue import Queue
-from shmbroker.ipc.settings import Settings, for_c
+from shmbroker.ipc.setting import OF_PATTERNS
+from shmbroker.ipc.settings import Pattern, PatternSettings, Settings, for_c
 from shmbroker.ipc.subscription import Subscription
 from shmbroker.ipc.timeout import nanoseconds
 from shmbroker.ipc.transaction import Transaction
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SCHEME = "shm://"
-SLOTS = 1024
+SLOTS = QUEUE_SLOTS
 
 
 def vhost_of(url: str) -> str:
@@ -113,6 +115,22 @@ class Broker:
             f"declaring queue {name!r}",
         )
         return self.queue(name)
+
+    def settings(self, pattern: str, **settings: Unpack[PatternSettings]) -> None:
+        """Settings of queues that are declared from now on and whose names match the pattern.
+
+        Words between dots, as in topics: `orders.#`, `*.eu`.  What a queue is declared with wins
+        over any pattern; of patterns the most specific that has the setting.  Once more for the
+        same pattern replaces all that it had.  Queues that are there keep what they have.
+        """
+        wanted, _kept = for_c(settings, OF_PATTERNS)
+        code = lib.sb_settings_put(self._connection, name_bytes(pattern), wanted)
+        self._check(code, f"settings of {pattern!r}")
+
+    def remove_settings(self, pattern: str) -> None:
+        """Queues that are declared from now on get nothing from this pattern."""
+        code = lib.sb_settings_remove(self._connection, name_bytes(pattern))
+        self._check(code, f"settings of {pattern!r}")
 
     def declare_exchange(
         self,
@@ -212,7 +230,7 @@ class Broker:
     # --- using --------------------------------------------------------------------------------
 
     def queue(self, name: str) -> Queue:
-        """A queue that exists."""
+        """A queue that exists, or that a pattern with auto_create is for."""
         opened = ffi.new("sb_queue **")
         self._check(
             lib.sb_open_queue(self._connection, name_bytes(name), opened), f"queue {name!r}"
@@ -276,6 +294,11 @@ class Broker:
         except Error:  # deleted since, or damaged: it is listed all the same
             return queue
         return replace(queue, depth=told.ready + told.leased)
+
+    def patterns(self) -> list[Pattern]:
+        """All settings by pattern."""
+        self._check_open()
+        return sorted(self._catalog.patterns())
 
     def exchanges(self) -> list[ExchangeInfo]:
         """All exchanges, by name."""

@@ -12,6 +12,7 @@ from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.exchange import kind_of
 from shmbroker.ipc.properties import unpack
+from shmbroker.ipc.settings import Pattern
 
 _WORDS = Struct("<8q")
 
@@ -65,6 +66,22 @@ class Entry:
         return self.words[offset // 8]
 
 
+def _in_page(entry: Entry, offset: int) -> int:
+    return int.from_bytes(_bytes_in(entry, offset, 8), "little")
+
+
+def _bytes_in(entry: Entry, offset: int, length: int) -> bytes:
+    start = offset - at.RING_SETTINGS_AT
+    return entry.data[start : start + length]
+
+
+def _pattern(entry: Entry) -> Pattern:
+    name = _bytes_in(entry, at.SETTINGS_PATTERN_AT + 8, _in_page(entry, at.SETTINGS_PATTERN_AT))
+    length = _in_page(entry, at.SETTINGS_GIVEN_LENGTH_AT)
+    settings = unpack(_bytes_in(entry, at.SETTINGS_GIVEN_AT, length))
+    return Pattern(name.decode(errors="replace"), settings)
+
+
 class Catalog:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -72,7 +89,8 @@ class Catalog:
         self._glanced = tuple(ffi.new("int64_t *") for _ in range(3))
 
     def _rows(self, table: int) -> Iterator[Entry]:
-        buffer = ffi.new("char[]", at.ENTRY_BYTES)
+        size = at.SETTINGS_ENTRY_BYTES if table == at.SETTINGS else at.ENTRY_BYTES
+        buffer = ffi.new("char[]", size)
         index = lib.sb_row_next(self._catalog, table, 0)
         while index >= 0:
             reference = lib.sb_row_copy(self._catalog, table, index, buffer)
@@ -105,6 +123,14 @@ class Catalog:
             paused=bool(known and paused[0]),
             created_at=entry.word(at.QUEUE_CREATED_AT),
         )
+
+    def patterns(self) -> list[Pattern]:
+        """While one is changed it is there twice: the later is valid."""
+        entries = sorted(
+            self._rows(at.SETTINGS), key=lambda entry: _in_page(entry, at.SETTINGS_SERIAL_AT)
+        )
+        found = (_pattern(entry) for entry in entries)
+        return list({each.pattern: each for each in found}.values())
 
     def exchanges(self) -> Iterator[ExchangeInfo]:
         entries = list(self._rows(at.EXCHANGES))

@@ -7,6 +7,7 @@ from struct import Struct
 from typing import Any
 
 from shmbroker.core.layout import (
+    CHUNK_EXPIRY_AT,
     CHUNK_EXTENDED,
     CHUNK_EXTENSION_BYTES,
     CHUNK_HEADER_BYTES,
@@ -15,6 +16,8 @@ from shmbroker.core.layout import (
     LEASED,
     MARK_FLAGS_MASK,
     MARK_FLAGS_SHIFT,
+    MARK_PRIORITY_MASK,
+    MARK_PRIORITY_SHIFT,
     SHAPE_KEY_SHIFT,
     SHAPE_LENGTH_MASK,
     STATE_MASK,
@@ -22,6 +25,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc.properties import unpack
 
+_WORD = Struct("<q")
 _HEADER = Struct("<qqqq")  # shape, origin, published, mark
 
 
@@ -36,14 +40,21 @@ class CopiedMessage:
     published_at: int
     deliveries: int
     is_taken: bool
+    priority: int | None = None
+    """None: it was published without one."""
+    expires_at: int = 0
+    """In monotonic nanoseconds of this boot; 0: never."""
 
     @classmethod
     def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> CopiedMessage:
         """From the copy of a whole chunk, up to the end of the body."""
         shape, _origin, published, mark = _HEADER.unpack_from(chunk)
         start = CHUNK_HEADER_BYTES
+        expiry = 0
         if (mark >> MARK_FLAGS_SHIFT) & MARK_FLAGS_MASK & CHUNK_EXTENDED:
             start += CHUNK_EXTENSION_BYTES
+            (expiry,) = _WORD.unpack_from(chunk, CHUNK_EXPIRY_AT)
+        level = (mark >> MARK_PRIORITY_SHIFT) & MARK_PRIORITY_MASK
         key_end = start + ((shape >> SHAPE_KEY_SHIFT) & SHAPE_LENGTH_MASK)
         properties_end = key_end + (shape & SHAPE_LENGTH_MASK)
         return cls(
@@ -54,4 +65,6 @@ class CopiedMessage:
             published_at=published,
             deliveries=(word >> DELIVERIES_SHIFT) & DELIVERIES_MASK,
             is_taken=(word >> STATE_SHIFT) & STATE_MASK == LEASED,
+            priority=level - 1 if level else None,
+            expires_at=expiry,
         )

@@ -100,13 +100,17 @@ typedef struct sb_settings {{
     int64_t ttl_ns;         /* of a message that names none; 0: it lives for ever */
     int64_t ttl_min_ns, ttl_max_ns;
     int64_t max_messages;   /* not acknowledged; 0: as many as there are slots */
-    int64_t max_bytes;      /* of the arena, in whole blocks; 0: as much as there is */
+    int64_t max_bytes;      /* of what is not acknowledged; 0: as much as there is */
     int64_t when_full;      /* SB_BLOCK, SB_FAIL or SB_DROP_OLDEST */
     int64_t priorities;     /* levels that go before each other, up to {layout.LEVELS}; 0: none */
+    int64_t auto_delete;    /* 1: gone when it is empty and was not used for the delay */
+    int64_t auto_delete_delay_ns;
+    int64_t auto_create;    /* of a pattern: sb_open_queue makes queues that match it */
     const char *dead_letter;  /* a queue for what cannot be delivered; made if there is none */
     const char *expiry_queue; /* and for what is expired; NULL: it is dropped and counted */
     const void *given;        /* for people: what was asked for, as a MessagePack map */
     int64_t given_length;
+    int64_t set; /* bits SB_SET_*: given though it is 0; what is not 0 is given anyway */
 }} sb_settings;
 
 /* What a selector looks at. */
@@ -229,8 +233,15 @@ void *sb_arena(sb_connection *connection, int64_t *bytes);
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots);
 int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings);
-/* What was given when it was declared: its length. */
+/* Settings of queues that are declared from now on and whose names match the pattern (words
+ * between dots, * is one word, # any number), as far as who declares one does not give them.  The
+ * most specific pattern wins.  Once more for the same pattern: instead of what it had. */
+int64_t sb_settings_put(sb_connection *connection, const char *pattern,
+                        const sb_settings *settings);
+int64_t sb_settings_remove(sb_connection *connection, const char *pattern);
+/* What was given when it was declared, and by whom: its length. */
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity);
+int64_t sb_when_full(sb_queue *queue);
 /* Move what is expired to where it belongs, or drop it: how many.  Nobody gets such a message
  * anyway; waiting calls, full queues and sb_tend do this by themselves. */
 int64_t sb_expire(sb_queue *queue);
@@ -429,6 +440,10 @@ def enumerators() -> str:
         f"    SB_GATE_FLEETING = {layout.GATE_FLEETING},",
         f"    SB_GATE_LASTING = {layout.GATE_LASTING},",
         "    SB_UNLIMITED = -1,",
+        *(
+            f"    SB_SET_{name.upper()} = {1 << bit},"
+            for bit, name in enumerate(layout.SETTING_NAMES)
+        ),
         f"    SB_BLOCK = {layout.BLOCK},",
         f"    SB_FAIL = {layout.FAIL},",
         f"    SB_DROP_OLDEST = {layout.DROP_OLDEST},",

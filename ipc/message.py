@@ -9,6 +9,7 @@ from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
 from shmbroker.ipc import properties
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import DeliveryRevoked, error_for
 
 if TYPE_CHECKING:
@@ -102,7 +103,10 @@ class PortMessage:
             raise self._error(code, message)
 
     def reject(self) -> None:
-        """It is of no use to anybody: drop and count it.  DeliveryRevoked if it is not ours."""
+        """It is of no use to anybody: it goes to the dead-letter queue, or is dropped and counted.
+
+        DeliveryRevoked if it is not ours; QueueFull if there is no room, then it is given back.
+        """
         message = self._message or self._dealt_with()
         self._message = None
         code = self._reject_call(self._source, message)
@@ -110,12 +114,15 @@ class PortMessage:
         if code < 0:
             raise self._error(code, message)
 
+    def _detail(self, code: int) -> str:
+        return ""
+
     def _dealt_with(self) -> Any:
         raise DeliveryRevoked("this message was acknowledged, given back or rejected before")
 
     def _error(self, code: int, message: Any) -> Exception:
         if code != REVOKED:
-            return error_for(code, f"message {message.position}")
+            return error_for(code, f"message {message.position}", detail=self._detail(code))
         return DeliveryRevoked(
             f"message {message.position}: the delivery was revoked; somebody else may have it"
         )
@@ -149,6 +156,9 @@ class Message(PortMessage):
     _ack_call: ClassVar[Any] = quick.sb_ack
     _give_back_call: ClassVar[Any] = quick.sb_give_back
     _reject_call: ClassVar[Any] = quick.sb_reject
+
+    def _detail(self, code: int) -> str:
+        return detail_of(code)
 
     async def __aenter__(self) -> Message:
         return self

@@ -48,3 +48,10 @@ def unpack(packed: bytes) -> dict[str, Any]:
     if not isinstance(properties, dict):
         raise InvalidArgument(f"these properties are no map, but {type(properties).__name__}")
     return properties
+
+
+def unpack_all(packed: bytes) -> list[Any]:
+    """Objects that lie one behind the other."""
+    unpacker = msgpack.Unpacker(strict_map_key=False)
+    unpacker.feed(packed)
+    return list(unpacker)

@@ -26,6 +26,7 @@ from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
+from shmbroker.ipc.retry import Retried, retry
 from shmbroker.ipc.room import BATCH, Room, length_of
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
@@ -437,6 +438,14 @@ class Queue:
         if expired < 0:
             raise self._error(expired, "expiring")
         return expired
+
+    def retry(self, limit: int | None = None) -> Retried:
+        """Send dead letters back to the queues that they come from, up to limit of them.
+
+        Each is published there before it is acknowledged here, so a death in between leaves it in
+        both.  What cannot go back stays.
+        """
+        return retry(self, limit)
 
     def purge(self) -> int:
         """Drop all messages that nobody has: how many."""

@@ -1,24 +1,25 @@
 """Settings of a queue: how it treats its messages, part of what it is declared as.
 
-What is left out is as in DEFAULTS.  C checks numbers and names (native/settings.c); here is what
-people write turned into what C wants.
+What is left out comes from the patterns that match the queue's name, or is as in DEFAULTS.  C
+checks numbers and names (native/settings.c); here is what people write turned into what C wants.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
-from shmbroker.core.layout import BLOCK, DROP_OLDEST, FAIL, LEVELS, MAX_DELIVERIES
+from shmbroker.core.layout import LEVELS, SETTING_NAMES
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.names import name_bytes
 from shmbroker.ipc.outgoing import ttl_ns
-from shmbroker.ipc.properties import pack, unpack
+from shmbroker.ipc.properties import pack, unpack_all
+from shmbroker.ipc.setting import DEFAULTS, WHEN_FULL
 from shmbroker.ipc.units import parse_size
 
 WhenFull = Literal["block", "fail", "drop-oldest"]
-WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest": DROP_OLDEST}
 
 
 class Settings(TypedDict, total=False):
@@ -36,24 +37,19 @@ class Settings(TypedDict, total=False):
     max_messages: int | None
     """Not acknowledged; None: as many as there are slots."""
     max_bytes: int | str | None
-    """Of the arena, in whole blocks: "256MiB"; None: as much as there is."""
+    """Of messages that are not acknowledged, headers included: "256MiB"; None: as the arena has."""
     when_full: WhenFull
     priorities: bool | int
     """The highest of the priorities 0 to 9 goes first; or so many levels, from 0 up."""
+    auto_delete: bool
+    """It is deleted when it is empty and nobody has used it for auto_delete_delay."""
+    auto_delete_delay: float
+    """Seconds."""
 
 
-DEFAULTS: Final[Settings] = {
-    "max_deliveries": MAX_DELIVERIES,
-    "dead_letter": None,
-    "ttl": None,
-    "ttl_min": None,
-    "ttl_max": None,
-    "expiry_queue": None,
-    "max_messages": None,
-    "max_bytes": None,
-    "when_full": "block",
-    "priorities": False,
-}
+class PatternSettings(Settings, total=False):
+    auto_create: bool
+    """Who asks for a queue that matches gets it, although nobody has declared it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +58,15 @@ class Explained:
 
     value: Any
     source: str
+    """'declared', "pattern 'orders.#'", or 'default'."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pattern:
+    """Settings of queues that are declared later and match."""
+
+    pattern: str
+    settings: dict[str, Any]
 
 
 def _count(name: str, value: Any) -> int:
@@ -82,7 +87,7 @@ def _time(name: str, value: Any) -> int:
 def _size(name: str, value: Any) -> int:
     if isinstance(value, str):
         try:
-            return parse_size(value)
+            value = parse_size(value)
         except ValueError as error:
             raise InvalidArgument(
                 f"{name} is a size such as 65536 or '256MiB', not {value!r}"
@@ -90,55 +95,78 @@ def _size(name: str, value: Any) -> int:
     return _count(name, value)
 
 
-def for_c(given: Settings) -> tuple[Any, tuple[Any, ...]]:
+def _flag(name: str, value: Any) -> int:
+    if not isinstance(value, bool):
+        raise InvalidArgument(f"{name} is True or False, not {value!r}")
+    return int(value)
+
+
+def _levels(value: Any) -> int:
+    if value is True:
+        return LEVELS
+    if isinstance(value, int) and 0 <= value <= LEVELS:
+        return int(value)
+    raise InvalidArgument(
+        f"priorities is True, or a number of levels up to {LEVELS}, not {value!r}"
+    )
+
+
+def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tuple[Any, Any]:
     """Settings for C, and what must live as long as they."""
-    unknown = sorted(set(given) - set(DEFAULTS))
+    unknown = sorted(set(given) - set(known))
     if unknown:
         raise InvalidArgument(
-            f"a queue has no setting {unknown[0]!r}; there are {', '.join(sorted(DEFAULTS))}"
+            f"a queue has no setting {unknown[0]!r}; there are {', '.join(sorted(known))}"
         )
-    asked: Settings = {**DEFAULTS, **given}
+    asked = {**known, **given}
     when_full = asked["when_full"]
-    if when_full not in WHEN_FULL:
+    if not isinstance(when_full, str) or when_full not in WHEN_FULL:
         raise InvalidArgument(f"when_full is {', '.join(WHEN_FULL)}, not {when_full!r}")
-    priorities = asked["priorities"]
-    if not isinstance(priorities, int) or not 0 <= priorities <= LEVELS:
-        raise InvalidArgument(
-            f"priorities is True, or a number of levels up to {LEVELS}, not {priorities!r}"
-        )
     names = [
         ffi.NULL if name is None else ffi.new("char[]", name_bytes(name))
         for name in (asked["dead_letter"], asked["expiry_queue"])
     ]
-    packed = pack({name: given[name] for name in sorted(given)}) if given else b""  # type: ignore[literal-required]
+    packed = pack({name: given[name] for name in sorted(given)}) if given else b""
     held = ffi.from_buffer(packed)
-    deliveries = asked["max_deliveries"]
     made = ffi.new(
         "sb_settings *",
         {
-            "max_deliveries": lib.SB_UNLIMITED
-            if deliveries is None
-            else _count("max_deliveries", deliveries),
+            "max_deliveries": _deliveries(given),
             "ttl_ns": _time("ttl", asked["ttl"]),
             "ttl_min_ns": _time("ttl_min", asked["ttl_min"]),
             "ttl_max_ns": _time("ttl_max", asked["ttl_max"]),
             "max_messages": _count("max_messages", asked["max_messages"]),
             "max_bytes": _size("max_bytes", asked["max_bytes"]),
             "when_full": WHEN_FULL[when_full],
-            "priorities": LEVELS if asked["priorities"] is True else int(asked["priorities"]),
+            "priorities": _levels(asked["priorities"]),
+            "auto_delete": _flag("auto_delete", asked["auto_delete"]),
+            "auto_delete_delay_ns": _time("auto_delete_delay", given.get("auto_delete_delay")),
+            "auto_create": _flag("auto_create", asked.get("auto_create", False)),
             "dead_letter": names[0],
             "expiry_queue": names[1],
             "given": held,
             "given_length": len(packed),
+            "set": sum(1 << bit for bit, name in enumerate(SETTING_NAMES) if name in given),
         },
     )
     return made, (names, held, packed)
 
 
+def _deliveries(given: Mapping[str, Any]) -> int:
+    if "max_deliveries" not in given:
+        return 0
+    if given["max_deliveries"] is None:
+        unlimited: int = lib.SB_UNLIMITED
+        return unlimited
+    return _count("max_deliveries", given["max_deliveries"])
+
+
 def explained(packed: bytes) -> dict[str, Explained]:
-    """What each setting of a queue is, from what was given when it was declared."""
-    given = unpack(packed) if packed else {}
-    return {
-        name: Explained(given[name], "declared") if name in given else Explained(default, "default")
-        for name, default in DEFAULTS.items()
-    }
+    """What each setting of a queue is, from what was noted when it was declared."""
+    found = {name: Explained(value, "default") for name, value in DEFAULTS.items()}
+    declared, *inherited = unpack_all(packed) or [{}]
+    for pattern, bits, settings in zip(*[iter(inherited)] * 3, strict=True):
+        for bit, name in enumerate(SETTING_NAMES):
+            if bits >> bit & 1:
+                found[name] = Explained(settings.get(name), f"pattern {pattern!r}")
+    return found | {name: Explained(value, "declared") for name, value in declared.items()}

@@ -49,6 +49,7 @@ from shmbroker.core.layout import (
     MESSAGE_BYTES,
     MESSAGE_LENGTH,
     MESSAGE_SHIFT,
+    MESSAGE_WORD,
     OUTGOING_BODY,
     OUTGOING_KEY,
     OUTGOING_KEY_LENGTH,
@@ -338,6 +339,7 @@ def decide_all(port: int, messages: int, taken: int) -> int:
             continue
         if kept < index:
             copy(messages + (kept << MESSAGE_SHIFT), message, MESSAGE_BYTES)
+            store(message + MESSAGE_WORD, 0)  # nobody is to give it back twice
         kept += 1
     return kept if kept > 0 else code
 

@@ -104,6 +104,9 @@ class Broker:
         """Make an exchange; what none of its bindings takes goes to the alternate."""
         return Exchange(self, self._sync.declare_exchange(name, kind, alternate=alternate))
 
+    settings = awaitable(sync.Broker.settings)
+    remove_settings = awaitable(sync.Broker.remove_settings)
+    patterns = awaitable(sync.Broker.patterns)
     bind = awaitable(sync.Broker.bind)
     unbind = awaitable(sync.Broker.unbind)
     delete_queue = awaitable(sync.Broker.delete_queue)

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from shmbroker.core.layout import FAIL
 from shmbroker.ipc import queue as sync
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import A_MESSAGE, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
@@ -31,6 +33,7 @@ class Queue:
         self._until_done = broker._patience.until_done
         self._get_now = partial(queue.get, timeout=0)
         self._receive_now = partial(queue.receive, timeout=0)
+        self._fails = lib.sb_when_full(queue._queue) == FAIL
 
     @property
     def name(self) -> str:
@@ -72,7 +75,7 @@ class Queue:
             priority=priority,
             timeout=0,
         )
-        return await self._until_done(attempt, self._room, timeout)
+        return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
 
     def publish_nowait(
         self,
@@ -104,7 +107,7 @@ class Queue:
             return done
 
         try:
-            return await self._until_done(attempt, self._room, timeout)
+            return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
         except QueueFull:
             if done == 0:
                 raise
@@ -187,6 +190,7 @@ class Queue:
     resume = awaitable(sync.Queue.resume)
     explain = awaitable(sync.Queue.explain)
     expire = awaitable(sync.Queue.expire)
+    retry = awaitable(sync.Queue.retry)
 
     def __repr__(self) -> str:
         return f"<aio {self._sync!r}>"

@@ -16,6 +16,7 @@
 #include "shared.h"
 
 #define LOOK_NS 100000000
+#define UPKEEP_NS 1000000000
 
 typedef struct watch {
     struct pollfd files[L_PARTICIPANTS + 1];
@@ -41,6 +42,27 @@ static void watch_all(sb_connection *connection, watch *made)
     }
 }
 
+/* What is expired leaves, also queues that nobody uses; and those go whose time it is. */
+static void upkeep(sb_connection *connection)
+{
+    int64_t row = 0, code;
+    while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
+        sb_queue *queue = NULL;
+        int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row++);
+        if (reference < 0 || !queue_needs_upkeep(connection, reference))
+            continue;
+        pthread_mutex_lock(&connection->mutex);
+        code = queue_handle(connection, reference, &queue);
+        pthread_mutex_unlock(&connection->mutex);
+        lane *in = code == SB_OK ? lane_enter(queue, &code) : NULL;
+        if (!in)
+            continue;
+        queue_expire(queue, &in->port);
+        lane_leave(in);
+    }
+    auto_delete(connection, 0);
+}
+
 static int64_t tend(sb_connection *connection, watch *made, int64_t deadline)
 {
     char path[NAME_ROOM];
@@ -51,9 +73,12 @@ static int64_t tend(sb_connection *connection, watch *made, int64_t deadline)
     made->files[made->count++] = (struct pollfd){.fd = news, .events = POLLIN};
     watch_all(connection, made);
     int64_t repaired = sb_repair(connection); /* whoever died before we watched */
+    upkeep(connection);
     int64_t left = deadline - sb_system_clock();
     if (repaired != 0 || left <= 0)
         return repaired;
+    if (left > UPKEEP_NS)
+        left = UPKEEP_NS;
     if (made->blind && left > LOOK_NS)
         left = LOOK_NS;
     struct timespec timeout = {left / 1000000000, left % 1000000000};

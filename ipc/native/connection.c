@@ -404,7 +404,7 @@ static int64_t open_code(sb_connection *connection)
     return atomic_load(&connection->closed);
 }
 
-static int64_t change_code(sb_connection *connection)
+int64_t change_code(sb_connection *connection)
 {
     if (connection->id == 0)
         return fail(SB_INVALID, "the connection only observes: connect to change something");
@@ -447,7 +447,7 @@ static int64_t free_row(sb_connection *connection)
 }
 
 static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t slots,
-                         const sb_settings *settings)
+                         const char *settings)
 {
     char temporary[NAME_ROOM], path[NAME_ROOM];
     segment ring;
@@ -457,7 +457,11 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
         return code;
     sb_ring_format(ring.memory, slots, reference & L_REFERENCE_INDEX_MASK, 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
-    settings_write(settings, ring.memory); /* they were checked */
+    word_store(ring.memory, L_RING_USED_AT, sb_system_clock());
+    memcpy((char *)ring.memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
+           (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
+    word_store(ring.memory, L_RING_MODE_AT,
+               word_load(settings, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT);
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
     code = segment_name(temporary, path);
@@ -465,8 +469,9 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
     return code;
 }
 
+/* settings: a page of them, as settings_write has it. */
 static int64_t queue_add(sb_connection *connection, const char *name, int64_t slots,
-                         const sb_settings *settings)
+                         const char *settings)
 {
     void *catalog = connection->catalog.memory;
     int64_t identity[2];
@@ -484,7 +489,8 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)
         return fail_system("random numbers");
-    return sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, 0, realtime_ns(),
+    int64_t flags = word_load(settings, L_SETTING_AUTO_DELETE_AT) ? L_QUEUE_AUTO_DELETE : 0;
+    return sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, flags, realtime_ns(),
                         identity[0], identity[1]);
 }
 
@@ -493,87 +499,85 @@ static int64_t reference_of(sb_connection *connection, const char *name)
     return sb_reference_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
 }
 
-/* Whether the dead of this queue would come back to it, by way of others: SB_OK if not. */
-static int64_t check_loop(sb_connection *connection, const char *name, const char *first,
-                          int64_t setting_at, const char *what)
+bool leads_back(sb_connection *connection, const char *name, const char *first, int64_t setting_at)
 {
     char next[L_NAME_BYTES_MAX + 1];
-    if (!first)
-        return SB_OK;
     strcpy(next, first);
     for (int step = 0; step < DEAD_LETTER_STEPS; step++) {
         sb_queue *queue;
         if (strcmp(next, name) == 0)
-            return fail(SB_INVALID, "%s '%s' of queue '%s' leads back to it: name another", what,
-                        first, name);
+            return true;
         int64_t reference = reference_of(connection, next);
-        if (reference < 0)
-            return SB_OK;
-        int64_t code = queue_handle(connection, reference, &queue);
-        if (code != SB_OK || setting_name(queue, setting_at, next) == 0)
-            return SB_OK;
+        if (reference < 0 || queue_handle(connection, reference, &queue) != SB_OK ||
+            setting_name(queue, setting_at, next) == 0)
+            return false;
     }
+    return false;
+}
+
+static int64_t check_loop(sb_connection *connection, const char *name, const void *page, int64_t at,
+                          const char *what)
+{
+    char first[L_NAME_BYTES_MAX + 1];
+    if (name_in(page, at, first) && leads_back(connection, name, first, at))
+        return fail(SB_INVALID, "%s '%s' of queue '%s' leads back to it: name another", what, first,
+                    name);
     return SB_OK;
 }
 
-static int64_t check_settings(sb_connection *connection, const char *name,
-                              const sb_settings *settings, void *written)
-{
-    int64_t code = settings_write(settings, written);
-    if (code == SB_OK && settings)
-        code = check_loop(connection, name, settings->dead_letter, L_SETTING_DEAD_LETTER_AT,
-                          "dead_letter");
-    if (code == SB_OK && settings)
-        code = check_loop(connection, name, settings->expiry_queue, L_SETTING_EXPIRY_QUEUE_AT,
-                          "expiry_queue");
-    return code;
-}
-
 /* Where the dead go is made with the queue that they come from.  They die no more there. */
-static int64_t make_grave(sb_connection *connection, const char *name, int64_t slots)
+static int64_t make_grave(sb_connection *connection, const void *page, int64_t at, int64_t slots)
 {
-    const sb_settings settings = {.max_deliveries = SB_UNLIMITED};
-    if (!name || reference_of(connection, name) >= 0)
+    static const char given[] = "\x81\xAEmax_deliveries\xC0";
+    char name[L_NAME_BYTES_MAX + 1], of_grave[L_RING_GATES_AT] = "";
+    const sb_settings settings = {.max_deliveries = SB_UNLIMITED, .given = given,
+                                  .given_length = sizeof given - 1};
+    if (name_in(page, at, name) == 0 || reference_of(connection, name) >= 0)
         return SB_OK;
-    int64_t reference = queue_add(connection, name, slots, &settings);
+    settings_write(&settings, of_grave);
+    settings_default(of_grave, SB_SET_MAX_DELIVERIES);
+    word_store(of_grave, L_SETTINGS_SET_AT, 0); /* whoever declares it later need not know */
+    int64_t reference = queue_add(connection, name, slots, of_grave);
     return reference < 0 ? reference : SB_OK;
 }
 
-static int64_t same_settings(sb_connection *connection, int64_t reference, const char *name,
-                             const char *written)
+/* A queue that is there is the same if it was declared so; what patterns say by now is not asked. */
+static int64_t declare_again(sb_connection *connection, int64_t row, const char *name, int64_t slots,
+                             const void *asked)
 {
+    void *catalog = connection->catalog.memory;
+    int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
+    int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
     sb_queue *queue;
+    if (has != slots)
+        return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so, or "
+                    "delete it first", name, (long long)has, (long long)slots);
     int64_t code = queue_handle(connection, reference, &queue);
-    if (code == SB_OK && memcmp((char *)queue->ring.memory + L_RING_SETTINGS_AT,
-                                written + L_RING_SETTINGS_AT,
-                                L_SETTINGS_GIVEN_AT - L_RING_SETTINGS_AT) != 0)
+    if (code == SB_OK && !settings_same(asked, queue->ring.memory))
         return fail(SB_DIFFERENT, "queue '%s' exists with other settings: declare it as it is, or "
                     "delete it first", name);
-    return code;
+    return code < 0 ? code : reference;
 }
 
 static int64_t declare_locked(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings)
 {
-    char written[L_RING_GATES_AT] = "";
-    void *catalog = connection->catalog.memory;
-    int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
-    int64_t code = check_settings(connection, name, settings, written);
-    if (code == SB_OK && settings)
-        code = make_grave(connection, settings->dead_letter, slots);
-    if (code == SB_OK && settings)
-        code = make_grave(connection, settings->expiry_queue, slots);
-    if (code != SB_OK)
-        return code;
-    if (row < 0)
-        return queue_add(connection, name, slots, settings);
-    int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
-    if (has != slots)
-        return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so, or "
-                    "delete it first", name, (long long)has, (long long)slots);
-    int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
-    code = same_settings(connection, reference, name, written);
-    return code < 0 ? code : reference;
+    char page[L_RING_GATES_AT] = "";
+    int64_t row = sb_row_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
+    int64_t code = settings_write(settings, page);
+    if (code == SB_OK)
+        code = check_loop(connection, name, page, L_SETTING_DEAD_LETTER_AT, "dead_letter");
+    if (code == SB_OK)
+        code = check_loop(connection, name, page, L_SETTING_EXPIRY_QUEUE_AT, "expiry_queue");
+    if (code == SB_OK && row >= 0)
+        return declare_again(connection, row, name, slots, page);
+    if (code == SB_OK)
+        code = patterns_apply(connection, name, page);
+    if (code == SB_OK)
+        code = make_grave(connection, page, L_SETTING_DEAD_LETTER_AT, slots);
+    if (code == SB_OK)
+        code = make_grave(connection, page, L_SETTING_EXPIRY_QUEUE_AT, slots);
+    return code == SB_OK ? queue_add(connection, name, slots, page) : code;
 }
 
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots)
@@ -600,6 +604,24 @@ int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64
     return reference < 0 ? reference : SB_OK;
 }
 
+int64_t queue_create(sb_connection *connection, const char *name)
+{
+    int64_t reference = SB_NOT_FOUND, code = SB_OK;
+    if (connection->id && sb_row_next(connection->catalog.memory, L_SETTINGS, 0) >= 0) {
+        code = connection_lock(connection);
+        if (code != SB_OK)
+            return code;
+        reference = reference_of(connection, name); /* somebody else may have been faster */
+        if (reference < 0 && patterns_create(connection, name))
+            reference = code = declare_locked(connection, name, L_QUEUE_SLOTS, NULL);
+        connection_unlock(connection);
+    }
+    if (reference >= 0 || code < 0)
+        return reference;
+    return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s': declare it first", name,
+                connection->vhost);
+}
+
 int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue)
 {
     void *catalog = connection->catalog.memory;
@@ -610,8 +632,9 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
         return code;
     int64_t reference = sb_reference_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
     if (reference < 0)
-        return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s': declare it first", name,
-                    connection->vhost);
+        reference = queue_create(connection, name);
+    if (reference < 0)
+        return reference;
     pthread_mutex_lock(&connection->mutex);
     code = queue_handle(connection, reference, queue);
     pthread_mutex_unlock(&connection->mutex);
@@ -619,7 +642,7 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
 }
 
 static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force,
-                             sb_queue **deleted)
+                             bool (*condition)(sb_queue *), sb_queue **deleted)
 {
     char path[NAME_ROOM];
     sb_queue *queue;
@@ -633,6 +656,8 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
         return fail(SB_IN_USE, "queue '%s' is in use by %lld other participant%s: close it there "
                     "first, or force", name, (long long)users, users == 1 ? "" : "s");
     int64_t code = queue_handle(connection, reference, &queue);
+    if (condition && (code != SB_OK || !condition(queue)))
+        return SB_IN_USE;
     sb_row_remove(catalog, L_QUEUES, row);
     sb_bindings_remove(catalog, L_QUEUES, reference);
     queue_path(path, connection->vhost, reference);
@@ -644,7 +669,8 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     return SB_OK;
 }
 
-int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force)
+static int64_t delete_queue(sb_connection *connection, const char *name, int64_t force,
+                            bool (*condition)(sb_queue *))
 {
     int64_t code = change_code(connection);
     if (code == SB_OK)
@@ -654,7 +680,7 @@ int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t for
     if (code != SB_OK)
         return code;
     sb_queue *deleted = NULL;
-    code = delete_locked(connection, name, force, &deleted);
+    code = delete_locked(connection, name, force, condition, &deleted);
     connection_unlock(connection);
     if (!deleted)
         return code;
@@ -665,6 +691,16 @@ int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t for
         connection_unlock(connection);
     }
     return code;
+}
+
+int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force)
+{
+    return delete_queue(connection, name, force, NULL);
+}
+
+int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*condition)(sb_queue *))
+{
+    return delete_queue(connection, name, 1, condition);
 }
 
 /* --- exchanges and bindings ---------------------------------------------------------------------- */

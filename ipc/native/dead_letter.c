@@ -17,6 +17,13 @@
 
 static const char *const REASONS[] = {"expired", "rejected", "deliveries"};
 
+static _Thread_local int is_burying;
+
+bool burying(void)
+{
+    return is_burying > 0;
+}
+
 /* --- what is noted on it: MessagePack, appended to its properties ------------------------------- */
 
 typedef struct notes {
@@ -58,12 +65,18 @@ static void note_number(notes *made, const char *name, int64_t number)
     made->count++;
 }
 
-static int64_t big_endian(const unsigned char *at, int size)
+/* A number above 0, however it is encoded (whoever sends a dead letter again may do so in any way);
+ * `otherwise` if it is none. */
+static int64_t number_at(const unsigned char *at, int64_t otherwise)
 {
+    if (*at < 0x80)
+        return *at;
+    if (*at < 0xCC || *at > 0xD3)
+        return otherwise;
     uint64_t value = 0;
-    for (int each = 0; each < size; each++)
+    for (int each = 1; each <= 1 << (*at & 3); each++)
         value = value << 8 | at[each];
-    return (int64_t)value;
+    return (int64_t)value > 0 ? (int64_t)value : otherwise;
 }
 
 /* Copy the pairs of a map but for our own notes of an earlier death; -1 if it is no map. */
@@ -83,11 +96,10 @@ static int64_t copy_pairs(notes *made, const unsigned char *map, int64_t length)
         const unsigned char *name = (const unsigned char *)(intptr_t)at;
         const unsigned char *number = (const unsigned char *)(intptr_t)value;
         if (value - at > 5 && memcmp(name + 1, "dead.", 5) == 0) {
-            bool is_number = *number == 0xD3;
-            if (value - at == 11 && memcmp(name + 6, "count", 5) == 0 && is_number)
-                made->deaths = big_endian(number + 1, 8);
-            if (value - at == 11 && memcmp(name + 6, "first", 5) == 0 && is_number)
-                made->first = big_endian(number + 1, 8);
+            if (value - at == 11 && memcmp(name + 6, "count", 5) == 0)
+                made->deaths = number_at(number, made->deaths);
+            if (value - at == 11 && memcmp(name + 6, "first", 5) == 0)
+                made->first = number_at(number, made->first);
         } else {
             memcpy(made->at, name, (size_t)(after - at));
             made->at += after - at;
@@ -100,7 +112,7 @@ static int64_t copy_pairs(notes *made, const unsigned char *map, int64_t length)
 
 /* The properties of the dead, in memory to be freed; NULL if there is none, or they are too long. */
 static unsigned char *properties_of(const sb_queue *queue, const sb_message *message, death reason,
-                                    int64_t *length)
+                                    int64_t deliveries, int64_t *length)
 {
     int64_t had, now = realtime_ns();
     const unsigned char *properties = sb_message_properties(message, &had);
@@ -113,7 +125,7 @@ static unsigned char *properties_of(const sb_queue *queue, const sb_message *mes
     note_text(&made, "dead.origin", queue->name);
     note_text(&made, "dead.reason", REASONS[reason]);
     note_number(&made, "dead.count", made.deaths + 1);
-    note_number(&made, "dead.deliveries", sb_message_deliveries(message) + (reason != EXPIRED));
+    note_number(&made, "dead.deliveries", deliveries);
     note_number(&made, "dead.first", made.first);
     note_number(&made, "dead.last", now);
     map[0] = 0xDE;
@@ -152,13 +164,13 @@ static sb_queue *grave_of(sb_queue *queue, death reason)
 }
 
 static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *message,
-                            death reason)
+                            death reason, int64_t deliveries)
 {
     int64_t code, key_length, length;
     lane *in = lane_enter(grave, &code);
     if (!in)
         return code;
-    unsigned char *noted = properties_of(queue, message, reason, &length);
+    unsigned char *noted = properties_of(queue, message, reason, deliveries, &length);
     sb_outgoing copy = {
         .body = message->body,
         .length = message->length,
@@ -168,25 +180,30 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *
     copy.key_length = key_length;
     copy.properties = noted ? noted : sb_message_properties(message, &length);
     copy.properties_length = length;
+    queue_used(grave);
     code = queue_offer(grave, in, &copy);
     if (code == SB_FULL) {
         int64_t deadline = monotonic_deadline(PATIENCE_NS);
         if (sb_port_wait_for_room(&in->port, deadline) == SB_OK)
             code = queue_offer(grave, in, &copy);
     }
+    code = queue_published(grave, code);
     lane_leave(in);
     free(noted);
     return code;
 }
 
-int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason)
+/* For nobody else's message it is for us to say that it is dead: so is_ours comes first. */
+int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries)
 {
     int64_t counter = reason == EXPIRED ? L_COUNTER_EXPIRED_AT : L_COUNTER_REJECTED_AT;
     sb_queue *grave = grave_of(queue, reason);
     if (!sb_port_is_ours(port, message))
         return SB_REVOKED;
     if (grave) {
-        int64_t code = publish_dead(queue, grave, message, reason);
+        is_burying++;
+        int64_t code = publish_dead(queue, grave, message, reason, deliveries);
+        is_burying--;
         if (code < 0 && code != SB_NOT_FOUND) {
             log_note(queue->connection, "queue '%s': its dead do not get to '%s': %s", queue->name,
                      grave->name, sb_strerror(code));
@@ -209,16 +226,18 @@ int64_t sb_system_decide(int64_t port_address, int64_t message_address)
     if (!queue)
         return SB_OK; /* a bare ring has no settings */
     int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
+    int64_t deliveries = sb_message_deliveries(message);
     death reason;
     if (is_expired(message))
         reason = EXPIRED;
-    else if (most > 0 && sb_message_deliveries(message) >= most)
+    else if (most > 0 && deliveries >= most) {
         reason = SPENT;
-    else
+        deliveries = most; /* what went on while its dead-letter queue was full is no delivery */
+    } else
         return SB_OK;
-    if (bury(queue, port, message, reason) != SB_FULL)
-        return SB_GONE;
-    sb_port_give_back(port, message); /* it waits here, and others behind it, until there is room */
-    message->word = 0;
-    return SB_EMPTY;
+    bool waits = bury(queue, port, message, reason, deliveries) == SB_FULL;
+    if (waits)
+        sb_port_give_back(port, message); /* and others behind it, until there is room */
+    message->word = 0;                    /* whoever wanted it has nothing to give back */
+    return waits ? SB_UNDECIDED : SB_GONE; /* SB_EMPTY would be tried again at once */
 }

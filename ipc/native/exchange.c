@@ -9,6 +9,7 @@
 
 #define ROUTES 4096 /* kept at once; when there are more, all are dropped */
 #define TABLE (2 * ROUTES)
+#define DELETED_TRIES 8
 
 typedef struct kept_route {
     uint64_t hash;
@@ -118,6 +119,19 @@ static kept_route **place_of(sb_exchange *exchange, const sb_outgoing *message, 
     }
 }
 
+/* A pattern may want a queue of this name to be made. */
+static int64_t created(sb_connection *connection, const sb_outgoing *message)
+{
+    char name[L_NAME_BYTES_MAX + 1];
+    if (message->key_length > L_NAME_BYTES_MAX)
+        return SB_NOT_FOUND;
+    memcpy(name, message->key, (size_t)message->key_length);
+    name[message->key_length] = 0;
+    if (memchr(message->key, 0, (size_t)message->key_length) || name_check("queue", name) != SB_OK)
+        return SB_NOT_FOUND;
+    return queue_create(connection, name);
+}
+
 static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t *found,
                       int64_t capacity)
 {
@@ -126,6 +140,8 @@ static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t
     uint64_t visited[SB_ROUTE_VISITED_BYTES / 8];
     if (exchange->reference == 0) {
         found[0] = sb_reference_find(catalog, L_QUEUES, message->key, message->key_length);
+        if (found[0] < 0)
+            found[0] = created(connection, message);
         return found[0] >= 0;
     }
     int64_t row = sb_row_of(catalog, L_EXCHANGES, exchange->reference);
@@ -214,6 +230,10 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
         return code;
     int64_t deadline = timeout_ns > 0 && timeout_ns < SB_FOREVER ? monotonic_deadline(timeout_ns) : 0;
     sb_queue *few[FEW_QUEUES], **queues;
+    bool was_deleted;
+    int tries = 0;
+again:
+    was_deleted = false;
     int64_t count = exchange_route(exchange, message, few, &queues);
     code = count < 0 ? count : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {
@@ -223,11 +243,16 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
             left = left > 0 ? left : 0;
         }
         code = sb_publish_message(queues[*done], message, left);
-        if (code == SB_NOT_FOUND)
-            code = SB_OK; /* deleted since */
+        was_deleted = code == SB_NOT_FOUND;
+        if (was_deleted)
+            code = SB_OK; /* since */
     }
     if (queues != few)
         free(queues);
+    if (was_deleted && exchange->reference == 0 && tries++ < DELETED_TRIES) {
+        *done = 0; /* nobody has it: perhaps there is a queue of this name again, or can be */
+        goto again;
+    }
     return code < 0 ? code : count;
 }
 

@@ -11,6 +11,8 @@
 
 #include "shared.h"
 
+#define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES) /* at most */
+
 static int64_t *field(sb_port *port, int64_t at)
 {
     return (int64_t *)((char *)port + at);
@@ -140,6 +142,8 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->max_messages = setting(queue, L_SETTING_MAX_MESSAGES_AT);
     queue->max_bytes = setting(queue, L_SETTING_MAX_BYTES_AT);
     queue->when_full = setting(queue, L_SETTING_WHEN_FULL_AT);
+    if (setting(queue, L_SETTING_AUTO_DELETE_AT))
+        queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
     *mapped = queue;
     return SB_OK;
 }
@@ -164,6 +168,7 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
     memset(alive, 0xFF, sizeof alive);
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
     code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
+    expiry_unknown(queue);
     if (code > 0)
         sb_port_wake_all(&port);
     return code;
@@ -222,6 +227,7 @@ void queue_free(sb_queue *queue)
 /* Our participant's list says what we do with the queue, for people to see. */
 void queue_note_use(sb_queue *queue, int64_t use)
 {
+    queue_used(queue);
     if (atomic_load_explicit(&queue->uses, memory_order_relaxed) & use)
         return;
     pthread_mutex_lock(&queue->connection->mutex);
@@ -250,15 +256,11 @@ void queue_upkeep(sb_port *port)
 
 void queue_look_after(sb_queue *queue, sb_port *port)
 {
+    queue_used(queue);
     queue_upkeep(port);
     queue_expire(queue, port);
     sb_repair(queue->connection);
-}
-
-/* What a producer waits for: a queue whose bytes are limited may have slots left, and no room. */
-wait_for queue_room(const sb_queue *queue)
-{
-    return queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room;
+    auto_delete_some(queue->connection);
 }
 
 /* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
@@ -270,6 +272,8 @@ int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadlin
         if (!queue_is_usable(queue, &code))
             return code;
         queue_look_after(queue, port);
+        if (kernel == sb_port_wait_for_head)
+            return SB_OK; /* bytes may have become free although head stands: look again */
     }
     if (code == SB_OK && !queue_is_usable(queue, &code))
         return code;
@@ -290,46 +294,68 @@ static int64_t expiry_of(const sb_queue *queue, int64_t ttl_ns)
     return ttl_ns > 0 ? monotonic_deadline(ttl_ns) : 0;
 }
 
-/* Whether the limits of the queue's settings leave room for one more: SB_OK or SB_FULL.  Several
- * producers that look at once may each find the same room. */
+/* Whether the limits of the queue's settings leave room for one more that takes so many bytes of the
+ * arena: SB_OK, SB_FULL or SB_TOO_LARGE.  Several producers that look at once may each find the same
+ * room; its bytes are counted again after an eighth of what was left. */
 static int64_t within_limits(sb_queue *queue, lane *in, int64_t length)
 {
     sb_port *port = &in->port;
     if (queue->max_messages > 0 && sb_port_window(port) >= queue->max_messages)
         return SB_FULL;
     if (queue->max_bytes > 0 && (in->bytes_left -= length) < 0) {
-        int64_t left = queue->max_bytes - sb_port_blocks_held(port);
+        int64_t left = queue->max_bytes - sb_port_bytes_held(port);
+        if (length > queue->max_bytes)
+            return SB_TOO_LARGE;
         if (left < length)
             return SB_FULL;
-        in->bytes_left = left / 8 < L_RUN_BYTES_MAX ? left / 8 : L_RUN_BYTES_MAX;
+        in->bytes_left = (left - length) / 8;
     }
     return SB_OK;
 }
 
+static int64_t bytes_of(const sb_outgoing *message)
+{
+    return message->length + message->key_length + message->properties_length + CHUNK_OVERHEAD;
+}
+
+static bool is_limited(const sb_queue *queue)
+{
+    return (queue->max_messages | queue->max_bytes) > 0;
+}
+
+/* A full queue may have what nobody is to get any more: whether it is worth trying again. */
+static bool make_room(sb_queue *queue, lane *in)
+{
+    return queue_expire(queue, &in->port) > 0 ||
+           (queue->when_full == L_DROP_OLDEST && sb_port_drop_oldest(&in->port) > 0);
+}
+
+wait_for wait_kernel(const sb_queue *queue)
+{
+    return queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room;
+}
+
 static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
-    if ((queue->max_messages | queue->max_bytes) > 0 &&
-        within_limits(queue, in, message->length) != SB_OK)
-        return SB_FULL;
+    int64_t code = is_limited(queue) ? within_limits(queue, in, bytes_of(message)) : SB_OK;
+    if (code != SB_OK)
+        return code;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
     const int64_t extension[4] = {expiry_of(queue, message->ttl_ns)};
-    if (extension[0])
-        expiry_note(queue, extension[0]);
     if ((message->key_length | message->properties_length | message->priority | extension[0]) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
-    return sb_port_publish_with(&in->port, message, extension[0] ? extension : NULL);
+    code = sb_port_publish_with(&in->port, message, extension[0] ? extension : NULL);
+    if (code >= 0 && extension[0])
+        expiry_note(queue, extension[0]);
+    return code;
 }
 
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
-    int64_t code = publish_in(queue, in, message);
-    if (code != SB_FULL)
-        return code;
-    if (queue_expire(queue, &in->port) > 0)
+    int64_t code;
+    do
         code = publish_in(queue, in, message);
-    while (code == SB_FULL && queue->when_full == L_DROP_OLDEST &&
-           sb_port_drop_oldest(&in->port) > 0)
-        code = publish_in(queue, in, message);
+    while (code == SB_FULL && make_room(queue, in));
     return code;
 }
 
@@ -343,7 +369,7 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
         code = publish_in(queue, in, message);
     }
     while (code == SB_FULL) {
-        code = wait_in(queue, port, queue_room(queue), deadline);
+        code = wait_in(queue, port, wait_kernel(queue), deadline);
         if (code == SB_OK)
             code = queue_offer(queue, in, message);
         else
@@ -363,6 +389,9 @@ int64_t explained(sb_queue *queue, int64_t code)
                    : fail(code, "queue '%s' is full: its %lld slots hold messages that nobody has "
                           "acknowledged, or that a subscriber has not seen", queue->name,
                           (long long)queue->slots);
+    if (code == SB_TOO_LARGE && queue->max_bytes > 0)
+        return fail(code, "queue '%s' holds at most %lld bytes, and a message at most a quarter of the "
+                    "arena", queue->name, (long long)queue->max_bytes);
     if (code == SB_ARENA_FULL || code == SB_NO_MEMORY || code == SB_TOO_LARGE ||
         code == SB_DAMAGED) {
         log_note(queue->connection, "queue '%s': %s", queue->name, sb_strerror(code));
@@ -381,6 +410,7 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     code = queue_offer(queue, in, message);
     if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL)
         code = publish_slowly(queue, in, message, timeout_ns);
+    code = queue_published(queue, code);
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
 }
@@ -393,7 +423,7 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
     const sb_outgoing message = {.body = body, .length = length};
-    code = queue_offer(queue, in, &message);
+    code = queue_published(queue, queue_offer(queue, in, &message));
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
 }
@@ -444,8 +474,10 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);
+        if (code == SB_FULL && make_room(queue, in))
+            continue;
         if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL) {
-            code = wait_in(queue, &in->port, queue_room(queue), deadline);
+            code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
             if (code == SB_OK)
                 continue;
         }
@@ -455,6 +487,8 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
             bodies = (const char *)bodies + lengths[done + each];
         done += code;
     }
+    if (done > 0 && (code = queue_published(queue, done)) < 0)
+        done = 0;
     lane_leave(in);
     return done > 0 || code >= 0 ? done : explained(queue, code);
 }
@@ -464,8 +498,6 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
 {
     const int64_t extension[4] = {expiry_of(queue, shape->ttl_ns)};
-    if (extension[0])
-        expiry_note(queue, extension[0]);
     return sb_port_loan_with(port, shape, extension[0] ? extension : NULL);
 }
 
@@ -501,27 +533,42 @@ static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
     return NULL;
 }
 
+static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan)
+{
+    int64_t code;
+    do {
+        code = is_limited(queue) ? within_limits(queue, in, loan->length + CHUNK_OVERHEAD) : SB_OK;
+        if (code == SB_OK)
+            code = sb_port_publish_chunk(&in->port, loan->chunk);
+    } while (code == SB_FULL && make_room(queue, in));
+    return code;
+}
+
 int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns)
 {
     int64_t code;
     lane *in = loan_enter(queue, loan, &code);
     if (!in)
         return code;
-    int64_t *chunk = field(&in->port, L_PORT_DATA);
-    *(int64_t *)(*chunk + loan->chunk + L_CHUNK_PUBLISHED_AT) = realtime_ns();
-    code = sb_port_publish_chunk(&in->port, loan->chunk);
+    char *chunk = (char *)(intptr_t)*field(&in->port, L_PORT_DATA) + loan->chunk;
+    int64_t expiry = expiry_of_chunk(chunk);
+    word_store(chunk, L_CHUNK_PUBLISHED_AT, realtime_ns());
+    code = loan_offer(queue, in, loan);
     int64_t deadline = code == SB_FULL && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
-    while (code == SB_FULL && timeout_ns) {
-        code = wait_in(queue, &in->port, sb_port_wait_for_room, deadline);
+    while (code == SB_FULL && timeout_ns && queue->when_full != L_FAIL) {
+        code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
         if (code != SB_OK)
             break;
-        code = sb_port_publish_chunk(&in->port, loan->chunk);
+        code = loan_offer(queue, in, loan);
     }
-    atomic_store(&in->busy, code < 0 ? ON_LOAN : IDLE);
-    if (code < 0)
-        return explained(queue, code);
-    loan->lane = NULL;
-    return code;
+    if (code >= 0 && expiry)
+        expiry_note(queue, expiry);
+    bool is_published = code >= 0;
+    code = queue_published(queue, code);
+    atomic_store(&in->busy, is_published ? IDLE : ON_LOAN);
+    if (is_published)
+        loan->lane = NULL;
+    return code < 0 ? explained(queue, code) : code;
 }
 
 int64_t sb_loan_drop(sb_queue *queue, sb_loan *loan)
@@ -598,6 +645,7 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
         return code;
     queue_note_use(queue, L_USE_CONSUMES);
     code = kernel(&in->port, &what, looks);
+    code = code == SB_UNDECIDED ? SB_EMPTY : code;
     if (code == SB_EMPTY && timeout_ns != 0) {
         int64_t deadline = monotonic_deadline(timeout_ns);
         do {
@@ -605,7 +653,9 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
             if (code != SB_OK)
                 break;
             code = kernel(&in->port, &what, 0);
-        } while (code == SB_EMPTY);
+            /* undecided: it is there, and waits for room in a dead-letter queue */
+        } while (code == SB_EMPTY || (code == SB_UNDECIDED && sb_system_clock() < deadline));
+        code = code == SB_UNDECIDED ? SB_EMPTY : code;
     }
     if (code >= 0)
         latency_note(queue, what.messages);
@@ -683,12 +733,18 @@ static int64_t give_back_or_bury(sb_port *port, sb_message *message)
 {
     sb_queue *queue = (sb_queue *)(intptr_t)*field(port, L_PORT_QUEUE_HANDLE);
     int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
-    if (most > 0 && sb_message_deliveries(message) + 1 >= most) {
-        int64_t code = bury(queue, port, message, SPENT);
+    int64_t deliveries = sb_message_deliveries(message) + 1;
+    if (!message->chunk && sb_port_reread(port, message) != SB_OK)
+        return sb_port_give_back(port, message); /* it is no longer ours, or not to be read */
+    if (most > 0 && deliveries >= most) {
+        int64_t code = bury(queue, port, message, SPENT, deliveries);
         if (code != SB_FULL)
             return code;
     }
-    return sb_port_give_back(port, message);
+    int64_t expiry = expiry_of_chunk(message->chunk), code = sb_port_give_back(port, message);
+    if (code == SB_OK && expiry)
+        expiry_note(queue, expiry);
+    return code;
 }
 
 int64_t sb_give_back(sb_queue *queue, sb_message *message)
@@ -699,7 +755,7 @@ int64_t sb_give_back(sb_queue *queue, sb_message *message)
 static int64_t bury_rejected(sb_port *port, sb_message *message)
 {
     sb_queue *queue = (sb_queue *)(intptr_t)*field(port, L_PORT_QUEUE_HANDLE);
-    int64_t code = bury(queue, port, message, REJECTED);
+    int64_t code = bury(queue, port, message, REJECTED, sb_message_deliveries(message) + 1);
     if (code != SB_FULL)
         return code;
     sb_port_give_back(port, message); /* nothing is lost: it will be rejected again */
@@ -831,6 +887,13 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
     return SB_OK;
 }
 
+bool queue_is_empty(sb_queue *queue)
+{
+    sb_port port;
+    return port_to_look(queue, &port) == SB_OK && sb_port_slots_in(&port, L_READY) == 0 &&
+           sb_port_slots_in(&port, L_LEASED) == 0;
+}
+
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
                   int64_t *paused)
 {
@@ -848,6 +911,19 @@ int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, i
     *head = hints[(L_RING_HEAD_AT - L_RING_TAIL_AT) / 8] & L_POSITION_MASK;
     *paused = hints[(L_RING_MODE_AT - L_RING_TAIL_AT) / 8] & L_MODE_PAUSED;
     return SB_OK;
+}
+
+bool queue_needs_upkeep(sb_connection *connection, int64_t reference)
+{
+    char path[NAME_ROOM];
+    int64_t expiry = 0;
+    queue_path(path, connection->vhost, reference);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return false;
+    bool read = pread(file, &expiry, sizeof expiry, L_RING_NEXT_EXPIRY_AT) == sizeof expiry;
+    close(file);
+    return read && expiry != 0 && expiry <= sb_system_clock();
 }
 
 static int64_t port_lend(sb_queue *queue, sb_port **port)
@@ -928,6 +1004,7 @@ static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadli
     while ((code = sb_cursor_wait(cursor, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
+        queue_used(queue);
         sb_repair(queue->connection);
     }
     if (code == SB_OK && !queue_is_usable(queue, &code))

@@ -1,14 +1,38 @@
 /* Settings of a queue: a page of its ring, written before the ring has its name.  They are part of
- * what the queue was declared as: who wants other ones makes another queue. */
+ * what the queue was declared as: who wants other ones makes another queue.
+ *
+ * What who declares it leaves out comes from patterns (pattern.c) or is the default.  A pattern has a
+ * page of the same shape, so that a setting is taken over by copying its bytes. */
 
 #define _GNU_SOURCE
 #include <string.h>
 
 #include "shared.h"
 
-#define MAX_BYTES_MIN (4 * (int)L_RUN_BYTES_MAX)
+static const sb_settings NONE;
 
-static const sb_settings DEFAULTS;
+/* By bit: where in the page it is. */
+static const struct place {
+    int64_t set, at;
+    bool is_name;
+} PLACES[] = {
+    {SB_SET_MAX_DELIVERIES, L_SETTING_MAX_DELIVERIES_AT, false},
+    {SB_SET_DEAD_LETTER, L_SETTING_DEAD_LETTER_AT, true},
+    {SB_SET_TTL, L_SETTING_TTL_AT, false},
+    {SB_SET_TTL_MIN, L_SETTING_TTL_MIN_AT, false},
+    {SB_SET_TTL_MAX, L_SETTING_TTL_MAX_AT, false},
+    {SB_SET_EXPIRY_QUEUE, L_SETTING_EXPIRY_QUEUE_AT, true},
+    {SB_SET_MAX_MESSAGES, L_SETTING_MAX_MESSAGES_AT, false},
+    {SB_SET_MAX_BYTES, L_SETTING_MAX_BYTES_AT, false},
+    {SB_SET_WHEN_FULL, L_SETTING_WHEN_FULL_AT, false},
+    {SB_SET_AUTO_DELETE, L_SETTING_AUTO_DELETE_AT, false},
+    {SB_SET_AUTO_DELETE_DELAY, L_SETTING_AUTO_DELETE_DELAY_AT, false},
+    {SB_SET_AUTO_CREATE, L_SETTING_AUTO_CREATE_AT, false},
+    {SB_SET_PRIORITIES, L_SETTING_PRIORITIES_AT, false},
+};
+#define COUNT (int)(sizeof PLACES / sizeof *PLACES)
+
+/* --- from the caller ---------------------------------------------------------------------------- */
 
 static int64_t limit(const char *what, int64_t value, int64_t most)
 {
@@ -18,26 +42,33 @@ static int64_t limit(const char *what, int64_t value, int64_t most)
                 (long long)value);
 }
 
-static int64_t name_write(char *ring, int64_t at, const char *what, const char *name)
+static int64_t name_write(void *page, int64_t at, const char *name)
 {
     if (!name)
         return SB_OK;
-    int64_t code = name_check(what, name);
+    int64_t code = name_check("queue", name);
     if (code != SB_OK)
         return code;
-    word_store(ring, at, (int64_t)strlen(name));
-    strcpy(ring + at + 8, name);
+    word_store(page, at, (int64_t)strlen(name));
+    strcpy((char *)page + at + 8, name);
     return SB_OK;
 }
 
-int64_t settings_write(const sb_settings *settings, void *ring)
+static int64_t set_by(const sb_settings *s, const void *page)
+{
+    int64_t set = s->set;
+    for (int each = 0; each < COUNT; each++)
+        if (word_load(page, PLACES[each].at) != 0)
+            set |= PLACES[each].set;
+    return s->max_deliveries ? set | SB_SET_MAX_DELIVERIES : set;
+}
+
+int64_t settings_write(const sb_settings *settings, void *page)
 {
     const int64_t time_max = INT64_C(1) << 60;
-    const sb_settings *s = settings ? settings : &DEFAULTS;
+    const sb_settings *s = settings ? settings : &NONE;
     int64_t code;
-    int64_t deliveries = s->max_deliveries == 0 ? L_MAX_DELIVERIES
-                         : s->max_deliveries == SB_UNLIMITED ? 0
-                                                             : s->max_deliveries;
+    int64_t deliveries = s->max_deliveries == SB_UNLIMITED ? 0 : s->max_deliveries;
     if ((code = limit("max_deliveries", deliveries, L_MAX_DELIVERIES_MAX)) != SB_OK ||
         (code = limit("ttl", s->ttl_ns, time_max)) != SB_OK ||
         (code = limit("ttl_min", s->ttl_min_ns, time_max)) != SB_OK ||
@@ -46,43 +77,142 @@ int64_t settings_write(const sb_settings *settings, void *ring)
         (code = limit("max_bytes", s->max_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
         (code = limit("when_full", s->when_full, L_DROP_OLDEST)) != SB_OK ||
         (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
+        (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
+        (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
+        (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
         (code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX)) != SB_OK ||
-        (code = name_write(ring, L_SETTING_DEAD_LETTER_AT, "queue", s->dead_letter)) != SB_OK ||
-        (code = name_write(ring, L_SETTING_EXPIRY_QUEUE_AT, "queue", s->expiry_queue)) != SB_OK)
+        (code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter)) != SB_OK ||
+        (code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue)) != SB_OK)
         return code;
-    if (s->max_bytes > 0 && s->max_bytes < MAX_BYTES_MIN)
-        return fail(SB_INVALID, "max_bytes is at least %d: each producer holds blocks of up to %d",
-                    MAX_BYTES_MIN, (int)L_RUN_BYTES_MAX);
-    if (s->ttl_max_ns && s->ttl_min_ns > s->ttl_max_ns)
-        return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
-    word_store(ring, L_SETTING_MAX_DELIVERIES_AT, deliveries);
-    word_store(ring, L_SETTING_TTL_AT, s->ttl_ns);
-    word_store(ring, L_SETTING_TTL_MIN_AT, s->ttl_min_ns);
-    word_store(ring, L_SETTING_TTL_MAX_AT, s->ttl_max_ns);
-    word_store(ring, L_SETTING_MAX_MESSAGES_AT, s->max_messages);
-    word_store(ring, L_SETTING_MAX_BYTES_AT, s->max_bytes);
-    word_store(ring, L_SETTING_WHEN_FULL_AT, s->when_full);
-    word_store(ring, L_SETTING_PRIORITIES_AT, s->priorities);
-    word_store(ring, L_RING_MODE_AT, s->priorities << L_MODE_LEVELS_SHIFT);
-    word_store(ring, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
+    word_store(page, L_SETTING_MAX_DELIVERIES_AT, deliveries);
+    word_store(page, L_SETTING_TTL_AT, s->ttl_ns);
+    word_store(page, L_SETTING_TTL_MIN_AT, s->ttl_min_ns);
+    word_store(page, L_SETTING_TTL_MAX_AT, s->ttl_max_ns);
+    word_store(page, L_SETTING_MAX_MESSAGES_AT, s->max_messages);
+    word_store(page, L_SETTING_MAX_BYTES_AT, s->max_bytes);
+    word_store(page, L_SETTING_WHEN_FULL_AT, s->when_full);
+    word_store(page, L_SETTING_PRIORITIES_AT, s->priorities);
+    word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
+    word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
+    word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
+    word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
+    word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
     if (s->given_length)
-        memcpy((char *)ring + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);
+        memcpy((char *)page + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);
+    return settings_agree(page);
+}
+
+int64_t settings_agree(const void *page)
+{
+    int64_t ttl_max = word_load(page, L_SETTING_TTL_MAX_AT);
+    if (ttl_max && word_load(page, L_SETTING_TTL_MIN_AT) > ttl_max)
+        return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
     return SB_OK;
 }
+
+/* --- from patterns, and the defaults ------------------------------------------------------------ */
+
+static void take_over(void *page, const void *from, const struct place *place)
+{
+    size_t bytes = place->is_name ? 8 + L_NAME_BYTES_MAX + 1 : 8;
+    memcpy((char *)page + place->at, (const char *)from + place->at, bytes);
+}
+
+/* Note whose settings these are, for people. */
+static int64_t note_source(void *page, const void *pattern, int64_t taken)
+{
+    int64_t used = word_load(page, L_SETTINGS_GIVEN_LENGTH_AT);
+    int64_t name = word_load(pattern, L_SETTINGS_PATTERN_AT);
+    int64_t given = word_load(pattern, L_SETTINGS_GIVEN_LENGTH_AT);
+    if (used == 0)
+        *((char *)page + L_SETTINGS_GIVEN_AT + used++) = (char)0x80; /* nothing was declared */
+    if (used + name + given + 7 > L_SETTINGS_GIVEN_BYTES_MAX)
+        return fail(SB_INVALID, "the settings of the patterns that match, and its own, take more than "
+                    "%d bytes", (int)L_SETTINGS_GIVEN_BYTES_MAX);
+    unsigned char *at = (unsigned char *)page + L_SETTINGS_GIVEN_AT + used, *start = at;
+    *at++ = 0xD9;
+    *at++ = (unsigned char)name;
+    memcpy(at, (const char *)pattern + L_SETTINGS_PATTERN_AT + 8, (size_t)name);
+    at += name;
+    *at++ = 0xCE;
+    for (int shift = 24; shift >= 0; shift -= 8)
+        *at++ = (unsigned char)(taken >> shift);
+    if (given == 0)
+        *at++ = 0x80;
+    memcpy(at, (const char *)pattern + L_SETTINGS_GIVEN_AT, (size_t)given);
+    word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, used + (at + given - start));
+    return SB_OK;
+}
+
+int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have)
+{
+    int64_t taken = 0, offered = word_load(pattern, L_SETTINGS_SET_AT) & ~refused;
+    for (int each = 0; each < COUNT; each++)
+        if (offered & ~*have & PLACES[each].set) {
+            take_over(page, pattern, &PLACES[each]);
+            taken |= PLACES[each].set;
+        }
+    *have |= taken;
+    return taken ? note_source(page, pattern, taken) : SB_OK;
+}
+
+void settings_default(void *page, int64_t have)
+{
+    if (!(have & SB_SET_MAX_DELIVERIES))
+        word_store(page, L_SETTING_MAX_DELIVERIES_AT, L_MAX_DELIVERIES);
+    if (!(have & SB_SET_AUTO_DELETE_DELAY))
+        word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, L_AUTO_DELETE_DELAY_NS);
+}
+
+static bool same(const void *left, const void *right, const struct place *place)
+{
+    int64_t length = word_load(left, place->at);
+    if (length != word_load(right, place->at))
+        return false;
+    return !place->is_name || (length >= 0 && length <= L_NAME_BYTES_MAX &&
+                               memcmp((const char *)left + place->at + 8,
+                                      (const char *)right + place->at + 8, (size_t)length) == 0);
+}
+
+bool settings_same(const void *asked, const void *there)
+{
+    char defaults[L_RING_GATES_AT] = "";
+    settings_default(defaults, 0);
+    int64_t now = word_load(asked, L_SETTINGS_SET_AT), then = word_load(there, L_SETTINGS_SET_AT);
+    for (int each = 0; each < COUNT; each++) {
+        if (now & PLACES[each].set ? !same(asked, there, &PLACES[each])
+                                   : (then & PLACES[each].set) &&
+                                         !same(defaults, there, &PLACES[each]))
+            return false;
+    }
+    return true;
+}
+
+/* --- of a queue that is there ------------------------------------------------------------------- */
 
 int64_t setting(const sb_queue *queue, int64_t at)
 {
     return word_load(queue->ring.memory, at);
 }
 
-int64_t setting_name(const sb_queue *queue, int64_t at, char *name)
+int64_t name_in(const void *page, int64_t at, char *name)
 {
-    int64_t length = setting(queue, at);
+    int64_t length = word_load(page, at);
     if (length < 0 || length > L_NAME_BYTES_MAX)
         length = 0;
-    memcpy(name, (const char *)queue->ring.memory + at + 8, (size_t)length);
+    memcpy(name, (const char *)page + at + 8, (size_t)length);
     name[length] = 0;
     return length;
+}
+
+int64_t setting_name(const sb_queue *queue, int64_t at, char *name)
+{
+    return name_in(queue->ring.memory, at, name);
+}
+
+int64_t sb_when_full(sb_queue *queue)
+{
+    return queue->when_full;
 }
 
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity)

@@ -99,6 +99,8 @@ static int64_t publish(place *here, char *record, int64_t count)
         if (code == SB_OK) {
             code = sb_port_transaction_place(&here->port, word_load(each, L_OPERATION_WHERE_AT),
                                              word_load(each, L_OPERATION_WORD_AT));
+            if (code == SB_OK)
+                expiry_unknown(here->queue); /* it may have one */
             if (code == SB_FULL)
                 blocked[full++] = reference;
             else if (code != SB_OK)

@@ -92,12 +92,19 @@ struct sb_connection {
     sb_connection *next;    /* all connections of this process, for fork */
 };
 
+int64_t change_code(sb_connection *connection);
+/* Whether the dead that go to `first` would come back to this queue, by way of others. */
+bool leads_back(sb_connection *connection, const char *name, const char *first, int64_t setting_at);
 int64_t connection_lock(sb_connection *connection);
 void connection_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
 int64_t name_check(const char *kind, const char *name);
 /* The handle of the queue with this reference; the connection's mutex is held. */
 int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue);
+/* Delete the queue if this says so, under the catalog's lock. */
+int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*condition)(sb_queue *));
+/* Make the queue if a pattern wants that: its reference, or SB_NOT_FOUND. */
+int64_t queue_create(sb_connection *connection, const char *name);
 int64_t exchange_close(sb_exchange *exchange);
 
 /* --- exchange.c --------------------------------------------------------------------------------- */
@@ -204,24 +211,54 @@ static inline int64_t stamp_ns(stamp_clock *clock)
 
 /* --- settings.c --------------------------------------------------------------------------------- */
 
-/* Check settings, and write them into a ring whose page for them is all zero. */
-int64_t settings_write(const sb_settings *settings, void *ring);
+/* All of these take a page of settings as a ring, or as if it were in one: at L_RING_SETTINGS_AT. */
+/* Check settings, and write what is given into a page that is all zero. */
+int64_t settings_write(const sb_settings *settings, void *page);
+/* Take over what a pattern has and the page has not, but for what is refused; *have: bits SB_SET_*. */
+int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
+void settings_default(void *page, int64_t have);
+int64_t settings_agree(const void *page);
+/* Whether what is asked for, and was written, is what a queue was declared as. */
+bool settings_same(const void *asked, const void *there);
+int64_t name_in(const void *page, int64_t at, char *name);
 int64_t setting(const sb_queue *queue, int64_t at);
 /* A queue's name in the settings: its length, 0 if there is none. */
 int64_t setting_name(const sb_queue *queue, int64_t at, char *name);
+
+/* --- pattern.c ---------------------------------------------------------------------------------- */
+
+/* Complete the settings of a queue of this name with those of the patterns that match. */
+int64_t patterns_apply(sb_connection *connection, const char *name, void *page);
+/* Whether a queue of this name is to be made when somebody asks for it. */
+bool patterns_create(sb_connection *connection, const char *name);
+/* Remove what a death in the middle of a change has left. */
+void patterns_tidy(sb_connection *connection);
+
+/* --- auto_delete.c ------------------------------------------------------------------------------ */
+
+/* Delete what is out of use, of so many queues (0: of all); or of some, in turns. */
+void auto_delete(sb_connection *connection, int64_t looks);
+void auto_delete_some(sb_connection *connection);
+/* What a publish that went well is to answer, by a queue that may be about to be deleted. */
+int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
 
 /* --- dead_letter.c ------------------------------------------------------------------------------ */
 
 typedef enum death { EXPIRED, REJECTED, SPENT } death;
 
-/* A message that is ours goes where the dead of this queue go: SB_OK, SB_REVOKED if it was no longer
- * ours, or SB_FULL, and it is still ours. */
-int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason);
+/* A message that is ours, and was delivered so often, goes where the dead of this queue go: SB_OK,
+ * SB_REVOKED if it was no longer ours, or SB_FULL, and it is still ours. */
+int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries);
+/* This thread is in bury: it does not go on to bury those of the queue that it publishes to. */
+bool burying(void);
 
 /* --- expiry.c ----------------------------------------------------------------------------------- */
 
-/* A message that expires then is about to be published. */
+/* A message that expires then was published, or given back. */
 void expiry_note(sb_queue *queue, int64_t expiry);
+/* There may be any, of somebody who died and did not note them. */
+void expiry_unknown(sb_queue *queue);
+int64_t expiry_of_chunk(const void *chunk);
 bool is_expired(const sb_message *message);
 /* Take what is expired, and bury it: how many. */
 int64_t queue_expire(sb_queue *queue, sb_port *port);
@@ -247,6 +284,7 @@ struct sb_queue {
     int64_t reference;
     int64_t slots;
     int64_t ttl_ns, ttl_min_ns, ttl_max_ns, max_messages, max_bytes, when_full; /* settings */
+    int64_t auto_delete_ns; /* 0: it is not deleted by itself */
     char name[L_NAME_BYTES_MAX + 1];
     const void *row;       /* the catalog's word for it */
     int64_t live;          /* what its upper half is until the queue is deleted */
@@ -288,20 +326,35 @@ typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
  * what the dead have left: one of them may hold what it waits for. */
 int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline);
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
+bool queue_is_empty(sb_queue *queue);
+/* Somebody uses it. */
+static inline void queue_used(sb_queue *queue)
+{
+    if (queue->auto_delete_ns)
+        word_store(queue->ring.memory, L_RING_USED_AT, sb_system_clock());
+}
+/* A publish is done: its position, or SB_NOT_FOUND if the queue was deleted meanwhile. */
+static inline int64_t queue_published(sb_queue *queue, int64_t code)
+{
+    return code >= 0 && queue->auto_delete_ns ? auto_delete_outcome(queue, code) : code;
+}
 /* Wait until no thread is in it, and return its ports' memory.  No thread enters any more. */
 void queue_shut(sb_queue *queue);
 void queue_free(sb_queue *queue);
 /* A chunk for a message of this shape, with what the settings give it: its offset, or a code. */
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape);
+/* By which a producer waits until it is worth trying again. */
+wait_for wait_kernel(const sb_queue *queue);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* Repair what the dead one has left: the ring, and unless it still publishes, its blocks. */
 int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes);
 /* Free all blocks of a queue that was deleted and that nobody uses. */
 void blocks_drop(sb_connection *connection, int64_t row);
+/* Whether there is something to do in a queue that nobody may be using, without mapping it. */
+bool queue_needs_upkeep(sb_connection *connection, int64_t reference);
 /* What a waiter does when it has slept for long: put right what the dead left in this ring. */
 void queue_upkeep(sb_port *port);
-wait_for queue_room(const sb_queue *queue);
 /* The same, what is expired, and what dead participants have left anywhere. */
 void queue_look_after(sb_queue *queue, sb_port *port);
 /* Our participant's list says what we do with the queue, for people to see. */

@@ -22,9 +22,10 @@ static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
+    queue_used(queue);
     sb_cursor cursor = {.port = &in->port, .position = position, .gate = -1};
     code = position == SB_A_MESSAGE ? sb_port_wait_for_message(&in->port, 0)
-           : position == SB_ROOM    ? queue_room(queue)(&in->port, 0)
+           : position == SB_ROOM    ? wait_kernel(queue)(&in->port, 0)
            : returned >= 0 ? sb_port_wait_for_selected(&in->port, position, returned, 0)
                            : sb_cursor_wait(&cursor, 0);
     lane_leave(in);
@@ -51,10 +52,13 @@ static void upkeep(sb_wait *waits, int64_t count)
         if (!in)
             continue;
         queue_upkeep(&in->port);
+        queue_expire(queue, &in->port);
         lane_leave(in);
     }
-    if (count > 0)
+    if (count > 0) {
         sb_repair(waits[0].queue->connection);
+        auto_delete_some(waits[0].queue->connection);
+    }
 }
 
 /* The word that tells of new waits, and as many bells as the kernel takes. */

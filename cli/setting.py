@@ -1,0 +1,81 @@
+"""The settings of a queue as options: each of the table in ipc/setting.py appears by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from shmbroker.cli.names import queue_names
+from shmbroker.cli.units import DURATION, SIZE
+from shmbroker.core.layout import LEVELS
+from shmbroker.ipc.setting import SETTINGS, Setting
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+NONE = "none"
+
+
+class Levels(click.ParamType[Any]):
+    """A number of levels of priority, or all."""
+
+    name = "levels"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value == "all" or click.IntRange(0, LEVELS).convert(value, param, ctx)
+
+
+KINDS: dict[str, click.ParamType[Any]] = {
+    "count": click.IntRange(min=1),
+    "seconds": DURATION,
+    "size": SIZE,
+    "queue": click.STRING,
+    "levels": Levels(),
+}
+METAVARS = {"count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N"}
+
+
+class OrNone(click.ParamType[Any]):
+    """A value, or that there is to be none."""
+
+    def __init__(self, kind: click.ParamType[Any]) -> None:
+        self.kind = kind
+        self.name = kind.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return NONE if value == NONE else self.kind.convert(value, param, ctx)
+
+
+def option_of(setting: Setting) -> Callable[[Function], Function]:
+    name = setting.name.replace("_", "-")
+    if setting.kind == "flag":
+        return click.option(f"--{name}/--no-{name}", default=None, help=setting.help)
+    if setting.kind == "choice":
+        kind: click.ParamType[Any] = click.Choice(setting.choices)
+        return click.option(f"--{name}", type=kind, help=setting.help)
+    return click.option(
+        f"--{name}", metavar=METAVARS[setting.kind], type=OrNone(KINDS[setting.kind]),
+        shell_complete=queue_names if setting.kind == "queue" else None, help=setting.help,
+    )  # fmt: skip
+
+
+def setting_options(*, of_patterns: bool = False) -> Callable[[Function], Function]:
+    """An option a setting; the command takes them as keywords, and reads them by `given`."""
+
+    def add(function: Function) -> Function:
+        for setting in reversed(SETTINGS):
+            if of_patterns or not setting.is_of_patterns:
+                function = option_of(setting)(function)
+        return function
+
+    return add
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """What was typed: `none` is one of the values, and what was left out is none at all."""
+    return {
+        name: None if value == NONE else value
+        for name, value in options.items()
+        if value is not None
+    }

@@ -1,0 +1,53 @@
+"""The settings that a queue can have: one table, for declaring, for patterns, for the command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from shmbroker.core.layout import (
+    AUTO_DELETE_DELAY_NS,
+    BLOCK,
+    DROP_OLDEST,
+    FAIL,
+    MAX_DELIVERIES,
+    SETTING_NAMES,
+)
+
+WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest": DROP_OLDEST}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    name: str
+    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels"]
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    is_of_patterns: bool = False
+    """It makes no sense for a queue that is being declared."""
+
+
+SETTINGS: Final = (
+    Setting("max_deliveries", "count", MAX_DELIVERIES,
+            "So often a message is delivered, up to 14 times; none: for ever."),
+    Setting("dead_letter", "queue", None,
+            "Where what was delivered too often, or rejected, goes; else it is dropped."),
+    Setting("ttl", "seconds", None, "For how long a message lives that says nothing itself."),
+    Setting("ttl_min", "seconds", None, "No message lives shorter."),
+    Setting("ttl_max", "seconds", None, "No message lives longer."),
+    Setting("expiry_queue", "queue", None, "Where what is expired goes; else it is dropped."),
+    Setting("max_messages", "count", None, "Not more than so many; else as there are slots."),
+    Setting("max_bytes", "size", None, "Not more than so much; else as the arena has."),
+    Setting("when_full", "choice", "block", "What a producer finds then.", tuple(WHEN_FULL)),
+    Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
+    Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
+    Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
+    Setting("auto_create", "flag", False, "Make a queue that matches when somebody asks for it.",
+            is_of_patterns=True),
+)  # fmt: skip
+
+DEFAULTS: Final = {each.name: each.default for each in SETTINGS if not each.is_of_patterns}
+OF_PATTERNS: Final = {each.name: each.default for each in SETTINGS}
+
+assert set(OF_PATTERNS) <= set(SETTING_NAMES)
