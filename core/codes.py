@@ -40,6 +40,9 @@ TOO_MANY: Final = -32
 OTHER_BOOT: Final = -33
 LOCKED: Final = -34
 UNDECIDED: Final = -35
+NO_REPLY: Final = -36
+REQUESTER_LEFT: Final = -37
+TAKEN: Final = -38
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -77,7 +80,10 @@ TEXTS: Final[dict[int, str]] = {
     NO_VHOST: "there is no such vhost: create it first",
     TOO_MANY: "the vhost has 4095 participants already: close some",
     OTHER_BOOT: "the vhost was made before the machine was started anew: delete it",
+    NO_REPLY: "no reply came in time",
+    REQUESTER_LEFT: "the requester has left: nobody waits for this reply",
+    TAKEN: "another participant has this subscription: share it, or wait until that one leaves",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
 }
 
-assert sorted(TEXTS) == list(range(UNDECIDED, OK + 1))
+assert sorted(TEXTS) == list(range(TAKEN, OK + 1))

@@ -47,6 +47,7 @@ QUICK = (
     "sb_ack",
     "sb_give_back",
     "sb_reject",
+    "sb_asked_end",
 )
 
 KEEPING_THE_LOCK = """

@@ -75,6 +75,12 @@ def connect(
     return broker
 
 
+def slots_for_c(slots: int) -> int:
+    if not isinstance(slots, int) or slots < 0:
+        raise InvalidArgument(f"slots is a number of messages, not {slots!r}")
+    return min(slots, 1 << 60)
+
+
 def _error(code: int, what: str) -> Error:
     return error_for(code, what, ffi.errno, detail_of(code))
 
@@ -102,16 +108,24 @@ class Broker:
         self, name: str, *, slots: int = SLOTS, **settings: Unpack[Settings]
     ) -> Queue:
         """Make a queue of so many slots, a power of two; nothing if it exists just so."""
-        if not isinstance(slots, int) or slots < 0:
-            raise InvalidArgument(f"slots is a number of messages, not {slots!r}")
         wanted, _kept = for_c(settings)
         self._check(
             lib.sb_declare_queue_with(
-                self._connection, name_bytes(name), min(slots, 1 << 60), wanted
+                self._connection, name_bytes(name), slots_for_c(slots), wanted
             ),
             f"declaring queue {name!r}",
         )
         return self.queue(name)
+
+    def temporary_queue(self, *, slots: int = SLOTS, **settings: Unpack[Settings]) -> Queue:
+        """Make a queue with a name of its own, which vanishes when we close, or die."""
+        wanted, _kept = for_c(settings)
+        made = ffi.new("sb_queue **")
+        self._check(
+            lib.sb_temporary_queue(self._connection, slots_for_c(slots), wanted, made),
+            "a temporary queue",
+        )
+        return self._queue_of(made[0])
 
     def declare_exchange(
         self,
@@ -216,11 +230,16 @@ class Broker:
         self._check(
             lib.sb_open_queue(self._connection, name_bytes(name), opened), f"queue {name!r}"
         )
+        return self._queue_of(opened[0])
+
+    def _queue_of(self, queue: Any) -> Queue:
+        """What C has opened; the one object that we have for it, if there is one."""
+        name = ffi.string(lib.sb_queue_name(queue)).decode()
         known = self._queues.get(name)
-        if known is not None and known._queue == opened[0]:
+        if known is not None and known._queue == queue:
             return known
-        queue = self._queues[name] = Queue(self, name, opened[0], self._arena)
-        return queue
+        made = self._queues[name] = Queue(self, name, queue, self._arena)
+        return made
 
     def exchange(self, name: str) -> Exchange:
         """An exchange that exists; "" is the default one, whose keys are names of queues."""

@@ -83,6 +83,18 @@ class Unroutable(Error):
     """No queue took a message that was published as mandatory."""
 
 
+class NoReply(Error):
+    """No reply to a request came within the timeout."""
+
+
+class RequesterLeft(Error):
+    """Whoever asked has left: nobody waits for this reply."""
+
+
+class SubscriptionTaken(Error):
+    """A subscription that is not shared has another consumer."""
+
+
 class SystemRefused(Error):
     """The operating system refused something; the text says what."""
 
@@ -123,6 +135,9 @@ ERRORS: dict[int, type[Error]] = {
     codes.TOO_MANY: TooMany,
     codes.OTHER_BOOT: NotASegment,
     codes.LOCKED: SystemRefused,
+    codes.NO_REPLY: NoReply,
+    codes.REQUESTER_LEFT: RequesterLeft,
+    codes.TAKEN: SubscriptionTaken,
 }
 
 

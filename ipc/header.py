@@ -133,6 +133,14 @@ typedef struct sb_binding {{
     int64_t arguments_length;
 }} sb_binding;
 
+/* A request that is on its way, or was answered: `reply` was taken from `replies`. */
+typedef struct sb_asked {{
+    void *requester;
+    sb_queue *replies;
+    int64_t number;
+    sb_message reply;
+}} sb_asked;
+
 /* What somebody waits for, among other things: see sb_wait_any. */
 typedef struct sb_wait {{
     sb_queue *queue;
@@ -199,6 +207,9 @@ void *sb_arena(sb_connection *connection, int64_t *bytes);
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots);
 int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings);
+/* A queue with a name of its own, which is deleted when we leave or die. */
+int64_t sb_temporary_queue(sb_connection *connection, int64_t slots, const sb_settings *settings,
+                           sb_queue **queue);
 /* What was given when it was declared: its length. */
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity);
 /* Move what is expired to where it belongs, or drop it: how many.  Nobody gets such a message
@@ -264,6 +275,26 @@ int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *b
                 int64_t capacity, int64_t timeout_ns);
 /* All that sb_next returned is dealt with: the ring may be used again. */
 int64_t sb_released(sb_queue *queue, sb_cursor *cursor);
+
+/* --- requests and replies --- */
+
+/* Publish a request and wait for its reply, in asked->reply; SB_NO_REPLY if none came in time.
+ * Whatever the answer: sb_asked_end afterwards, which acknowledges the reply. */
+int64_t sb_request(sb_queue *queue, const sb_outgoing *request, sb_asked *asked,
+                   int64_t timeout_ns);
+int64_t sb_request_with(sb_queue *queue, const void *body, int64_t length, const void *key,
+                        int64_t key_length, const void *properties, int64_t properties_length,
+                        int64_t ttl_ns, int64_t priority, sb_asked *asked, int64_t timeout_ns);
+/* The same in two steps, with other things to do in between. */
+int64_t sb_ask(sb_queue *queue, const sb_outgoing *request, sb_asked *asked, int64_t timeout_ns);
+int64_t sb_await_reply(sb_asked *asked, int64_t timeout_ns);
+int64_t sb_asked_end(sb_asked *asked);
+/* Reply to a request that was taken from this queue, before it is acknowledged.
+ * SB_REQUESTER_LEFT if nobody waits for it. */
+int64_t sb_reply(sb_queue *queue, const sb_message *request, const sb_outgoing *reply,
+                 int64_t timeout_ns);
+int64_t sb_reply_with(sb_queue *queue, const sb_message *request, const void *body, int64_t length,
+                      const void *properties, int64_t properties_length, int64_t timeout_ns);
 
 /* --- waiting for several things at once, in one thread --- */
 

@@ -26,6 +26,7 @@ from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
+from shmbroker.ipc.request import Reply, request
 from shmbroker.ipc.room import BATCH, Room, length_of
 from shmbroker.ipc.settings import Explained, explained
 from shmbroker.ipc.statistics import QueueStatistics
@@ -179,6 +180,17 @@ class Queue:
         if code < 0:
             raise self._error(code, "a loan from")
         return QueueLoan(self, loan)
+
+    def request(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        timeout: float | None = 1.0,
+    ) -> Reply:
+        """Publish, and wait for the reply: Message.reply() of whoever takes it.  NoReply."""
+        return request(self, body, key, properties, timeout)
 
     # --- taking -------------------------------------------------------------------------------
 

@@ -93,6 +93,12 @@ class Broker:
         """Make a queue of so many slots, a power of two; nothing if it exists just so."""
         return self._queue(self._sync.declare_queue(name, slots=slots, **settings))
 
+    async def temporary_queue(
+        self, *, slots: int = sync.SLOTS, **settings: Unpack[Settings]
+    ) -> Queue:
+        """Make a queue with a name of its own, which vanishes when we close, or die."""
+        return self._queue(self._sync.temporary_queue(slots=slots, **settings))
+
     async def declare_exchange(
         self,
         name: str,

@@ -126,6 +126,11 @@ static int64_t check_others(sb_connection *connection)
     return SB_OK;
 }
 
+static int64_t open_code(sb_connection *connection)
+{
+    return atomic_load(&connection->closed);
+}
+
 static int64_t attach(sb_connection *connection)
 {
     char path[NAME_ROOM];
@@ -240,6 +245,7 @@ int64_t sb_disconnect(sb_connection *connection)
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
         if (connection->queues[row])
             queue_shut(connection->queues[row]);
+    reply_shut(connection);
     if (connection->id)
         participant_leave(connection);
     close_locks(connection);
@@ -261,6 +267,8 @@ void sb_connection_free(sb_connection *connection)
         queue_free(connection->stale);
         connection->stale = next;
     }
+    reply_free(connection);
+    request_free(connection);
     while (connection->exchanges)
         exchange_close(connection->exchanges);
     if (!forked)
@@ -379,12 +387,7 @@ int64_t name_check(const char *kind, const char *name)
     return SB_OK;
 }
 
-static int64_t open_code(sb_connection *connection)
-{
-    return atomic_load(&connection->closed);
-}
-
-static int64_t change_code(sb_connection *connection)
+int64_t change_code(sb_connection *connection)
 {
     if (connection->id == 0)
         return fail(SB_INVALID, "the connection only observes: connect to change something");
@@ -446,7 +449,7 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
 }
 
 static int64_t queue_add(sb_connection *connection, const char *name, int64_t slots,
-                         const sb_settings *settings)
+                         const sb_settings *settings, int64_t flags)
 {
     void *catalog = connection->catalog.memory;
     int64_t identity[2];
@@ -464,7 +467,12 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)
         return fail_system("random numbers");
-    return sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, 0, realtime_ns(),
+    /* who closes deals with what it owns under this lock, after it has set `closed` */
+    if (ownership_begins_with(flags) && open_code(connection) != SB_OK)
+        return open_code(connection);
+    if (ownership_begins_with(flags))
+        ownership_give(connection, entry, connection->id);
+    return sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, flags, realtime_ns(),
                         identity[0], identity[1]);
 }
 
@@ -515,7 +523,7 @@ static int64_t make_grave(sb_connection *connection, const char *name, int64_t s
     const sb_settings settings = {.max_deliveries = SB_UNLIMITED};
     if (!name || reference_of(connection, name) >= 0)
         return SB_OK;
-    int64_t reference = queue_add(connection, name, slots, &settings);
+    int64_t reference = queue_add(connection, name, slots, &settings, 0);
     return reference < 0 ? reference : SB_OK;
 }
 
@@ -532,8 +540,8 @@ static int64_t same_settings(sb_connection *connection, int64_t reference, const
     return code;
 }
 
-static int64_t declare_locked(sb_connection *connection, const char *name, int64_t slots,
-                              const sb_settings *settings)
+int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots,
+                      const sb_settings *settings, int64_t flags)
 {
     char written[L_RING_GATES_AT] = "";
     void *catalog = connection->catalog.memory;
@@ -546,7 +554,7 @@ static int64_t declare_locked(sb_connection *connection, const char *name, int64
     if (code != SB_OK)
         return code;
     if (row < 0)
-        return queue_add(connection, name, slots, settings);
+        return queue_add(connection, name, slots, settings, flags);
     int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
     if (has != slots)
         return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so, or "
@@ -561,21 +569,26 @@ int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t sl
     return sb_declare_queue_with(connection, name, slots, NULL);
 }
 
-int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
-                              const sb_settings *settings)
+int64_t queue_check(sb_connection *connection, const char *name, int64_t slots)
 {
     int64_t code = change_code(connection);
     if (code == SB_OK)
         code = name_check("queue", name);
-    if (code != SB_OK)
-        return code;
-    if (sb_ring_bytes(slots) < 0)
+    if (code == SB_OK && sb_ring_bytes(slots) < 0)
         return fail(SB_INVALID, "a queue has a power of two of slots, from %lld to %lld, not %lld",
                     (long long)L_SLOTS_MIN, (long long)L_SLOTS_MAX, (long long)slots);
-    code = connection_lock(connection);
+    return code;
+}
+
+int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
+                              const sb_settings *settings)
+{
+    int64_t code = queue_check(connection, name, slots);
+    if (code == SB_OK)
+        code = connection_lock(connection);
     if (code != SB_OK)
         return code;
-    int64_t reference = declare_locked(connection, name, slots, settings);
+    int64_t reference = queue_declare(connection, name, slots, settings, 0);
     connection_unlock(connection);
     return reference < 0 ? reference : SB_OK;
 }
@@ -598,10 +611,23 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
     return code;
 }
 
+void queue_remove(sb_connection *connection, int64_t reference)
+{
+    char path[NAME_ROOM];
+    void *catalog = connection->catalog.memory;
+    int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    sb_queue *known = connection->queues[row];
+    sb_row_remove(catalog, L_QUEUES, row);
+    sb_bindings_remove(catalog, L_QUEUES, reference);
+    queue_path(path, connection->vhost, reference);
+    unlink(path);
+    if (known && known->reference == reference)
+        atomic_store(&known->gone, SB_NOT_FOUND);
+}
+
 static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force,
                              sb_queue **deleted)
 {
-    char path[NAME_ROOM];
     sb_queue *queue;
     void *catalog = connection->catalog.memory;
     int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
@@ -613,14 +639,9 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
         return fail(SB_IN_USE, "queue '%s' is in use by %lld other participant%s: close it there "
                     "first, or force", name, (long long)users, users == 1 ? "" : "s");
     int64_t code = queue_handle(connection, reference, &queue);
-    sb_row_remove(catalog, L_QUEUES, row);
-    sb_bindings_remove(catalog, L_QUEUES, reference);
-    queue_path(path, connection->vhost, reference);
-    unlink(path);
-    if (code != SB_OK)
-        return SB_OK; /* its ring was damaged or gone: now the rest of it is gone too */
-    atomic_store(&queue->gone, SB_NOT_FOUND);
-    *deleted = queue;
+    queue_remove(connection, reference);
+    if (code == SB_OK) /* else its ring was damaged or gone: now the rest of it is gone too */
+        *deleted = queue;
     return SB_OK;
 }
 
@@ -649,7 +670,7 @@ int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t for
 
 /* --- exchanges and bindings ---------------------------------------------------------------------- */
 
-static int64_t exchange_reference(sb_connection *connection, const char *name)
+int64_t exchange_reference(sb_connection *connection, const char *name)
 {
     void *catalog = connection->catalog.memory;
     int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
@@ -777,7 +798,7 @@ static int64_t binding_find_ends(sb_connection *connection, const sb_binding *as
     return SB_OK;
 }
 
-static int64_t bind_locked(sb_connection *connection, const sb_binding *asked)
+int64_t binding_add(sb_connection *connection, const sb_binding *asked)
 {
     void *catalog = connection->catalog.memory;
     binding ends;
@@ -839,7 +860,7 @@ static int64_t with_lock(sb_connection *connection, const sb_binding *asked,
 
 int64_t sb_bind(sb_connection *connection, const sb_binding *binding)
 {
-    return with_lock(connection, binding, bind_locked);
+    return with_lock(connection, binding, binding_add);
 }
 
 int64_t sb_unbind(sb_connection *connection, const sb_binding *binding)

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
         InvalidName,
         MessageGone,
         MessageTooLarge,
+        NoReply,
         NotASegment,
         NotFound,
         QueueFull,
+        RequesterLeft,
         SegmentExists,
+        SubscriptionTaken,
         SystemRefused,
         TooMany,
         Unroutable,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.exchange import Exchange
     from shmbroker.ipc.message import Message
     from shmbroker.ipc.queue import Queue
+    from shmbroker.ipc.request import Reply
     from shmbroker.ipc.ring import Ring
     from shmbroker.ipc.statistics import QueueStatistics
     from shmbroker.ipc.subscription import Subscription
@@ -59,14 +63,18 @@ __all__ = [
     "Message",
     "MessageGone",
     "MessageTooLarge",
+    "NoReply",
     "NotASegment",
     "NotFound",
     "Queue",
     "QueueFull",
     "QueueStatistics",
+    "Reply",
+    "RequesterLeft",
     "Ring",
     "SegmentExists",
     "Subscription",
+    "SubscriptionTaken",
     "SystemRefused",
     "TooMany",
     "Unroutable",
@@ -82,6 +90,7 @@ _ELSEWHERE = {
     "Message": "message",
     "Queue": "queue",
     "QueueStatistics": "statistics",
+    "Reply": "request",
     "Ring": "ring",
     "Subscription": "subscription",
     "connect": "broker",
