@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from shmbroker.core.codes import OK
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo
+from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo, SubscriptionInfo
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.exchange import KINDS, Exchange
+from shmbroker.ipc.named_subscription import NamedSubscription, open_subscription
 from shmbroker.ipc.names import name_bytes
 from shmbroker.ipc.owner import owner_of
 from shmbroker.ipc.participants import ErrorInfo, ParticipantInfo, Participants
@@ -265,6 +266,31 @@ class Broker:
         from_now = start == "now"
         return Subscription(self.queue(queue), from_now=from_now, lossy=lossy, timeout=timeout)
 
+    def subscription(
+        self,
+        name: str,
+        *,
+        exchange: str,
+        key: str = "",
+        durable: bool = False,
+        shared: bool = False,
+        slots: int = SLOTS,
+        **settings: Unpack[Settings],
+    ) -> NamedSubscription:
+        """Consume what an exchange has for this key, from a queue that this name stands for.
+
+        A durable one collects messages while nobody consumes it; another one vanishes with its last
+        consumer.  A shared one has any number of them; SubscriptionTaken if another one has another
+        consumer.
+        """
+        wanted = slots_for_c(slots)
+        return open_subscription(self, name, exchange, key, durable, shared, wanted, settings)
+
+    def unsubscribe(self, name: str, *, force: bool = False) -> None:
+        """Delete a subscription and what it has collected; InUse if another participant has it."""
+        code = lib.sb_subscription_delete(self._connection, name_bytes(name), force)
+        self._check(code, f"unsubscribing {name!r}")
+
     # --- looking ------------------------------------------------------------------------------
 
     @property
@@ -297,6 +323,19 @@ class Broker:
         """All bindings, by exchange and destination."""
         self._check_open()
         return sorted(self._catalog.bindings(), key=lambda each: (each.exchange, each.destination))
+
+    def subscriptions(self) -> list[SubscriptionInfo]:
+        """All subscriptions by name."""
+        self._check_open()
+        found = self._catalog.subscriptions()
+        return sorted(replace(each, depth=self._depth(each.queue)) for each in found)
+
+    def _depth(self, queue: str) -> int:
+        try:
+            told = self.queue(queue)._told()
+        except Error:  # deleted since, or damaged
+            return 0
+        return int(told.ready + told.leased)
 
     def participants(self) -> list[ParticipantInfo]:
         """Everybody who takes part in this vhost, by number."""

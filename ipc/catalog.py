@@ -47,6 +47,20 @@ class BindingInfo:
     match: str
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class SubscriptionInfo:
+    name: str
+    queue: str
+    exchange: str | None
+    """None if the exchange was deleted."""
+    key: str
+    durable: bool
+    shared: bool
+    consumer: int | None
+    """The participant that has it, if it is not shared."""
+    depth: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A row of a table, copied."""
@@ -105,6 +119,24 @@ class Catalog:
             paused=bool(known and paused[0]),
             created_at=entry.word(at.QUEUE_CREATED_AT),
         )
+
+    def subscriptions(self) -> Iterator[SubscriptionInfo]:
+        bound = {each.destination: each for each in self.bindings() if each.to == "queue"}
+        for entry in self.queues():
+            flags = entry.word(at.QUEUE_FLAGS_AT)
+            if not flags & at.QUEUE_SUBSCRIPTION:
+                continue
+            binding = bound.get(entry.name)
+            shared = bool(flags & at.QUEUE_SHARED)
+            yield SubscriptionInfo(
+                name=entry.name.removeprefix("sub."),
+                queue=entry.name,
+                exchange=binding.exchange if binding else None,
+                key=binding.key if binding else "",
+                durable=not flags & at.QUEUE_TEMPORARY,
+                shared=shared,
+                consumer=None if shared else entry.word(at.QUEUE_OWNER_AT) or None,
+            )
 
     def exchanges(self) -> Iterator[ExchangeInfo]:
         entries = list(self._rows(at.EXCHANGES))

@@ -141,6 +141,18 @@ typedef struct sb_asked {{
     sb_message reply;
 }} sb_asked;
 
+/* What a subscription by name is: others get it by the same name only if it is the same. */
+typedef struct sb_subscription {{
+    const char *name;
+    const char *exchange;
+    const void *key;
+    int64_t key_length;
+    int64_t durable; /* 0: it vanishes with its last consumer */
+    int64_t shared;  /* 0: one participant consumes it at a time, others get SB_TAKEN */
+    int64_t slots;
+    const sb_settings *settings;
+}} sb_subscription;
+
 /* What somebody waits for, among other things: see sb_wait_any. */
 typedef struct sb_wait {{
     sb_queue *queue;
@@ -295,6 +307,15 @@ int64_t sb_reply(sb_queue *queue, const sb_message *request, const sb_outgoing *
                  int64_t timeout_ns);
 int64_t sb_reply_with(sb_queue *queue, const sb_message *request, const void *body, int64_t length,
                       const void *properties, int64_t properties_length, int64_t timeout_ns);
+
+/* --- subscriptions by name --- */
+
+/* A queue, sub.NAME, that is bound to an exchange: made, or as it is if it was made just so. */
+int64_t sb_subscription_open(sb_connection *connection, const sb_subscription *subscription,
+                             sb_queue **queue);
+/* We consume it no more: another may, or it vanishes if it is not durable. */
+int64_t sb_subscription_close(sb_connection *connection, const char *name);
+int64_t sb_subscription_delete(sb_connection *connection, const char *name, int64_t force);
 
 /* --- waiting for several things at once, in one thread --- */
 

@@ -10,8 +10,10 @@ from shmbroker.ipc import broker as sync
 from shmbroker.ipc import queue as sync_queue
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc.aio.exchange import Exchange
+from shmbroker.ipc.aio.named_subscription import NamedSubscription
 from shmbroker.ipc.aio.patience import Patience
 from shmbroker.ipc.aio.queue import Queue
+from shmbroker.ipc.aio.requests import Requests
 from shmbroker.ipc.aio.sleeper import Sleeper
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.verb import awaitable
@@ -70,6 +72,7 @@ class Broker:
         self._patience = Patience()
         self._sleeper = Sleeper(broker._owner)
         self._queues: WeakValueDictionary[str, Queue] = WeakValueDictionary()
+        self._requests = Requests()
         finalize(self, self._sleeper.stop)  # who forgets to close leaves no thread behind
 
     @property
@@ -142,11 +145,37 @@ class Broker:
         subscription = self._sync.subscribe(queue, start=start, lossy=lossy, timeout=timeout)
         return Subscription(self, subscription, timeout)
 
+    async def subscription(
+        self,
+        name: str,
+        *,
+        exchange: str,
+        key: str = "",
+        durable: bool = False,
+        shared: bool = False,
+        slots: int = sync.SLOTS,
+        **settings: Unpack[Settings],
+    ) -> NamedSubscription:
+        """Consume what an exchange has for this key, from a queue that this name stands for."""
+        subscription = self._sync.subscription(
+            name,
+            exchange=exchange,
+            key=key,
+            durable=durable,
+            shared=shared,
+            slots=slots,
+            **settings,
+        )
+        return NamedSubscription(self, subscription)
+
+    unsubscribe = awaitable(sync.Broker.unsubscribe)
+
     # --- looking ------------------------------------------------------------------------------
 
     queues = awaitable(sync.Broker.queues)
     exchanges = awaitable(sync.Broker.exchanges)
     bindings = awaitable(sync.Broker.bindings)
+    subscriptions = awaitable(sync.Broker.subscriptions)
     participants = awaitable(sync.Broker.participants)
     errors = awaitable(sync.Broker.errors)
     repair = awaitable(sync.Broker.repair)

@@ -14,6 +14,7 @@ from shmbroker.ipc.aio.verb import awaitable
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
 
 if TYPE_CHECKING:
@@ -120,6 +121,17 @@ class Queue:
         """Memory in the arena to fill in place; published on a clean exit of `async with`."""
         loan = self._sync.loan(length, key=key, properties=properties, ttl=ttl, priority=priority)
         return Loan(loan, self._until_done, self._room)
+
+    async def request(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        timeout: float | None = 1.0,
+    ) -> Reply:
+        """Publish, and wait for the reply: Message.reply() of whoever takes it.  NoReply."""
+        return await self._broker._requests.request(self, body, key, properties, timeout)
 
     # --- taking -------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from shmbroker.ipc.exchange import Exchange
     from shmbroker.ipc.message import Message
+    from shmbroker.ipc.named_subscription import NamedSubscription
     from shmbroker.ipc.queue import Queue
     from shmbroker.ipc.request import Reply
     from shmbroker.ipc.ring import Ring
@@ -63,6 +64,7 @@ __all__ = [
     "Message",
     "MessageGone",
     "MessageTooLarge",
+    "NamedSubscription",
     "NoReply",
     "NotASegment",
     "NotFound",
@@ -88,6 +90,7 @@ _ELSEWHERE = {
     "CopiedMessage": "copied",
     "Exchange": "exchange",
     "Message": "message",
+    "NamedSubscription": "named_subscription",
     "Queue": "queue",
     "QueueStatistics": "statistics",
     "Reply": "request",
