@@ -178,6 +178,31 @@ class Broker:
             f"unbinding {destination!r} from {exchange!r}",
         )
 
+    def divert(
+        self, source: str, to: str, *, exclusive: bool = False, key: str | None = None
+    ) -> None:
+        """Let what goes to one exchange go to another as well, or exclusively: only there.
+
+        With a key, just what a binding of that key would take.
+        """
+        binding, _kept = self._diversion(source, to, key)
+        binding.exclusive = bool(exclusive)
+        self._check(lib.sb_bind(self._connection, binding), f"diverting {source!r} to {to!r}")
+
+    def undivert(self, source: str, to: str, *, key: str | None = None) -> None:
+        """Undo just this divert."""
+        binding, _kept = self._diversion(source, to, key)
+        self._check(lib.sb_unbind(self._connection, binding), f"no longer diverting {source!r}")
+
+    def _diversion(self, source: str, to: str, key: str | None) -> tuple[Any, tuple[Any, ...]]:
+        kind = self.exchange(source).kind
+        if key is None and kind == "direct":
+            raise InvalidArgument(
+                f"exchange {source!r} is direct: name the key of what is to be diverted"
+            )
+        every = "#" if kind == "topic" else ""
+        return self._binding(source, to, every if key is None else key, None, "all", "exchange")
+
     def _binding(
         self,
         exchange: str,

@@ -45,6 +45,8 @@ class BindingInfo:
     key: str
     arguments: dict[str, Any]
     match: str
+    exclusive: bool = False
+    """What it takes goes to no other binding of its exchange."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -168,4 +170,5 @@ class Catalog:
                 key=entry.data[at.BINDING_KEY_AT : key_end].decode(errors="replace"),
                 arguments=unpack(entry.data[key_end:end]),
                 match="any" if entry.word(at.BINDING_MATCH_AT) == at.MATCH_ANY else "all",
+                exclusive=entry.word(at.BINDING_EXCLUSIVE_AT) != 0,
             )

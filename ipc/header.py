@@ -131,6 +131,7 @@ typedef struct sb_binding {{
     int64_t key_length;
     const void *arguments; /* a MessagePack map */
     int64_t arguments_length;
+    int64_t exclusive; /* 1: what it takes goes to no other binding of its exchange */
 }} sb_binding;
 
 /* A request that is on its way, or was answered: `reply` was taken from `replies`. */
@@ -152,6 +153,9 @@ typedef struct sb_subscription {{
     int64_t slots;
     const sb_settings *settings;
 }} sb_subscription;
+
+/* Whether a message is meant: 1 or 0. */
+typedef int64_t (*sb_chooser)(const sb_message *message, void *context);
 
 /* What somebody waits for, among other things: see sb_wait_any. */
 typedef struct sb_wait {{
@@ -316,6 +320,17 @@ int64_t sb_subscription_open(sb_connection *connection, const sb_subscription *s
 /* We consume it no more: another may, or it vanishes if it is not durable. */
 int64_t sb_subscription_close(sb_connection *connection, const char *name);
 int64_t sb_subscription_delete(sb_connection *connection, const char *name, int64_t force);
+
+/* --- moving and copying --- */
+
+/* Move what nobody has taken, from the oldest on: how many.  At most so many as are there now, and
+ * not more than `most`, if that is not 0.  Stops where the other queue has had no room for so long.
+ * `chooses` may be NULL: all of them. */
+int64_t sb_move(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
+                void *context);
+/* The same, and the messages stay. */
+int64_t sb_copy(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
+                void *context);
 
 /* --- waiting for several things at once, in one thread --- */
 

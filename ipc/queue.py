@@ -23,6 +23,7 @@ from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
+from shmbroker.ipc.moving import pass_over
 from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
@@ -417,6 +418,17 @@ class Queue:
         if expired < 0:
             raise self._error(expired, "expiring")
         return expired
+
+    def move_to(self, other: Queue, limit: int | None = None, *, timeout: float | None = 0) -> int:
+        """Move what is there now and nobody has, in order: how many.
+
+        Stops where the other queue has no room within the timeout.
+        """
+        return pass_over(lib.sb_move, self, other, limit, timeout)
+
+    def copy_to(self, other: Queue, limit: int | None = None, *, timeout: float | None = 0) -> int:
+        """move_to, and the messages stay here as well."""
+        return pass_over(lib.sb_copy, self, other, limit, timeout)
 
     def purge(self) -> int:
         """Drop all messages that nobody has: how many."""

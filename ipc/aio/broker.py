@@ -114,6 +114,8 @@ class Broker:
 
     bind = awaitable(sync.Broker.bind)
     unbind = awaitable(sync.Broker.unbind)
+    divert = awaitable(sync.Broker.divert)
+    undivert = awaitable(sync.Broker.undivert)
     delete_queue = awaitable(sync.Broker.delete_queue)
     delete_exchange = awaitable(sync.Broker.delete_exchange)
 

@@ -170,6 +170,14 @@ class Queue:
         for message in self._sync.browse():
             yield message
 
+    async def move_to(self, other: Queue, limit: int | None = None) -> int:
+        """Move what is there now and nobody has, until the other queue is full: how many."""
+        return self._sync.move_to(other._sync, limit)
+
+    async def copy_to(self, other: Queue, limit: int | None = None) -> int:
+        """move_to, and the messages stay here as well."""
+        return self._sync.copy_to(other._sync, limit)
+
     statistics = awaitable(sync.Queue.statistics)
     purge = awaitable(sync.Queue.purge)
     pause = awaitable(sync.Queue.pause)

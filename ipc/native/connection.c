@@ -798,6 +798,24 @@ static int64_t binding_find_ends(sb_connection *connection, const sb_binding *as
     return SB_OK;
 }
 
+static bool binding_is_exclusive(sb_connection *connection, int64_t row)
+{
+    return word_load(connection->catalog.memory,
+                     sb_catalog_entry_at(L_BINDINGS, row) + L_BINDING_EXCLUSIVE_AT) != 0;
+}
+
+/* Before the row is live: an exchange without exclusive bindings is searched once. */
+static void exclusive_note(sb_connection *connection, int64_t entry, const sb_binding *asked,
+                           int64_t source)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t exchange = sb_catalog_entry_at(L_EXCHANGES, source & L_REFERENCE_INDEX_MASK);
+    word_store(catalog, entry + L_BINDING_EXCLUSIVE_AT, asked->exclusive != 0);
+    if (asked->exclusive)
+        word_store(catalog, exchange + L_EXCHANGE_FLAGS_AT,
+                   word_load(catalog, exchange + L_EXCHANGE_FLAGS_AT) | L_EXCHANGE_DIVERTS);
+}
+
 int64_t binding_add(sb_connection *connection, const sb_binding *asked)
 {
     void *catalog = connection->catalog.memory;
@@ -812,6 +830,10 @@ int64_t binding_add(sb_connection *connection, const sb_binding *asked)
     code = sb_binding_find(catalog, ends.source, ends.kind, ends.destination, asked->match_any,
                            asked->key, asked->key_length, asked->arguments,
                            asked->arguments_length);
+    if (code >= 0 && binding_is_exclusive(connection, code) != (asked->exclusive != 0))
+        return fail(SB_DIFFERENT, "exchange '%s' is bound to '%s' and %s: unbind first",
+                    asked->exchange, asked->destination,
+                    asked->exclusive ? "that is not exclusive" : "that is exclusive");
     if (code >= 0)
         return SB_OK; /* bound already */
     int64_t row = sb_row_free(catalog, L_BINDINGS);
@@ -822,6 +844,7 @@ int64_t binding_add(sb_connection *connection, const sb_binding *asked)
     code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
     if (code != SB_OK)
         return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
+    exclusive_note(connection, entry, asked, ends.source);
     code = sb_binding_put(catalog, row, ends.source, ends.kind, ends.destination, asked->match_any,
                           asked->key, asked->key_length, asked->arguments,
                           asked->arguments_length);

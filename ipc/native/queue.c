@@ -234,6 +234,11 @@ static void note_use(sb_queue *queue, int64_t use)
     pthread_mutex_unlock(&queue->connection->mutex);
 }
 
+void queue_notes_use(sb_queue *queue, int64_t use)
+{
+    note_use(queue, use);
+}
+
 /* --- waiting ------------------------------------------------------------------------------------- */
 
 /* For a sweep that takes nobody for dead: hints are put right, and what is done is reclaimed. */
@@ -268,6 +273,12 @@ static int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t 
     if (code == SB_OK && !queue_is_usable(queue, &code))
         return code;
     return code;
+}
+
+int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline)
+{
+    return wait_in(queue, &in->port,
+                   queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room, deadline);
 }
 
 /* --- publishing ---------------------------------------------------------------------------------- */

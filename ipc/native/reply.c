@@ -62,6 +62,15 @@ static bool open_elsewhere(sb_connection *connection, const sb_queue *queue)
     return false;
 }
 
+bool reply_goes_to(sb_connection *connection, int64_t reference)
+{
+    for (int each = 0; each < ADDRESSEES; each++)
+        for (addressee *one = connection->addressees[each]; one; one = one->next)
+            if (one->queue->reference == reference)
+                return true;
+    return false;
+}
+
 static void forget_those_who_left(sb_connection *connection)
 {
     pthread_mutex_lock(&connection->mutex);

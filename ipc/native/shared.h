@@ -228,6 +228,13 @@ int64_t properties_with(unsigned char *made, const void *properties, int64_t len
 void request_free(sb_connection *connection);
 void reply_shut(sb_connection *connection);
 void reply_free(sb_connection *connection);
+/* Whether a handle of reply.c is open for this queue; the connection's mutex is held. */
+bool reply_goes_to(sb_connection *connection, int64_t reference);
+
+/* --- departed.c --------------------------------------------------------------------------------- */
+
+/* Let go of deleted queues that we only published to; no thread of ours is in their lanes. */
+void departed_forget(sb_connection *connection);
 
 /* --- dead_letter.c ------------------------------------------------------------------------------ */
 
@@ -301,6 +308,10 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue
 void queue_shut(sb_queue *queue);
 void queue_free(sb_queue *queue);
 int64_t queue_sweep(sb_queue *queue, int64_t dead);
+/* Our participant's list says what we do with the queue, for people to see. */
+void queue_notes_use(sb_queue *queue, int64_t use);
+/* Sleep until it is worth trying to publish again: SB_OK, or why not. */
+int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* Free all blocks of a queue that was deleted and that nobody uses. */

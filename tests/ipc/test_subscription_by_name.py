@@ -216,5 +216,6 @@ def test_one_that_was_killed_does_not_count(vhost: str, broker: Broker, tmp_path
         broker.repair()
         assert [each.name for each in broker.subscriptions()] == ["one", "several"]
         assert len(broker.bindings()) == 2
+        broker.exchange("prices").publish(b"to nobody", key="us")  # and we let go of what is gone
         rows = {queue.id for queue in broker.queues()}
         assert {row for _state, _owner, row in blocks(vhost)} <= rows
