@@ -48,6 +48,7 @@ QUICK = (
     "sb_give_back",
     "sb_reject",
     "sb_asked_end",
+    "sb_reply_with",
 )
 
 KEEPING_THE_LOCK = """

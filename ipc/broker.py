@@ -101,6 +101,7 @@ class Broker:
         self._catalog = Catalog(self._connection)
         self._participants = Participants(self._connection)
         self._queues: weakref.WeakValueDictionary[str, Queue] = weakref.WeakValueDictionary()
+        self._asked: list[Any] = []  # structures for requests that are not in use
         self._ports: weakref.WeakSet[Port] = weakref.WeakSet()
 
     # --- declaring ----------------------------------------------------------------------------

@@ -140,6 +140,8 @@ typedef struct sb_asked {{
     sb_queue *replies;
     int64_t number;
     sb_message reply;
+    const void *properties; /* of the reply */
+    int64_t properties_length;
 }} sb_asked;
 
 /* What a subscription by name is: others get it by the same name only if it is the same. */

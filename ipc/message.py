@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from shmbroker.core.codes import INTERRUPTED, REVOKED
+from shmbroker.core.codes import FULL, INTERRUPTED, REVOKED
 from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
 from shmbroker.ipc import properties
 from shmbroker.ipc._native import ffi, lib
@@ -180,11 +180,11 @@ class Message(PortMessage):
         message = self._message or self._dealt_with()
         held = body if type(body) is bytes else as_buffer(body)
         packed = pack(properties) if properties else b""
-        timeout_ns = nanoseconds(timeout)
         answer = (self._source, message, held, len(held), packed, len(packed))
-        code = lib.sb_reply_with(*answer, timeout_ns)
-        if code == INTERRUPTED:
-            deadline = Deadline(timeout_ns)
+        code = quick.sb_reply_with(*answer, 0)
+        if code == FULL and timeout != 0:
+            deadline = Deadline(nanoseconds(timeout))
+            code = lib.sb_reply_with(*answer, deadline.left())
             while code == INTERRUPTED:
                 code = lib.sb_reply_with(*answer, deadline.left())
         if code < 0:

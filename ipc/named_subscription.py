@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.names import name_bytes

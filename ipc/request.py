@@ -10,7 +10,7 @@ from shmbroker.ipc import properties as maps
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.errors import InvalidArgument
-from shmbroker.ipc.outgoing import parts
+from shmbroker.ipc.outgoing import Parts, parts
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 REPLY_TO: Final = "JMSReplyTo"
 CORRELATION: Final = "JMSCorrelationID"
+BARE: Final = 3 + 1 + len(CORRELATION) + 1 + 16
+"""So long are the properties of a reply to which none were given (native/request.c)."""
+
+_request = lib.sb_request_with
 
 
 class Reply:
@@ -56,22 +60,32 @@ def request(
     if properties is not None:
         check_properties(properties)
     message = parts(body, key, properties, None, None)
-    timeout_ns = nanoseconds(timeout)
-    asked = ffi.new("sb_asked *")
+    timeout_ns = -1 if timeout is None else nanoseconds(timeout)
+    spare = queue._broker._asked
     try:
-        code: int = lib.sb_request_with(queue._queue, *message, asked, timeout_ns)
+        asked = spare.pop()
+    except IndexError:
+        asked = ffi.new("sb_asked *")
+    try:
+        code: int = _request(queue._queue, *message, asked, timeout_ns)
         if code == INTERRUPTED:
-            deadline = Deadline(timeout_ns)
-            while code == INTERRUPTED and not asked.requester:
-                code = lib.sb_request_with(queue._queue, *message, asked, deadline.left())
-            while code == INTERRUPTED:
-                code = lib.sb_await_reply(asked, deadline.left())
+            code = _go_on(queue, message, asked, Deadline(timeout_ns))
         if code != OK:
             raise queue._error(code, "a request to")
         reply = asked.reply
-        length = ffi.new("int64_t *")
-        packed = lib.sb_message_properties(ffi.addressof(reply), length)
-        copied = ffi.buffer(packed, length[0])[:]
-        return Reply(ffi.buffer(ffi.cast("char *", reply.body), reply.length)[:], copied)
+        start, length = reply.offset, asked.properties_length
+        packed = ffi.buffer(asked.properties, length)[:] if length > BARE else b""
+        return Reply(queue._arena[start : start + reply.length], packed)
     finally:
         quick.sb_asked_end(asked)
+        spare.append(asked)
+
+
+def _go_on(queue: Queue, message: Parts, asked: Any, deadline: Deadline) -> int:
+    """A signal came, while we waited for room or for the reply."""
+    code = INTERRUPTED
+    while code == INTERRUPTED and not asked.requester:
+        code = _request(queue._queue, *message, asked, deadline.left())
+    while code == INTERRUPTED:
+        code = lib.sb_await_reply(asked, deadline.left())
+    return code

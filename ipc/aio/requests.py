@@ -47,7 +47,8 @@ class Requests:
         replies = await self._queue_of(queue._broker)
         correlation = f"{next(self._numbers):016x}"
         asked = {**(properties or {}), REPLY_TO: replies.name, CORRELATION: correlation}
-        answered = self._waiting[correlation] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation] = answered
         try:
             async with asyncio.timeout(timeout):
                 await queue.publish(body, key=key, properties=asked)

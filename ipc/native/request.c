@@ -120,14 +120,14 @@ static int64_t left_until(int64_t deadline, int64_t timeout_ns)
     return left > 0 ? left : 0;
 }
 
-static bool answers(const sb_asked *asked)
+static bool answers(sb_asked *asked)
 {
     char wanted[CORRELATION_BYTES];
     const char *text;
-    int64_t length;
-    const void *properties = sb_message_properties(&asked->reply, &length);
+    asked->properties = sb_message_properties(&asked->reply, &asked->properties_length);
     write_number(wanted, asked->number);
-    return property_text(properties, length, CORRELATION, &text) == CORRELATION_BYTES &&
+    return property_text(asked->properties, asked->properties_length, CORRELATION, &text) ==
+               CORRELATION_BYTES &&
            memcmp(text, wanted, CORRELATION_BYTES) == 0;
 }
 

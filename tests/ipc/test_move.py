@@ -142,7 +142,7 @@ def test_what_is_no_limit(source: Queue, target: Queue, limit: Any) -> None:
 
 def test_where_nothing_goes(broker: Broker, source: Queue, target: Queue) -> None:
     source.publish(b"1")
-    with pytest.raises(shmbroker.InvalidArgument, match="'source' cannot be moved .* to itself"):
+    with pytest.raises(shmbroker.InvalidArgument, match=r"'source' cannot be moved .* to itself"):
         source.move_to(source)
     with pytest.raises(shmbroker.InvalidArgument, match="go to another queue, not to str"):
         source.copy_to("target")  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_what_a_request_says_of_itself(asked: Queue) -> None:
     asked.publish(b"no request")
     with asked.get(timeout=0) as message:
         assert (message.reply_to, message.correlation_id) == (None, None)
-        with pytest.raises(shmbroker.InvalidArgument, match="asks for no reply: .*JMSReplyTo"):
+        with pytest.raises(shmbroker.InvalidArgument, match=r"asks for no reply: .*JMSReplyTo"):
             message.reply(b"?")
 
 
@@ -263,7 +263,5 @@ def test_whoever_is_killed_every_request_is_answered(
 
 
 def answer_or_left(message: Message) -> None:
-    try:
+    with suppress(shmbroker.RequesterLeft):
         message.reply(message.body)
-    except shmbroker.RequesterLeft:
-        pass
