@@ -5,17 +5,22 @@
        └── reply queue ◄───┘               messages: publish and get, each way, by hand
 
 Two processes, each on a processor of its own, that spin; the rounds of both kinds are interleaved.
+In Python, and in C (native/request.c).
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
+from array import array
 from collections.abc import Callable
 from statistics import median
 
 from shmbroker import Broker, Queue, connect, vhost
+from shmbroker.perf.contestants.ours_c import NATIVE, pkg_config
+from shmbroker.perf.raw.compiler import compiled
 from shmbroker.perf.workspace import unique_token
 
 ROUNDS = 9
@@ -54,6 +59,34 @@ def serve(token: str) -> None:
         for _ in range(ROUNDS):
             reply(broker.queue("asked"))
             answer(broker.queue("forth"), broker.queue("back"))
+    c = InC(token)
+    for _ in range(ROUNDS):
+        c.call("request_serve")
+        c.call("messages_serve")
+
+
+class InC:
+    """The loops of native/request.c, with a connection of their own."""
+
+    def __init__(self, token: str) -> None:
+        self._library = ctypes.CDLL(str(compiled(NATIVE / "request.c", flags=pkg_config())))
+        self._connection = ctypes.c_void_p()
+        spin_ns = ctypes.c_int64(int(SPIN_SECONDS * 1e9))
+        made = ctypes.byref(self._connection)
+        self._check(self._library.request_connect(token.encode(), spin_ns, made))
+
+    def call(self, loop: str, *arguments: object) -> None:
+        trips = ctypes.c_int64(TRIPS)
+        self._check(getattr(self._library, loop)(self._connection, trips, *arguments))
+
+    def median(self, loop: str) -> float:
+        spent = array("q", bytes(8 * TRIPS))
+        self.call(loop, ctypes.c_void_p(spent.buffer_info()[0]))
+        return median(spent)
+
+    @staticmethod
+    def _check(code: int) -> None:
+        assert code == 0, code
 
 
 def by_request(broker: Broker) -> Callable[[bytes], bytes]:
@@ -83,14 +116,22 @@ def nanoseconds_each(trip: Callable[[bytes], bytes]) -> list[int]:
     return spent
 
 
+def note(costs: dict[str, list[float]], name: str, cost: float) -> None:
+    costs.setdefault(name, []).append(cost)
+
+
 def measure(token: str) -> dict[str, list[float]]:
     """The median of each round."""
-    costs: dict[str, list[float]] = {"messages": [], "request": []}
+    costs: dict[str, list[float]] = {}
     with connect(f"shm://{token}", spin=SPIN_SECONDS) as broker:
         request, messages = by_request(broker), by_messages(broker)
         for _ in range(ROUNDS):
-            costs["request"].append(median(nanoseconds_each(request)))
-            costs["messages"].append(median(nanoseconds_each(messages)))
+            note(costs, "request, Python", median(nanoseconds_each(request)))
+            note(costs, "messages, Python", median(nanoseconds_each(messages)))
+    c = InC(token)
+    for _ in range(ROUNDS):
+        note(costs, "request, C", c.median("request_ask"))
+        note(costs, "messages, C", c.median("messages_ask"))
     return costs
 
 
@@ -111,11 +152,11 @@ def main() -> int:
     finally:
         os.waitpid(server, 0)
         vhost.delete(token, force=True)
-    plain = median(costs["messages"])
     for name, rounds in costs.items():
         cost = median(rounds)
+        plain = median(costs[f"messages, {name.rpartition(' ')[2]}"])
         times = cost / plain
-        sys.stdout.write(f"{name:9} {cost:>9,.0f} ns a round trip  {times:5.2f} x two messages\n")
+        sys.stdout.write(f"{name:16} {cost:>7,.0f} ns a round trip  {times:5.2f} x two messages\n")
     return 0
 
 
