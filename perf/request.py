@@ -91,7 +91,11 @@ class InC:
 
 def by_request(broker: Broker) -> Callable[[bytes], bytes]:
     asked = broker.queue("asked")
-    return lambda body: asked.request(body, timeout=None).body
+
+    def trip(body: bytes) -> bytes:
+        return asked.request(body, timeout=None).body
+
+    return trip
 
 
 def by_messages(broker: Broker) -> Callable[[bytes], bytes]:
@@ -100,7 +104,8 @@ def by_messages(broker: Broker) -> Callable[[bytes], bytes]:
     def trip(body: bytes) -> bytes:
         forth.publish(body)
         with back.get() as message:
-            return message.body
+            body = message.body
+        return body
 
     return trip
 

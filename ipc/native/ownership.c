@@ -33,7 +33,7 @@ void ownership_give(sb_connection *connection, int64_t entry, int64_t id)
     word_store(connection->catalog.memory, entry + L_QUEUE_OWNER_AT, id);
 }
 
-void ownership_give_up(sb_connection *connection, int64_t row, int64_t id)
+bool ownership_give_up(sb_connection *connection, int64_t row, int64_t id)
 {
     void *catalog = connection->catalog.memory;
     int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
@@ -42,10 +42,10 @@ void ownership_give_up(sb_connection *connection, int64_t row, int64_t id)
     int64_t heir = flags & L_QUEUE_SHARED ? participant_heir(connection, reference, id) : 0;
     if (heir || !(flags & L_QUEUE_TEMPORARY)) {
         ownership_give(connection, entry, heir);
-        return;
+        return false;
     }
     queue_remove(connection, reference);
-    participant_forgets(connection, id, reference);
+    return true;
 }
 
 int64_t ownership_end(sb_connection *connection, int64_t id)

@@ -50,14 +50,18 @@ static addressee *take_out(sb_connection *connection, bool all)
     return out;
 }
 
-/* Their queue may be open elsewhere in this process as well: then that handle has the say. */
-static bool open_elsewhere(sb_connection *connection, const sb_queue *queue)
+static bool is_used_by(sb_queue *handle, int64_t reference)
 {
-    sb_queue *known = connection->queues[queue->reference & L_REFERENCE_INDEX_MASK];
-    if (known && known->reference == queue->reference)
+    return handle && handle->reference == reference && atomic_load(&handle->lanes_made) > 0;
+}
+
+/* Their queue may be in use elsewhere in this process as well: then that handle has the say. */
+static bool used_elsewhere(sb_connection *connection, int64_t reference)
+{
+    if (is_used_by(connection->queues[reference & L_REFERENCE_INDEX_MASK], reference))
         return true;
-    for (known = connection->stale; known; known = known->next)
-        if (known->reference == queue->reference)
+    for (sb_queue *each = connection->stale; each; each = each->next)
+        if (is_used_by(each, reference))
             return true;
     return false;
 }
@@ -80,7 +84,7 @@ static void forget_those_who_left(sb_connection *connection)
         addressee *next = gone->next;
         queue_shut(gone->queue);
         if (connection_lock(connection) == SB_OK) {
-            if (!open_elsewhere(connection, gone->queue))
+            if (!used_elsewhere(connection, gone->queue->reference))
                 participant_forgets(connection, connection->id, gone->queue->reference);
             connection_unlock(connection);
         }

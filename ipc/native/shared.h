@@ -151,8 +151,9 @@ static inline int64_t participant_at(int64_t id)
 bool ownership_begins_with(int64_t flags);
 /* The queue of this entry belongs to a participant, if its row is or becomes live. */
 void ownership_give(sb_connection *connection, int64_t entry, int64_t id);
-/* The participant gives up a queue that it owns. */
-void ownership_give_up(sb_connection *connection, int64_t row, int64_t id);
+/* The participant gives up a queue that it owns: whether it was deleted.  Its blocks wait until the
+ * participant's list is gone through, or it forgets the queue itself. */
+bool ownership_give_up(sb_connection *connection, int64_t row, int64_t id);
 /* The participant leaves or is dead: what it owns is deleted, or goes to others. */
 int64_t ownership_end(sb_connection *connection, int64_t id);
 

@@ -105,10 +105,10 @@ def test_a_reply_that_comes_too_late_answers_nothing_else(vhost: str, asked: Que
 
 
 def test_late_replies_never_make_the_server_wait(asked: Queue) -> None:
-    for number in range(200):
-        with pytest.raises(shmbroker.NoReply):
-            asked.request(b"?", timeout=0)
-        with asked.get(timeout=0) as message:
+    with pytest.raises(shmbroker.NoReply):
+        asked.request(b"?", timeout=0)
+    with asked.get(timeout=0) as message:
+        for number in range(200):
             message.reply(bytes([number]), timeout=0)
 
 
@@ -120,13 +120,13 @@ def test_the_queue_for_replies_is_used_again(vhost: str, asked: Queue) -> None:
 
 
 def test_threads_get_each_their_own(vhost: str, asked: Queue) -> None:
-    wrong: list[bytes] = []
+    right: list[bytes] = []
 
     def ask(name: int) -> None:
         for number in range(200):
             body = b"%d-%d" % (name, number)
-            if (got := asked.request(body, timeout=30).body) != body:
-                wrong.append(got)
+            if asked.request(body, timeout=5).body == body:
+                right.append(body)
 
     with served(f"shm://{vhost}"):
         threads = [threading.Thread(target=ask, args=(name,)) for name in range(4)]
@@ -134,7 +134,7 @@ def test_threads_get_each_their_own(vhost: str, asked: Queue) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    assert not wrong
+    assert len(right) == 200 * len(threads)
     assert len(asked._broker.queues()) <= 1 + len(threads)
 
 
@@ -180,15 +180,12 @@ def test_what_is_no_request(asked: Queue) -> None:
 
 def test_a_server_forgets_requesters_that_have_left(vhost: str, asked: Queue) -> None:
     with served(f"shm://{vhost}") as server:
-        for _ in range(150):  # more than a participant lists
+        for number in range(150):  # more than a participant lists
             with shmbroker.connect(f"shm://{vhost}") as client:
                 assert client.queue("asked").request(b"a", timeout=30).body == b"A"
-        listed = server._participants.listed(server._catalog.queue_names())
-        (ours,) = (each for each in listed if each.name == "server")
-        assert len(ours.queues) <= 2
-        rows = [queue.id for queue in server.queues()]
-        assert max(rows) < 10, "rows of those who have left are used again"
-    assert {queue for _state, _owner, queue in blocks(vhost)} <= {0, 1, 2, 3}
+                rows = {queue.id for queue in server.queues()}
+                assert max(rows) < 5, f"{number}: rows of those who have left are used again"
+    assert {queue for _state, _owner, queue in blocks(vhost)} <= {0, 1, 2, 3, 4}
 
 
 def test_for_asyncio(vhost: str) -> None:

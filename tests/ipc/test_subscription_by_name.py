@@ -74,6 +74,18 @@ def test_who_closes_it_leaves_it_to_others(broker: Broker, other: Broker) -> Non
     other.subscription("kept", durable=True, **AUDIT)
 
 
+def test_closing_it_leaves_nothing_behind(vhost: str, broker: Broker) -> None:
+    for _ in range(3):
+        with broker.subscription("gone", **AUDIT) as gone:
+            broker.exchange("prices").publish(bytes(5000), key="eu.de")
+            assert len(gone.receive(timeout=0)) == 5000
+        with pytest.raises(shmbroker.NotFound, match="was deleted"):
+            gone.publish(b"1")
+        assert not blocks(vhost)
+    assert broker.declare_queue("next", slots=8) is not None
+    assert [queue.id for queue in broker.queues()] == [0], "its row is used again"
+
+
 def test_a_second_consumer_is_refused(broker: Broker, other: Broker) -> None:
     broker.subscription("audit", durable=True, **AUDIT)
     says = f"subscription 'audit' has a consumer, participant {broker.participant}: share it"
