@@ -108,16 +108,18 @@ def bindings(name: str | None, as_json: bool, vhost: str) -> None:
                     "key": b.key,
                     "arguments": dict(b.arguments or {}),
                     "match": b.match,
+                    "exclusive": b.exclusive,
                 }
                 for b in found
             ]
         )
     else:
         rows = [
-            [b.exchange, f"{b.to}://{b.destination}", b.key, arguments_text(b.arguments, b.match)]
+            [b.exchange, f"{b.to}://{b.destination}", b.key, arguments_text(b.arguments, b.match),
+             "exclusive" if b.exclusive else ""]
             for b in found
-        ]
-        print_table(["EXCHANGE", "DESTINATION", "KEY", "ARGUMENTS"], rows)
+        ]  # fmt: skip
+        print_table(["EXCHANGE", "DESTINATION", "KEY", "ARGUMENTS", "DIVERT"], rows)
 
 
 def arguments_text(arguments: dict[str, object] | None, match: str) -> str:

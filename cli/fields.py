@@ -10,6 +10,7 @@ from shmbroker.cli.output import body_fields
 if TYPE_CHECKING:
     from shmbroker.ipc.catalog import QueueInfo
     from shmbroker.ipc.copied import CopiedMessage
+    from shmbroker.ipc.message import Message
     from shmbroker.ipc.statistics import QueueStatistics
 
 Fields = dict[str, Any]
@@ -50,7 +51,7 @@ def statistics_fields(
     }
 
 
-def message_fields(message: CopiedMessage) -> Fields:
+def message_fields(message: CopiedMessage | Message) -> Fields:
     return {
         "position": message.position,
         "key": message.key,

@@ -24,6 +24,7 @@ VERBS = {
     "check": "check:check",
     "completion": "completion:completion",
     "consumer": "consumer:consumer",
+    "divert": "divert:divert",
     "doctor": "doctor:doctor",
     "errors": "errors:errors",
     "exchange": "exchange:exchange",
@@ -31,11 +32,14 @@ VERBS = {
     "producer": "producer:producer",
     "pub": "publish:pub",
     "queue": "queue:queue",
+    "request": "request:request",
     "run": "run:run",
     "settings": "settings:settings",
     "sub": "subscribe:sub",
+    "subscription": "subscription:subscription",
     "top": "top:top",
     "unbind": "bind:unbind",
+    "undivert": "divert:undivert",
     "vhost": "vhost:vhost",
 }
 

@@ -40,6 +40,12 @@ def exchange_names(ctx: click.Context, _argument: click.Parameter, incomplete: s
     return names(ctx, incomplete, lambda broker: broker.exchanges())
 
 
+def subscription_names(
+    ctx: click.Context, _argument: click.Parameter, incomplete: str
+) -> list[str]:
+    return names(ctx, incomplete, lambda broker: broker.subscriptions())
+
+
 def destination_names(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[str]:
     """As `cli/destination.py` reads them; a queue may go without its scheme."""
     for scheme, offered in (("queue://", queue_names), ("exchange://", exchange_names)):

@@ -26,12 +26,13 @@ from shmbroker.cli.output import (
 )  # fmt: skip
 from shmbroker.cli.setting import given, setting_options
 from shmbroker.cli.units import DURATION, format_count, format_duration, format_size
-from shmbroker.ipc.errors import Empty
 
 if TYPE_CHECKING:
+    from shmbroker.ipc.broker import Broker
     from shmbroker.ipc.queue import Queue
 
 EXCERPT_COLUMNS_TAKEN = 60
+BATCH = 256  # messages: Ctrl-C is noticed after so many
 LATENCIES = ("p50", "p99", "max")
 
 
@@ -48,6 +49,15 @@ def queue() -> None:
 
 
 name_argument = click.argument("name", shell_complete=queue_names)
+source_argument = click.argument("source", metavar="FROM", shell_complete=queue_names)
+target_argument = click.argument("target", metavar="TO", shell_complete=queue_names)
+count_option = click.option(
+    "--count", metavar="N", type=click.IntRange(min=1),
+    help="Not more than so many.  [default: as many as are there now]",
+)  # fmt: skip
+room_option = click.option(
+    "--timeout", type=DURATION, help="Wait so long while TO is full.  [for ever]"
+)
 
 
 @queue.command(
@@ -181,42 +191,63 @@ def purge(name: str, yes: bool, vhost: str) -> None:
     shmbroker queue move orders orders.later --count 100
     """
 )
-@click.argument("source", metavar="FROM", shell_complete=queue_names)
-@click.argument("target", metavar="TO", shell_complete=queue_names)
-@click.option(
-    "--count", metavar="N", type=click.IntRange(min=1),
-    help="Not more than so many.  [default: as many as are there now]",
-)  # fmt: skip
-@click.option("--timeout", type=DURATION, help="Wait so long while TO is full.  [for ever]")
+@source_argument
+@target_argument
+@count_option
+@room_option
 @vhost_option
 def move(source: str, target: str, count: int | None, timeout: float | None, vhost: str) -> None:
     """Move messages, with key and properties: each is published there before it is gone here.
 
     Whoever is killed in the middle leaves one message in both queues, none in neither.
     """
-    if source == target:
-        raise click.UsageError("a queue cannot be moved to itself")
     moved = 0
     with connected(vhost) as broker:
-        taken_from, given_to = queue_named(broker, source), queue_named(broker, target)
+        taken_from, given_to = two_queues(broker, source, target)
         most = taken_from.statistics().depth if count is None else count
         try:
-            while moved < most and move_one(taken_from, given_to, timeout):
-                moved += 1
+            while moved < most:
+                batch = taken_from.move_to(given_to, min(BATCH, most - moved), timeout=timeout)
+                if batch == 0:
+                    break
+                moved += batch
         finally:
             say(f"{format_count(moved, 'message')} moved from {source!r} to {target!r}")
+        if moved < most and is_full(given_to):
+            raise click.ClickException(f"queue {target!r} is full; the others stay in {source!r}")
 
 
-def move_one(source: Queue, target: Queue, timeout: float | None) -> bool:
-    """At least once: published there, then acknowledged here; False if there was none."""
-    try:
-        message = source.get_nowait()
-    except Empty:
-        return False
-    with message:
-        key, properties = message.key, dict(message.properties)
-        target.publish(message.body, key=key, properties=properties or None, timeout=timeout)
-    return True
+@queue.command(
+    examples="""
+    shmbroker queue copy orders orders.test
+    shmbroker queue copy orders orders.test --count 10
+    """
+)
+@source_argument
+@target_argument
+@count_option
+@room_option
+@vhost_option
+def copy(source: str, target: str, count: int | None, timeout: float | None, vhost: str) -> None:
+    """Copy messages that nobody has, with key and properties; they stay where they are."""
+    with connected(vhost) as broker:
+        copied_from, given_to = two_queues(broker, source, target)
+        most = copied_from.statistics().depth if count is None else count
+        copied = copied_from.copy_to(given_to, count, timeout=timeout)
+        say(f"{format_count(copied, 'message')} copied from {source!r} to {target!r}")
+        if copied < most and is_full(given_to):
+            raise click.ClickException(f"queue {target!r} is full")
+
+
+def two_queues(broker: Broker, source: str, target: str) -> tuple[Queue, Queue]:
+    if source == target:
+        raise click.UsageError("a queue cannot be moved or copied to itself")
+    return queue_named(broker, source), queue_named(broker, target)
+
+
+def is_full(target: Queue) -> bool:
+    most = target.explain()["max_messages"].value
+    return target.statistics().depth >= min(target.slots, most or target.slots)
 
 
 @queue.command(

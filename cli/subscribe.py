@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from shmbroker.cli.connection import connected, queue_named, vhost_option
+from shmbroker.cli.connection import connected, exchange_named, queue_named, vhost_option
 from shmbroker.cli.fields import message_fields
 from shmbroker.cli.group import Verb
-from shmbroker.cli.names import queue_names
+from shmbroker.cli.names import exchange_names, queue_names, subscription_names
 from shmbroker.cli.output import json_option, print_json, say
 from shmbroker.cli.units import DURATION, format_count, format_duration
+from shmbroker.ipc.errors import Empty
 
 if TYPE_CHECKING:
     from shmbroker.ipc.copied import CopiedMessage
+    from shmbroker.ipc.message import Message
 
 
 @click.command(
@@ -25,9 +27,17 @@ if TYPE_CHECKING:
     shmbroker sub orders --from earliest --count 10
     shmbroker sub orders --json | jq .body
     shmbroker sub ticks --lossy --timeout 5s > ticks.txt
+    shmbroker sub --name audit --exchange prices --key 'eu.#' --durable
     """,
 )
-@click.argument("queue", shell_complete=queue_names)
+@click.argument("queue", required=False, shell_complete=queue_names)
+@click.option("--name", metavar="NAME", shell_complete=subscription_names,
+    help="Consume the subscription of this name to an exchange.")  # fmt: skip
+@click.option("--exchange", metavar="NAME", shell_complete=exchange_names,
+    help="With --name: the exchange that it is bound to.")  # fmt: skip
+@click.option("--key", default="", help="With --name: which messages of the exchange.")
+@click.option("--durable", is_flag=True, help="With --name: it collects while we are away.")
+@click.option("--shared", is_flag=True, help="With --name: others may consume it as well.")
 @click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after so many.")
 @click.option("--timeout", type=DURATION, help="End when nothing has come for so long.")
 @click.option("--lossy", is_flag=True,
@@ -37,14 +47,63 @@ if TYPE_CHECKING:
 @json_option
 @vhost_option
 def sub(
-    queue: str, count: int | None, timeout: float | None, lossy: bool,
+    queue: str | None, name: str | None, exchange: str | None, key: str, durable: bool,
+    shared: bool, count: int | None, timeout: float | None, lossy: bool,
     start: Literal["earliest", "now"], as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
     """See what comes through a queue.
 
     Each message of QUEUE goes to stdout, one a line, and consumers get it all the same: nothing is
-    taken.  Ends with 1 if --count was asked for and fewer came within --timeout.
+    taken.  With --name those of an exchange do, and are taken from the subscription.  Ends with 1
+    if --count was asked for and fewer came within --timeout.
     """
+    if name is not None:
+        if queue is not None or exchange is None:
+            raise click.UsageError("--name goes with --exchange, and without a queue")
+        seen = consume(name, exchange, key, durable, shared, count, timeout, as_json, vhost)
+    elif queue is None:
+        raise click.UsageError("which queue? Name it, or a subscription by --name and --exchange")
+    elif exchange is not None or key or durable or shared:
+        raise click.UsageError("--exchange, --key, --durable and --shared go with --name")
+    else:
+        seen = watch(queue, start, lossy, count, timeout, as_json, vhost)
+    if count and seen < count:
+        assert timeout is not None
+        raise click.ClickException(
+            f"{seen} of {format_count(count, 'message')} came: "
+            f"then nothing for {format_duration(timeout)}"
+        )
+
+
+def consume(
+    name: str, exchange: str, key: str, durable: bool, shared: bool,
+    count: int | None, timeout: float | None, as_json: bool, vhost: str,
+) -> int:  # fmt: skip
+    """Each message is acknowledged once it is written: how many."""
+    seen = 0
+    with connected(vhost) as broker:
+        exchange_named(broker, exchange)
+        subscription = broker.subscription(
+            name, exchange=exchange, key=key, durable=durable, shared=shared
+        )
+        try:
+            say(f"subscribed to exchange {exchange!r} as {name!r}; Ctrl-C ends")
+            while seen != count:
+                with subscription.get(timeout=timeout) as message:
+                    show(message, as_json)
+                seen += 1
+        except Empty:
+            pass
+        finally:
+            say(format_count(seen, "message"))
+    return seen
+
+
+def watch(
+    queue: str, start: Literal["earliest", "now"], lossy: bool,
+    count: int | None, timeout: float | None, as_json: bool, vhost: str,
+) -> int:  # fmt: skip
+    """Nothing is taken: how many were seen."""
     seen = 0
     with connected(vhost) as broker:
         queue_named(broker, queue)
@@ -60,15 +119,10 @@ def sub(
             missed = subscription.missed
             subscription.close()
             say(format_count(seen, "message") + (f", {missed:,} missed" if missed else ""))
-    if count and seen < count:
-        assert timeout is not None
-        raise click.ClickException(
-            f"{seen} of {format_count(count, 'message')} came: "
-            f"then nothing for {format_duration(timeout)}"
-        )
+    return seen
 
 
-def show(message: CopiedMessage, as_json: bool) -> None:
+def show(message: CopiedMessage | Message, as_json: bool) -> None:
     """Whoever reads us sees each message when it comes, so nothing stays in a buffer."""
     if as_json:
         print_json(message_fields(message), indent=None)

@@ -42,6 +42,9 @@ LOCKED: Final = -34
 UNDECIDED: Final = -35
 ENDED: Final = -36
 UNFINISHED: Final = -37
+NO_REPLY: Final = -38
+REQUESTER_LEFT: Final = -39
+TAKEN: Final = -40
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -79,9 +82,12 @@ TEXTS: Final[dict[int, str]] = {
     NO_VHOST: "there is no such vhost: create it first",
     TOO_MANY: "the vhost has 4095 participants already: close some",
     OTHER_BOOT: "the vhost was made before the machine was started anew: delete it",
+    NO_REPLY: "no reply came in time",
+    REQUESTER_LEFT: "the requester has left: nobody waits for this reply",
+    TAKEN: "another participant has this subscription: share it, or wait until that one leaves",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
 }
 
-assert sorted(TEXTS) == list(range(UNFINISHED, OK + 1))
+assert sorted(TEXTS) == list(range(TAKEN, OK + 1))

@@ -434,17 +434,23 @@ NAME_BYTES_MAX: Final = 255
 
 QUEUE_SLOTS_AT: Final = 8
 QUEUE_FLAGS_AT: Final = 16
-QUEUE_AUTO_DELETE: Final = 1  # a flag: it is worth a look whether it is still used
 QUEUE_SLOTS: Final = 1024  # unless said otherwise
 QUEUE_CREATED_AT: Final = 24
 QUEUE_IDENTITY_HIGH_AT: Final = 32
 QUEUE_IDENTITY_LOW_AT: Final = 40
-QUEUE_SETTINGS_AT: Final = 48
+QUEUE_OWNER_AT: Final = 48  # the participant that it belongs to, 0 nobody (native/ownership.c)
+QUEUE_SETTINGS_AT: Final = 56
 QUEUE_SETTINGS_BYTES: Final = ENTRY_NAME_AT - QUEUE_SETTINGS_AT
+
+QUEUE_TEMPORARY: Final = 1  # flag: it is deleted when its owner leaves or dies
+QUEUE_SUBSCRIPTION: Final = 2
+QUEUE_SHARED: Final = 4  # a subscription that several consume at once
+QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
 
 EXCHANGE_KIND_AT: Final = 8
 EXCHANGE_FLAGS_AT: Final = 16
 EXCHANGE_ALTERNATE_AT: Final = 24
+EXCHANGE_DIVERTS: Final = 1  # flag: it has, or had, an exclusive binding
 
 DIRECT: Final = 0
 TOPIC: Final = 1
@@ -457,6 +463,7 @@ BINDING_KIND_AT: Final = 16
 BINDING_MATCH_AT: Final = 24
 BINDING_KEY_LENGTH_AT: Final = 32
 BINDING_ARGUMENTS_LENGTH_AT: Final = 40
+BINDING_EXCLUSIVE_AT: Final = 48  # 1: what it takes goes to no other binding of its exchange
 BINDING_KEY_AT: Final = 64
 BINDING_PAYLOAD_BYTES: Final = ENTRY_BYTES - BINDING_KEY_AT  # key and arguments together
 
@@ -497,10 +504,14 @@ PARTICIPANT_JOINED_AT: Final = 32  # ns since the epoch
 PARTICIPANT_QUEUES_AT: Final = 40  # how many of the words below are used; more: any queue
 PARTICIPANT_NAME_LENGTH_AT: Final = 48
 PARTICIPANT_NAME_AT: Final = 56
-PARTICIPANT_NAME_BYTES_MAX: Final = 64
-PARTICIPANT_TRANSACTION_AT: Final = 120
+PARTICIPANT_NAME_BYTES_MAX: Final = 56
+PARTICIPANT_TRANSACTION_AT: Final = 112
+PARTICIPANT_OWNS_AT: Final = 120  # OWNS_*: set before a queue belongs to it
 PARTICIPANT_LIST_AT: Final = 128  # references to the queues that it uses, with what for
 PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
+
+OWNS_QUEUES: Final = 1
+OWNS_NO_MORE: Final = 2  # what it owned has been dealt with, and nothing is given to it
 
 PARTICIPANT_FREE: Final = 0
 PARTICIPANT_LIVE: Final = 1
@@ -638,8 +649,9 @@ assert max(QUEUE_ROWS, EXCHANGE_ROWS, BINDING_ROWS) <= REFERENCE_INDEX_MASK + 1
 assert QUEUE_ROWS <= QUEUE_MASK + 1
 assert QUEUE_SETTINGS_BYTES >= 120
 assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
+assert BINDING_EXCLUSIVE_AT < BINDING_KEY_AT
 assert BINDING_PAYLOAD_BYTES == 448
 assert PARTICIPANT_NAME_AT + PARTICIPANT_NAME_BYTES_MAX <= PARTICIPANT_TRANSACTION_AT
-assert PARTICIPANT_TRANSACTION_AT + 8 <= PARTICIPANT_LIST_AT
+assert PARTICIPANT_TRANSACTION_AT < PARTICIPANT_OWNS_AT < PARTICIPANT_LIST_AT
 assert TRANSACTION_OPERATIONS_AT + TRANSACTION_OPERATIONS * OPERATION_BYTES <= TRANSACTION_BYTES
 assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 61

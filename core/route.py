@@ -4,7 +4,7 @@ Exchanges are searched one after another, each once, so that loops of bindings e
 a bit for those that were or will be searched, and for those still pending, lowest index first.  A
 binding that leads to what was removed takes nothing.  An exchange of which no binding takes the
 message hands it to its alternate, as in AMQP: a binding to another exchange counts as taking it,
-even if nothing comes of it there.
+even if nothing comes of it there.  If an exclusive binding takes it, the others do not.
 
 A search needs no lock.  Its result belongs to the generation that the catalog had before.
 """
@@ -18,6 +18,7 @@ from shmbroker.core.headers import headers_hold
 from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     BINDING_DESTINATION_AT,
+    BINDING_EXCLUSIVE_AT,
     BINDING_KEY_AT,
     BINDING_KIND_AT,
     BINDING_MATCH_AT,
@@ -25,6 +26,8 @@ from shmbroker.core.layout import (
     BINDINGS,
     DIRECT,
     EXCHANGE_ALTERNATE_AT,
+    EXCHANGE_DIVERTS,
+    EXCHANGE_FLAGS_AT,
     EXCHANGE_KIND_AT,
     EXCHANGE_ROWS,
     EXCHANGES,
@@ -119,6 +122,7 @@ def binding_goal(
     tag: int,
     source: int,
     kind: int,
+    exclusive: int,
     key: int,
     key_length: int,
     properties: int,
@@ -131,8 +135,10 @@ def binding_goal(
         if word & ROW_TAG != tag:
             return -1
         goal = -1
-        if load(entry + BINDING_SOURCE_AT) == source and binding_takes(
-            entry, kind, key, key_length, properties, properties_length
+        if (
+            load(entry + BINDING_SOURCE_AT) == source
+            and (not exclusive or load(entry + BINDING_EXCLUSIVE_AT) != 0)
+            and binding_takes(entry, kind, key, key_length, properties, properties_length)
         ):
             goal = (load(entry + BINDING_DESTINATION_AT) << 1) | (load(entry + BINDING_KIND_AT) & 1)
         if row_unchanged(catalog, BINDINGS, index, word):
@@ -169,6 +175,7 @@ def route_bindings(
     catalog: int,
     source: int,
     kind: int,
+    exclusive: int,
     key: int,
     key_length: int,
     properties: int,
@@ -178,14 +185,24 @@ def route_bindings(
     capacity: int,
     count: int,
 ) -> int:
-    """Follow all bindings of one exchange: how many queues there are now; a code if none took."""
+    """Follow all bindings of one exchange, or the exclusive ones: how many queues there are now; a
+    code if none took."""
     tag = ROW_LIVE | binding_hash(source, kind, key, key_length)
     rows = row_count(catalog, BINDINGS)
     taken = 0
     for index in range(rows):
         entry_ahead(catalog, index, rows, tag)
         goal = binding_goal(
-            catalog, index, tag, source, kind, key, key_length, properties, properties_length
+            catalog,
+            index,
+            tag,
+            source,
+            kind,
+            exclusive,
+            key,
+            key_length,
+            properties,
+            properties_length,
         )
         if goal < 0:
             continue
@@ -224,24 +241,27 @@ def route_exchange(
     word = row_load(catalog, EXCHANGES, exchange)
     kind = load(entry + EXCHANGE_KIND_AT)
     alternate = load(entry + EXCHANGE_ALTERNATE_AT)
+    diverts = load(entry + EXCHANGE_FLAGS_AT) & EXCHANGE_DIVERTS
     if not word & ROW_LIVE or not row_unchanged(catalog, EXCHANGES, exchange, word):
         return count  # removed: its bindings lead nowhere
     source = reference_of(word, exchange)
-    total = route_bindings(
-        catalog,
-        source,
-        kind,
-        key,
-        key_length,
-        properties,
-        properties_length,
-        visited,
-        found,
-        capacity,
-        count,
-    )
-    if total != NOT_FOUND:
-        return total
+    for exclusive in range(diverts, -1, -1):
+        total = route_bindings(
+            catalog,
+            source,
+            kind,
+            exclusive,
+            key,
+            key_length,
+            properties,
+            properties_length,
+            visited,
+            found,
+            capacity,
+            count,
+        )
+        if total != NOT_FOUND:
+            return total
     target = row_of(catalog, EXCHANGES, alternate)
     if target >= 0:
         exchange_visit(visited, target)

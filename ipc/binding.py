@@ -47,6 +47,8 @@ QUICK = (
     "sb_ack",
     "sb_give_back",
     "sb_reject",
+    "sb_asked_end",
+    "sb_reply_with",
 )
 
 KEEPING_THE_LOCK = """

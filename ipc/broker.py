@@ -16,10 +16,11 @@ from shmbroker.core.codes import OK
 from shmbroker.core.layout import QUEUE_SLOTS
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo
+from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo, SubscriptionInfo
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.exchange import KINDS, Exchange
+from shmbroker.ipc.named_subscription import NamedSubscription, open_subscription
 from shmbroker.ipc.names import name_bytes
 from shmbroker.ipc.owner import owner_of
 from shmbroker.ipc.participants import ErrorInfo, ParticipantInfo, Participants
@@ -78,6 +79,12 @@ def connect(
     return broker
 
 
+def slots_for_c(slots: int) -> int:
+    if not isinstance(slots, int) or slots < 0:
+        raise InvalidArgument(f"slots is a number of messages, not {slots!r}")
+    return min(slots, 1 << 60)
+
+
 def _error(code: int, what: str) -> Error:
     return error_for(code, what, ffi.errno, detail_of(code))
 
@@ -97,6 +104,7 @@ class Broker:
         self._catalog = Catalog(self._connection)
         self._participants = Participants(self._connection)
         self._queues: weakref.WeakValueDictionary[str, Queue] = weakref.WeakValueDictionary()
+        self._asked: list[Any] = []  # structures for requests that are not in use
         self._ports: weakref.WeakSet[Port] = weakref.WeakSet()
 
     # --- declaring ----------------------------------------------------------------------------
@@ -105,12 +113,10 @@ class Broker:
         self, name: str, *, slots: int = SLOTS, **settings: Unpack[Settings]
     ) -> Queue:
         """Make a queue of so many slots, a power of two; nothing if it exists just so."""
-        if not isinstance(slots, int) or slots < 0:
-            raise InvalidArgument(f"slots is a number of messages, not {slots!r}")
         wanted, _kept = for_c(settings)
         self._check(
             lib.sb_declare_queue_with(
-                self._connection, name_bytes(name), min(slots, 1 << 60), wanted
+                self._connection, name_bytes(name), slots_for_c(slots), wanted
             ),
             f"declaring queue {name!r}",
         )
@@ -131,6 +137,16 @@ class Broker:
         """Queues that are declared from now on get nothing from this pattern."""
         code = lib.sb_settings_remove(self._connection, name_bytes(pattern))
         self._check(code, f"settings of {pattern!r}")
+
+    def temporary_queue(self, *, slots: int = SLOTS, **settings: Unpack[Settings]) -> Queue:
+        """Make a queue with a name of its own, which vanishes when we close, or die."""
+        wanted, _kept = for_c(settings)
+        made = ffi.new("sb_queue **")
+        self._check(
+            lib.sb_temporary_queue(self._connection, slots_for_c(slots), wanted, made),
+            "a temporary queue",
+        )
+        return self._queue_of(made[0])
 
     def declare_exchange(
         self,
@@ -181,6 +197,31 @@ class Broker:
             lib.sb_unbind(self._connection, binding),
             f"unbinding {destination!r} from {exchange!r}",
         )
+
+    def divert(
+        self, source: str, to: str, *, exclusive: bool = False, key: str | None = None
+    ) -> None:
+        """Let what goes to one exchange go to another as well, or exclusively: only there.
+
+        With a key, just what a binding of that key would take.
+        """
+        binding, _kept = self._diversion(source, to, key)
+        binding.exclusive = bool(exclusive)
+        self._check(lib.sb_bind(self._connection, binding), f"diverting {source!r} to {to!r}")
+
+    def undivert(self, source: str, to: str, *, key: str | None = None) -> None:
+        """Undo just this divert."""
+        binding, _kept = self._diversion(source, to, key)
+        self._check(lib.sb_unbind(self._connection, binding), f"no longer diverting {source!r}")
+
+    def _diversion(self, source: str, to: str, key: str | None) -> tuple[Any, tuple[Any, ...]]:
+        kind = self.exchange(source).kind
+        if key is None and kind == "direct":
+            raise InvalidArgument(
+                f"exchange {source!r} is direct: name the key of what is to be diverted"
+            )
+        every = "#" if kind == "topic" else ""
+        return self._binding(source, to, every if key is None else key, None, "all", "exchange")
 
     def _binding(
         self,
@@ -235,11 +276,16 @@ class Broker:
         self._check(
             lib.sb_open_queue(self._connection, name_bytes(name), opened), f"queue {name!r}"
         )
+        return self._queue_of(opened[0])
+
+    def _queue_of(self, queue: Any) -> Queue:
+        """What C has opened; the one object that we have for it, if there is one."""
+        name = ffi.string(lib.sb_queue_name(queue)).decode()
         known = self._queues.get(name)
-        if known is not None and known._queue == opened[0]:
+        if known is not None and known._queue == queue:
             return known
-        queue = self._queues[name] = Queue(self, name, opened[0], self._arena)
-        return queue
+        made = self._queues[name] = Queue(self, name, queue, self._arena)
+        return made
 
     def exchange(self, name: str) -> Exchange:
         """An exchange that exists; "" is the default one, whose keys are names of queues."""
@@ -271,6 +317,31 @@ class Broker:
         `timeout` is for how long the commit at the end of `with` waits for room.
         """
         return Transaction(self, timeout)
+
+    def subscription(
+        self,
+        name: str,
+        *,
+        exchange: str,
+        key: str = "",
+        durable: bool = False,
+        shared: bool = False,
+        slots: int = SLOTS,
+        **settings: Unpack[Settings],
+    ) -> NamedSubscription:
+        """Consume what an exchange has for this key, from a queue that this name stands for.
+
+        A durable one collects messages while nobody consumes it; another one vanishes with its last
+        consumer.  A shared one has any number of them; SubscriptionTaken if another one has another
+        consumer.
+        """
+        wanted = slots_for_c(slots)
+        return open_subscription(self, name, exchange, key, durable, shared, wanted, settings)
+
+    def unsubscribe(self, name: str, *, force: bool = False) -> None:
+        """Delete a subscription and what it has collected; InUse if another participant has it."""
+        code = lib.sb_subscription_delete(self._connection, name_bytes(name), force)
+        self._check(code, f"unsubscribing {name!r}")
 
     # --- looking ------------------------------------------------------------------------------
 
@@ -309,6 +380,19 @@ class Broker:
         """All bindings, by exchange and destination."""
         self._check_open()
         return sorted(self._catalog.bindings(), key=lambda each: (each.exchange, each.destination))
+
+    def subscriptions(self) -> list[SubscriptionInfo]:
+        """All subscriptions by name."""
+        self._check_open()
+        found = self._catalog.subscriptions()
+        return sorted(replace(each, depth=self._depth(each.queue)) for each in found)
+
+    def _depth(self, queue: str) -> int:
+        try:
+            told = self.queue(queue)._told()
+        except Error:  # deleted since, or damaged
+            return 0
+        return int(told.ready + told.leased)
 
     def participants(self) -> list[ParticipantInfo]:
         """Everybody who takes part in this vhost, by number."""

@@ -46,6 +46,22 @@ class BindingInfo:
     key: str
     arguments: dict[str, Any]
     match: str
+    exclusive: bool = False
+    """What it takes goes to no other binding of its exchange."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SubscriptionInfo:
+    name: str
+    queue: str
+    exchange: str | None
+    """None if the exchange was deleted."""
+    key: str
+    durable: bool
+    shared: bool
+    consumer: int | None
+    """The participant that has it, if it is not shared."""
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +148,24 @@ class Catalog:
         found = (_pattern(entry) for entry in entries)
         return list({each.pattern: each for each in found}.values())
 
+    def subscriptions(self) -> Iterator[SubscriptionInfo]:
+        bound = {each.destination: each for each in self.bindings() if each.to == "queue"}
+        for entry in self.queues():
+            flags = entry.word(at.QUEUE_FLAGS_AT)
+            if not flags & at.QUEUE_SUBSCRIPTION:
+                continue
+            binding = bound.get(entry.name)
+            shared = bool(flags & at.QUEUE_SHARED)
+            yield SubscriptionInfo(
+                name=entry.name.removeprefix("sub."),
+                queue=entry.name,
+                exchange=binding.exchange if binding else None,
+                key=binding.key if binding else "",
+                durable=not flags & at.QUEUE_TEMPORARY,
+                shared=shared,
+                consumer=None if shared else entry.word(at.QUEUE_OWNER_AT) or None,
+            )
+
     def exchanges(self) -> Iterator[ExchangeInfo]:
         entries = list(self._rows(at.EXCHANGES))
         names = {entry.reference: entry.name for entry in entries}
@@ -162,4 +196,5 @@ class Catalog:
                 key=entry.data[at.BINDING_KEY_AT : key_end].decode(errors="replace"),
                 arguments=unpack(entry.data[key_end:end]),
                 match="any" if entry.word(at.BINDING_MATCH_AT) == at.MATCH_ANY else "all",
+                exclusive=entry.word(at.BINDING_EXCLUSIVE_AT) != 0,
             )

@@ -91,6 +91,18 @@ class TransactionEnded(Error):
     """The transaction was committed or rolled back before."""
 
 
+class NoReply(Error):
+    """No reply to a request came within the timeout."""
+
+
+class RequesterLeft(Error):
+    """Whoever asked has left: nobody waits for this reply."""
+
+
+class SubscriptionTaken(Error):
+    """A subscription that is not shared has another consumer."""
+
+
 class SystemRefused(Error):
     """The operating system refused something; the text says what."""
 
@@ -133,6 +145,9 @@ ERRORS: dict[int, type[Error]] = {
     codes.LOCKED: SystemRefused,
     codes.ENDED: TransactionEnded,
     codes.UNFINISHED: QueueFull,
+    codes.NO_REPLY: NoReply,
+    codes.REQUESTER_LEFT: RequesterLeft,
+    codes.TAKEN: SubscriptionTaken,
 }
 
 

@@ -161,7 +161,33 @@ typedef struct sb_binding {{
     int64_t key_length;
     const void *arguments; /* a MessagePack map */
     int64_t arguments_length;
+    int64_t exclusive; /* 1: what it takes goes to no other binding of its exchange */
 }} sb_binding;
+
+/* A request that is on its way, or was answered: `reply` was taken from `replies`. */
+typedef struct sb_asked {{
+    void *requester;
+    sb_queue *replies;
+    int64_t number;
+    sb_message reply;
+    const void *properties; /* of the reply */
+    int64_t properties_length;
+}} sb_asked;
+
+/* What a subscription by name is: others get it by the same name only if it is the same. */
+typedef struct sb_subscription {{
+    const char *name;
+    const char *exchange;
+    const void *key;
+    int64_t key_length;
+    int64_t durable; /* 0: it vanishes with its last consumer */
+    int64_t shared;  /* 0: one participant consumes it at a time, others get SB_TAKEN */
+    int64_t slots;
+    const sb_settings *settings;
+}} sb_subscription;
+
+/* Whether a message is meant: 1 or 0. */
+typedef int64_t (*sb_chooser)(const sb_message *message, void *context);
 
 /* What somebody waits for, among other things: see sb_wait_any. */
 typedef struct sb_wait {{
@@ -239,6 +265,9 @@ int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64
 int64_t sb_settings_put(sb_connection *connection, const char *pattern,
                         const sb_settings *settings);
 int64_t sb_settings_remove(sb_connection *connection, const char *pattern);
+/* A queue with a name of its own, which is deleted when we leave or die. */
+int64_t sb_temporary_queue(sb_connection *connection, int64_t slots, const sb_settings *settings,
+                           sb_queue **queue);
 /* What was given when it was declared, and by whom: its length. */
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity);
 int64_t sb_when_full(sb_queue *queue);
@@ -308,6 +337,46 @@ int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *b
                 int64_t capacity, int64_t timeout_ns);
 /* All that sb_next returned is dealt with: the ring may be used again. */
 int64_t sb_released(sb_queue *queue, sb_cursor *cursor);
+
+/* --- requests and replies --- */
+
+/* Publish a request and wait for its reply, in asked->reply; SB_NO_REPLY if none came in time.
+ * Whatever the answer: sb_asked_end afterwards, which acknowledges the reply. */
+int64_t sb_request(sb_queue *queue, const sb_outgoing *request, sb_asked *asked,
+                   int64_t timeout_ns);
+int64_t sb_request_with(sb_queue *queue, const void *body, int64_t length, const void *key,
+                        int64_t key_length, const void *properties, int64_t properties_length,
+                        int64_t ttl_ns, int64_t priority, sb_asked *asked, int64_t timeout_ns);
+/* The same in two steps, with other things to do in between. */
+int64_t sb_ask(sb_queue *queue, const sb_outgoing *request, sb_asked *asked, int64_t timeout_ns);
+int64_t sb_await_reply(sb_asked *asked, int64_t timeout_ns);
+int64_t sb_asked_end(sb_asked *asked);
+/* Reply to a request that was taken from this queue, before it is acknowledged.
+ * SB_REQUESTER_LEFT if nobody waits for it. */
+int64_t sb_reply(sb_queue *queue, const sb_message *request, const sb_outgoing *reply,
+                 int64_t timeout_ns);
+int64_t sb_reply_with(sb_queue *queue, const sb_message *request, const void *body, int64_t length,
+                      const void *properties, int64_t properties_length, int64_t timeout_ns);
+
+/* --- subscriptions by name --- */
+
+/* A queue, sub.NAME, that is bound to an exchange: made, or as it is if it was made just so. */
+int64_t sb_subscription_open(sb_connection *connection, const sb_subscription *subscription,
+                             sb_queue **queue);
+/* We consume it no more: another may, or it vanishes if it is not durable. */
+int64_t sb_subscription_close(sb_connection *connection, const char *name);
+int64_t sb_subscription_delete(sb_connection *connection, const char *name, int64_t force);
+
+/* --- moving and copying --- */
+
+/* Move what nobody has taken, from the oldest on: how many.  At most so many as are there now, and
+ * not more than `most`, if that is not 0.  Stops where the other queue has had no room for so long.
+ * `chooses` may be NULL: all of them. */
+int64_t sb_move(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
+                void *context);
+/* The same, and the messages stay. */
+int64_t sb_copy(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
+                void *context);
 
 /* --- waiting for several things at once, in one thread --- */
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from shmbroker.core.codes import REVOKED
+from shmbroker.core.codes import FULL, INTERRUPTED, REVOKED
 from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
 from shmbroker.ipc import properties
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import DeliveryRevoked, error_for
+from shmbroker.ipc.outgoing import as_buffer
+from shmbroker.ipc.properties import pack
+from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -159,6 +163,42 @@ class Message(PortMessage):
 
     def _detail(self, code: int) -> str:
         return detail_of(code)
+
+    @property
+    def reply_to(self) -> str | None:
+        """The queue that a reply goes to; None if none is asked for."""
+        return self.properties.get("JMSReplyTo")
+
+    @property
+    def correlation_id(self) -> str | None:
+        """What tells whoever asked to which request a reply belongs."""
+        return self.properties.get("JMSCorrelationID")
+
+    def reply(
+        self,
+        body: Any,
+        *,
+        properties: Mapping[str, Any] | None = None,
+        timeout: float | None = 1.0,
+    ) -> None:
+        """Answer a request, before it is acknowledged; RequesterLeft if nobody waits for it.
+
+        A requester's own queue always has room; if JMSReplyTo names another one: QueueFull if it
+        has none within the timeout.
+        """
+        message = self._message or self._dealt_with()
+        held = body if type(body) is bytes else as_buffer(body)
+        packed = pack(properties) if properties else b""
+        answer = (self._source, message, held, len(held), packed, len(packed))
+        code = quick.sb_reply_with(*answer, 0)
+        if code == FULL and timeout != 0:
+            deadline = Deadline(nanoseconds(timeout))
+            code = lib.sb_reply_with(*answer, deadline.left())
+            while code == INTERRUPTED:
+                code = lib.sb_reply_with(*answer, deadline.left())
+        if code < 0:
+            what = f"replying to message {message.position}"
+            raise error_for(code, what, ffi.errno, detail_of(code))
 
     async def __aenter__(self) -> Message:
         return self

@@ -23,9 +23,11 @@ from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
+from shmbroker.ipc.moving import pass_over
 from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
+from shmbroker.ipc.request import Reply, request
 from shmbroker.ipc.retry import Retried, retry
 from shmbroker.ipc.room import BATCH, Room, length_of
 from shmbroker.ipc.selection import Selection
@@ -182,6 +184,17 @@ class Queue:
         if code < 0:
             raise self._error(code, "a loan from")
         return QueueLoan(self, loan)
+
+    def request(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        timeout: float | None = 1.0,
+    ) -> Reply:
+        """Publish, and wait for the reply: Message.reply() of whoever takes it.  NoReply."""
+        return request(self, body, key, properties, timeout)
 
     # --- taking -------------------------------------------------------------------------------
 
@@ -446,6 +459,17 @@ class Queue:
         both.  What cannot go back stays.
         """
         return retry(self, limit)
+
+    def move_to(self, other: Queue, limit: int | None = None, *, timeout: float | None = 0) -> int:
+        """Move what is there now and nobody has, in order: how many.
+
+        Stops where the other queue has no room within the timeout.
+        """
+        return pass_over(lib.sb_move, self, other, limit, timeout)
+
+    def copy_to(self, other: Queue, limit: int | None = None, *, timeout: float | None = 0) -> int:
+        """move_to, and the messages stay here as well."""
+        return pass_over(lib.sb_copy, self, other, limit, timeout)
 
     def purge(self) -> int:
         """Drop all messages that nobody has: how many."""

@@ -10,8 +10,10 @@ from shmbroker.ipc import broker as sync
 from shmbroker.ipc import queue as sync_queue
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc.aio.exchange import Exchange
+from shmbroker.ipc.aio.named_subscription import NamedSubscription
 from shmbroker.ipc.aio.patience import Patience
 from shmbroker.ipc.aio.queue import Queue
+from shmbroker.ipc.aio.requests import Requests
 from shmbroker.ipc.aio.sleeper import Sleeper
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.transaction import Transaction
@@ -71,6 +73,7 @@ class Broker:
         self._patience = Patience()
         self._sleeper = Sleeper(broker._owner)
         self._queues: WeakValueDictionary[str, Queue] = WeakValueDictionary()
+        self._requests = Requests()
         finalize(self, self._sleeper.stop)  # who forgets to close leaves no thread behind
 
     @property
@@ -94,6 +97,12 @@ class Broker:
         """Make a queue of so many slots, a power of two; nothing if it exists just so."""
         return self._queue(self._sync.declare_queue(name, slots=slots, **settings))
 
+    async def temporary_queue(
+        self, *, slots: int = sync.SLOTS, **settings: Unpack[Settings]
+    ) -> Queue:
+        """Make a queue with a name of its own, which vanishes when we close, or die."""
+        return self._queue(self._sync.temporary_queue(slots=slots, **settings))
+
     async def declare_exchange(
         self,
         name: str,
@@ -109,6 +118,8 @@ class Broker:
     patterns = awaitable(sync.Broker.patterns)
     bind = awaitable(sync.Broker.bind)
     unbind = awaitable(sync.Broker.unbind)
+    divert = awaitable(sync.Broker.divert)
+    undivert = awaitable(sync.Broker.undivert)
     delete_queue = awaitable(sync.Broker.delete_queue)
     delete_exchange = awaitable(sync.Broker.delete_exchange)
 
@@ -147,11 +158,37 @@ class Broker:
         """
         return Transaction(self._sync.transaction(timeout=timeout))
 
+    async def subscription(
+        self,
+        name: str,
+        *,
+        exchange: str,
+        key: str = "",
+        durable: bool = False,
+        shared: bool = False,
+        slots: int = sync.SLOTS,
+        **settings: Unpack[Settings],
+    ) -> NamedSubscription:
+        """Consume what an exchange has for this key, from a queue that this name stands for."""
+        subscription = self._sync.subscription(
+            name,
+            exchange=exchange,
+            key=key,
+            durable=durable,
+            shared=shared,
+            slots=slots,
+            **settings,
+        )
+        return NamedSubscription(self, subscription)
+
+    unsubscribe = awaitable(sync.Broker.unsubscribe)
+
     # --- looking ------------------------------------------------------------------------------
 
     queues = awaitable(sync.Broker.queues)
     exchanges = awaitable(sync.Broker.exchanges)
     bindings = awaitable(sync.Broker.bindings)
+    subscriptions = awaitable(sync.Broker.subscriptions)
     participants = awaitable(sync.Broker.participants)
     errors = awaitable(sync.Broker.errors)
     repair = awaitable(sync.Broker.repair)

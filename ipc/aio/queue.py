@@ -16,6 +16,7 @@ from shmbroker.ipc.aio.verb import awaitable
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
@@ -126,6 +127,17 @@ class Queue:
         loan = self._sync.loan(length, key=key, properties=properties, ttl=ttl, priority=priority)
         return Loan(loan, self._until_done, self._room)
 
+    async def request(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        timeout: float | None = 1.0,
+    ) -> Reply:
+        """Publish, and wait for the reply: Message.reply() of whoever takes it.  NoReply."""
+        return await self._broker._requests.request(self, body, key, properties, timeout)
+
     # --- taking -------------------------------------------------------------------------------
 
     async def get(self, *, timeout: float | None = None) -> Message:
@@ -183,6 +195,14 @@ class Queue:
         """All messages that are there, taken by somebody or not, without taking any."""
         for message in self._sync.browse():
             yield message
+
+    async def move_to(self, other: Queue, limit: int | None = None) -> int:
+        """Move what is there now and nobody has, until the other queue is full: how many."""
+        return self._sync.move_to(other._sync, limit)
+
+    async def copy_to(self, other: Queue, limit: int | None = None) -> int:
+        """move_to, and the messages stay here as well."""
+        return self._sync.copy_to(other._sync, limit)
 
     statistics = awaitable(sync.Queue.statistics)
     purge = awaitable(sync.Queue.purge)

@@ -135,6 +135,11 @@ static int64_t check_others(sb_connection *connection)
     return SB_OK;
 }
 
+static int64_t open_code(sb_connection *connection)
+{
+    return atomic_load(&connection->closed);
+}
+
 static int64_t attach(sb_connection *connection)
 {
     char path[NAME_ROOM];
@@ -254,6 +259,7 @@ int64_t sb_disconnect(sb_connection *connection)
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
         if (connection->queues[row])
             queue_shut(connection->queues[row]);
+    reply_shut(connection);
     /* a commit and a repair that are under way end first: our locks are theirs */
     pthread_mutex_lock(&connection->settle);
     pthread_mutex_lock(&connection->repair);
@@ -280,6 +286,8 @@ void sb_connection_free(sb_connection *connection)
         queue_free(connection->stale);
         connection->stale = next;
     }
+    reply_free(connection);
+    request_free(connection);
     while (connection->exchanges)
         exchange_close(connection->exchanges);
     if (!forked)
@@ -399,11 +407,6 @@ int64_t name_check(const char *kind, const char *name)
     return SB_OK;
 }
 
-static int64_t open_code(sb_connection *connection)
-{
-    return atomic_load(&connection->closed);
-}
-
 int64_t change_code(sb_connection *connection)
 {
     if (connection->id == 0)
@@ -471,7 +474,7 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
 
 /* settings: a page of them, as settings_write has it. */
 static int64_t queue_add(sb_connection *connection, const char *name, int64_t slots,
-                         const char *settings)
+                         const char *settings, int64_t flags)
 {
     void *catalog = connection->catalog.memory;
     int64_t identity[2];
@@ -489,7 +492,13 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)
         return fail_system("random numbers");
-    int64_t flags = word_load(settings, L_SETTING_AUTO_DELETE_AT) ? L_QUEUE_AUTO_DELETE : 0;
+    if (word_load(settings, L_SETTING_AUTO_DELETE_AT))
+        flags |= L_QUEUE_AUTO_DELETE;
+    /* who closes deals with what it owns under this lock, after it has set `closed` */
+    if (ownership_begins_with(flags) && open_code(connection) != SB_OK)
+        return open_code(connection);
+    if (ownership_begins_with(flags))
+        ownership_give(connection, entry, connection->id);
     return sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, flags, realtime_ns(),
                         identity[0], identity[1]);
 }
@@ -537,7 +546,7 @@ static int64_t make_grave(sb_connection *connection, const void *page, int64_t a
     settings_write(&settings, of_grave);
     settings_default(of_grave, SB_SET_MAX_DELIVERIES);
     word_store(of_grave, L_SETTINGS_SET_AT, 0); /* whoever declares it later need not know */
-    int64_t reference = queue_add(connection, name, slots, of_grave);
+    int64_t reference = queue_add(connection, name, slots, of_grave, 0);
     return reference < 0 ? reference : SB_OK;
 }
 
@@ -559,8 +568,8 @@ static int64_t declare_again(sb_connection *connection, int64_t row, const char 
     return code < 0 ? code : reference;
 }
 
-static int64_t declare_locked(sb_connection *connection, const char *name, int64_t slots,
-                              const sb_settings *settings)
+int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots,
+                      const sb_settings *settings, int64_t flags)
 {
     char page[L_RING_GATES_AT] = "";
     int64_t row = sb_row_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
@@ -577,7 +586,7 @@ static int64_t declare_locked(sb_connection *connection, const char *name, int64
         code = make_grave(connection, page, L_SETTING_DEAD_LETTER_AT, slots);
     if (code == SB_OK)
         code = make_grave(connection, page, L_SETTING_EXPIRY_QUEUE_AT, slots);
-    return code == SB_OK ? queue_add(connection, name, slots, page) : code;
+    return code == SB_OK ? queue_add(connection, name, slots, page, flags) : code;
 }
 
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots)
@@ -585,21 +594,26 @@ int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t sl
     return sb_declare_queue_with(connection, name, slots, NULL);
 }
 
-int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
-                              const sb_settings *settings)
+int64_t queue_check(sb_connection *connection, const char *name, int64_t slots)
 {
     int64_t code = change_code(connection);
     if (code == SB_OK)
         code = name_check("queue", name);
-    if (code != SB_OK)
-        return code;
-    if (sb_ring_bytes(slots) < 0)
+    if (code == SB_OK && sb_ring_bytes(slots) < 0)
         return fail(SB_INVALID, "a queue has a power of two of slots, from %lld to %lld, not %lld",
                     (long long)L_SLOTS_MIN, (long long)L_SLOTS_MAX, (long long)slots);
-    code = connection_lock(connection);
+    return code;
+}
+
+int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
+                              const sb_settings *settings)
+{
+    int64_t code = queue_check(connection, name, slots);
+    if (code == SB_OK)
+        code = connection_lock(connection);
     if (code != SB_OK)
         return code;
-    int64_t reference = declare_locked(connection, name, slots, settings);
+    int64_t reference = queue_declare(connection, name, slots, settings, 0);
     connection_unlock(connection);
     return reference < 0 ? reference : SB_OK;
 }
@@ -613,7 +627,7 @@ int64_t queue_create(sb_connection *connection, const char *name)
             return code;
         reference = reference_of(connection, name); /* somebody else may have been faster */
         if (reference < 0 && patterns_create(connection, name))
-            reference = code = declare_locked(connection, name, L_QUEUE_SLOTS, NULL);
+            reference = code = queue_declare(connection, name, L_QUEUE_SLOTS, NULL, 0);
         connection_unlock(connection);
     }
     if (reference >= 0 || code < 0)
@@ -641,10 +655,23 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
     return code;
 }
 
+void queue_remove(sb_connection *connection, int64_t reference)
+{
+    char path[NAME_ROOM];
+    void *catalog = connection->catalog.memory;
+    int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    sb_queue *known = connection->queues[row];
+    sb_row_remove(catalog, L_QUEUES, row);
+    sb_bindings_remove(catalog, L_QUEUES, reference);
+    queue_path(path, connection->vhost, reference);
+    unlink(path);
+    if (known && known->reference == reference)
+        atomic_store(&known->gone, SB_NOT_FOUND);
+}
+
 static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force,
                              bool (*condition)(sb_queue *), sb_queue **deleted)
 {
-    char path[NAME_ROOM];
     sb_queue *queue;
     void *catalog = connection->catalog.memory;
     int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
@@ -658,14 +685,9 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     int64_t code = queue_handle(connection, reference, &queue);
     if (condition && (code != SB_OK || !condition(queue)))
         return SB_IN_USE;
-    sb_row_remove(catalog, L_QUEUES, row);
-    sb_bindings_remove(catalog, L_QUEUES, reference);
-    queue_path(path, connection->vhost, reference);
-    unlink(path);
-    if (code != SB_OK)
-        return SB_OK; /* its ring was damaged or gone: now the rest of it is gone too */
-    atomic_store(&queue->gone, SB_NOT_FOUND);
-    *deleted = queue;
+    queue_remove(connection, reference);
+    if (code == SB_OK) /* else its ring was damaged or gone: now the rest of it is gone too */
+        *deleted = queue;
     return SB_OK;
 }
 
@@ -705,7 +727,7 @@ int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*cond
 
 /* --- exchanges and bindings ---------------------------------------------------------------------- */
 
-static int64_t exchange_reference(sb_connection *connection, const char *name)
+int64_t exchange_reference(sb_connection *connection, const char *name)
 {
     void *catalog = connection->catalog.memory;
     int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
@@ -833,7 +855,25 @@ static int64_t binding_find_ends(sb_connection *connection, const sb_binding *as
     return SB_OK;
 }
 
-static int64_t bind_locked(sb_connection *connection, const sb_binding *asked)
+static bool binding_is_exclusive(sb_connection *connection, int64_t row)
+{
+    return word_load(connection->catalog.memory,
+                     sb_catalog_entry_at(L_BINDINGS, row) + L_BINDING_EXCLUSIVE_AT) != 0;
+}
+
+/* Before the row is live: an exchange without exclusive bindings is searched once. */
+static void exclusive_note(sb_connection *connection, int64_t entry, const sb_binding *asked,
+                           int64_t source)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t exchange = sb_catalog_entry_at(L_EXCHANGES, source & L_REFERENCE_INDEX_MASK);
+    word_store(catalog, entry + L_BINDING_EXCLUSIVE_AT, asked->exclusive != 0);
+    if (asked->exclusive)
+        word_store(catalog, exchange + L_EXCHANGE_FLAGS_AT,
+                   word_load(catalog, exchange + L_EXCHANGE_FLAGS_AT) | L_EXCHANGE_DIVERTS);
+}
+
+int64_t binding_add(sb_connection *connection, const sb_binding *asked)
 {
     void *catalog = connection->catalog.memory;
     binding ends;
@@ -847,6 +887,10 @@ static int64_t bind_locked(sb_connection *connection, const sb_binding *asked)
     code = sb_binding_find(catalog, ends.source, ends.kind, ends.destination, asked->match_any,
                            asked->key, asked->key_length, asked->arguments,
                            asked->arguments_length);
+    if (code >= 0 && binding_is_exclusive(connection, code) != (asked->exclusive != 0))
+        return fail(SB_DIFFERENT, "exchange '%s' is bound to '%s' and %s: unbind first",
+                    asked->exchange, asked->destination,
+                    asked->exclusive ? "that is not exclusive" : "that is exclusive");
     if (code >= 0)
         return SB_OK; /* bound already */
     int64_t row = sb_row_free(catalog, L_BINDINGS);
@@ -857,6 +901,7 @@ static int64_t bind_locked(sb_connection *connection, const sb_binding *asked)
     code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
     if (code != SB_OK)
         return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
+    exclusive_note(connection, entry, asked, ends.source);
     code = sb_binding_put(catalog, row, ends.source, ends.kind, ends.destination, asked->match_any,
                           asked->key, asked->key_length, asked->arguments,
                           asked->arguments_length);
@@ -895,7 +940,7 @@ static int64_t with_lock(sb_connection *connection, const sb_binding *asked,
 
 int64_t sb_bind(sb_connection *connection, const sb_binding *binding)
 {
-    return with_lock(connection, binding, bind_locked);
+    return with_lock(connection, binding, binding_add);
 }
 
 int64_t sb_unbind(sb_connection *connection, const sb_binding *binding)

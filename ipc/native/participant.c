@@ -140,20 +140,38 @@ static int64_t sweep_all(sb_connection *connection, int64_t dead, bool publishes
     return repaired;
 }
 
+/* It may have used any queue, also such as were deleted since: their blocks waited for it. */
+static int64_t forget_all(sb_connection *connection, char *entry)
+{
+    int64_t code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    word_store(entry, L_PARTICIPANT_QUEUES_AT, 0);
+    catalog_tidy(connection);
+    connection_unlock(connection);
+    return SB_OK;
+}
+
 /* Sweep the queues of the owner of this id. */
 static int64_t sweep_queues(sb_connection *connection, int64_t dead, bool publishes)
 {
     char *entry = entry_of(connection, dead);
     int64_t repaired = 0, used = list_length(entry);
+    int64_t code = ownership_end(connection, dead);
+    if (code < 0)
+        return code;
     if (used > L_PARTICIPANT_LIST) {
         repaired = sweep_all(connection, dead, publishes);
         if (repaired < 0)
             return repaired;
+        code = publishes ? SB_OK : forget_all(connection, entry);
+        if (code < 0)
+            return code;
     } else {
         for (int64_t index = 0; index < used; index++) {
             int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
             int64_t reference = word & ~(L_USE_CONSUMES | L_USE_PRODUCES);
-            int64_t code = reference ? sweep_queue(connection, reference, dead, publishes) : 0;
+            code = reference ? sweep_queue(connection, reference, dead, publishes) : 0;
             if (code < 0 && code != SB_DAMAGED)
                 return code; /* the next who looks goes on */
             repaired += code > 0 ? code : 0;
@@ -345,6 +363,30 @@ void participant_forgets(sb_connection *connection, int64_t id, int64_t referenc
     if (sb_row_reference(connection->catalog.memory, L_QUEUES, row) < 0 &&
         !participant_used(connection, reference))
         blocks_drop(connection, row);
+}
+
+bool participant_runs(sb_connection *connection, int64_t id)
+{
+    return sb_participant_lives(connection, id) &&
+           (id == connection->id || still_runs(entry_of(connection, id)));
+}
+
+int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t former)
+{
+    int64_t end = high(connection);
+    for (int64_t id = 1; id < end; id++) {
+        char *entry = entry_of(connection, id);
+        if (id == former || word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_LIVE ||
+            word_load(entry, L_PARTICIPANT_OWNS_AT) & L_OWNS_NO_MORE)
+            continue;
+        int64_t used = list_length(entry);
+        for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
+            int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
+            if ((word & ~(int64_t)L_USE_PRODUCES) == (reference | L_USE_CONSUMES))
+                return id;
+        }
+    }
+    return 0;
 }
 
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use)

@@ -280,6 +280,12 @@ int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadlin
     return code;
 }
 
+int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline)
+{
+    return wait_in(queue, &in->port,
+                   queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room, deadline);
+}
+
 /* --- publishing ---------------------------------------------------------------------------------- */
 
 /* Until when this message may be delivered, 0 for ever. */

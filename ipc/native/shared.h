@@ -72,6 +72,8 @@ int64_t boot_hash(void);
 
 /* --- connection.c ------------------------------------------------------------------------------- */
 
+#define ADDRESSEES 256
+
 struct sb_connection {
     char vhost[L_CATALOG_NAME_BYTES_MAX + 1];
     segment catalog, arena, participants, transactions;
@@ -89,12 +91,15 @@ struct sb_connection {
     sb_queue **queues;      /* by row */
     sb_queue *stale;        /* handles to queues that were deleted: freed with the connection */
     sb_exchange *exchanges;
+    struct requester *_Atomic requesters;      /* queues for replies to us: request.c */
+    struct addressee *addressees[ADDRESSEES]; /* queues that we have replied to: reply.c */
     sb_connection *next;    /* all connections of this process, for fork */
 };
 
-int64_t change_code(sb_connection *connection);
 /* Whether the dead that go to `first` would come back to this queue, by way of others. */
 bool leads_back(sb_connection *connection, const char *name, const char *first, int64_t setting_at);
+/* Whether it may change the catalog: SB_OK or why not. */
+int64_t change_code(sb_connection *connection);
 int64_t connection_lock(sb_connection *connection);
 void connection_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
@@ -106,6 +111,16 @@ int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*cond
 /* Make the queue if a pattern wants that: its reference, or SB_NOT_FOUND. */
 int64_t queue_create(sb_connection *connection, const char *name);
 int64_t exchange_close(sb_exchange *exchange);
+/* Whether such a queue can be declared: before the lock is taken. */
+int64_t queue_check(sb_connection *connection, const char *name, int64_t slots);
+/* Make a queue, or find it just so: its reference.  This and what follows: under the lock. */
+int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots,
+                      const sb_settings *settings, int64_t flags);
+/* It is no more; whoever is in one of its lanes finds out. */
+void queue_remove(sb_connection *connection, int64_t reference);
+/* The reference of an exchange, or SB_NOT_FOUND with what to do. */
+int64_t exchange_reference(sb_connection *connection, const char *name);
+int64_t binding_add(sb_connection *connection, const sb_binding *asked);
 
 /* --- exchange.c --------------------------------------------------------------------------------- */
 
@@ -139,6 +154,10 @@ int participant_pidfd(const char *entry);
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use);
 /* Whether anybody uses this queue, we included. */
 bool participant_used(sb_connection *connection, int64_t reference);
+/* Whether its process runs: one that was killed and not yet repaired does not. */
+bool participant_runs(sb_connection *connection, int64_t id);
+/* Another who consumes this queue and may own it, 0 if there is none; under the catalog's lock. */
+int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t former);
 static inline int64_t participant_at(int64_t id)
 {
     return L_PARTICIPANTS_AT + id * L_PARTICIPANT_BYTES;
@@ -169,6 +188,17 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
 /* Let all of what this participant has committed happen: SB_OK, or SB_UNFINISHED while a queue has
  * no room.  If it is another's, it is dead, and its byte is locked by us. */
 int64_t record_settle(sb_connection *connection, int64_t id);
+
+/* --- ownership.c: under the catalog's lock, but for ownership_end ------------------------------- */
+
+bool ownership_begins_with(int64_t flags);
+/* The queue of this entry belongs to a participant, if its row is or becomes live. */
+void ownership_give(sb_connection *connection, int64_t entry, int64_t id);
+/* The participant gives up a queue that it owns: whether it was deleted.  Its blocks wait until the
+ * participant's list is gone through, or it forgets the queue itself. */
+bool ownership_give_up(sb_connection *connection, int64_t row, int64_t id);
+/* The participant leaves or is dead: what it owns is deleted, or goes to others. */
+int64_t ownership_end(sb_connection *connection, int64_t id);
 
 /* --- log.c -------------------------------------------------------------------------------------- */
 
@@ -241,6 +271,39 @@ void auto_delete(sb_connection *connection, int64_t looks);
 void auto_delete_some(sb_connection *connection);
 /* What a publish that went well is to answer, by a queue that may be about to be deleted. */
 int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
+
+/* --- properties.c: pairs of texts in MessagePack maps ------------------------------------------- */
+
+#define PAIR_ROOM(name, value) (sizeof name + (value) + 4)
+
+typedef struct text_pair {
+    const char *name, *value;
+    int64_t length; /* of the value, at most 255 */
+} text_pair;
+
+/* The text that a property has: its length, or -1. */
+int64_t property_text(const void *properties, int64_t length, const char *name, const char **text);
+/* Properties with two more pairs, in a buffer with room for both: their length, SB_INVALID if they
+ * are no map, SB_TOO_LARGE. */
+int64_t properties_with(unsigned char *made, const void *properties, int64_t length,
+                        const text_pair *pairs, int count);
+
+/* --- request.c, reply.c ------------------------------------------------------------------------- */
+
+#define REPLY_TO "JMSReplyTo"
+#define CORRELATION "JMSCorrelationID"
+#define CORRELATION_BYTES 16
+
+void request_free(sb_connection *connection);
+void reply_shut(sb_connection *connection);
+void reply_free(sb_connection *connection);
+/* Whether a handle of reply.c is open for this queue; the connection's mutex is held. */
+bool reply_goes_to(sb_connection *connection, int64_t reference);
+
+/* --- departed.c --------------------------------------------------------------------------------- */
+
+/* Let go of deleted queues that we only published to; no thread of ours is in their lanes. */
+void departed_forget(sb_connection *connection);
 
 /* --- dead_letter.c ------------------------------------------------------------------------------ */
 
@@ -345,6 +408,8 @@ void queue_free(sb_queue *queue);
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape);
 /* By which a producer waits until it is worth trying again. */
 wait_for wait_kernel(const sb_queue *queue);
+/* Sleep until it is worth trying to publish again: SB_OK, or why not. */
+int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* Repair what the dead one has left: the ring, and unless it still publishes, its blocks. */

@@ -26,11 +26,14 @@ if TYPE_CHECKING:
         InvalidName,
         MessageGone,
         MessageTooLarge,
+        NoReply,
         NotASegment,
         NotFound,
         QueueFull,
+        RequesterLeft,
         SegmentExists,
         SelectorError,
+        SubscriptionTaken,
         SystemRefused,
         TooMany,
         TransactionEnded,
@@ -38,7 +41,9 @@ if TYPE_CHECKING:
     )
     from shmbroker.ipc.exchange import Exchange
     from shmbroker.ipc.message import Message
+    from shmbroker.ipc.named_subscription import NamedSubscription
     from shmbroker.ipc.queue import Queue
+    from shmbroker.ipc.request import Reply
     from shmbroker.ipc.ring import Ring
     from shmbroker.ipc.selector import Selector
     from shmbroker.ipc.statistics import QueueStatistics
@@ -63,16 +68,21 @@ __all__ = [
     "Message",
     "MessageGone",
     "MessageTooLarge",
+    "NamedSubscription",
+    "NoReply",
     "NotASegment",
     "NotFound",
     "Queue",
     "QueueFull",
     "QueueStatistics",
+    "Reply",
+    "RequesterLeft",
     "Ring",
     "SegmentExists",
     "Selector",
     "SelectorError",
     "Subscription",
+    "SubscriptionTaken",
     "SystemRefused",
     "TooMany",
     "Transaction",
@@ -88,8 +98,10 @@ _ELSEWHERE = {
     "CopiedMessage": "copied",
     "Exchange": "exchange",
     "Message": "message",
+    "NamedSubscription": "named_subscription",
     "Queue": "queue",
     "QueueStatistics": "statistics",
+    "Reply": "request",
     "Ring": "ring",
     "Selector": "selector",
     "Subscription": "subscription",

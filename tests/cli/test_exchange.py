@@ -48,6 +48,7 @@ def test_bind_publish_unbind(prices: Shell) -> None:
         "key": "eu.#",
         "arguments": {},
         "match": "all",
+        "exclusive": False,
     }
     assert "queue://orders" in prices.does("exchange", "bindings").out
     prices.does("pub", "--exchange", "prices", "--key", "eu.de.fx", "1.08")

@@ -1,0 +1,40 @@
+"""A subscription by name for asyncio: ipc/named_subscription.py, awaitable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shmbroker.ipc import named_subscription as sync
+from shmbroker.ipc.aio.queue import Queue
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from shmbroker.ipc.aio.broker import Broker
+
+
+class NamedSubscription(Queue):
+    """Made by Broker.subscription.  Leaving `async with` lets others consume it."""
+
+    def __init__(self, broker: Broker, subscription: sync.NamedSubscription) -> None:
+        super().__init__(broker, subscription)
+        self._subscription = subscription
+
+    @property
+    def subscription(self) -> str:
+        return self._subscription.subscription
+
+    async def close(self) -> None:
+        """Consume it no more; one that is not durable vanishes with its last consumer."""
+        self._subscription.close()
+
+    async def __aenter__(self) -> NamedSubscription:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._subscription.__exit__(kind, error, traceback)

@@ -1,0 +1,86 @@
+"""Requests for asyncio: as many as there are coroutines that ask, through one queue for replies.
+
+As long as somebody waits, one task takes replies and hands each to whoever it is for.  A reply that
+nobody waits for any more is dropped, so nothing is lost by a task that is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from shmbroker.ipc.errors import Error, NoReply
+from shmbroker.ipc.properties import pack
+from shmbroker.ipc.request import CORRELATION, REPLY_TO, Reply, check_properties
+from shmbroker.ipc.timeout import nanoseconds
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.aio.broker import Broker
+    from shmbroker.ipc.aio.queue import Queue
+
+SLOTS: Final = 4096
+"""So many replies may wait for the loop; beyond that the oldest makes place."""
+
+
+class Requests:
+    """All that the coroutines of a connection have asked."""
+
+    def __init__(self) -> None:
+        self._replies: Queue | None = None
+        self._numbers = count(1)
+        self._waiting: dict[str, asyncio.Future[Reply]] = {}
+        self._reader: asyncio.Task[None] | None = None
+
+    async def request(
+        self,
+        queue: Queue,
+        body: Any,
+        key: str | None,
+        properties: Mapping[str, Any] | None,
+        timeout: float | None,
+    ) -> Reply:
+        check_properties(properties)
+        if timeout is not None:
+            nanoseconds(timeout)  # refuses what is no time-out
+        replies = await self._queue_of(queue._broker)
+        correlation = f"{next(self._numbers):016x}"
+        asked = {**(properties or {}), REPLY_TO: replies.name, CORRELATION: correlation}
+        answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation] = answered
+        try:
+            async with asyncio.timeout(timeout):
+                await queue.publish(body, key=key, properties=asked)
+                if self._reader is None or self._reader.done():
+                    self._reader = asyncio.create_task(self._read(replies))
+                return await answered
+        except TimeoutError:
+            raise NoReply(f"a request to queue {queue.name!r}: no reply came in time") from None
+        finally:
+            answered.cancel()
+            del self._waiting[correlation]
+            if not self._waiting and self._reader is not None:
+                self._reader.cancel()
+
+    async def _queue_of(self, broker: Broker) -> Queue:
+        if self._replies is None:
+            self._replies = await broker.temporary_queue(
+                slots=SLOTS, max_deliveries=None, when_full="drop-oldest"
+            )
+        return self._replies
+
+    async def _read(self, replies: Queue) -> None:
+        """Hand replies over, until nobody waits."""
+        try:
+            while True:
+                async with await replies.get() as message:
+                    given = message.properties
+                    waiting = self._waiting.get(given.get(CORRELATION, ""))
+                    if waiting is not None and not waiting.done():
+                        waiting.set_result(Reply(message.body, pack(given)))
+        except Error as error:  # the connection was closed, or the queue deleted
+            self._replies = None
+            for each in self._waiting.values():
+                if not each.done():
+                    each.set_exception(error)
