@@ -52,7 +52,12 @@ def test_entries_lie_behind_the_columns_and_inside_of_the_segment() -> None:
     assert last + layout.ENTRY_BYTES == lib.sb_catalog_entry_at(layout.SETTINGS, 0)
     last = lib.sb_catalog_entry_at(layout.SETTINGS, layout.SETTINGS_ROWS - 1)
     assert last + layout.SETTINGS_ENTRY_BYTES == layout.CATALOG_TABLES_END
-    for table, index in [(-1, 0), (layout.TABLES, 0), (QUEUES, -1), (EXCHANGES, layout.EXCHANGE_ROWS)]:
+    for table, index in [
+        (-1, 0),
+        (layout.TABLES, 0),
+        (QUEUES, -1),
+        (EXCHANGES, layout.EXCHANGE_ROWS),
+    ]:
         assert lib.sb_catalog_entry_at(table, index) == codes.INVALID
 
 
