@@ -377,6 +377,8 @@ int64_t sb_move(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, 
 /* The same, and the messages stay. */
 int64_t sb_copy(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
                 void *context);
+/* A chooser: what the program of an sb_selection, the context, selects. */
+int64_t sb_is_selected(const sb_message *message, void *selection);
 
 /* --- waiting for several things at once, in one thread --- */
 

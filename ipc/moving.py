@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc._native import ffi
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import InvalidArgument
+from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.timeout import nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue import Queue
+    from shmbroker.ipc.selector import Selector
 
 LIMIT_MAX = 1 << 60
+NO_CHOICE = (ffi.NULL, ffi.NULL)
 
 
 def pass_over(
-    verb: Callable[..., int], source: Queue, target: Queue, limit: int | None, timeout: float | None
+    verb: Callable[..., int],
+    source: Queue,
+    target: Queue,
+    limit: int | None,
+    selector: str | Selector | None,
+    timeout: float | None,
 ) -> int:
     """How many messages it was; a signal ends it between two."""
     most = 0 if limit is None else limit
@@ -28,9 +36,11 @@ def pass_over(
         raise InvalidArgument(
             f"messages go to another queue, not to {type(target).__name__}"
         ) from None
-    code = verb(
-        source._queue, other, min(most, LIMIT_MAX), nanoseconds(timeout), ffi.NULL, ffi.NULL
+    selection = None if selector is None else Selection(selector)
+    chooses = (
+        (ffi.addressof(lib, "sb_is_selected"), selection.selection) if selection else NO_CHOICE
     )
+    code = verb(source._queue, other, min(most, LIMIT_MAX), nanoseconds(timeout), *chooses)
     if code < 0:
         raise source._error(code, f"to queue {target.name!r} from")
     return code

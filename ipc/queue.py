@@ -460,16 +460,30 @@ class Queue:
         """
         return retry(self, limit)
 
-    def move_to(self, other: Queue, limit: int | None = None, *, timeout: float | None = 0) -> int:
-        """Move what is there now and nobody has, in order: how many.
+    def move_to(
+        self,
+        other: Queue,
+        limit: int | None = None,
+        selector: str | Selector | None = None,
+        *,
+        timeout: float | None = 0,
+    ) -> int:
+        """Move what is there now and nobody has, or what is selected of it, in order: how many.
 
         Stops where the other queue has no room within the timeout.
         """
-        return pass_over(lib.sb_move, self, other, limit, timeout)
+        return pass_over(lib.sb_move, self, other, limit, selector, timeout)
 
-    def copy_to(self, other: Queue, limit: int | None = None, *, timeout: float | None = 0) -> int:
+    def copy_to(
+        self,
+        other: Queue,
+        limit: int | None = None,
+        selector: str | Selector | None = None,
+        *,
+        timeout: float | None = 0,
+    ) -> int:
         """move_to, and the messages stay here as well."""
-        return pass_over(lib.sb_copy, self, other, limit, timeout)
+        return pass_over(lib.sb_copy, self, other, limit, selector, timeout)
 
     def purge(self) -> int:
         """Drop all messages that nobody has: how many."""

@@ -196,13 +196,17 @@ class Queue:
         for message in self._sync.browse():
             yield message
 
-    async def move_to(self, other: Queue, limit: int | None = None) -> int:
+    async def move_to(
+        self, other: Queue, limit: int | None = None, selector: str | Selector | None = None
+    ) -> int:
         """Move what is there now and nobody has, until the other queue is full: how many."""
-        return self._sync.move_to(other._sync, limit)
+        return self._sync.move_to(other._sync, limit, selector)
 
-    async def copy_to(self, other: Queue, limit: int | None = None) -> int:
+    async def copy_to(
+        self, other: Queue, limit: int | None = None, selector: str | Selector | None = None
+    ) -> int:
         """move_to, and the messages stay here as well."""
-        return self._sync.copy_to(other._sync, limit)
+        return self._sync.copy_to(other._sync, limit, selector)
 
     statistics = awaitable(sync.Queue.statistics)
     purge = awaitable(sync.Queue.purge)

@@ -181,6 +181,14 @@ static int64_t pass_over(sb_queue *from, sb_queue *to, int64_t most, int64_t tim
     return code;
 }
 
+int64_t sb_is_selected(const sb_message *message, void *selection)
+{
+    const sb_selection *wanted = selection;
+    sb_subject subject;
+    return sb_subject_of(message, &subject) == SB_OK &&
+           sb_selector_matches(wanted->program, wanted->bytes, &subject);
+}
+
 int64_t sb_move(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
                 void *context)
 {

@@ -78,6 +78,17 @@ def test_so_many(source: Queue, target: Queue) -> None:
     assert bodies(target) == [b"1", b"1", b"2"]
 
 
+def test_what_is_selected(source: Queue, target: Queue) -> None:
+    for number in range(6):
+        source.publish(b"%d" % number, properties={"n": number})
+    assert source.copy_to(target, selector="n < 2") == 2
+    assert source.move_to(target, 1, "n > 3") == 1
+    assert bodies(target) == [b"0", b"1", b"4"]
+    assert bodies(source) == [b"0", b"1", b"2", b"3", b"5"]
+    with pytest.raises(shmbroker.SelectorError):
+        source.move_to(target, selector="n >")
+
+
 def test_a_full_queue_ends_it(broker: Broker, source: Queue) -> None:
     small = broker.declare_queue("small", slots=2)
     source.publish_many([b"1", b"2", b"3"])
