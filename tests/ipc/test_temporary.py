@@ -103,5 +103,10 @@ def test_nothing_is_left_of_those_of_the_dead(vhost: str, tmp_path: Path) -> Non
             assert not survivor.queues()
             survivor.declare_queue("next", slots=8)  # its lock tidies up after a cut change
             survivor.delete_queue("next")
-            assert names(vhost) == {"catalog", "arena", "participants", "transactions"} | live_queues(vhost)
+            assert names(vhost) == {
+                "catalog",
+                "arena",
+                "participants",
+                "transactions",
+            } | live_queues(vhost)
             assert not blocks(vhost)
