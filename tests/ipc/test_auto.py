@@ -13,6 +13,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, NotFound, Unroutable, aio
+from shmbroker.core import layout as at
+from tests.conftest import SHM
 from tests.crash.leaks import blocks, live_queues, names
 from tests.ipc.victim import KILLS, Confirm, dying
 
@@ -148,6 +150,20 @@ def test_it_goes_although_its_users_were_killed(broker: Broker, vhost: str, tmp_
     for message in broker.queue("q").consume(timeout=0):
         message.ack()
     gone(broker, "q")
+
+
+def test_the_mark_of_one_who_died_before_he_deleted_it_is_taken_off(
+    broker: Broker, vhost: str
+) -> None:
+    queue = broker.declare_queue("q", auto_delete=True)
+    (ring,) = SHM.glob(f"shmbroker.{vhost}.queue-*")
+    with ring.open("r+b", buffering=0) as file:
+        file.seek(at.RING_DOOMED_AT)
+        file.write((1).to_bytes(8, "little"))
+        assert queue.publish(b"x") == 0
+        file.seek(at.RING_DOOMED_AT)
+        assert file.read(8) == bytes(8)
+    assert queue.receive(timeout=0) == b"x"
 
 
 def test_no_confirmed_message_is_deleted_whoever_is_killed(
