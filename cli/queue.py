@@ -207,7 +207,10 @@ def move(source: str, target: str, count: int | None, timeout: float | None, vho
         most = taken_from.statistics().depth if count is None else count
         try:
             while moved < most:
-                batch = taken_from.move_to(given_to, min(BATCH, most - moved), timeout=timeout)
+                # what was moved is known before we wait for room: Ctrl-C may end that
+                batch = taken_from.move_to(given_to, min(BATCH, most - moved))
+                if batch == 0:
+                    batch = taken_from.move_to(given_to, 1, timeout=timeout)
                 if batch == 0:
                     break
                 moved += batch
