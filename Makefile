@@ -29,6 +29,10 @@ explore: $(VENV)/installed  ## The deep exploration, to the end (about an hour)
 
 bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
 	$(BIN)/python -m shmbroker.perf --json bench.json
+	$(BIN)/python -m shmbroker.perf.routing
+	$(BIN)/python -m shmbroker.perf.idle_queues
+	$(BIN)/python -m shmbroker.perf.selectors
+	$(BIN)/python -m shmbroker.perf.request
 
 lint: $(VENV)/installed  ## Lint and types only
 	$(BIN)/ruff check .
