@@ -10,7 +10,7 @@ import platform
 import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
@@ -52,6 +52,7 @@ setup(
         "shmbroker.ipc": ["native/*.[ch]"],
         "shmbroker.perf": ["raw/*.c", "native/*.[ch]"],
     },
+    ext_modules=[Extension("shmbroker.ipc._dropped", ["ipc/dropped.c"], py_limited_api=True)],
     cffi_modules=["ipc/binding.py:binding", "ipc/binding.py:quick"],
     cmdclass={"build_ext": BuildNative},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

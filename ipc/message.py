@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from shmbroker.core.codes import FULL, INTERRUPTED, REVOKED
 from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
 from shmbroker.ipc import properties
+from shmbroker.ipc._dropped import Dropped
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.detail import detail_of
@@ -148,7 +149,7 @@ class PortMessage:
             self.give_back()
 
 
-class Message(PortMessage):
+class Message(PortMessage, Dropped):
     """A message of a queue.
 
     One that is dropped without being dealt with is given back: an exception at any moment, such
@@ -210,15 +211,6 @@ class Message(PortMessage):
         traceback: TracebackType | None,
     ) -> None:
         self.__exit__(kind, error, traceback)
-
-    def __del__(self) -> None:
-        try:
-            message = self._message
-        except AttributeError:  # Ctrl-C came before it was set
-            return
-        if message is not None:
-            self._message = None
-            lib.sb_give_back(self._source, message)
 
 
 class Uncopied(PortMessage):

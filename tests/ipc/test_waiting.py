@@ -5,6 +5,10 @@ Times are compared as medians of many, because this host is busy with others.
 
 from __future__ import annotations
 
+import collections
+import ctypes
+import functools
+import operator
 import os
 import signal
 import statistics
@@ -409,6 +413,22 @@ def test_ctrl_c_at_any_moment_loses_no_message(
     seen = [int(line) for line in log.read_text().split()]
     assert set(seen) == set(range(sent))  # some twice: interrupted between work and ack
     assert len(seen) - sent <= queue.statistics().redelivered
+
+
+def test_ctrl_c_while_a_message_is_dropped_leaves_it_to_others(broker: shmbroker.Broker) -> None:
+    """The signal is there when the last reference goes, in the middle of a function of C."""
+    queue = broker.declare_queue("q")
+    queue.publish(b"x")
+    held = [queue.get()]
+    interrupt = functools.partial(ctypes.CDLL(None)["raise"], signal.SIGINT)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            collections.deque(map(operator.call, [interrupt, held.clear]), maxlen=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not held
+    assert queue.get_nowait().body == b"x"
 
 
 BLOCKED_CHILD = """
