@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
+from random import Random
 
 import pytest
 
 import shmbroker
 from shmbroker.core.layout import LEVELS
+from tests.ipc.victim import KILLS, Confirm, dying
 
 
 @pytest.fixture
@@ -132,3 +135,35 @@ def test_what_is_no_priority(queue: shmbroker.Queue, priority: object) -> None:
 def test_what_is_no_number_of_levels(broker: shmbroker.Broker, levels: object) -> None:
     with pytest.raises(shmbroker.InvalidArgument, match="priorities is True, or a number"):
         broker.declare_queue("p", priorities=levels)  # type: ignore[arg-type]
+
+
+def test_the_order_stays_whenever_one_is_killed(
+    broker: shmbroker.Broker, vhost: str, tmp_path: Path
+) -> None:
+    queue = broker.declare_queue("orders", slots=64, priorities=True, max_deliveries=None)
+    random = Random(7)
+
+    def work(theirs: shmbroker.Broker, confirm: Confirm) -> None:
+        orders = theirs.queue("orders")
+        for number in range(1 << 20):
+            if orders.statistics().depth < 16:
+                orders.publish(b"%d" % number, priority=number * 7 % 10)
+                confirm(number)
+            with orders.get() as highest:
+                if number % 3:
+                    highest.give_back()
+                else:
+                    confirm(-1 - int(highest.body))  # may be taken once more: it comes before ack
+
+    for _ in range(KILLS):
+        with dying(vhost, work, tmp_path, random) as confirmed:
+            pass
+        broker.repair()
+        order = []
+        for message in queue.consume(timeout=0):
+            order.append((-(int(message.body) * 7 % 10), message.position, int(message.body)))
+        assert order == sorted(order)
+        published = {number for number in confirmed if number >= 0}
+        taken = {-1 - number for number in confirmed if number < 0}
+        assert published - taken <= {number for _, _, number in order}
+        assert queue.statistics().depth == 0

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from random import Random
 
 import pytest
 
 import shmbroker
 from shmbroker import aio
+from tests.ipc.victim import KILLS, Confirm, dying
 
 
 @pytest.fixture
@@ -135,3 +138,24 @@ def test_asyncio(vhost: str) -> None:
             return found
 
     assert asyncio.run(main()) == [b"kept", b"new"]
+
+
+def test_nothing_is_lost_or_passed_over_whenever_one_is_killed(
+    queue: shmbroker.Queue, broker: shmbroker.Broker, vhost: str, tmp_path: Path
+) -> None:
+    random = Random(8)
+
+    def work(theirs: shmbroker.Broker, confirm: Confirm) -> None:
+        for message in theirs.queue("q").consume(selector="odd = TRUE"):
+            confirm(int(message.body))  # before the ack: it may come once more
+
+    for _ in range(KILLS):
+        publish(queue, *range(32))
+        with dying(vhost, work, tmp_path, random) as confirmed:
+            pass
+        broker.repair()
+        odd = taken(queue, "odd = TRUE")
+        assert odd == sorted(odd)
+        assert set(odd) | set(confirmed) == set(range(1, 32, 2))
+        assert taken(queue, None) == list(range(0, 32, 2))
+        assert queue.statistics().depth == 0
