@@ -45,6 +45,7 @@ UNFINISHED: Final = -37
 NO_REPLY: Final = -38
 REQUESTER_LEFT: Final = -39
 TAKEN: Final = -40
+UNCONFIRMED: Final = -41
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -84,10 +85,11 @@ TEXTS: Final[dict[int, str]] = {
     OTHER_BOOT: "the vhost was made before the machine was started anew: delete it",
     NO_REPLY: "no reply came in time",
     REQUESTER_LEFT: "the requester has left: nobody waits for this reply",
+    UNCONFIRMED: "nobody has confirmed in time that the message is on disk",
     TAKEN: "another participant has this subscription: share it, or wait until that one leaves",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
 }
 
-assert sorted(TEXTS) == list(range(TAKEN, OK + 1))
+assert sorted(TEXTS) == list(range(UNCONFIRMED, OK + 1))

@@ -216,6 +216,7 @@ RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above we
 RING_CONSUMER_BELL_AT: Final = RING_HEAD_AT + PAIR_BYTES
 RING_SUBSCRIBER_BELL_AT: Final = RING_CONSUMER_BELL_AT + 8  # publishers look at both at once
 RING_PRODUCER_BELL_AT: Final = RING_CONSUMER_BELL_AT + PAIR_BYTES
+RING_CONFIRM_BELL_AT: Final = RING_PRODUCER_BELL_AT + 8  # for who waits until the barrier moves
 RING_COUNTERS_AT: Final = RING_PRODUCER_BELL_AT + PAIR_BYTES
 RING_SETTINGS_AT: Final = 2 * PAGE_BYTES  # a page for per-queue settings
 RING_GATES_AT: Final = 3 * PAGE_BYTES
@@ -233,6 +234,7 @@ SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
 SETTING_AUTO_DELETE_AT: Final = RING_SETTINGS_AT + 96
 SETTING_AUTO_DELETE_DELAY_AT: Final = RING_SETTINGS_AT + 104  # ns
 SETTING_AUTO_CREATE_AT: Final = RING_SETTINGS_AT + 112  # of a pattern only
+SETTING_DURABLE_AT: Final = RING_SETTINGS_AT + 320
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
 SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
@@ -258,6 +260,7 @@ SETTING_NAMES: Final = (
     "auto_delete_delay",
     "auto_create",
     "priorities",
+    "durable",
 )
 """The bit of each in a word is its place here."""
 
@@ -446,6 +449,7 @@ QUEUE_TEMPORARY: Final = 1  # flag: it is deleted when its owner leaves or dies
 QUEUE_SUBSCRIPTION: Final = 2
 QUEUE_SHARED: Final = 4  # a subscription that several consume at once
 QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
+QUEUE_DURABLE: Final = 16  # what is in it is in the journal too
 
 EXCHANGE_KIND_AT: Final = 8
 EXCHANGE_FLAGS_AT: Final = 16

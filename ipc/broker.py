@@ -18,6 +18,7 @@ from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo, SubscriptionInfo
 from shmbroker.ipc.detail import detail_of
+from shmbroker.ipc.durable import DurableQueue
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.exchange import KINDS, Exchange
 from shmbroker.ipc.named_subscription import NamedSubscription, open_subscription
@@ -284,7 +285,8 @@ class Broker:
         known = self._queues.get(name)
         if known is not None and known._queue == queue:
             return known
-        made = self._queues[name] = Queue(self, name, queue, self._arena)
+        kind = DurableQueue if lib.sb_is_durable(queue) else Queue
+        made = self._queues[name] = kind(self, name, queue, self._arena)
         return made
 
     def exchange(self, name: str) -> Exchange:

@@ -95,6 +95,10 @@ class NoReply(Error):
     """No reply to a request came within the timeout."""
 
 
+class Unconfirmed(Error):
+    """A message is in its queue, and nobody has said in time that it is on disk: it may be, or not."""
+
+
 class RequesterLeft(Error):
     """Whoever asked has left: nobody waits for this reply."""
 
@@ -148,6 +152,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.NO_REPLY: NoReply,
     codes.REQUESTER_LEFT: RequesterLeft,
     codes.TAKEN: SubscriptionTaken,
+    codes.UNCONFIRMED: Unconfirmed,
 }
 
 

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.core.layout import (
@@ -39,12 +39,16 @@ from shmbroker.ipc.timeout import Deadline, nanoseconds
 if TYPE_CHECKING:
     from shmbroker.ipc.broker import Broker
 
+Confirm = Literal["disk", "shm"]
+"""When publishing is done: when the message is on disk, or in shared memory."""
+
 _publish = quick.sb_publish_now
 _look = quick.sb_look_and_copy
 _look_and_receive = quick.sb_look_and_receive
 _get = lib.sb_get
 _receive = lib.sb_receive
 _new = ffi.new
+_ALL = -1
 _MESSAGE = ffi.typeof("sb_message *")
 
 
@@ -83,11 +87,12 @@ class Queue:
         ttl: float | None = None,
         priority: int | None = None,
         timeout: float | None = None,
+        confirm: Confirm | None = None,
     ) -> int:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         It may be delivered for ttl seconds.  QueueFull if there is no room within the timeout; None
-        waits for ever.
+        waits for ever.  Only a durable queue confirms "disk" (durable.py).
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
         if (
@@ -95,6 +100,7 @@ class Queue:
             and properties is None
             and ttl is None
             and priority is None
+            and confirm is None
             and type(body) is bytes
         ):
             position: int = _publish(self._queue, body, len(body))
@@ -102,7 +108,14 @@ class Queue:
                 return position
             if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
+        self._check_confirm(confirm)
         return self._publish_any(parts(body, key, properties, ttl, priority), timeout_ns)
+
+    def _check_confirm(self, confirm: Confirm | None) -> None:
+        if confirm not in (None, "shm"):
+            raise InvalidArgument(
+                f"queue {self.name!r} is not durable: it cannot confirm {confirm!r}"
+            )
 
     def _publish_any(self, message: Parts, timeout_ns: int) -> int:
         position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
@@ -128,8 +141,15 @@ class Queue:
             body, key=key, properties=properties, ttl=ttl, priority=priority, timeout=0
         )
 
-    def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
+    def publish_many(
+        self,
+        bodies: Iterable[Any],
+        *,
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> int:
         """Publish several messages at once: for how many there was room in time, from the first."""
+        self._check_confirm(confirm)
         if isinstance(bodies, (bytes, bytearray, memoryview, str)):
             raise InvalidArgument("bodies are several: put this one into a list, or publish it")
         try:
@@ -164,6 +184,27 @@ class Queue:
             if deadline.left() == 0:
                 break
         return done
+
+    def confirm(self, position: int | None = None, *, timeout: float | None = None) -> None:
+        """Wait until the message at this position is on disk; None: all that was published before.
+
+        Unconfirmed if nobody says so in time.  Only a durable queue confirms.
+        """
+        deadline = Deadline(nanoseconds(timeout))
+        asked = _ALL if position is None else position
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_confirm(self._queue, asked, deadline.left())
+        if code < 0:
+            raise self._error(code, "confirming what was published to")
+
+    @property
+    def confirmed(self) -> int:
+        """All messages below this position are on disk.  Only a durable queue knows."""
+        position: int = lib.sb_confirmed(self._queue)
+        if position < 0:
+            raise self._error(position, "looking at")
+        return position
 
     def loan(
         self,

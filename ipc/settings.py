@@ -45,6 +45,8 @@ class Settings(TypedDict, total=False):
     """It is deleted when it is empty and nobody has used it for auto_delete_delay."""
     auto_delete_delay: float
     """Seconds."""
+    durable: bool
+    """A message is delivered, and confirmed, when it is in the journal; a broker writes that."""
 
 
 class PatternSettings(Settings, total=False):
@@ -142,6 +144,7 @@ def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tupl
             "auto_delete": _flag("auto_delete", asked["auto_delete"]),
             "auto_delete_delay_ns": _time("auto_delete_delay", given.get("auto_delete_delay")),
             "auto_create": _flag("auto_create", asked.get("auto_create", False)),
+            "durable": _flag("durable", asked["durable"]),
             "dead_letter": names[0],
             "expiry_queue": names[1],
             "given": held,

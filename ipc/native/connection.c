@@ -449,6 +449,15 @@ static int64_t free_row(sb_connection *connection)
                 connection->vhost, (int)L_QUEUE_ROWS);
 }
 
+/* Its journal's gate is there from the beginning, in nobody's hand: nothing is taken before the
+ * broker has adopted it and moved it. */
+static void ring_make_durable(void *ring)
+{
+    word_store(ring, L_RING_GATES_AT, L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_KIND_SHIFT);
+    word_store(ring, L_RING_GATES_HIGH_AT, 1);
+    word_store(ring, L_RING_BARRIER_AT, 1);
+}
+
 static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t slots,
                          const char *settings)
 {
@@ -465,6 +474,8 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
     word_store(ring.memory, L_RING_MODE_AT,
                word_load(settings, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT);
+    if (word_load(settings, L_SETTING_DURABLE_AT))
+        ring_make_durable(ring.memory);
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
     code = segment_name(temporary, path);
@@ -494,6 +505,8 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
         return fail_system("random numbers");
     if (word_load(settings, L_SETTING_AUTO_DELETE_AT))
         flags |= L_QUEUE_AUTO_DELETE;
+    if (word_load(settings, L_SETTING_DURABLE_AT))
+        flags |= L_QUEUE_DURABLE;
     /* who closes deals with what it owns under this lock, after it has set `closed` */
     if (ownership_begins_with(flags) && open_code(connection) != SB_OK)
         return open_code(connection);
@@ -540,7 +553,8 @@ static int64_t make_grave(sb_connection *connection, const void *page, int64_t a
     static const char given[] = "\x81\xAEmax_deliveries\xC0";
     char name[L_NAME_BYTES_MAX + 1], of_grave[L_RING_GATES_AT] = "";
     const sb_settings settings = {.max_deliveries = SB_UNLIMITED, .given = given,
-                                  .given_length = sizeof given - 1};
+                                  .given_length = sizeof given - 1,
+                                  .durable = word_load(page, L_SETTING_DURABLE_AT)};
     if (name_in(page, at, name) == 0 || reference_of(connection, name) >= 0)
         return SB_OK;
     settings_write(&settings, of_grave);

@@ -29,6 +29,7 @@ static const struct place {
     {SB_SET_AUTO_DELETE_DELAY, L_SETTING_AUTO_DELETE_DELAY_AT, false},
     {SB_SET_AUTO_CREATE, L_SETTING_AUTO_CREATE_AT, false},
     {SB_SET_PRIORITIES, L_SETTING_PRIORITIES_AT, false},
+    {SB_SET_DURABLE, L_SETTING_DURABLE_AT, false},
 };
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
@@ -80,6 +81,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
         (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
         (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
+        (code = limit("durable", s->durable, 1)) != SB_OK ||
         (code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX)) != SB_OK ||
         (code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter)) != SB_OK ||
         (code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue)) != SB_OK)
@@ -95,6 +97,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
     word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
     word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
     word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
+    word_store(page, L_SETTING_DURABLE_AT, s->durable);
     word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
     word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
     if (s->given_length)

@@ -1,0 +1,57 @@
+"""A durable queue: what is published is safe once the broker's journal has it.
+
+Publishing has done its part when the message is in the ring: there it outlives every program, the
+broker included.  It outlives the machine when it is on disk, and that is what publish waits for
+unless told otherwise.  If nobody confirms in time, the message is in the queue all the same, and
+will be delivered when a broker has written it: Unconfirmed means "unknown", not "failed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shmbroker.ipc.queue import Confirm, Queue
+from shmbroker.ipc.timeout import Deadline, nanoseconds
+
+
+class DurableQueue(Queue):
+    __slots__ = ()
+
+    def publish(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+        timeout: float | None = None,
+        confirm: Confirm | None = "disk",
+    ) -> int:
+        """Queue.publish, and wait until the message is on disk: Unconfirmed if not in time.
+
+        confirm="shm" does not wait; `confirmed` and `confirm` tell about its position later.
+        """
+        deadline = Deadline(nanoseconds(timeout))
+        position = super().publish(
+            body,
+            key=key,
+            properties=properties,
+            ttl=ttl,
+            priority=priority,
+            timeout=timeout,
+        )
+        if confirm != "shm":
+            self.confirm(position, timeout=deadline.seconds_left())
+        return position
+
+    def publish_many(
+        self, bodies: Iterable[Any], *, timeout: float | None = None, confirm: Confirm | None = "disk"
+    ) -> int:
+        """Queue.publish_many, and wait until all of them are on disk: Unconfirmed if not in time."""
+        deadline = Deadline(nanoseconds(timeout))
+        published = super().publish_many(bodies, timeout=timeout)
+        if confirm != "shm":
+            self.confirm(timeout=deadline.seconds_left())
+        return published
