@@ -45,7 +45,12 @@ UNFINISHED: Final = -37
 NO_REPLY: Final = -38
 REQUESTER_LEFT: Final = -39
 TAKEN: Final = -40
-UNCONFIRMED: Final = -41
+UNCONFIRMED: Final = -46
+DISK_FULL: Final = -41
+JOURNAL_FAILED: Final = -42
+JOURNAL_DAMAGED: Final = -43
+TORN: Final = -44
+STALE: Final = -45
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -90,6 +95,11 @@ TEXTS: Final[dict[int, str]] = {
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
+    DISK_FULL: "the disk of the journal is full: make room, and it goes on",
+    JOURNAL_FAILED: "the journal could not be written: whoever writes it must end, and start anew",
+    JOURNAL_DAMAGED: "the journal is damaged: see shmbroker journal verify",
+    TORN: "a frame that a crash has left half written was cut off: nobody was told of it",
+    STALE: "another has begun to write this journal: this one must end",
 }
 
 assert sorted(TEXTS) == list(range(UNCONFIRMED, OK + 1))

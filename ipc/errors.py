@@ -107,6 +107,18 @@ class SubscriptionTaken(Error):
     """A subscription that is not shared has another consumer."""
 
 
+class DiskFull(Error):
+    """The disk of the journal is full; nothing is lost, and it goes on when there is room."""
+
+
+class JournalFailed(Error):
+    """The journal could not be written or synced: whoever writes it must end."""
+
+
+class JournalDamaged(Error):
+    """Something that was synced is not there any more; the message says which segment and where."""
+
+
 class SystemRefused(Error):
     """The operating system refused something; the text says what."""
 
@@ -153,6 +165,11 @@ ERRORS: dict[int, type[Error]] = {
     codes.REQUESTER_LEFT: RequesterLeft,
     codes.TAKEN: SubscriptionTaken,
     codes.UNCONFIRMED: Unconfirmed,
+    codes.DISK_FULL: DiskFull,
+    codes.JOURNAL_FAILED: JournalFailed,
+    codes.JOURNAL_DAMAGED: JournalDamaged,
+    codes.TORN: JournalDamaged,
+    codes.STALE: JournalFailed,
 }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from shmbroker.core import codes, layout
 from shmbroker.core.kernel import Kernel
 from shmbroker.ipc import opcodes
+from shmbroker.ipc.journal_header import JOURNAL, journal_enumerators
 from shmbroker.ipc.kernels import KERNELS
 
 PARAMETER_TYPES = {
@@ -473,6 +474,7 @@ int64_t sb_system_decide(int64_t port, int64_t message);
 
 
 FOREVER_NS = 1 << 62
+EVERY_POSITION = 1 << 48
 
 
 def code_names() -> dict[str, int]:
@@ -502,7 +504,7 @@ def exported_kernels() -> Iterator[Kernel]:
 
 def declarations() -> str:
     """Structures and prototypes, as C and cffi both read them."""
-    parts = [STRUCTURES, SEGMENTS]
+    parts = [STRUCTURES, SEGMENTS, JOURNAL]
     for kernel in exported_kernels():
         text = inspect.getdoc(kernel.function)
         comment = f"/* {text} */\n" if text else ""
@@ -528,8 +530,9 @@ def enumerators() -> str:
         "    SB_A_MESSAGE = -1,",
         "    SB_ROOM = -2,",
         f"    SB_ROUTE_VISITED_BYTES = {layout.ROUTE_VISITED_BYTES},",
+        *journal_enumerators(),
     ]
-    forever = f"#define SB_FOREVER {FOREVER_NS}\n"
+    forever = f"#define SB_FOREVER {FOREVER_NS}\n#define SB_JOURNAL_ALL {EVERY_POSITION}\n"
     return forever + "enum {\n" + "\n".join(lines) + "\n};\n"
 
 
