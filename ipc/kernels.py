@@ -19,6 +19,7 @@ from shmbroker.core import (  # noqa: F401
     publish,
     purge,
     reclaim,
+    restore,
     route,
     row,
     run,

@@ -458,29 +458,58 @@ static void ring_make_durable(void *ring)
     word_store(ring, L_RING_BARRIER_AT, 1);
 }
 
-static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t slots,
-                         const char *settings)
+int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, int64_t row,
+                   int64_t slots, const char *settings)
 {
-    char temporary[NAME_ROOM], path[NAME_ROOM];
-    segment ring;
     int64_t bytes = sb_ring_bytes(slots);
-    int64_t code = segment_make(&ring, temporary, bytes, bytes);
+    int64_t code = segment_make(ring, temporary, bytes, bytes);
     if (code != SB_OK)
         return code;
-    sb_ring_format(ring.memory, slots, reference & L_REFERENCE_INDEX_MASK, 0,
+    sb_ring_format(ring->memory, slots, row, 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
-    word_store(ring.memory, L_RING_USED_AT, sb_system_clock());
-    memcpy((char *)ring.memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
+    word_store(ring->memory, L_RING_USED_AT, sb_system_clock());
+    memcpy((char *)ring->memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
-    word_store(ring.memory, L_RING_MODE_AT,
+    word_store(ring->memory, L_RING_MODE_AT,
                word_load(settings, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT);
     if (word_load(settings, L_SETTING_DURABLE_AT))
-        ring_make_durable(ring.memory);
+        ring_make_durable(ring->memory);
+    return SB_OK;
+}
+
+static int64_t ring_name(sb_connection *connection, segment *ring, const char *temporary,
+                         int64_t reference)
+{
+    char path[NAME_ROOM];
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
-    code = segment_name(temporary, path);
-    segment_detach(&ring);
+    int64_t code = segment_name(temporary, path);
+    segment_detach(ring);
     return code;
+}
+
+static int64_t entry_begin(sb_connection *connection, int64_t row)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
+    int64_t code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
+    if (code != SB_OK)
+        return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
+    memset((char *)catalog + entry, 0, L_ENTRY_BYTES);
+    return entry;
+}
+
+int64_t queue_put_filled(sb_connection *connection, int64_t row, const char *name, segment *ring,
+                         const char *temporary, const declaration_head *declared)
+{
+    int64_t code = entry_begin(connection, row);
+    if (code >= 0)
+        code = ring_name(connection, ring, temporary, row_next_reference(connection, row));
+    if (code < 0)
+        return code;
+    return sb_queue_put(connection->catalog.memory, row, name, (int64_t)strlen(name),
+                        declared->slots, declared->flags, declared->created, declared->identity[0],
+                        declared->identity[1]);
 }
 
 /* settings: a page of them, as settings_write has it. */
@@ -488,17 +517,18 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
                          const char *settings, int64_t flags)
 {
     void *catalog = connection->catalog.memory;
+    char temporary[NAME_ROOM];
+    segment ring;
     int64_t identity[2];
     int64_t row = free_row(connection);
     if (row < 0)
         return row;
-    int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
-    int64_t code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
-    if (code != SB_OK)
-        return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
-    memset((char *)catalog + entry, 0, L_ENTRY_BYTES);
-    int64_t reference = row_next_reference(connection, row);
-    code = ring_make(connection, reference, slots, settings);
+    int64_t entry = entry_begin(connection, row);
+    if (entry < 0)
+        return entry;
+    int64_t code = ring_begin(connection, &ring, temporary, row, slots, settings);
+    if (code == SB_OK)
+        code = ring_name(connection, &ring, temporary, row_next_reference(connection, row));
     if (code != SB_OK)
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)
