@@ -47,7 +47,11 @@ class DurableQueue(Queue):
         return position
 
     def publish_many(
-        self, bodies: Iterable[Any], *, timeout: float | None = None, confirm: Confirm | None = "disk"
+        self,
+        bodies: Iterable[Any],
+        *,
+        timeout: float | None = None,
+        confirm: Confirm | None = "disk",
     ) -> int:
         """Queue.publish_many, and wait until all of them are on disk: Unconfirmed if not in time."""
         deadline = Deadline(nanoseconds(timeout))

@@ -13,6 +13,7 @@ from shmbroker.core import codes, layout
 from shmbroker.core.kernel import Kernel
 from shmbroker.ipc import opcodes
 from shmbroker.ipc.journal_header import JOURNAL, journal_enumerators
+from shmbroker.ipc.journaler_header import JOURNALER
 from shmbroker.ipc.kernels import KERNELS
 
 PARAMETER_TYPES = {
@@ -82,9 +83,6 @@ typedef struct sb_exchange sb_exchange;
 
 /* Publishes and acknowledgements that happen together or not at all.  Of one thread at a time. */
 typedef struct sb_transaction sb_transaction;
-
-/* Who writes the journal of a vhost. */
-typedef struct sb_journaler sb_journaler;
 
 /* A message to publish. */
 typedef struct sb_outgoing {{
@@ -398,28 +396,6 @@ int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64
  * in a durable queue.  SB_UNCONFIRMED: not in time; it is in the queue, and may be on disk or not. */
 int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns);
 int64_t sb_is_durable(sb_queue *queue);
-
-/* --- the journaler: who writes the journal of a vhost; see the journal below --- */
-
-/* Get a segment ready, in a thread of its own.  node: 16 bytes, or NULL. */
-int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const void *node,
-                             sb_journaler **journaler);
-/* Adopt the gates of all durable queues, and write what is new from now on, in a thread of its own.
- * replay: of the whole journal, if it was read just now, else NULL. */
-int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
-                           const sb_replay *replay);
-/* SB_OK while it works, SB_DISK_FULL while it waits for room, or why it has ended. */
-int64_t sb_journaler_code(sb_journaler *journaler);
-/* Write what is there, and end. */
-int64_t sb_journaler_stop(sb_journaler *journaler);
-int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told);
-void sb_journaler_free(sb_journaler *journaler);
-/* Make the durable queues of a vhost that was created just now, with what the journal has of them,
- * and its exchanges and bindings: how many messages.  told: NULL, or called now and then with the
- * bytes read, and of how many. */
-int64_t sb_restore(sb_connection *connection, sb_replay *replay,
-                   void (*told)(int64_t bytes, int64_t all, void *context), void *context);
-
 /* All below this position is on disk. */
 int64_t sb_confirmed(sb_queue *queue);
 /* We were woken for this, and do not need it, or not all of it: if there is some, wake another. */
@@ -529,7 +505,7 @@ def exported_kernels() -> Iterator[Kernel]:
 
 def declarations() -> str:
     """Structures and prototypes, as C and cffi both read them."""
-    parts = [STRUCTURES, SEGMENTS, JOURNAL]
+    parts = [STRUCTURES, SEGMENTS, JOURNAL, JOURNALER]
     for kernel in exported_kernels():
         text = inspect.getdoc(kernel.function)
         comment = f"/* {text} */\n" if text else ""

@@ -296,12 +296,13 @@ int64_t sb_restore(sb_connection *connection, sb_replay *replay,
     all->last = &all->bodies;
     /* rows are given out as they come: nobody else may declare anything before all have theirs */
     code = connection_lock(connection);
-    if (code == SB_OK && sb_row_next(connection->catalog.memory, L_QUEUES, 0) >= 0)
-        code = fail(SB_EXISTS, "vhost '%s' has queues already: only a new one can be restored",
-                    connection->vhost);
-    else if (code == SB_OK)
-        code = queues_restored(all, replay, told, context);
-    connection_unlock(connection);
+    if (code == SB_OK) {
+        code = sb_row_next(connection->catalog.memory, L_QUEUES, 0) >= 0
+                   ? fail(SB_EXISTS, "vhost '%s' has queues already: only a new one can be restored",
+                          connection->vhost)
+                   : queues_restored(all, replay, told, context);
+        connection_unlock(connection);
+    }
     if (code == SB_OK)
         code = catalog_restored(all);
     int64_t messages = all->messages;
