@@ -29,7 +29,7 @@ from shmbroker.ipc.port import Port
 from shmbroker.ipc.properties import pack
 from shmbroker.ipc.queue import Queue
 from shmbroker.ipc.setting import OF_PATTERNS
-from shmbroker.ipc.settings import Pattern, PatternSettings, Settings, for_c
+from shmbroker.ipc.settings import CommonSettings, Pattern, PatternSettings, Settings, for_c
 from shmbroker.ipc.subscription import Subscription
 from shmbroker.ipc.timeout import nanoseconds
 from shmbroker.ipc.transaction import Transaction
@@ -329,7 +329,7 @@ class Broker:
         durable: bool = False,
         shared: bool = False,
         slots: int = SLOTS,
-        **settings: Unpack[Settings],
+        **settings: Unpack[CommonSettings],
     ) -> NamedSubscription:
         """Consume what an exchange has for this key, from a queue that this name stands for.
 

@@ -53,7 +53,7 @@ class DurableQueue(Queue):
         timeout: float | None = None,
         confirm: Confirm | None = "disk",
     ) -> int:
-        """Queue.publish_many, and wait until all of them are on disk: Unconfirmed if not in time."""
+        """Queue.publish_many, and wait until all are on disk: Unconfirmed if not in time."""
         deadline = Deadline(nanoseconds(timeout))
         published = super().publish_many(bodies, timeout=timeout)
         if confirm != "shm":

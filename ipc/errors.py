@@ -96,7 +96,7 @@ class NoReply(Error):
 
 
 class Unconfirmed(Error):
-    """A message is in its queue, and nobody has said in time that it is on disk: it may be, or not."""
+    """A message is in its queue, and nobody has said in time that it is on disk: unknown."""
 
 
 class RequesterLeft(Error):

@@ -108,7 +108,7 @@ typedef struct sb_settings {{
     int64_t auto_delete;    /* 1: gone when it is empty and was not used for the delay */
     int64_t auto_delete_delay_ns;
     int64_t auto_create;    /* of a pattern: sb_open_queue makes queues that match it */
-    int64_t durable;        /* 1: messages are taken when they are in the journal, which a broker writes */
+    int64_t durable;        /* 1: messages are taken when they are in the journal, see there */
     const char *dead_letter;  /* a queue for what cannot be delivered; made if there is none */
     const char *expiry_queue; /* and for what is expired; NULL: it is dropped and counted */
     const void *given;        /* for people: what was asked for, as a MessagePack map */
@@ -392,8 +392,8 @@ int64_t sb_is_selected(const sb_message *message, void *selection);
  * (FUTEX_WAITV), it looks at all of them every 2 ms. */
 int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
                     int64_t timeout_ns);
-/* Wait until the message at this position, or with -1 all that was published before, is on disk; only
- * in a durable queue.  SB_UNCONFIRMED: not in time; it is in the queue, and may be on disk or not. */
+/* Wait until the message at this position, or with -1 all that was published before, is on disk;
+ * only in a durable queue.  SB_UNCONFIRMED: not in time; it is in the queue, and may be on disk. */
 int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns);
 int64_t sb_is_durable(sb_queue *queue);
 /* All below this position is on disk. */

@@ -1,4 +1,4 @@
-"""Writing the journal of a vhost, and restoring a vhost from one (native/journaler.c, restore.c)."""
+"""Writing the journal of a vhost, and restoring it from one (native/journaler.c, restore.c)."""
 
 from __future__ import annotations
 

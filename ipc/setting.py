@@ -43,7 +43,7 @@ SETTINGS: Final = (
     Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
-    Setting("durable", "flag", False, "Delivered when it is in the journal, and there after a crash."),
+    Setting("durable", "flag", False, "Delivered when it is on disk, and there after a crash."),
     Setting("auto_create", "flag", False, "Make a queue that matches when somebody asks for it.",
             is_of_patterns=True),
 )  # fmt: skip

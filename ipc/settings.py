@@ -22,7 +22,7 @@ from shmbroker.ipc.units import parse_size
 WhenFull = Literal["block", "fail", "drop-oldest"]
 
 
-class Settings(TypedDict, total=False):
+class CommonSettings(TypedDict, total=False):
     max_deliveries: int | None
     """So often a message is delivered, 1 to 14; then it goes to dead_letter.  None: for ever."""
     dead_letter: str | None
@@ -45,6 +45,9 @@ class Settings(TypedDict, total=False):
     """It is deleted when it is empty and nobody has used it for auto_delete_delay."""
     auto_delete_delay: float
     """Seconds."""
+
+
+class Settings(CommonSettings, total=False):
     durable: bool
     """A message is delivered, and confirmed, when it is in the journal; a broker writes that."""
 

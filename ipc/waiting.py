@@ -104,7 +104,7 @@ def tell_producers(port: int) -> int:
 
 @exported_cold
 def gate_moved(port: int) -> int:
-    """After the barrier, the journal's gate, was moved: what is behind it can be taken, and is safe."""
+    """After the journal's gate was moved: what it has passed can be taken, and is safe."""
     header = load(port + PORT_HEADER)
     # SYNC POINT: bell (after a locked operation): pairs with the exchange of bell_arm
     if bell_ring(header + RING_CONSUMER_BELL_AT):
