@@ -24,7 +24,6 @@ typedef struct sb_journal_options {
     const void *node;      /* 16 bytes, noted in each segment; NULL: zeros */
     sb_journal_snapshot snapshot; /* NULL: nothing */
     void *context;
-    int64_t node_known; /* 1: segments of another node are refused */
 } sb_journal_options;
 
 typedef struct sb_journal_record {
