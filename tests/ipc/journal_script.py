@@ -159,7 +159,7 @@ class Model:
         self.heads.update(self.asked.heads)
         self.asked = None
 
-    def judge(self, folder: Path, *, again: bool) -> None:
+    def judge(self, folder: Path, again: str) -> None:
         found, heads = read(folder)
         self.compare(found, heads)
         if not again:
@@ -168,7 +168,7 @@ class Model:
             for _ in replay:
                 pass
             with Journal(folder, epoch=None, segment_bytes=SEGMENT_BYTES) as journal:
-                journal.begin(1000, replay)
+                journal.begin(1000, replay if again == "adopt" else None)
                 for queue, head in heads.items():
                     journal.stage(records.RETIRED, queue, head)
                 journal.commit()
@@ -239,7 +239,7 @@ def check(trace: Path, folder: Path, seed: int, every: int) -> str:
         count += 1
         write_folder(folder, content)
         try:
-            model.judge(folder, again=count % 40 == 0)
+            model.judge(folder, {0: "adopt", 10: "reopen"}.get(count % 20, ""))
         except (Objection, Error) as objection:
             return f"{name}: {objection}"
     return f"{count} states are well"
@@ -250,6 +250,7 @@ def main() -> None:
     if verb == "record":
         folder, seed = rest
         Work(folder).run(int(seed))
+        print("recorded")  # noqa: T201
     else:
         trace, folder, seed, every = rest
         print(check(Path(trace), Path(folder), int(seed), int(every)))  # noqa: T201
