@@ -39,6 +39,10 @@ def made(folder: Path) -> None:
         if position % 10 == 9:
             journal.message(8, position, a_record_of(folder, journal.statistics().offset))
             journal.commit()
+    for _ in range(12):
+        journal.message(7, position, b"behind")
+        journal.commit()
+        position += 1
     journal.settle()
     content = {path.name: path.read_bytes() for path in folder.iterdir()}
     journal.close()

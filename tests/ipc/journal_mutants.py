@@ -17,7 +17,7 @@ from tests.compiler import PREFIX
 NATIVE = Path(__file__).parents[2] / "ipc" / "native"
 SHARED = ("crc32c.c", "detail.c", "segment.c", "system.c")
 
-CRASH, DAMAGE, SYNC, TAKEOVER = "crash", "damage", "sync", "takeover"
+CRASH, DAMAGE, SYNC, TAKEOVER, COMPACTING = "crash", "damage", "sync", "takeover", "compacting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ MUTANTS: Final = (
         "                make_fit(journal, &journal->frame));\n",
     ),
     Mutant(
-        "compacted-before-it-is-committed", CRASH, "journal_compaction.c",
+        "compacted-before-it-is-committed", COMPACTING, "journal_compaction.c",
         "of->moved = journal->frame.records ? journal->commits : journal->commits - 1;",
         "of->moved = journal->commits - 1;",
     ),

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.ipc.journal_mutants import CRASH, DAMAGE, MUTANTS, SYNC, TAKEOVER, Mutant, library_with
+from tests.ipc.journal_mutants import (
+    COMPACTING,
+    CRASH,
+    DAMAGE,
+    MUTANTS,
+    SYNC,
+    TAKEOVER,
+    Mutant,
+    library_with,
+)
 from tests.ipc.storage import MADE, RENAMED, entries
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +60,8 @@ def crash_points(storage: Path, folder: Path, seed: int, every: int = 1, mutant:
     said = run(script, "record", live, seed, preload=preload, **environment)
     if said != "recorded":
         return said
-    return run(script, "check", trace, left, seed, every, preload=mutant)
+    environment = {"STORAGE_FOLDER": str(left)}
+    return run(script, "check", trace, left, seed, every, preload=preload, **environment)
 
 
 def damage(folder: Path, count: int, mutant: str = "") -> str:
@@ -67,9 +77,9 @@ def failures(storage: Path, folder: Path, part: str, mutant: str = "") -> str:
     return run(module, part, where, preload=preload, STORAGE_FOLDER=where)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_every_crash_point(storage: Path, tmp_path: Path, seed: int) -> None:
-    assert crash_points(storage, tmp_path, seed).endswith(" states are well")
+@pytest.mark.parametrize(("seed", "every"), [(1, 1), (2, 4)])
+def test_every_crash_point(storage: Path, tmp_path: Path, seed: int, every: int) -> None:
+    assert crash_points(storage, tmp_path, seed, every).endswith(" states are well")
     calls = list(entries(tmp_path / "trace"))
     assert sum(call.kind == RENAMED for call in calls) > 5, "segments were recycled"
     assert sum(call.kind == MADE for call in calls) > 5
@@ -79,7 +89,7 @@ def test_damage(tmp_path: Path) -> None:
     assert damage(tmp_path, 400) == "400 damages are well"
 
 
-@pytest.mark.parametrize("part", [SYNC, TAKEOVER, "full", "room", "read-only", "compacting"])
+@pytest.mark.parametrize("part", [SYNC, TAKEOVER, COMPACTING, "full", "room", "read-only"])
 def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
     assert failures(storage, tmp_path, part) == "well"
 
