@@ -280,7 +280,9 @@ static void make_ready(store *of)
         of->spares[of->spare_count++] = from;
     else if (code == SB_OK) {
         code = spare_become(of, &from, serial, &ready);
-        if (code != SB_OK)
+        if (code == SB_STALE)
+            of->spares[of->spare_count++] = from;
+        else if (code != SB_OK)
             spare_drop(of, &from);
     }
     pthread_mutex_lock(&of->mutex);
@@ -365,7 +367,8 @@ void store_begin(store *of, int64_t epoch, int64_t serial)
     pthread_mutex_unlock(&of->mutex);
 }
 
-/* One that is larger than all others is made here and now. */
+/* One that is larger than all others is made here and now.  What is ready comes before it, and can
+ * not be used behind it. */
 static int64_t take_large(store *from, int64_t bytes, written *taken)
 {
     spare made;
@@ -373,6 +376,12 @@ static int64_t take_large(store *from, int64_t bytes, written *taken)
     while (from->ready_code == SB_EMPTY)
         pthread_cond_wait(&from->done, &from->mutex);
     int64_t serial = from->serial++;
+    if (from->ready_code == SB_OK) {
+        close(from->ready.file);
+        push(&from->dead, from->ready.serial);
+        from->ready_code = SB_EMPTY;
+        pthread_cond_signal(&from->asked);
+    }
     pthread_mutex_unlock(&from->mutex);
     int64_t code = spare_make(from, bytes, &made);
     if (code == SB_OK) {
