@@ -133,17 +133,30 @@ static int64_t write_over(int file, int64_t bytes)
     return code;
 }
 
+static int64_t spare_open(store *of, spare *made)
+{
+    struct stat status;
+    for (;;) {
+        int64_t code = spare_name(made->name);
+        if (code != SB_OK)
+            return code;
+        made->file = openat(of->in.file, made->name,
+                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (made->file < 0)
+            return refused("making a segment in", of->in.path);
+        /* whoever sweeps the folder may have taken it for a left-over before it was locked */
+        if (spare_lock(made->file) && fstat(made->file, &status) == 0 && status.st_nlink > 0)
+            return SB_OK;
+        close(made->file);
+    }
+}
+
 static int64_t spare_make(store *of, int64_t bytes, spare *made)
 {
-    int64_t code = spare_name(made->name);
+    int64_t code = spare_open(of, made);
     if (code != SB_OK)
         return code;
     made->bytes = bytes;
-    made->file = openat(of->in.file, made->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                        0600);
-    if (made->file < 0)
-        return refused("making a segment in", of->in.path);
-    spare_lock(made->file);
     code = write_over(made->file, bytes);
     if (code != SB_OK)
         spare_drop(of, made);
