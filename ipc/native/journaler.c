@@ -27,6 +27,7 @@
 #define RETIRE_ABOVE_NS 100000000 /* and what is done with behind a message that is not */
 #define SPIN_NS 50000      /* after work: about as long as being woken takes */
 #define DISK_FULL_NS 100000000
+#define DIGEST_PRIME UINT64_C(0x9E3779B97F4A7C15)
 
 typedef struct followed {
     sb_queue *queue;
@@ -122,12 +123,12 @@ static int64_t stage_retired_above(sb_journaler *journaler, followed *each)
         journaler->bits_room = bytes;
     }
     memset(journaler->bits, 0, (size_t)bytes);
-    uint64_t digest = (uint64_t)head;
+    uint64_t digest = ((uint64_t)head + 1) * DIGEST_PRIME;
     for (int64_t position = head; position < end; position++)
         if (is_done(each, position)) {
             int64_t bit = position - head;
             journaler->bits[bit / 8] |= (unsigned char)(1 << bit % 8);
-            digest = (digest ^ (uint64_t)position) * UINT64_C(0x100000001B3);
+            digest = (digest ^ (uint64_t)position) * DIGEST_PRIME;
             length = bit / 8 + 1;
         }
     if (length == 0 || digest == each->above)
@@ -254,8 +255,12 @@ static int64_t snapshot(sb_journal *journal, void *context)
 {
     sb_journaler *journaler = context;
     int64_t code = catalog_stage(journaler->connection, journal);
-    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++) {
+        journaler->queues[each]->above = 0; /* the segment that knows it may go */
         code = stage_declaration(journaler, journaler->queues[each]);
+        if (code == SB_OK)
+            code = stage_retired_above(journaler, journaler->queues[each]);
+    }
     return code;
 }
 
