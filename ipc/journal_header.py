@@ -94,7 +94,7 @@ int64_t sb_journal_retire(sb_journal *journal, int64_t queue, int64_t position);
 int64_t sb_journal_tidy(sb_journal *journal);
 /* Stage again what is needed of a segment of which at most `share` percent are, about so many bytes
  * of the log; once all of it is committed, the segment can go.  SB_OK: call again; SB_EMPTY: there
- * is no such segment. */
+ * is no such segment.  With 100 percent: of those that were there when the journal began. */
 int64_t sb_journal_compact(sb_journal *journal, int64_t share, int64_t bytes,
                            sb_journal_needed needed, void *context);
 int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *told);

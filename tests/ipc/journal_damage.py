@@ -98,7 +98,7 @@ class Judge:
         (self.folder / name).write_bytes(damaged)
         lost = [record for record in self.original if hits(record, name, hit)]
         self._strict(read(self.folder), name, lost, hit)
-        self._salvaged(read(self.folder, salvage=True), lost, whole=hit.start >= PAGE)
+        self._salvaged(read(self.folder, salvage=True), lost, whole=hit.start >= PAGE or len(hit) == 1)
         (self.folder / name).write_bytes(self.content[name])
 
     def _strict(self, reading: Reading, name: str, lost: list[Record], hit: range) -> None:
