@@ -1,8 +1,8 @@
 """A journal as lines of JSON, and back; and a journal made small while nobody writes it.
 
-A line is a record: `kind` (a name, or a number), `queue`, `position`, `body` in base64, and where it
-was: `segment`, `offset`, `frame`, and `last` of its frame, which a line that is imported need not
-have.  The records that belong together, up to a `last`, are committed together again.
+A line is a record: `kind` (a name, or a number), `queue`, `position`, `body` in base64, and where
+it was: `segment`, `offset`, `frame`, and `last` of its frame, which a line that is imported need
+not have.  The records that belong together, up to a `last`, are committed together again.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def record_of(line: str | bytes) -> tuple[int, int, int, bytes, bool]:
         if kind not in KINDS:
             raise InvalidArgument(f"{kind!r} is none of {', '.join(KINDS)}, and no number")
         kind = fields["kind"] = KINDS[kind]
-    last = bool(fields.get("last", True))
-    return _number(fields, "kind"), _number(fields, "queue"), _number(fields, "position"), body, last
+    queue, position = _number(fields, "queue"), _number(fields, "position")
+    return _number(fields, "kind"), queue, position, body, bool(fields.get("last", True))
 
 
 class _State:
@@ -105,11 +105,11 @@ def imported(folder: str | Path, lines: Iterable[str | bytes], segment_bytes: in
             if not line.strip():
                 continue
             try:
-                *record, last = record_of(line)
-                journal.stage(*record)
+                kind, queue, position, body, last = record_of(line)
+                journal.stage(kind, queue, position, body)
             except InvalidArgument as error:
                 raise InvalidArgument(f"line {number}: {error}") from error
-            staged.append((*record,))
+            staged.append((kind, queue, position, body))
             count += 1
             if last:
                 commit()

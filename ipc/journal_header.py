@@ -104,9 +104,10 @@ int64_t sb_journal_settle(sb_journal *journal, int64_t timeout_ns);
 /* Read the records of a folder, oldest first.  With `salvage`, all that checks is told, of frames
  * that are not whole as well. */
 int64_t sb_replay_open(const char *folder, int64_t salvage, sb_replay **replay);
-/* SB_OK, and a record.  SB_EMPTY: that was all.  SB_TORN: here a frame was cut that a crash had left
- * half written and nobody was told of; sb_detail says where; go on calling.  SB_JOURNAL_DAMAGED:
- * something that was synced is not there; sb_detail says what and where.  A salvage may go on. */
+/* SB_OK, and a record.  SB_EMPTY: that was all.  SB_TORN: here a frame was cut that a crash had
+ * left half written and nobody was told of; sb_detail says where; go on calling.
+ * SB_JOURNAL_DAMAGED: something that was synced is not there; sb_detail says what and where.  A
+ * salvage may go on. */
 int64_t sb_replay_next(sb_replay *replay, sb_journal_record *record);
 /* How far it is: bytes read, of so many. */
 int64_t sb_replay_progress(sb_replay *replay, int64_t *bytes);

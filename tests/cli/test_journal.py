@@ -53,9 +53,10 @@ def test_verify(person: Shell, folder: Path) -> None:
 
 
 def test_print(person: Shell, folder: Path) -> None:
-    told = person.does("journal", "print", str(folder), "--queue", "3", "--count", "2", "--json").json
+    command = ("journal", "print", str(folder))
+    told = person.does(*command, "--queue", "3", "--count", "2", "--json").json
     assert [record["kind"] for record in told] == ["queue", "message"]
-    assert "message 0" in person.does("journal", "print", str(folder)).out
+    assert "message 0" in person.does(*command).out
 
 
 def test_what_is_damaged_is_mended(person: Shell, folder: Path, tmp_path: Path) -> None:

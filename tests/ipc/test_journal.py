@@ -69,9 +69,10 @@ def test_a_message_may_be_larger_than_a_segment(tmp_path: Path) -> None:
     ("kind", "position"), [(0, 0), (256, 0), (-1, 0), (1, -1), (1, ALL_POSITIONS)]
 )
 def test_what_cannot_be_staged(tmp_path: Path, kind: int, position: int) -> None:
-    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES) as journal:
-        with pytest.raises(InvalidArgument):
-            journal.stage(kind, 1, position)
+    journal = Journal(tmp_path, segment_bytes=SEGMENT_BYTES)
+    with pytest.raises(InvalidArgument):
+        journal.stage(kind, 1, position)
+    journal.close()
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
