@@ -59,7 +59,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "crc-without-the-offset", DAMAGE, "journal_record.c",
-        "covered.offset = offset;", "(void)offset; covered.offset = 0;",
+        "covered = {offset, *head};", "covered = {0, *head}; (void)offset;",
     ),
     Mutant(
         "torn-tail-not-cut", CRASH, "journal_replay.c",
