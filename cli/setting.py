@@ -32,8 +32,12 @@ KINDS: dict[str, click.ParamType[Any]] = {
     "size": SIZE,
     "queue": click.STRING,
     "levels": Levels(),
+    "factor": click.FloatRange(min=1),
 }
-METAVARS = {"count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N"}
+METAVARS = {
+    "count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N",
+    "factor": "X",
+}  # fmt: skip
 
 
 class OrNone(click.ParamType[Any]):

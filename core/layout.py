@@ -53,11 +53,25 @@ Chunk: 32 bytes of header, 32 more if EXTENDED, key and properties (padded to 16
     0   shape      body:32 | key:16 | properties:16     lengths in bytes
     8   origin     producer:16 | sequence:48            0: not numbered
     16  published  ns since the epoch, 0 unknown
-    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | 0:24
+    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | 0:20 | deliveries:4
+                   deliveries: how often it had been delivered before it was placed in its slot
     32  expiry     monotonic ns of this boot, 0 never: steps of the wall clock change nothing
     40  group      hash of the message group, 0 none
     48  not before monotonic ns of this boot, 0 at once
     56  identity   hash of the message id, 0 none
+
+Body of a message in a schedule: 32 bytes, then what the body will be
+
+    0   id           of the queue's scheduled messages
+    8   time of day  ns since the epoch, at which it is due; 0: `not before` of the chunk says when
+    16  (free)
+
+Due word of a schedule: nothing in it is due before; see due.py
+
+     63                                                                        1   0
+    +----------------------------------------------------------------------------+----+
+    | monotonic ns of this boot, 0 nothing is scheduled                          | c  |
+    +----------------------------------------------------------------------------+----+
 
 Row word of the catalog: whether the entry of the same index is there, and which one it is
 
@@ -233,8 +247,13 @@ SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
 SETTING_AUTO_DELETE_AT: Final = RING_SETTINGS_AT + 96
 SETTING_AUTO_DELETE_DELAY_AT: Final = RING_SETTINGS_AT + 104  # ns
 SETTING_AUTO_CREATE_AT: Final = RING_SETTINGS_AT + 112  # of a pattern only
+SETTING_REDELIVERY_DELAY_AT: Final = RING_SETTINGS_AT + 160  # ns
+SETTING_REDELIVERY_MULTIPLIER_AT: Final = RING_SETTINGS_AT + 168  # in millionths
+SETTING_MAX_REDELIVERY_DELAY_AT: Final = RING_SETTINGS_AT + 176  # ns
+SETTING_MAX_SCHEDULED_AT: Final = RING_SETTINGS_AT + 184
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
+SETTING_SCHEDULE_OF_AT: Final = RING_SETTINGS_AT + 496  # of a schedule: reference to its queue
 SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
 SETTING_DEAD_LETTER_AT: Final = RING_SETTINGS_AT + 512  # length of a name, then the name
 SETTING_EXPIRY_QUEUE_AT: Final = RING_SETTINGS_AT + 1024
@@ -258,6 +277,10 @@ SETTING_NAMES: Final = (
     "auto_delete_delay",
     "auto_create",
     "priorities",
+    "redelivery_delay",
+    "redelivery_multiplier",
+    "max_redelivery_delay",
+    "max_scheduled",
 )
 """The bit of each in a word is its place here."""
 
@@ -268,6 +291,10 @@ DROP_OLDEST: Final = 2
 MAX_DELIVERIES: Final = 10  # unless said otherwise
 AUTO_DELETE_DELAY_NS: Final = 60_000_000_000
 MAX_DELIVERIES_MAX: Final = 14  # the slot word counts to 15
+MULTIPLIER_UNIT: Final = 1_000_000
+MULTIPLIER_MAX: Final = 1000 * MULTIPLIER_UNIT
+MAX_SCHEDULED: Final = 100_000
+MAX_SCHEDULED_MAX: Final = 1 << 23  # with some room to spare in the largest ring
 RING_PRODUCERS_AT: Final = RING_GATES_AT + GATES * GATE_BYTES
 PRODUCERS: Final = 64  # entry 0 is never used: it means "not numbered"
 PRODUCER_BYTES: Final = LINE_BYTES
@@ -294,6 +321,10 @@ RING_NEXT_EXPIRY_AT: Final = RING_COUNTERS_AT + 48
 """No message expires before this, in monotonic ns; 0: none does."""
 RING_USED_AT: Final = RING_COUNTERS_AT + 56  # monotonic ns; kept for AUTO_DELETE only
 RING_DOOMED_AT: Final = RING_COUNTERS_AT + 64  # 1: somebody is about to delete the queue
+RING_SCHEDULE_AT: Final = RING_COUNTERS_AT + 72  # reference to its schedule, 0: it has none
+RING_DUE_AT: Final = RING_COUNTERS_AT + 80  # of a schedule: its due word
+RING_SCHEDULED_AT: Final = RING_COUNTERS_AT + 88  # of a schedule: the last id that was given
+COUNTER_DELAYED_AT: Final = RING_COUNTERS_AT + 96  # left for the schedule, to be redelivered later
 
 RING_LATENCY_AT: Final = RING_COUNTERS_AT + PAIR_BYTES
 LATENCY_BUCKETS: Final = 256  # a quarter of a power of two of nanoseconds each
@@ -368,7 +399,13 @@ MARK_FLAGS_SHIFT: Final = 32
 MARK_FLAGS_MASK: Final = 0xFFFF
 MARK_PRIORITY_SHIFT: Final = 24
 MARK_PRIORITY_MASK: Final = 0xFF
+MARK_DELIVERIES_MASK: Final = DELIVERIES_MASK
 CHUNK_EXTENDED: Final = 1
+
+SCHEDULED_ID_AT: Final = 0  # in the body of a message in a schedule
+SCHEDULED_TIME_AT: Final = 8
+SCHEDULED_BYTES: Final = 32
+DUE_CLAIMED: Final = 1
 
 # --- catalog segment ------------------------------------------------------------------------------
 CATALOG_MAGIC: Final = 0x474C5441434D4853  # "SHMCATLG"
@@ -446,6 +483,7 @@ QUEUE_TEMPORARY: Final = 1  # flag: it is deleted when its owner leaves or dies
 QUEUE_SUBSCRIPTION: Final = 2
 QUEUE_SHARED: Final = 4  # a subscription that several consume at once
 QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
+QUEUE_SCHEDULE: Final = 16  # the schedule of another: it has no name for people
 
 EXCHANGE_KIND_AT: Final = 8
 EXCHANGE_FLAGS_AT: Final = 16
@@ -483,6 +521,7 @@ PARTICIPANTS_VERSION_AT: Final = 8
 PARTICIPANTS_BYTES_AT: Final = 16
 PARTICIPANTS_ARENA_AT: Final = 24  # identity of the vhost's arena
 PARTICIPANTS_HIGH_AT: Final = PAGE_BYTES  # owner ids at this and above were never used
+PARTICIPANTS_CLERK_BELL_AT: Final = PARTICIPANTS_HIGH_AT + PAIR_BYTES  # counts: see clerk.c
 PARTICIPANTS_LOG_AT: Final = 2 * PAGE_BYTES
 LOG_ENTRIES: Final = 64  # distinct texts; the rarest and oldest makes place
 LOG_BYTES: Final = 256
@@ -523,6 +562,8 @@ TRANSACTION_COMMITTED: Final = 2  # all of it happens, whoever does it
 
 USE_CONSUMES: Final = 1 << 62  # in a word of the list
 USE_PRODUCES: Final = 1 << 61
+USE_SERVES: Final = 1 << 60  # for others: it keeps nobody from deleting the queue
+USES: Final = USE_CONSUMES | USE_PRODUCES | USE_SERVES
 
 # --- transactions segment -------------------------------------------------------------------------
 TRANSACTIONS_MAGIC: Final = 0x004E4152544D4853  # "SHMTRAN\0"
@@ -614,7 +655,9 @@ OUTGOING_PROPERTIES: Final = 32
 OUTGOING_PROPERTIES_LENGTH: Final = 40
 OUTGOING_TTL: Final = 48
 OUTGOING_PRIORITY: Final = 56  # 1 + priority, 0 the default
-OUTGOING_BYTES: Final = 64
+OUTGOING_DELAY: Final = 64  # ns
+OUTGOING_DELIVER_AT: Final = 72  # ns since the epoch, 0: after the delay
+OUTGOING_BYTES: Final = 80
 
 # --- cursor: a subscriber's place; private memory -------------------------------------------------
 CURSOR_PORT: Final = 0
@@ -628,7 +671,7 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
-assert RING_DOOMED_AT < RING_LATENCY_AT
+assert COUNTER_DELAYED_AT < RING_LATENCY_AT
 assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES

@@ -14,6 +14,7 @@ from shmbroker.core.layout import (
     DELIVERIES_MASK,
     DELIVERIES_SHIFT,
     LEASED,
+    MARK_DELIVERIES_MASK,
     MARK_FLAGS_MASK,
     MARK_FLAGS_SHIFT,
     MARK_PRIORITY_MASK,
@@ -27,6 +28,12 @@ from shmbroker.ipc.properties import unpack
 
 _WORD = Struct("<q")
 _HEADER = Struct("<qqqq")  # shape, origin, published, mark
+
+
+def deliveries_of(word: int, mark: int) -> int:
+    """How often a message was delivered before: in this slot, and before it came there."""
+    here = (word >> DELIVERIES_SHIFT) & DELIVERIES_MASK
+    return min(here + (mark & MARK_DELIVERIES_MASK), DELIVERIES_MASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ class CopiedMessage:
             key=chunk[start:key_end].decode(errors="replace") or None,
             properties=unpack(chunk[key_end:properties_end]),
             published_at=published,
-            deliveries=(word >> DELIVERIES_SHIFT) & DELIVERIES_MASK,
+            deliveries=deliveries_of(word, mark),
             is_taken=(word >> STATE_SHIFT) & STATE_MASK == LEASED,
             priority=level - 1 if level else None,
             expires_at=expiry,

@@ -92,6 +92,8 @@ typedef struct sb_outgoing {{
     int64_t properties_length;
     int64_t ttl_ns;   /* how long it may be delivered; 0: as the queue's settings say */
     int64_t priority; /* SB_PRIORITY(0) to SB_PRIORITY(9); 0: the default, which is 4 */
+    int64_t delay_ns;      /* not to be delivered before; then publishing answers with an id */
+    int64_t deliver_at_ns; /* or not before this time of day, in ns since the epoch */
 }} sb_outgoing;
 
 /* How a queue treats its messages.  All zero: as sb_declare_queue makes it.  Times in ns. */
@@ -106,6 +108,10 @@ typedef struct sb_settings {{
     int64_t auto_delete;    /* 1: gone when it is empty and was not used for the delay */
     int64_t auto_delete_delay_ns;
     int64_t auto_create;    /* of a pattern: sb_open_queue makes queues that match it */
+    int64_t redelivery_delay_ns;     /* what comes back is delivered again after so long */
+    int64_t redelivery_multiplier;   /* each time so many times as long, in millionths; 0: 1 */
+    int64_t max_redelivery_delay_ns; /* 0: no such limit */
+    int64_t max_scheduled;           /* 0 for {layout.MAX_SCHEDULED} */
     const char *dead_letter;  /* a queue for what cannot be delivered; made if there is none */
     const char *expiry_queue; /* and for what is expired; NULL: it is dropped and counted */
     const void *given;        /* for people: what was asked for, as a MessagePack map */
@@ -200,6 +206,8 @@ typedef struct sb_wait {{
 typedef struct sb_queue_statistics {{
     int64_t slots, head, tail, ready, leased, bytes;
     int64_t given_back, revoked, expired, dropped, rejected, damaged;
+    int64_t delayed;   /* left it for a while, to be redelivered: published again then */
+    int64_t scheduled; /* not to be delivered yet */
     int64_t paused, consumers, producers;
     int64_t latency[{layout.LATENCY_BUCKETS}]; /* from publish to take, of every 64th message */
     int64_t levels;                 /* of priority, 0 none */
@@ -317,6 +325,11 @@ int64_t sb_message_deliveries(const sb_message *message);
 /* Copy the whole chunk of the message at a position: its length, SB_GONE, SB_EMPTY, ... */
 int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
                   int64_t capacity);
+/* Where what is scheduled for a queue waits; for sb_browse and sb_statistics only.  NULL: nowhere. */
+int64_t sb_schedule(sb_queue *queue, sb_queue **schedule);
+/* 1: it will not be delivered; 0: there is none of this id any more. */
+int64_t sb_cancel_scheduled(sb_queue *queue, int64_t id);
+/* Throw away all that nobody has, what is scheduled included. */
 int64_t sb_purge(sb_queue *queue);
 int64_t sb_pause(sb_queue *queue, int64_t paused);
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);

@@ -30,6 +30,7 @@ from shmbroker.ipc.port import LOOKS, Port
 from shmbroker.ipc.request import Reply, request
 from shmbroker.ipc.retry import Retried, retry
 from shmbroker.ipc.room import BATCH, Room, length_of
+from shmbroker.ipc.scheduled import ScheduledMessage, When, ring_of, schedule, scheduled
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
 from shmbroker.ipc.settings import Explained, explained
@@ -82,12 +83,17 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
         timeout: float | None = None,
     ) -> int:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         It may be delivered for ttl seconds.  QueueFull if there is no room within the timeout; None
         waits for ever.
+
+        It is scheduled if it is not to be delivered before so many seconds, or before a time of day
+        (docs/scheduled.md); then it has no position yet, and this is its id in the schedule.
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
         if (
@@ -95,6 +101,8 @@ class Queue:
             and properties is None
             and ttl is None
             and priority is None
+            and deliver_after is None
+            and deliver_at is None
             and type(body) is bytes
         ):
             position: int = _publish(self._queue, body, len(body))
@@ -102,7 +110,20 @@ class Queue:
                 return position
             if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
-        return self._publish_any(parts(body, key, properties, ttl, priority), timeout_ns)
+        if deliver_after is None and deliver_at is None:
+            return self._publish_any(parts(body, key, properties, ttl, priority), timeout_ns)
+        message, _kept = outgoing(body, key, properties, ttl, priority)
+        schedule(message, deliver_after, deliver_at)
+        return self._publish_message(message, timeout_ns)
+
+    def _publish_message(self, message: Any, timeout_ns: int) -> int:
+        deadline = Deadline(timeout_ns)
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_publish_message(self._queue, message, deadline.left())
+        if code < 0:
+            raise self._error(code, "publishing to")
+        return code
 
     def _publish_any(self, message: Parts, timeout_ns: int) -> int:
         position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
@@ -122,10 +143,19 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
     ) -> int:
         """publish without waiting: QueueFull at once."""
         return self.publish(
-            body, key=key, properties=properties, ttl=ttl, priority=priority, timeout=0
+            body,
+            key=key,
+            properties=properties,
+            ttl=ttl,
+            priority=priority,
+            deliver_after=deliver_after,
+            deliver_at=deliver_at,
+            timeout=0,
         )
 
     def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
@@ -395,38 +425,51 @@ class Queue:
 
     def browse(self) -> Iterator[CopiedMessage]:
         """All messages that are there, in order, taken by somebody or not, without taking any."""
-        told = self._told()
+        for message, _chunk in self._copies(self._queue):
+            yield message
+
+    def scheduled(self) -> list[ScheduledMessage]:
+        """What is not to be delivered yet, first what is due first."""
+        ring = ring_of(self)
+        return scheduled(self._copies(ring)) if ring else []
+
+    def _copies(self, ring: Any) -> Iterator[tuple[CopiedMessage, bytes]]:
+        """All messages of a ring, and their chunks."""
+        told = self._told(ring)
         room = Room()
         for position in range(told.head, told.tail):
-            message = self._look(position, room)
+            message = self._look(ring, position, room)
             if message is not None:
                 yield message
 
-    def _look(self, position: int, room: Room) -> CopiedMessage | None:
-        """The message at this position if it is there and not done with."""
+    def _look(
+        self, ring: Any, position: int, room: Room
+    ) -> tuple[CopiedMessage, bytes] | None:
+        """The message at this position, and its chunk, if it is there and not done with."""
         message = room.messages + 0
-        length: int = lib.sb_browse(self._queue, position, message, room.buffer, room.capacity)
+        length: int = lib.sb_browse(ring, position, message, room.buffer, room.capacity)
         if length == TOO_SMALL:
             room.enlarge(length_of(message))
-            return self._look(position, room)
+            return self._look(ring, position, room)
         if length in (GONE, EMPTY):
             return None
         if length < 0:
             raise self._error(length, "browsing")
         if (message.word >> STATE_SHIFT) & STATE_MASK == DONE:
             return None
-        return CopiedMessage.of(position, message.word, message.length, room.bytes[:length])
+        chunk = room.bytes[:length]
+        return CopiedMessage.of(position, message.word, message.length, chunk), chunk
 
-    def _told(self) -> Any:
+    def _told(self, ring: Any) -> Any:
         told = ffi.new("sb_queue_statistics *")
-        code: int = lib.sb_statistics(self._queue, told)
+        code: int = lib.sb_statistics(ring, told)
         if code < 0:
             raise self._error(code, "looking at")
         return told
 
     def statistics(self) -> QueueStatistics:
         """What the queue has seen and holds."""
-        return QueueStatistics.of(self._told())
+        return QueueStatistics.of(self._told(self._queue))
 
     @property
     def is_paused(self) -> bool:
@@ -451,6 +494,16 @@ class Queue:
         if expired < 0:
             raise self._error(expired, "expiring")
         return expired
+
+    def cancel_scheduled(self, message_id: int) -> bool:
+        """A scheduled message is not delivered; False if there is none of this id (any more)."""
+        if not isinstance(message_id, int) or isinstance(message_id, bool):
+            raise InvalidArgument(f"an id is a number that publish answered, not {message_id!r}")
+        known = 0 < message_id < 1 << 62
+        code: int = lib.sb_cancel_scheduled(self._queue, message_id) if known else 0
+        if code < 0:
+            raise self._error(code, "cancelling in")
+        return code == 1
 
     def retry(self, limit: int | None = None) -> Retried:
         """Send dead letters back to the queues that they come from, up to limit of them.
@@ -486,7 +539,7 @@ class Queue:
         return pass_over(lib.sb_copy, self, other, limit, selector, timeout)
 
     def purge(self) -> int:
-        """Drop all messages that nobody has: how many."""
+        """Drop all messages that nobody has, and all that are scheduled: how many."""
         dropped: int = lib.sb_purge(self._queue)
         if dropped < 0:
             raise self._error(dropped, "purging")

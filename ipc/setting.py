@@ -11,6 +11,7 @@ from shmbroker.core.layout import (
     DROP_OLDEST,
     FAIL,
     MAX_DELIVERIES,
+    MAX_SCHEDULED,
     SETTING_NAMES,
 )
 
@@ -20,7 +21,7 @@ WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest":
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
-    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels"]
+    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels", "factor"]
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -43,6 +44,10 @@ SETTINGS: Final = (
     Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
+    Setting("redelivery_delay", "seconds", None, "What comes back is delivered after so long."),
+    Setting("redelivery_multiplier", "factor", 1.0, "Each time after so many times as long."),
+    Setting("max_redelivery_delay", "seconds", None, "But not after longer."),
+    Setting("max_scheduled", "count", MAX_SCHEDULED, "So many messages may be scheduled."),
     Setting("auto_create", "flag", False, "Make a queue that matches when somebody asks for it.",
             is_of_patterns=True),
 )  # fmt: skip

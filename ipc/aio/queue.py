@@ -18,6 +18,7 @@ from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
 from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
+from shmbroker.ipc.scheduled import When
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
 
@@ -64,19 +65,28 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
         timeout: float | None = None,
     ) -> int:
-        """Publish a copy of bytes, or of any buffer: the message's position."""
+        """Publish a copy of bytes, or of any buffer: the message's position.
+
+        Its id in the schedule, if it is not to be delivered before a time (docs/scheduled.md).
+        """
         attempt = partial(
-            self._sync.publish,
+            self.publish_nowait,
             body,
             key=key,
             properties=properties,
             ttl=ttl,
             priority=priority,
-            timeout=0,
+            deliver_after=deliver_after,
+            deliver_at=deliver_at,
         )
-        return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+        patience = 0 if self._fails else timeout
+        if deliver_after is not None or deliver_at is not None:
+            return await self._broker._patience.until_done_by_naps(attempt, patience)
+        return await self._until_done(attempt, self._room, patience)
 
     def publish_nowait(
         self,
@@ -86,10 +96,19 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
     ) -> int:
         """publish without waiting: QueueFull at once."""
-        return self._sync.publish_nowait(
-            body, key=key, properties=properties, ttl=ttl, priority=priority
+        return self._sync.publish(
+            body,
+            key=key,
+            properties=properties,
+            ttl=ttl,
+            priority=priority,
+            deliver_after=deliver_after,
+            deliver_at=deliver_at,
+            timeout=0,
         )
 
     async def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
@@ -214,6 +233,8 @@ class Queue:
     resume = awaitable(sync.Queue.resume)
     explain = awaitable(sync.Queue.explain)
     expire = awaitable(sync.Queue.expire)
+    scheduled = awaitable(sync.Queue.scheduled)
+    cancel_scheduled = awaitable(sync.Queue.cancel_scheduled)
     retry = awaitable(sync.Queue.retry)
 
     def __repr__(self) -> str:

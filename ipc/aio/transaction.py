@@ -14,6 +14,7 @@ from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.errors import InvalidArgument, TransactionEnded
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.scheduled import When
 from shmbroker.ipc.timeout import nanoseconds
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Transaction:
         ttl: float | None = None,
         priority: int | None = None,
         mandatory: bool = False,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
     ) -> None:
         """Publish at commit: the body is copied, and an exchange decides who gets it, now."""
         if not isinstance(destination, (Queue, Exchange)):
@@ -59,6 +62,8 @@ class Transaction:
             ttl=ttl,
             priority=priority,
             mandatory=mandatory,
+            deliver_after=deliver_after,
+            deliver_at=deliver_at,
         )
 
     async def commit(self, *, timeout: float | None = None) -> None:

@@ -254,6 +254,7 @@ int64_t sb_disconnect(sb_connection *connection)
     if (!atomic_compare_exchange_strong(&connection->closed, &open, SB_CLOSED))
         return open == SB_CLOSED ? SB_OK : open;
     list_remove(connection);
+    clerk_end(connection);
     pthread_mutex_lock(&connection->mutex);
     pthread_mutex_unlock(&connection->mutex); /* a change of the catalog is finished */
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
@@ -472,9 +473,8 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
     return code;
 }
 
-/* settings: a page of them, as settings_write has it. */
-static int64_t queue_add(sb_connection *connection, const char *name, int64_t slots,
-                         const char *settings, int64_t flags)
+int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
+                  int64_t flags)
 {
     void *catalog = connection->catalog.memory;
     int64_t identity[2];
@@ -667,6 +667,9 @@ void queue_remove(sb_connection *connection, int64_t reference)
     unlink(path);
     if (known && known->reference == reference)
         atomic_store(&known->gone, SB_NOT_FOUND);
+    int64_t schedule = schedule_find(connection, reference);
+    if (schedule >= 0)
+        queue_remove(connection, schedule);
 }
 
 static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force,
@@ -707,9 +710,14 @@ static int64_t delete_queue(sb_connection *connection, const char *name, int64_t
     if (!deleted)
         return code;
     /* without the lock: whoever is in a lane may need it to get out */
+    sb_queue *schedule = atomic_load(&deleted->schedule);
     queue_shut(deleted);
+    if (schedule)
+        queue_shut(schedule);
     if (connection_lock(connection) == SB_OK) {
         participant_forgets(connection, connection->id, deleted->reference);
+        if (schedule)
+            participant_forgets(connection, connection->id, schedule->reference);
         connection_unlock(connection);
     }
     return code;

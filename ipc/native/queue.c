@@ -144,6 +144,7 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->when_full = setting(queue, L_SETTING_WHEN_FULL_AT);
     if (setting(queue, L_SETTING_AUTO_DELETE_AT))
         queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
+    queue->redelivery_ns = setting(queue, L_SETTING_REDELIVERY_DELAY_AT);
     *mapped = queue;
     return SB_OK;
 }
@@ -169,6 +170,7 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
     code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
     expiry_unknown(queue);
+    schedule_unknown(queue);
     if (code > 0)
         sb_port_wake_all(&port);
     return code;
@@ -259,6 +261,7 @@ void queue_look_after(sb_queue *queue, sb_port *port)
     queue_used(queue);
     queue_upkeep(port);
     queue_expire(queue, port);
+    clerk_look(queue);
     sb_repair(queue->connection);
     auto_delete_some(queue->connection);
 }
@@ -288,8 +291,7 @@ int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline)
 
 /* --- publishing ---------------------------------------------------------------------------------- */
 
-/* Until when this message may be delivered, 0 for ever. */
-static int64_t expiry_of(const sb_queue *queue, int64_t ttl_ns)
+int64_t queue_expiry(const sb_queue *queue, int64_t ttl_ns)
 {
     if (ttl_ns <= 0)
         ttl_ns = queue->ttl_ns;
@@ -329,8 +331,12 @@ static bool is_limited(const sb_queue *queue)
     return (queue->max_messages | queue->max_bytes) > 0;
 }
 
-/* A full queue may have what nobody is to get any more: whether it is worth trying again. */
-static bool make_room(sb_queue *queue, lane *in)
+int64_t queue_within(sb_queue *queue, lane *in, int64_t bytes)
+{
+    return is_limited(queue) ? within_limits(queue, in, bytes + CHUNK_OVERHEAD) : SB_OK;
+}
+
+bool queue_make_room(sb_queue *queue, lane *in)
 {
     return queue_expire(queue, &in->port) > 0 ||
            (queue->when_full == L_DROP_OLDEST && sb_port_drop_oldest(&in->port) > 0);
@@ -338,7 +344,9 @@ static bool make_room(sb_queue *queue, lane *in)
 
 wait_for wait_kernel(const sb_queue *queue)
 {
-    return queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room;
+    /* a schedule is full before its ring is */
+    return queue->max_bytes || setting(queue, L_SETTING_SCHEDULE_OF_AT) ? sb_port_wait_for_head
+                                                                        : sb_port_wait_for_room;
 }
 
 static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
@@ -347,7 +355,7 @@ static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
     if (code != SB_OK)
         return code;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
-    const int64_t extension[4] = {expiry_of(queue, message->ttl_ns)};
+    const int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
     if ((message->key_length | message->properties_length | message->priority | extension[0]) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
     code = sb_port_publish_with(&in->port, message, extension[0] ? extension : NULL);
@@ -361,7 +369,7 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t code;
     do
         code = publish_in(queue, in, message);
-    while (code == SB_FULL && make_room(queue, in));
+    while (code == SB_FULL && queue_make_room(queue, in));
     return code;
 }
 
@@ -406,7 +414,7 @@ int64_t explained(sb_queue *queue, int64_t code)
     return code;
 }
 
-int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+static int64_t publish_at_once(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
@@ -419,6 +427,16 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     code = queue_published(queue, code);
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
+}
+
+int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+{
+    if (is_scheduled(message)) {
+        int64_t due = schedule_due(message);
+        if (due != 0)
+            return due < 0 ? due : schedule_publish(queue, message, due, timeout_ns);
+    }
+    return publish_at_once(queue, message, timeout_ns);
 }
 
 int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
@@ -439,14 +457,14 @@ int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const
                         int64_t ttl_ns, int64_t priority, int64_t timeout_ns)
 {
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
-                                 ttl_ns, priority};
-    return sb_publish_message(queue, &message, timeout_ns);
+                                 ttl_ns, priority, 0, 0};
+    return publish_at_once(queue, &message, timeout_ns);
 }
 
 int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns)
 {
     const sb_outgoing message = {.body = body, .length = length};
-    return sb_publish_message(queue, &message, timeout_ns);
+    return publish_at_once(queue, &message, timeout_ns);
 }
 
 /* As many as there is room for; one by one where each has to be looked at. */
@@ -480,7 +498,7 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);
-        if (code == SB_FULL && make_room(queue, in))
+        if (code == SB_FULL && queue_make_room(queue, in))
             continue;
         if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL) {
             code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
@@ -503,7 +521,7 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
 
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
 {
-    const int64_t extension[4] = {expiry_of(queue, shape->ttl_ns)};
+    const int64_t extension[4] = {queue_expiry(queue, shape->ttl_ns)};
     return sb_port_loan_with(port, shape, extension[0] ? extension : NULL);
 }
 
@@ -514,7 +532,9 @@ int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
     if (!in)
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
-    int64_t chunk = queue_reserve(queue, &in->port, shape);
+    int64_t chunk = is_scheduled(shape) ? fail(SB_INVALID, "what is lent cannot be scheduled: publish "
+                                               "a copy")
+                                        : queue_reserve(queue, &in->port, shape);
     if (chunk < 0) {
         lane_leave(in);
         return explained(queue, chunk);
@@ -546,7 +566,7 @@ static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan)
         code = is_limited(queue) ? within_limits(queue, in, loan->length + CHUNK_OVERHEAD) : SB_OK;
         if (code == SB_OK)
             code = sb_port_publish_chunk(&in->port, loan->chunk);
-    } while (code == SB_FULL && make_room(queue, in));
+    } while (code == SB_FULL && queue_make_room(queue, in));
     return code;
 }
 
@@ -652,6 +672,8 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     queue_note_use(queue, L_USE_CONSUMES);
     code = kernel(&in->port, &what, looks);
     code = code == SB_UNDECIDED ? SB_EMPTY : code;
+    if (code == SB_EMPTY)
+        clerk_look(queue);
     if (code == SB_EMPTY && timeout_ns != 0) {
         int64_t deadline = monotonic_deadline(timeout_ns);
         do {
@@ -746,6 +768,10 @@ static int64_t give_back_or_bury(sb_port *port, sb_message *message)
         int64_t code = bury(queue, port, message, SPENT, deliveries);
         if (code != SB_FULL)
             return code;
+    } else if (queue->redelivery_ns) {
+        int64_t code = delay_redelivery(queue, port, message, deliveries);
+        if (code == SB_OK || code == SB_REVOKED)
+            return code;
     }
     int64_t expiry = expiry_of_chunk(message->chunk), code = sb_port_give_back(port, message);
     if (code == SB_OK && expiry)
@@ -818,7 +844,7 @@ int64_t sb_purge(sb_queue *queue)
     code = sb_port_purge(&in->port);
     sb_port_wake_all(&in->port);
     lane_leave(in);
-    return code;
+    return code < 0 ? code : code + schedule_purge(queue);
 }
 
 int64_t sb_pause(sb_queue *queue, int64_t paused)
@@ -883,6 +909,8 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .rejected = word_load(ring, L_COUNTER_REJECTED_AT),
         .damaged = word_load(ring, L_COUNTER_DAMAGED_AT),
         .paused = word_load(ring, L_RING_MODE_AT) & L_MODE_PAUSED,
+        .delayed = word_load(ring, L_COUNTER_DELAYED_AT),
+        .scheduled = schedule_count(queue),
         .consumers = participant_users(queue->connection, queue->reference, L_USE_CONSUMES),
         .producers = participant_users(queue->connection, queue->reference, L_USE_PRODUCES),
     };
@@ -897,7 +925,7 @@ bool queue_is_empty(sb_queue *queue)
 {
     sb_port port;
     return port_to_look(queue, &port) == SB_OK && sb_port_slots_in(&port, L_READY) == 0 &&
-           sb_port_slots_in(&port, L_LEASED) == 0;
+           sb_port_slots_in(&port, L_LEASED) == 0 && schedule_count(queue) == 0;
 }
 
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
@@ -1083,5 +1111,7 @@ int64_t sb_message_published_at(const sb_message *message)
 
 int64_t sb_message_deliveries(const sb_message *message)
 {
-    return (message->word >> L_DELIVERIES_SHIFT) & L_DELIVERIES_MASK;
+    int64_t here = (message->word >> L_DELIVERIES_SHIFT) & L_DELIVERIES_MASK;
+    int64_t deliveries = here + (message->mark & L_MARK_DELIVERIES_MASK);
+    return deliveries < L_DELIVERIES_MASK ? deliveries : L_DELIVERIES_MASK;
 }
