@@ -491,6 +491,49 @@ MUTANTS: Final = (
         ),
     ),
     _one("bell-not-rung", "bell", "bell_ring", "return exchange(bell, 0)", "return 0"),
+    # --- the due word
+    _one(
+        "note-that-leaves-the-claim",
+        "schedule",
+        "due_note",
+        "if seen == time and seen != 0 and seen <= due:",
+        "if seen != 0 and seen <= due:",
+    ),
+    _one(
+        "note-by-store",
+        "schedule",
+        "due_note",
+        "if compare_exchange(word, seen, noted) == seen:",
+        "if store_release(word, noted) == 0:",
+    ),
+    _one(
+        "note-of-the-first-lost",
+        "schedule",
+        "due_note",
+        "noted = due if time == 0 else min(time, due)",
+        "noted = min(time, due)",
+    ),
+    _one(
+        "note-that-raises",
+        "schedule",
+        "due_note",
+        "noted = due if time == 0 else min(time, due)",
+        "noted = due",
+    ),
+    _one(
+        "claim-without-a-mark",
+        "schedule",
+        "due_claim",
+        "claim = until | DUE_CLAIMED",
+        "claim = until",
+    ),
+    _one(
+        "settle-by-store",
+        "schedule",
+        "due_settle",
+        "return int(compare_exchange(word, claim, due & ~DUE_CLAIMED) == claim)",
+        "return store_release(word, due & ~DUE_CLAIMED) + 1",
+    ),
 )
 
 

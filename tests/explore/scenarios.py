@@ -20,6 +20,7 @@ from tests.explore.ring import (
     ring_set_up,
 )
 from tests.explore.scenario import Role, Scenario
+from tests.explore.serving import schedule_scenario
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -545,8 +546,16 @@ DEEP: Final[dict[str, Play]] = {
 
 ALL_PLAYS: Final = {**PLAYS, **DEEP}
 
+SCHEDULES: Final[dict[str, tuple[int, int]]] = {"schedule": (2, 2)}
+"""Without a ring (serving.py): how often each clerk looks, and how many are killed."""
+
+SHORT: Final = (*PLAYS, *SCHEDULES)
+ALL: Final = (*ALL_PLAYS, *SCHEDULES)
+
 
 def scenario(name: str) -> Scenario:
+    if name in SCHEDULES:
+        return schedule_scenario(name, *SCHEDULES[name])
     if name not in ALL_PLAYS:
-        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL_PLAYS)}")
+        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL)}")
     return staged(name, ALL_PLAYS[name])
