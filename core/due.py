@@ -49,7 +49,7 @@ def due_note(word: int, due: int) -> int:
 def due_claim(word: int, seen: int, until: int) -> int:
     """Look at the schedule, until then: our claim, or 0 if the word is no longer what was seen."""
     claim = until | DUE_CLAIMED
-    # SYNC POINT: due (sequentially consistent): what is looked at was noted before, or takes this away
+    # SYNC POINT: due (sequentially consistent): who noted before has published before we look
     return claim if compare_exchange(word, seen, claim) == seen else 0
 
 

@@ -325,7 +325,7 @@ int64_t sb_message_deliveries(const sb_message *message);
 /* Copy the whole chunk of the message at a position: its length, SB_GONE, SB_EMPTY, ... */
 int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
                   int64_t capacity);
-/* Where what is scheduled for a queue waits; for sb_browse and sb_statistics only.  NULL: nowhere. */
+/* Where what is scheduled for a queue waits: for sb_browse and sb_statistics only.  Or NULL. */
 int64_t sb_schedule(sb_queue *queue, sb_queue **schedule);
 /* 1: it will not be delivered; 0: there is none of this id any more. */
 int64_t sb_cancel_scheduled(sb_queue *queue, int64_t id);

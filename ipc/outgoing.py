@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict
 
 from shmbroker.core.layout import KEY_BYTES_MAX
 from shmbroker.ipc._native import ffi
@@ -57,15 +58,34 @@ def priority_code(priority: int | None) -> int:
     return priority + 1
 
 
+class Options(TypedDict, total=False):
+    """What may be said of a message that is published.
+
+    Taken as **options, because a parameter that is left out costs a call more than one dictionary
+    for all of them: most messages have none.
+    """
+
+    key: str | None
+    properties: Mapping[str, Any] | None
+    ttl: float | None
+    """It may be delivered for so many seconds."""
+    priority: int | None
+    """0 to 9."""
+    deliver_after: float | None
+    """It is not delivered before so many seconds (docs/scheduled.md)."""
+    deliver_at: datetime | float | None
+    """Nor before this time of day; a number is in seconds since 1970."""
+
+
 Parts = tuple[Any, int, bytes, int, bytes, int, int, int]
 
 
 def parts(
     body: Any,
-    key: str | None,
-    properties: Mapping[str, Any] | None,
-    ttl: float | None,
-    priority: int | None,
+    key: str | None = None,
+    properties: Mapping[str, Any] | None = None,
+    ttl: float | None = None,
+    priority: int | None = None,
 ) -> Parts:
     """A message as arguments for C."""
     named = b"" if key is None else key_bytes(key)
@@ -78,10 +98,10 @@ def parts(
 
 def outgoing(
     body: Any,
-    key: str | None,
-    properties: Mapping[str, Any] | None,
-    ttl: float | None,
-    priority: int | None,
+    key: str | None = None,
+    properties: Mapping[str, Any] | None = None,
+    ttl: float | None = None,
+    priority: int | None = None,
 ) -> tuple[Any, tuple[Any, ...]]:
     """A message for C, and what must live as long as it."""
     held, named, packed = as_buffer(body), key_bytes(key), pack(properties)

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.core.layout import (
@@ -24,7 +24,7 @@ from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
-from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
+from shmbroker.ipc.outgoing import Options, Parts, as_buffer, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
 from shmbroker.ipc.request import Reply, request
@@ -76,54 +76,27 @@ class Queue:
     # --- publishing ---------------------------------------------------------------------------
 
     def publish(
-        self,
-        body: Any,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
-        deliver_after: float | None = None,
-        deliver_at: When | None = None,
-        timeout: float | None = None,
+        self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]
     ) -> int:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
-        It may be delivered for ttl seconds.  QueueFull if there is no room within the timeout; None
-        waits for ever.
+        QueueFull if there is no room within the timeout; None waits for ever.
 
-        It is scheduled if it is not to be delivered before so many seconds, or before a time of day
-        (docs/scheduled.md); then it has no position yet, and this is its id in the schedule.
+        Options are key, properties, ttl, priority, deliver_after and deliver_at.  With one of the
+        last two the message is scheduled: it has no position yet, and this is its id in the
+        schedule.
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
-        if (
-            key is None
-            and properties is None
-            and ttl is None
-            and priority is None
-            and deliver_after is None
-            and deliver_at is None
-            and type(body) is bytes
-        ):
+        if not options and type(body) is bytes:
             position: int = _publish(self._queue, body, len(body))
             if position >= 0:
                 return position
             if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
-        if deliver_after is None and deliver_at is None:
-            return self._publish_any(parts(body, key, properties, ttl, priority), timeout_ns)
-        message, _kept = outgoing(body, key, properties, ttl, priority)
-        schedule(message, deliver_after, deliver_at)
-        return self._publish_message(message, timeout_ns)
-
-    def _publish_message(self, message: Any, timeout_ns: int) -> int:
-        deadline = Deadline(timeout_ns)
-        code = INTERRUPTED
-        while code == INTERRUPTED:
-            code = lib.sb_publish_message(self._queue, message, deadline.left())
-        if code < 0:
-            raise self._error(code, "publishing to")
-        return code
+        if "deliver_after" in options or "deliver_at" in options:
+            return self._publish_scheduled(body, timeout_ns, **options)
+        message = parts(body, **options)  # type: ignore[misc]  # the last two were not given
+        return self._publish_any(message, timeout_ns)
 
     def _publish_any(self, message: Parts, timeout_ns: int) -> int:
         position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
@@ -135,28 +108,28 @@ class Queue:
             raise self._error(position, "publishing to")
         return position
 
-    def publish_nowait(
+    def _publish_scheduled(
         self,
         body: Any,
+        timeout_ns: int,
         *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
+        **options: Any,
     ) -> int:
+        message, _kept = outgoing(body, **options)
+        schedule(message, deliver_after, deliver_at)
+        deadline = Deadline(timeout_ns)
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_publish_message(self._queue, message, deadline.left())
+        if code < 0:
+            raise self._error(code, "publishing to")
+        return code
+
+    def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting: QueueFull at once."""
-        return self.publish(
-            body,
-            key=key,
-            properties=properties,
-            ttl=ttl,
-            priority=priority,
-            deliver_after=deliver_after,
-            deliver_at=deliver_at,
-            timeout=0,
-        )
+        return self.publish(body, timeout=0, **options)
 
     def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
         """Publish several messages at once: for how many there was room in time, from the first."""
@@ -442,9 +415,7 @@ class Queue:
             if message is not None:
                 yield message
 
-    def _look(
-        self, ring: Any, position: int, room: Room
-    ) -> tuple[CopiedMessage, bytes] | None:
+    def _look(self, ring: Any, position: int, room: Room) -> tuple[CopiedMessage, bytes] | None:
         """The message at this position, and its chunk, if it is there and not done with."""
         message = room.messages + 0
         length: int = lib.sb_browse(ring, position, message, room.buffer, room.capacity)
@@ -460,16 +431,16 @@ class Queue:
         chunk = room.bytes[:length]
         return CopiedMessage.of(position, message.word, message.length, chunk), chunk
 
-    def _told(self, ring: Any) -> Any:
+    def _told(self, ring: Any = None) -> Any:
         told = ffi.new("sb_queue_statistics *")
-        code: int = lib.sb_statistics(ring, told)
+        code: int = lib.sb_statistics(ring or self._queue, told)
         if code < 0:
             raise self._error(code, "looking at")
         return told
 
     def statistics(self) -> QueueStatistics:
         """What the queue has seen and holds."""
-        return QueueStatistics.of(self._told(self._queue))
+        return QueueStatistics.of(self._told())
 
     @property
     def is_paused(self) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.queue import Queue
 
 _WORD = Struct("<q")
+EPOCH = datetime.fromtimestamp(0, UTC)
 
 When = datetime | float
 """A time of day: a datetime, or seconds since the epoch."""
@@ -73,7 +74,7 @@ class ScheduledMessage(CopiedMessage):
 
     id: int = 0
     """What publish answered; for Queue.cancel_scheduled."""
-    deliver_at: datetime = datetime.fromtimestamp(0, UTC)
+    deliver_at: datetime = EPOCH
     """By the clock of now, if it is due after a delay."""
 
 

@@ -163,9 +163,7 @@ def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tupl
             "redelivery_multiplier": _factor(
                 "redelivery_multiplier", given.get("redelivery_multiplier")
             ),
-            "max_redelivery_delay_ns": _time(
-                "max_redelivery_delay", asked["max_redelivery_delay"]
-            ),
+            "max_redelivery_delay_ns": _time("max_redelivery_delay", asked["max_redelivery_delay"]),
             "max_scheduled": _count("max_scheduled", given.get("max_scheduled")),
             "dead_letter": names[0],
             "expiry_queue": names[1],

@@ -52,7 +52,9 @@ def schedule(url: str, tell: int, wait: int) -> None:
             due = first + random.randrange(int(SPREAD_SECONDS * 1e9))
             queue.publish(DUE.pack(due), deliver_after=(due - time.monotonic_ns()) / 1e9)
         spent = time.monotonic_ns() - begin
-        os.write(tell, f"{spent / MESSAGES} {idle_percent(lambda: time.sleep(IDLE_SECONDS))}\n".encode())
+        os.write(
+            tell, f"{spent / MESSAGES} {idle_percent(lambda: time.sleep(IDLE_SECONDS))}\n".encode()
+        )
         before = processor_seconds()
         os.read(wait, 1)
         os.write(tell, f"{processor_seconds() - before}\n".encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from shmbroker.core.layout import FAIL
 from shmbroker.ipc import queue as sync
@@ -16,9 +16,9 @@ from shmbroker.ipc.aio.verb import awaitable
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.outgoing import Options
 from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
-from shmbroker.ipc.scheduled import When
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
 
@@ -58,58 +58,21 @@ class Queue:
     # --- publishing ---------------------------------------------------------------------------
 
     async def publish(
-        self,
-        body: Any,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
-        deliver_after: float | None = None,
-        deliver_at: When | None = None,
-        timeout: float | None = None,
+        self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]
     ) -> int:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         Its id in the schedule, if it is not to be delivered before a time (docs/scheduled.md).
         """
-        attempt = partial(
-            self.publish_nowait,
-            body,
-            key=key,
-            properties=properties,
-            ttl=ttl,
-            priority=priority,
-            deliver_after=deliver_after,
-            deliver_at=deliver_at,
-        )
+        attempt = partial(self._sync.publish, body, timeout=0, **options)
         patience = 0 if self._fails else timeout
-        if deliver_after is not None or deliver_at is not None:
+        if "deliver_after" in options or "deliver_at" in options:
             return await self._broker._patience.until_done_by_naps(attempt, patience)
         return await self._until_done(attempt, self._room, patience)
 
-    def publish_nowait(
-        self,
-        body: Any,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
-        deliver_after: float | None = None,
-        deliver_at: When | None = None,
-    ) -> int:
+    def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting: QueueFull at once."""
-        return self._sync.publish(
-            body,
-            key=key,
-            properties=properties,
-            ttl=ttl,
-            priority=priority,
-            deliver_after=deliver_after,
-            deliver_at=deliver_at,
-            timeout=0,
-        )
+        return self._sync.publish(body, timeout=0, **options)
 
     async def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
         """Publish several messages: how many there was room for in time, from the first.

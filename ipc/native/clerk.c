@@ -26,12 +26,14 @@
 
 #define GRACE_NS INT64_C(20000000)   /* so late is nobody who serves, if it can run */
 #define CLAIM_NS INT64_C(50000000)   /* one look takes less, or claims again */
-#define RETRY_NS INT64_C(2000000)    /* the queue has no room */
+#define RETRY_NS INT64_C(2000000)    /* the queue has no room: at first, and at most */
+#define RETRY_NS_MAX INT64_C(16000000)
 #define HELD_NS INT64_C(100000000)   /* somebody else is moving it: look later whether it did */
 #define DAY_NS INT64_C(1000000000)   /* how often times of day are compared with the clock */
 #define STANDBY_NS INT64_C(1000000000)
 #define BATCH 256
 #define READ_AT_ONCE 4096
+#define STALE 4096
 
 enum { OTHERS = 1u << 31 }; /* who sleeps on the bell: a bit for each schedule that it serves */
 
@@ -49,6 +51,7 @@ typedef struct desk {
     bool serves;
     bool held; /* somebody else had taken something */
     int64_t claim;
+    int64_t retry_ns; /* how long it waited for room last */
     int64_t read; /* all below were looked at */
     heap by_clock, by_day;
     struct desk *next;
@@ -169,6 +172,9 @@ static bool read_on(desk *at, sb_port *port)
 {
     int64_t head = word_load(at->schedule->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
     int64_t tail = sb_port_true_tail(port);
+    /* what was cancelled stays in a heap until its time: there may be more of that than of the rest */
+    if (at->by_clock.count + at->by_day.count > 2 * (tail - head) + STALE)
+        at->read = at->by_clock.count = at->by_day.count = 0;
     if (at->read < head)
         at->read = head;
     for (int64_t count = 1; at->read < tail; at->read++, count++) {
@@ -308,12 +314,15 @@ static int64_t move_all(desk *at, lane *out, lane *in)
             return 0;
         if (!renew(at))
             return SB_REVOKED;
-        if (moved > 0)
+        if (moved > 0) {
+            at->retry_ns = RETRY_NS / 2;
             continue;
+        }
         if (moved != SB_FULL && moved != SB_ARENA_FULL && moved != SB_NO_MEMORY)
             log_note(at->queue->connection, "what is scheduled for queue '%s' cannot be moved: %s",
                      at->queue->name, sb_strerror(moved));
-        return sb_system_clock() + RETRY_NS;
+        at->retry_ns = 2 * at->retry_ns < RETRY_NS_MAX ? 2 * at->retry_ns : RETRY_NS_MAX;
+        return sb_system_clock() + at->retry_ns;
     }
 }
 
@@ -393,6 +402,7 @@ static void drop(sb_connection *connection, desk *gone)
     free(gone->by_clock.all);
     free(gone->by_day.all);
     free(gone);
+    departed_forget(connection); /* and its memory waits for us no longer */
 }
 
 static desk *first_desk(sb_connection *connection)
@@ -437,8 +447,10 @@ static int64_t begin(sb_connection *connection)
     pthread_sigmask(SIG_SETMASK, &every, &former);
     int error = pthread_create(&made->thread, NULL, work, connection);
     pthread_sigmask(SIG_SETMASK, &former, NULL);
-    if (error == 0)
+    if (error == 0) {
+        pthread_setname_np(made->thread, "shmbroker-clerk");
         return SB_OK;
+    }
     connection->clerk = NULL;
     free(made);
     errno = error;
@@ -456,7 +468,8 @@ void clerk_attend(sb_queue *queue, bool serves)
         return;
     desk *made = calloc(1, sizeof *made);
     if (made)
-        *made = (desk){.queue = queue, .schedule = schedule, .serves = serves};
+        *made = (desk){.queue = queue, .schedule = schedule, .serves = serves,
+                       .retry_ns = RETRY_NS / 2};
     queue_note_use(queue, L_USE_SERVES);
     queue_note_use(schedule, L_USE_SERVES);
     pthread_mutex_lock(&connection->mutex);

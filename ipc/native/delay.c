@@ -69,7 +69,6 @@ int64_t delay_redelivery(sb_queue *queue, sb_port *port, sb_message *message, in
         code = SB_OK; /* whoever closes us does the rest */
     if (code == SB_OK) {
         ring_count(queue, L_COUNTER_DELAYED_AT);
-        ring_count(queue, L_COUNTER_GIVEN_BACK_AT);
         sb_port_reclaim(port);
     } else if (code != SB_REVOKED) {
         log_note(queue->connection, "queue '%s': redelivery is at once, not after a delay: %s",

@@ -661,6 +661,12 @@ static int64_t receive_several(sb_port *port, const wanted *what, int64_t looks)
                                      room->capacity, room->ends, looks);
 }
 
+/* Who looks in vain may be the only one who is there for what is scheduled. */
+static __attribute__((noinline, cold)) void found_nothing(sb_queue *queue)
+{
+    clerk_look(queue);
+}
+
 /* Look so many times, then sleep until there is something to take or the time is over. */
 static inline __attribute__((always_inline)) int64_t
 take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t timeout_ns)
@@ -673,7 +679,7 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     code = kernel(&in->port, &what, looks);
     code = code == SB_UNDECIDED ? SB_EMPTY : code;
     if (code == SB_EMPTY)
-        clerk_look(queue);
+        found_nothing(queue);
     if (code == SB_EMPTY && timeout_ns != 0) {
         int64_t deadline = monotonic_deadline(timeout_ns);
         do {
@@ -770,6 +776,8 @@ static int64_t give_back_or_bury(sb_port *port, sb_message *message)
             return code;
     } else if (queue->redelivery_ns) {
         int64_t code = delay_redelivery(queue, port, message, deliveries);
+        if (code == SB_OK)
+            ring_count(queue, L_COUNTER_GIVEN_BACK_AT);
         if (code == SB_OK || code == SB_REVOKED)
             return code;
     }

@@ -23,6 +23,7 @@
 #define SECONDS_MAX_NS INT64_C(1000000000000000000)
 #define SPARE_SHIFT 4 /* one slot of 16 is for moving the oldest */
 #define MOVED_AT_ONCE 64
+#define NAME "\001schedule-%llx" /* no name for people: they have no control characters */
 
 /* --- whose it is, and where it is --------------------------------------------------------------- */
 
@@ -36,7 +37,7 @@ static int64_t slots_for(int64_t most)
 
 static void name_of(char *name, int64_t reference)
 {
-    sprintf(name, "\001schedule-%llx", (unsigned long long)reference);
+    sprintf(name, NAME, (unsigned long long)reference);
 }
 
 int64_t schedule_find(sb_connection *connection, int64_t reference)
@@ -46,6 +47,20 @@ int64_t schedule_find(sb_connection *connection, int64_t reference)
     return sb_reference_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
 }
 
+void schedules_tidy(sb_connection *connection)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t row = 0;
+    for (; (row = sb_row_next(catalog, L_QUEUES, row)) >= 0; row++) {
+        int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
+        unsigned long long reference;
+        if (word_load(catalog, entry + L_QUEUE_FLAGS_AT) & L_QUEUE_SCHEDULE &&
+            sscanf((const char *)catalog + entry + L_ENTRY_NAME_AT, NAME, &reference) == 1 &&
+            sb_row_of(catalog, L_QUEUES, (int64_t)reference) < 0)
+            queue_remove(connection, sb_row_reference(catalog, L_QUEUES, row));
+    }
+}
+
 /* Under the catalog's lock. */
 static int64_t make(sb_queue *queue)
 {
@@ -53,12 +68,13 @@ static int64_t make(sb_queue *queue)
     int64_t made = schedule_find(queue->connection, queue->reference);
     if (made < 0) { /* else who made it died before the queue knew of it */
         name_of(name, queue->reference);
+        int64_t most = setting(queue, L_SETTING_MAX_SCHEDULED_AT);
+        if (most < 1 || most > L_MAX_SCHEDULED_MAX)
+            return fail(SB_DAMAGED, "the settings of queue '%s' are damaged", queue->name);
         word_store(page, L_SETTING_SCHEDULE_OF_AT, queue->reference);
-        word_store(page, L_SETTING_MAX_SCHEDULED_AT, setting(queue, L_SETTING_MAX_SCHEDULED_AT));
+        word_store(page, L_SETTING_MAX_SCHEDULED_AT, most);
         word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
-        made = queue_add(queue->connection, name,
-                         slots_for(setting(queue, L_SETTING_MAX_SCHEDULED_AT)), page,
-                         L_QUEUE_SCHEDULE);
+        made = queue_add(queue->connection, name, slots_for(most), page, L_QUEUE_SCHEDULE);
     }
     if (made >= 0)
         word_store(queue->ring.memory, L_RING_SCHEDULE_AT, made);

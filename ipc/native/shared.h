@@ -347,6 +347,8 @@ typedef struct scheduled {
 sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code);
 /* The reference of the schedule of this queue, or SB_NOT_FOUND. */
 int64_t schedule_find(sb_connection *connection, int64_t reference);
+/* Remove schedules whose queues are gone; under the catalog's lock. */
+void schedules_tidy(sb_connection *connection);
 /* The address of its due word. */
 int64_t due_word(const sb_queue *schedule);
 /* A message that is due then was put into it. */

@@ -44,7 +44,7 @@ def scheduling(which: int, due: int) -> int:
 
 @program
 def serving(until: int, rounds: int) -> int:
-    """Look some times, if there is anything to look at; what is early is due, what is late is not."""
+    """Look some times, if there is anything; what is early is due, and what is late is not."""
     for each in range(rounds):
         seen = load_acquire(DUE)
         claim = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,10 +90,21 @@ def test_after_so_many_deliveries_it_is_dead(broker: Broker) -> None:
     assert orders.scheduled() == []
 
 
-def test_what_expires_meanwhile_is_expired(broker: Broker) -> None:
+@pytest.mark.parametrize("sweeps", [False, True])
+def test_what_expires_meanwhile_is_expired(broker: Broker, tmp_path: Path, sweeps: bool) -> None:
     orders = broker.declare_queue("orders", redelivery_delay=WEEK, expiry_queue="late")
     orders.publish(b"x", ttl=DELAY)
     orders.get().give_back()
+    if sweeps:
+
+        def schedule() -> int:
+            with shmbroker.connect(f"shm://{broker.vhost}") as mine:
+                mine.queue("orders").publish(b"later", deliver_after=WEEK)
+                os._exit(0)
+
+        assert Process(schedule, tmp_path / "errors").has_ended(PATIENCE)
+        time.sleep(DELAY)
+        broker.tend(timeout=0)
     late = broker.queue("late")
     ends_at = time.monotonic() + PATIENCE
     while late.statistics().depth == 0 and time.monotonic() < ends_at:
@@ -181,9 +193,7 @@ def test_none_is_lost_or_doubled_whoever_is_killed(
     vhost: str, broker: Broker, tmp_path: Path
 ) -> None:
     """They are given back again and again, and go to and fro, until one is killed in between."""
-    orders = broker.declare_queue(
-        "orders", slots=64, redelivery_delay=0.0005, max_deliveries=None
-    )
+    orders = broker.declare_queue("orders", slots=64, redelivery_delay=0.0005, max_deliveries=None)
     for number in range(40):
         orders.publish(NUMBER.pack(number))
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -17,7 +18,10 @@ from struct import Struct
 import pytest
 
 import shmbroker
-from shmbroker import Broker, Empty, InvalidArgument, Queue, QueueFull, aio
+from shmbroker import Broker, ConnectionForked, Empty, InvalidArgument, Queue, QueueFull, aio
+from shmbroker.core.codes import OK
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.scheduled import ring_of
 from tests.crash.process import Process
 from tests.ipc.victim import KILLS, Confirm, dying
 
@@ -287,7 +291,7 @@ def test_asyncio(vhost: str) -> None:
     asyncio.run(_in_asyncio(f"shm://{vhost}"))
 
 
-# --- whoever leaves, stops or dies ------------------------------------------------------------------
+# --- whoever leaves, stops or dies ----------------------------------------------------------------
 
 
 def test_its_publisher_may_leave(vhost: str, orders: Queue) -> None:
@@ -312,14 +316,16 @@ def test_who_only_looks_now_and_then_gets_it(vhost: str, orders: Queue) -> None:
 def test_a_caretaker_moves_what_nobody_waits_for(vhost: str) -> None:
     with shmbroker.connect(f"shm://{vhost}") as other:
         other.declare_queue("orders").publish(b"x", deliver_after=SOON)
-    with shmbroker.connect(f"shm://{vhost}", observe=True) as looking:
-        with shmbroker.connect(f"shm://{vhost}", name="caretaker") as caretaker:
-            ends_at = time.monotonic() + PATIENCE
-            while looking.queue("orders").statistics().depth == 0:
-                caretaker.tend(timeout=SOON)
-                assert time.monotonic() < ends_at
-            with shmbroker.connect(f"shm://{vhost}") as other:
-                other.delete_queue("orders")  # it only serves: it is no user
+    with (
+        shmbroker.connect(f"shm://{vhost}", observe=True) as looking,
+        shmbroker.connect(f"shm://{vhost}", name="caretaker") as caretaker,
+    ):
+        ends_at = time.monotonic() + PATIENCE
+        while looking.queue("orders").statistics().depth == 0:
+            caretaker.tend(timeout=SOON)
+            assert time.monotonic() < ends_at
+        with shmbroker.connect(f"shm://{vhost}") as other:
+            other.delete_queue("orders")  # it only serves: it is no user
 
 
 def schedules(vhost: str, count: int) -> int:
@@ -339,10 +345,8 @@ def test_its_clerk_may_be_stopped(vhost: str, orders: Queue, tmp_path: Path) -> 
         while len(got) < 500:
             os.kill(clerk.pid, signal.SIGSTOP)
             time.sleep(random.uniform(0, 0.02))
-            try:
+            with suppress(Empty):
                 got += [NUMBERED.unpack(body)[0] for body in orders.receive_many(64, timeout=0.1)]
-            except Empty:
-                pass
             os.kill(clerk.pid, signal.SIGCONT)
             time.sleep(random.uniform(0, 0.002))
     finally:
@@ -388,7 +392,72 @@ def test_it_is_delivered_whoever_is_killed(vhost: str, orders: Queue, tmp_path: 
     assert len(seen) > 2 * KILLS, "they had no time to do anything"
 
 
-# --- clocks -----------------------------------------------------------------------------------------
+def test_what_a_stopped_process_had_taken_is_moved_by_others(
+    vhost: str, orders: Queue, tmp_path: Path
+) -> None:
+    orders.publish(b"x", deliver_after=5 * SOON)
+
+    def take() -> int:
+        with shmbroker.connect(f"shm://{vhost}") as broker:
+            ring, port = ring_of(broker.queue("orders")), ffi.new("sb_port **")
+            assert lib.sb_queue_port(ring, port) == OK
+            assert lib.sb_port_take(port[0], ffi.new("sb_message *")) == OK
+            (tmp_path / "taken").touch()
+            signal.pause()
+        return 0
+
+    stopped = Process(take, tmp_path / "errors")
+    try:
+        while not (tmp_path / "taken").exists():
+            assert not stopped.has_ended(0.001), stopped.errors.read_text()
+        stopped.stop()
+        assert orders.receive(timeout=PATIENCE) == b"x"
+    finally:
+        stopped.kill()
+    with pytest.raises(Empty):
+        orders.receive(timeout=SOON)
+
+
+def test_a_fork_has_no_clerk(vhost: str, orders: Queue, broker: Broker, tmp_path: Path) -> None:
+    orders.publish(b"x", deliver_after=5 * SOON)
+
+    def close() -> int:
+        with pytest.raises(ConnectionForked):
+            orders.publish(b"y", deliver_after=SOON)
+        broker.close()
+        return 0
+
+    child = Process(close, tmp_path / "errors")
+    assert child.has_ended(PATIENCE)
+    assert child.status == 0, child.errors.read_text()
+    assert orders.receive(timeout=PATIENCE) == b"x"
+    assert orders.scheduled() == []
+
+
+def test_a_schedule_goes_with_its_queue_whoever_is_killed(
+    vhost: str, broker: Broker, tmp_path: Path
+) -> None:
+    random, made = Random(11), 0
+
+    def work(mine: Broker, confirm: Confirm) -> None:
+        while True:
+            queue = mine.declare_queue("brief", slots=4, max_scheduled=4)
+            queue.publish(b"x", deliver_after=WEEK)
+            mine.delete_queue("brief")
+            confirm(0)
+
+    for _ in range(KILLS):
+        with dying(vhost, work, tmp_path, random) as confirmed:
+            pass
+        made += len(confirmed)
+        broker.repair()
+        broker.declare_queue("brief", slots=4, max_scheduled=4)
+        broker.delete_queue("brief", force=True)
+        assert list(SHM.glob(f"shmbroker.{vhost}.queue-*")) == []
+    assert made > KILLS, "they had no time to do anything"
+
+
+# --- clocks ---------------------------------------------------------------------------------------
 
 CLOCK = r"""
 #define _GNU_SOURCE
