@@ -37,19 +37,11 @@
 
 enum { OTHERS = 1u << 31 }; /* who sleeps on the bell: a bit for each schedule that it serves */
 
-typedef struct due {
-    int64_t at, position;
-} due;
-
-typedef struct heap {
-    due *all; /* the first is the earliest; two behind each are later */
-    int64_t count, room;
-} heap;
-
 typedef struct desk {
     sb_queue *queue, *schedule;
     bool serves;
-    bool held; /* somebody else had taken something */
+    bool held;    /* somebody else had taken something */
+    bool starved; /* there was no memory for all of it */
     int64_t claim;
     int64_t retry_ns; /* how long it waited for room last */
     int64_t read; /* all below were looked at */
@@ -57,45 +49,6 @@ typedef struct desk {
     struct desk *next;
 } desk;
 
-
-/* --- heap --------------------------------------------------------------------------------------- */
-
-static bool before(const due *left, const due *right)
-{
-    return left->at != right->at ? left->at < right->at : left->position < right->position;
-}
-
-static bool put(heap *in, due added)
-{
-    if (in->count == in->room) {
-        int64_t room = in->room ? 2 * in->room : 64;
-        due *all = realloc(in->all, (size_t)room * sizeof *all);
-        if (!all)
-            return false;
-        in->all = all;
-        in->room = room;
-    }
-    int64_t at = in->count++;
-    for (; at > 0 && before(&added, &in->all[(at - 1) / 2]); at = (at - 1) / 2)
-        in->all[at] = in->all[(at - 1) / 2];
-    in->all[at] = added;
-    return true;
-}
-
-static due pop(heap *from)
-{
-    due first = from->all[0], last = from->all[--from->count];
-    int64_t at = 0, child;
-    while ((child = 2 * at + 1) < from->count) {
-        child += child + 1 < from->count && before(&from->all[child + 1], &from->all[child]);
-        if (!before(&from->all[child], &last))
-            break;
-        from->all[at] = from->all[child];
-        at = child;
-    }
-    from->all[at] = last;
-    return first;
-}
 
 /* --- the bell ----------------------------------------------------------------------------------- */
 
@@ -149,6 +102,22 @@ static bool renew(desk *at)
     }
 }
 
+/* Read all of the ring again. */
+static void start_again(desk *at)
+{
+    at->read = at->by_clock.count = at->by_day.count = 0;
+}
+
+static bool put(desk *at, heap *in, int64_t when, int64_t position)
+{
+    bool done = heap_put(in, (due){when, position});
+    if (!done) {
+        start_again(at);
+        at->starved = true;
+    }
+    return done;
+}
+
 /* Put what is at a position where it will be found when it is due. */
 static bool keep(desk *at, sb_port *port, int64_t position)
 {
@@ -156,14 +125,14 @@ static bool keep(desk *at, sb_port *port, int64_t position)
     scheduled read;
     if (schedule_read(at->schedule, port, position, &message, &read)) {
         if (read.time_of_day)
-            return put(&at->by_day, (due){read.time_of_day, position});
+            return put(at, &at->by_day, read.time_of_day, position);
         bool expires = read.expiry > 0 && read.expiry < read.not_before; /* then nobody will get it */
-        return put(&at->by_clock, (due){expires ? read.expiry : read.not_before, position});
+        return put(at, &at->by_clock, expires ? read.expiry : read.not_before, position);
     }
     int64_t state = state_at(at->schedule, position);
     at->held |= state == L_LEASED;
     if (state == L_READY || state == L_LEASED)
-        return put(&at->by_clock, (due){sb_system_clock() + HELD_NS, position});
+        return put(at, &at->by_clock, sb_system_clock() + HELD_NS, position);
     return true;
 }
 
@@ -174,14 +143,14 @@ static bool read_on(desk *at, sb_port *port)
     int64_t tail = sb_port_true_tail(port);
     /* what was cancelled stays in a heap until its time: there may be more of that than of the rest */
     if (at->by_clock.count + at->by_day.count > 2 * (tail - head) + STALE)
-        at->read = at->by_clock.count = at->by_day.count = 0;
+        start_again(at);
     if (at->read < head)
         at->read = head;
     for (int64_t count = 1; at->read < tail; at->read++, count++) {
         if (count % READ_AT_ONCE == 0 && !renew(at))
             return false;
         if (!keep(at, port, at->read))
-            return true; /* no memory: the rest later */
+            break; /* later */
     }
     return true;
 }
@@ -275,20 +244,20 @@ static int64_t commit(desk *at, lane *out, lane *in, batch *made)
 /* Move some of what is due: how many, or why they have to wait. */
 static int64_t move_some(desk *at, lane *out, lane *in, batch *made)
 {
-    int64_t code = SB_OK, room = -1, now = sb_system_clock(), day = realtime_ns();
+    int64_t code = SB_OK, room = -1, now = sb_system_clock();
     made->count = 0;
     while (code == SB_OK || code == SB_GONE) {
         heap *from = at->by_clock.count && at->by_clock.all[0].at <= now ? &at->by_clock
-                     : at->by_day.count && at->by_day.all[0].at <= day   ? &at->by_day
-                                                                         : NULL;
+                     : at->by_day.count && at->by_day.all[0].at <= realtime_ns() ? &at->by_day
+                                                                                 : NULL;
         if (!from || made->count == room)
             break;
         if (room < 0 && (room = room_in(at->queue, in)) <= 0)
             return SB_FULL;
-        due first = pop(from);
+        due first = heap_pop(from);
         code = prepare(at, out, in, first.position, made);
         if (code < 0 && code != SB_GONE)
-            put(from, first);
+            put(at, from, first.at, first.position);
     }
     if (made->count == 0)
         return code == SB_GONE ? SB_OK : code;
@@ -328,11 +297,14 @@ static int64_t move_all(desk *at, lane *out, lane *in)
 
 /* --- serving ------------------------------------------------------------------------------------ */
 
-static int64_t earliest(const desk *at, int64_t retry)
+static int64_t earliest(desk *at, int64_t retry)
 {
     int64_t next = retry ? retry : SB_FOREVER, now = sb_system_clock();
+    if (at->starved)
+        next = now + HELD_NS;
+    at->starved = false;
     if (!retry && at->by_clock.count)
-        next = at->by_clock.all[0].at;
+        next = at->by_clock.all[0].at < next ? at->by_clock.all[0].at : next;
     if (!retry && at->by_day.count) {
         int64_t left = at->by_day.all[0].at - realtime_ns();
         left = left < 0 ? 0 : left > DAY_NS ? DAY_NS : left;

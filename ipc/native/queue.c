@@ -933,7 +933,7 @@ bool queue_is_empty(sb_queue *queue)
 {
     sb_port port;
     return port_to_look(queue, &port) == SB_OK && sb_port_slots_in(&port, L_READY) == 0 &&
-           sb_port_slots_in(&port, L_LEASED) == 0 && schedule_count(queue) == 0;
+           sb_port_slots_in(&port, L_LEASED) == 0 && schedule_is_empty(queue);
 }
 
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,

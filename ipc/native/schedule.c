@@ -81,25 +81,15 @@ static int64_t make(sb_queue *queue)
     return made;
 }
 
-sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code)
+/* The schedule that the queue has, or NULL; the connection's mutex is held. */
+static sb_queue *handle_of(sb_queue *queue, int64_t *code)
 {
     sb_queue *schedule = atomic_load(&queue->schedule);
-    sb_connection *connection = queue->connection;
-    *code = SB_OK;
-    if (schedule)
-        return schedule;
     int64_t reference = word_load(queue->ring.memory, L_RING_SCHEDULE_AT);
-    if (reference == 0 && makes && (*code = connection_lock(connection)) == SB_OK) {
-        reference = queue_is_usable(queue, code) ? make(queue) : *code;
-        connection_unlock(connection);
-    }
-    if (reference < 0)
-        *code = reference;
-    if (reference <= 0)
-        return NULL;
-    pthread_mutex_lock(&connection->mutex);
-    *code = queue_handle(connection, reference, &schedule);
-    pthread_mutex_unlock(&connection->mutex);
+    *code = SB_OK;
+    if (schedule || reference == 0)
+        return schedule;
+    *code = queue_handle(queue->connection, reference, &schedule);
     if (*code != SB_OK)
         return NULL;
     /* the word may have been damaged: it is to be a schedule, and of this queue */
@@ -108,6 +98,29 @@ sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code)
         return NULL;
     }
     atomic_store(&queue->schedule, schedule);
+    return schedule;
+}
+
+sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code)
+{
+    sb_queue *schedule = atomic_load(&queue->schedule);
+    sb_connection *connection = queue->connection;
+    *code = SB_OK;
+    if (schedule)
+        return schedule;
+    if (word_load(queue->ring.memory, L_RING_SCHEDULE_AT) == 0) {
+        if (!makes || (*code = connection_lock(connection)) != SB_OK)
+            return NULL;
+        int64_t made = queue_is_usable(queue, code) ? make(queue) : *code;
+        connection_unlock(connection);
+        if (made < 0) {
+            *code = made;
+            return NULL;
+        }
+    }
+    pthread_mutex_lock(&connection->mutex);
+    schedule = handle_of(queue, code);
+    pthread_mutex_unlock(&connection->mutex);
     return schedule;
 }
 
@@ -410,14 +423,22 @@ int64_t sb_cancel_scheduled(sb_queue *queue, int64_t id)
     return code;
 }
 
+static int64_t count_in(sb_queue *schedule)
+{
+    sb_port port;
+    return schedule && port_to_look(schedule, &port) == SB_OK ? live_in(&port) : 0;
+}
+
 int64_t schedule_count(sb_queue *queue)
 {
     int64_t code;
-    sb_port port;
-    sb_queue *schedule = schedule_of(queue, false, &code);
-    if (!schedule || port_to_look(schedule, &port) != SB_OK)
-        return 0;
-    return live_in(&port);
+    return count_in(schedule_of(queue, false, &code));
+}
+
+bool schedule_is_empty(sb_queue *queue)
+{
+    int64_t code;
+    return count_in(handle_of(queue, &code)) == 0;
 }
 
 int64_t schedule_purge(sb_queue *queue)

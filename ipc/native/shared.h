@@ -380,7 +380,25 @@ bool schedule_read(sb_queue *schedule, sb_port *port, int64_t position, sb_messa
 /* Take it, for a short while: whether it was still there. */
 bool schedule_take(sb_port *port, sb_message *message);
 int64_t schedule_count(sb_queue *queue);
+/* The same for who has the connection's mutex. */
+bool schedule_is_empty(sb_queue *queue);
 int64_t schedule_purge(sb_queue *queue);
+
+/* --- heap.c --------------------------------------------------------------------------------------- */
+
+typedef struct due {
+    int64_t at, position;
+} due;
+
+typedef struct heap {
+    due *all; /* the first is the earliest; two behind each are later */
+    int64_t count, room;
+} heap;
+
+/* false if there is no memory for one more. */
+bool heap_put(heap *in, due added);
+/* The first one; there is one. */
+due heap_pop(heap *from);
 
 /* --- clerk.c -------------------------------------------------------------------------------------- */
 
@@ -477,6 +495,7 @@ typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
  * what the dead have left: one of them may hold what it waits for. */
 int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline);
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
+/* What is scheduled included; the connection's mutex is held. */
 bool queue_is_empty(sb_queue *queue);
 static inline void clerk_look(sb_queue *queue)
 {
