@@ -22,6 +22,7 @@ PARAMETER_TYPES = {
     "body": "const void *",
     "outgoing": "const sb_outgoing *",
     "extension": "const int64_t *",
+    "once": "const int64_t *",
     "bodies": "const void *",
     "buffer": "void *",
     "lengths": "const int64_t *",
