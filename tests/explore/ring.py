@@ -264,7 +264,7 @@ class RingMemory(Memory):
         high, low, origin = (
             memory[self.data[each >> 3]] for each in (first, first + 8, chunk + at.CHUNK_ORIGIN_AT)
         )
-        return (high, low, 0) if high | low else (0, 0, origin)
+        return (high, low, 0) if high | low else (0, 0, origin & at.SEQUENCE_MASK)
 
     def position_in(self, memory: Sequence[int], slot: int, lap: int) -> int:
         """The position of a lap of a slot that is closest to head."""
