@@ -29,6 +29,7 @@ static const struct place {
     {SB_SET_AUTO_DELETE_DELAY, L_SETTING_AUTO_DELETE_DELAY_AT, false},
     {SB_SET_AUTO_CREATE, L_SETTING_AUTO_CREATE_AT, false},
     {SB_SET_PRIORITIES, L_SETTING_PRIORITIES_AT, false},
+    {SB_SET_DUPLICATE_IDS, L_SETTING_DUPLICATE_IDS_AT, false},
 };
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
@@ -79,6 +80,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
         (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
         (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
+        (code = limit("duplicate_ids", s->duplicate_ids, L_DUPLICATE_IDS_MAX)) != SB_OK ||
         (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
         (code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX)) != SB_OK ||
         (code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter)) != SB_OK ||
@@ -95,6 +97,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
     word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
     word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
     word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
+    word_store(page, L_SETTING_DUPLICATE_IDS_AT, s->duplicate_ids);
     word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
     word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
     if (s->given_length)
@@ -162,6 +165,8 @@ void settings_default(void *page, int64_t have)
         word_store(page, L_SETTING_MAX_DELIVERIES_AT, L_MAX_DELIVERIES);
     if (!(have & SB_SET_AUTO_DELETE_DELAY))
         word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, L_AUTO_DELETE_DELAY_NS);
+    if (!(have & SB_SET_DUPLICATE_IDS))
+        word_store(page, L_SETTING_DUPLICATE_IDS_AT, L_DUPLICATE_IDS);
 }
 
 static bool same(const void *left, const void *right, const struct place *place)
