@@ -45,6 +45,7 @@ def statistics_fields(
         "redelivered": statistics.redelivered,
         "expired": statistics.expired,
         "dead_lettered": statistics.dead_lettered,
+        "duplicates": statistics.duplicates,
         "bytes": statistics.bytes,
         "consumers": statistics.consumers,
         "latency": None if latency is None else asdict(latency),

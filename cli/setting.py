@@ -32,8 +32,12 @@ KINDS: dict[str, click.ParamType[Any]] = {
     "size": SIZE,
     "queue": click.STRING,
     "levels": Levels(),
+    "number": click.IntRange(min=0),
 }
-METAVARS = {"count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N"}
+METAVARS = {
+    "count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N",
+    "number": "N",
+}  # fmt: skip
 
 
 class OrNone(click.ParamType[Any]):

@@ -93,7 +93,7 @@ def cursor_next(cursor: int, message: int) -> int:
     while code == DUPLICATE:
         position = load(cursor + CURSOR_POSITION)
         code = cursor_look(load(cursor + CURSOR_PORT), position, message)
-        if code == OK or code == DUPLICATE:
+        if code in (OK, DUPLICATE):
             store(cursor + CURSOR_POSITION, position + 1)
     if code == GONE:  # the ring has passed our gate: somebody dropped it, taking us for dead
         return REVOKED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import load, load_acquire
 from shmbroker.core.chunk import is_once
-from shmbroker.core.kernel import cold, exported_cold, kernel
+from shmbroker.core.kernel import cold, exported_cold
 from shmbroker.core.layout import MESSAGE_MARK, MESSAGE_POSITION
 from shmbroker.core.once import is_verdict, verdict_at
 from shmbroker.core.tail import tail_pass

@@ -6,15 +6,16 @@
 So a bucket is a chain from the newest to the oldest that needs no repair: it ends where the next
 serial is no longer among the last N, or its entry is another's by now.
 
-Only who helps tail past a message notes its id, and only while tail stands there (once.py).  Several
-may do so at once, and one may have been stopped for long: each word is changed by CAS from what was
-there while tail stood there, and says by the lap of its serial whose it is.  So all who are in time
-write the same, and who is late changes nothing.  The entry is written before the bucket names it,
-then the count is moved; who dies in between has left a step that the next one finds done.
+Only who helps tail past a message notes its id, and only while tail stands there (once.py).
+Several may do so at once, and one may have been stopped for long: each word is changed by CAS from
+what was there while tail stood there, and says by the lap of its serial whose it is.  So all who
+are in time write the same, and who is late changes nothing.  The entry is written before the bucket
+names it, then the count is moved; who dies in between has left a step that the next one finds done.
 
-A stopped process could mistake a lap for another after exactly 2^21 * N ids.  Two different ids have
-the same hash once in 10^22 publishes of a queue that remembers 20,000 (126 bits; with 64 it would be
-once in 10^15); the hash has a key that is the queue's own and random, so nobody can aim for it.
+A stopped process could mistake a lap for another after exactly 2^21 * N ids.  Two different ids
+have the same hash once in 10^33 publishes to a queue that remembers 20,000: at a million a second,
+in more time than the universe has had (with 64 bits it would be once in 10^15).  The hash has a key
+that is the queue's own and random, so nobody who chooses ids can aim for it.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def word_put(address: int, seen: int, wanted: int) -> int:
     if seen == wanted:
         return 1
     found = compare_exchange(address, seen, wanted)
-    return int(found == seen or found == wanted)
+    return int(found in (seen, wanted))
 
 
 @kernel

@@ -654,7 +654,9 @@ OUTGOING_PROPERTIES: Final = 32
 OUTGOING_PROPERTIES_LENGTH: Final = 40
 OUTGOING_TTL: Final = 48
 OUTGOING_PRIORITY: Final = 56  # 1 + priority, 0 the default
-OUTGOING_ID: Final = 64  # bytes of the message's id; read by native/duplicates.c, as is what follows
+OUTGOING_ID: Final = (
+    64  # bytes of the message's id; read by native/duplicates.c, as is what follows
+)
 OUTGOING_ID_LENGTH: Final = 72
 OUTGOING_PRODUCER: Final = 80  # index in the table of producers, 0 none
 OUTGOING_SEQUENCE: Final = 88

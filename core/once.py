@@ -14,9 +14,9 @@ is decided where all publishers agree anyway, at tail:
     tail      goes on
 
 Whoever moves tail does all of it.  Any step may be the last of somebody who dies, and is then done
-again by the next one, to the same end: the verdict that is there is not made anew, what is noted is
-not noted again.  An id that was noted for this very message makes it no duplicate of itself: there is
-a verdict by then, and the CAS of another one fails.
+again by the next one, to the same end: the verdict that is there is not made anew, what is noted
+is not noted again.  An id that was noted for this very message makes it no duplicate of itself:
+there is a verdict by then, and the CAS of another one fails.
 
 Whoever takes, looks at or follows such a message helps tail past it, and goes by the verdict
 (duplicate.py).

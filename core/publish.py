@@ -119,8 +119,8 @@ def publish_chunk_once(port: int, chunk: int) -> int:
 def publish_chunk_checked_once(port: int, chunk: int, origin: int) -> int:
     """publish_chunk_once for a chunk with the flag ONCE, of this producer and number (0 none).
 
-    DUPLICATE: it was published, and it is not the one that counts.  If the ring has gone round since
-    it is too late to tell: its position.
+    DUPLICATE: it was published, and it is not the one that counts.  If the ring has gone round
+    since, it is too late to tell: its position.
     """
     if run_of(port, chunk) < 0:
         return INVALID

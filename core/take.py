@@ -324,8 +324,10 @@ def drop_taken(port: int, message: int, counter: int) -> int:
 @exported_cold
 def withdraw(port: int, message: int) -> int:
     """A duplicate that we have taken leaves the ring; it was counted before."""
-    code = OK if finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)) else (
-        REVOKED
+    code = (
+        OK
+        if finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
+        else (REVOKED)
     )
     reclaim(port)
     return code

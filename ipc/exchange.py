@@ -43,6 +43,7 @@ class Exchange:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
         mandatory: bool = False,
         timeout: float | None = None,
     ) -> int:
@@ -50,8 +51,10 @@ class Exchange:
 
         With `mandatory`, Unroutable if there is none.  If a queue has no room within the timeout
         it is QueueFull, and the queues before it have the message: the error says how many.
+
+        With a message_id, each queue takes it once: a queue that has it already is counted as well.
         """
-        publication = Publication(self, body, key, properties, ttl, priority, mandatory)
+        publication = Publication(self, body, key, properties, ttl, priority, message_id, mandatory)
         return publication.go_on(nanoseconds(timeout))
 
     def __repr__(self) -> str:

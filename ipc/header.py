@@ -110,7 +110,7 @@ typedef struct sb_settings {{
     int64_t priorities;     /* levels that go before each other, up to {layout.LEVELS}; 0: none */
     int64_t auto_delete;    /* 1: gone when it is empty and was not used for the delay */
     int64_t auto_delete_delay_ns;
-    int64_t duplicate_ids;  /* message ids remembered; 0: {layout.DUPLICATE_IDS}, or none if it is set */
+    int64_t duplicate_ids;  /* ids remembered; 0: {layout.DUPLICATE_IDS}, or none if set */
     int64_t auto_create;    /* of a pattern: sb_open_queue makes queues that match it */
     const char *dead_letter;  /* a queue for what cannot be delivered; made if there is none */
     const char *expiry_queue; /* and for what is expired; NULL: it is dropped and counted */

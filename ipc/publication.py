@@ -9,7 +9,7 @@ from shmbroker.core.codes import FULL, INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, Unroutable, error_for
-from shmbroker.ipc.outgoing import parts
+from shmbroker.ipc.outgoing import id_bytes, parts
 from shmbroker.ipc.timeout import Deadline
 
 if TYPE_CHECKING:
@@ -31,11 +31,12 @@ class Publication:
         properties: Mapping[str, Any] | None,
         ttl: float | None,
         priority: int | None,
+        message_id: str | bytes | None,
         mandatory: bool,
     ) -> None:
         self._exchange = exchange
         self._mandatory = mandatory
-        self._message = parts(body, key, properties, ttl, priority)
+        self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))
         self._done = ffi.new("int64_t *")
 
     def go_on(self, timeout_ns: int) -> int:

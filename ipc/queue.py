@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
+from shmbroker.core.codes import DUPLICATE, EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.core.layout import (
     COPIED_BYTES,
     DONE,
@@ -24,9 +24,10 @@ from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
-from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
+from shmbroker.ipc.outgoing import PartsWithId, as_buffer, id_bytes, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
+from shmbroker.ipc.producer import Producer
 from shmbroker.ipc.request import Reply, request
 from shmbroker.ipc.retry import Retried, retry
 from shmbroker.ipc.room import BATCH, Room, length_of
@@ -74,6 +75,7 @@ class Queue:
 
     # --- publishing ---------------------------------------------------------------------------
 
+    @overload
     def publish(
         self,
         body: Any,
@@ -82,12 +84,41 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: None = None,
         timeout: float | None = None,
-    ) -> int:
+    ) -> int: ...
+
+    @overload
+    def publish(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+        message_id: str | bytes | None,
+        timeout: float | None = None,
+    ) -> int | None: ...
+
+    def publish(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+        message_id: str | bytes | None = None,
+        timeout: float | None = None,
+    ) -> int | None:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         It may be delivered for ttl seconds.  QueueFull if there is no room within the timeout; None
         waits for ever.
+
+        With a message_id it is published once, however often it is tried and by whom: None if the
+        queue has, or had, a message with this id (docs/duplicates.md).
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
         if (
@@ -95,6 +126,7 @@ class Queue:
             and properties is None
             and ttl is None
             and priority is None
+            and message_id is None
             and type(body) is bytes
         ):
             position: int = _publish(self._queue, body, len(body))
@@ -102,14 +134,18 @@ class Queue:
                 return position
             if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
-        return self._publish_any(parts(body, key, properties, ttl, priority), timeout_ns)
+        return self._publish_any(
+            (*parts(body, key, properties, ttl, priority), *id_bytes(message_id)), timeout_ns
+        )
 
-    def _publish_any(self, message: Parts, timeout_ns: int) -> int:
+    def _publish_any(self, message: PartsWithId, timeout_ns: int) -> int | None:
         position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
         if position == INTERRUPTED:
             deadline = Deadline(timeout_ns)
             while position == INTERRUPTED:
                 position = lib.sb_publish_with(self._queue, *message, deadline.left())
+        if position == DUPLICATE:
+            return None
         if position < 0:
             raise self._error(position, "publishing to")
         return position
@@ -165,6 +201,13 @@ class Queue:
                 break
         return done
 
+    def producer(self, name: str | bytes) -> Producer:
+        """A producer that numbers its messages: who has its name goes on where it ended.
+
+        A queue knows 55 names at most, for good.
+        """
+        return Producer(self, name)
+
     def loan(
         self,
         length: int,
@@ -173,11 +216,12 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
     ) -> QueueLoan:
         """Memory in the arena to fill in place; published on a clean exit of `with`."""
         if not isinstance(length, int) or length < 0:
             raise InvalidArgument(f"the length of a loan is a number of bytes, not {length!r}")
-        shape, _kept = outgoing(b"", key, properties, ttl, priority)
+        shape, _kept = outgoing(b"", key, properties, ttl, priority, message_id)
         shape.length = min(length, 1 << 62)
         loan = ffi.new("sb_loan *")
         code: int = lib.sb_loan_take(self._queue, shape, loan)

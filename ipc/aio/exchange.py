@@ -37,6 +37,7 @@ class Exchange:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
         mandatory: bool = False,
         timeout: float | None = None,
     ) -> int:
@@ -44,7 +45,9 @@ class Exchange:
 
         If a queue has no room in time, or this is cancelled, the queues before it have the message.
         """
-        publication = Publication(self._sync, body, key, properties, ttl, priority, mandatory)
+        publication = Publication(
+            self._sync, body, key, properties, ttl, priority, message_id, mandatory
+        )
 
         def room() -> Bell:
             return Bell.of(self._broker._sleeper, publication.full_queue(), ROOM)

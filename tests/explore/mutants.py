@@ -523,7 +523,9 @@ MUTANTS: Final = (
         "if code == OK and is_duplicate(port, message):",
         "if False:",
     ),
-    _one("id-not-noted", "once", "once_settle", "return id_note(port, high, low, tail)", "return 1"),
+    _one(
+        "id-not-noted", "once", "once_settle", "return id_note(port, high, low, tail)", "return 1"
+    ),
     _one(
         "id-noted-when-tail-has-moved",
         "once-forgotten",

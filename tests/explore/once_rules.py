@@ -49,9 +49,9 @@ class OnceRules(RingRules):
 
     def _judged(self, known: Ledger, slot: int, verdict: int, memory: Sequence[int]) -> Ledger:
         position = (verdict >> 1) - 1
-        if position != position_of(memory[self._memory.tail]) or position % self._geometry.slots != (
-            slot
-        ):
+        if position != position_of(
+            memory[self._memory.tail]
+        ) or position % self._geometry.slots != (slot):
             raise Violation(f"a verdict on {position} in slot {slot}, and tail is elsewhere")
         chunk = self._memory.slot_word(memory, position).chunk
         same = self._memory.identity(memory, chunk)
@@ -101,9 +101,7 @@ class OnceRules(RingRules):
             raise Violation(f"a cursor saw {position}, and was at {ledger.following(actor)}")
         return ledger.moving(actor, position + 1)
 
-    def _passed(
-        self, ledger: Ledger, actor: int, position: int, memory: Sequence[int]
-    ) -> Ledger:
+    def _passed(self, ledger: Ledger, actor: int, position: int, memory: Sequence[int]) -> Ledger:
         for each in range(ledger.following(actor), position):
             if not self._is_duplicate(memory, each):
                 raise Violation(f"a cursor passed {each}, which is no duplicate")

@@ -202,7 +202,12 @@ def repeater(owner: int, *identities: int, **more: bool) -> Player:
     """Publishes a message of each of these ids; below 0: of this number of the named producer."""
     packed = sum((each & 15) << 4 * i for i, each in enumerate(identities))
     return Player(
-        PRODUCER, once.repeating, (owner, len(identities), packed), scan=owner - 1, owns=True, **more
+        PRODUCER,
+        once.repeating,
+        (owner, len(identities), packed),
+        scan=owner - 1,
+        owns=True,
+        **more,
     )
 
 
