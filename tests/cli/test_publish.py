@@ -147,6 +147,6 @@ def test_an_id_is_published_once(orders: Shell) -> None:
     (found,) = orders.does("queue", "browse", "orders", "--json").json
     assert found["properties"] == {"JMSMessageID": "order-17"}
     assert orders.does("queue", "stat", "orders", "--json").json["duplicates"] == 1
-    refused = orders.run("pub", "orders", "--lines", "--id", "a", stdin=b"a\nb\n")
+    refused = orders("pub", "orders", "--lines", "--id", "a", stdin=b"a\nb\n")
     assert refused.code == 2
     assert "an id is one message's" in refused.said
