@@ -47,6 +47,7 @@ def statistics_fields(
         "expired": statistics.expired,
         "dead_lettered": statistics.dead_lettered,
         "scheduled": statistics.scheduled,
+        "duplicates": statistics.duplicates,
         "bytes": statistics.bytes,
         "consumers": statistics.consumers,
         "latency": None if latency is None else asdict(latency),

@@ -33,10 +33,11 @@ KINDS: dict[str, click.ParamType[Any]] = {
     "queue": click.STRING,
     "levels": Levels(),
     "factor": click.FloatRange(min=1),
+    "number": click.IntRange(min=0),
 }
 METAVARS = {
     "count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N",
-    "factor": "X",
+    "factor": "X", "number": "N",
 }  # fmt: skip
 
 

@@ -11,6 +11,8 @@ from shmbroker.core.layout import (
     CHUNK_EXTENDED,
     CHUNK_EXTENSION_BYTES,
     CHUNK_HEADER_BYTES,
+    CHUNK_ONCE,
+    CHUNK_ONCE_BYTES,
     DELIVERIES_MASK,
     DELIVERIES_SHIFT,
     LEASED,
@@ -24,7 +26,7 @@ from shmbroker.core.layout import (
     STATE_MASK,
     STATE_SHIFT,
 )
-from shmbroker.ipc.properties import unpack
+from shmbroker.ipc.properties import message_id_in, unpack
 
 _WORD = Struct("<q")
 _HEADER = Struct("<qqqq")  # shape, origin, published, mark
@@ -52,13 +54,21 @@ class CopiedMessage:
     expires_at: int = 0
     """In monotonic nanoseconds of this boot; 0: never."""
 
+    @property
+    def message_id(self) -> str | bytes | None:
+        """The id that it was published with."""
+        return message_id_in(self.properties)
+
     @classmethod
     def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> CopiedMessage:
         """From the copy of a whole chunk, up to the end of the body."""
         shape, _origin, published, mark = _HEADER.unpack_from(chunk)
         start = CHUNK_HEADER_BYTES
         expiry = 0
-        if (mark >> MARK_FLAGS_SHIFT) & MARK_FLAGS_MASK & CHUNK_EXTENDED:
+        flags = (mark >> MARK_FLAGS_SHIFT) & MARK_FLAGS_MASK
+        if flags & CHUNK_ONCE:
+            start += CHUNK_ONCE_BYTES
+        if flags & CHUNK_EXTENDED:
             start += CHUNK_EXTENSION_BYTES
             (expiry,) = _WORD.unpack_from(chunk, CHUNK_EXPIRY_AT)
         level = (mark >> MARK_PRIORITY_SHIFT) & MARK_PRIORITY_MASK

@@ -44,6 +44,7 @@ class Exchange:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
         mandatory: bool = False,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
@@ -55,10 +56,12 @@ class Exchange:
         it is QueueFull, and the queues before it have the message: the error says how many.
 
         With a delay, or a time of day, each of them has it in its schedule (docs/scheduled.md).
+        With a message_id, each queue takes it once: a queue that has it already is counted as well.
         """
         publication = Publication(
-            self, body, key, properties, ttl, priority, mandatory, deliver_after, deliver_at
-        )
+            self, body, key, properties, ttl, priority, message_id, mandatory, deliver_after,
+            deliver_at,
+        )  # fmt: skip
         return publication.go_on(nanoseconds(timeout))
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from shmbroker.ipc.copied import deliveries_of
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import DeliveryRevoked, error_for
 from shmbroker.ipc.outgoing import as_buffer
-from shmbroker.ipc.properties import pack
+from shmbroker.ipc.properties import message_id_in, pack
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
@@ -66,6 +66,11 @@ class PortMessage:
         length = ffi.new("int64_t *")
         packed = lib.sb_message_properties(self._message or self._dealt_with(), length)
         return properties.unpack(ffi.buffer(packed, length[0])[:])
+
+    @property
+    def message_id(self) -> str | bytes | None:
+        """The id that it was published with."""
+        return message_id_in(self.properties)
 
     @property
     def position(self) -> int:

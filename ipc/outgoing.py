@@ -12,6 +12,7 @@ from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.properties import pack
 
 SECONDS_MAX = 1e9
+ID_BYTES_MAX = 255
 
 
 def as_buffer(body: Any) -> Any:
@@ -75,9 +76,23 @@ class Options(TypedDict, total=False):
     """It is not delivered before so many seconds (docs/scheduled.md)."""
     deliver_at: datetime | float | None
     """Nor before this time of day; a number is in seconds since 1970."""
+def id_bytes(message_id: str | bytes | None, what: str = "a message_id") -> tuple[bytes, int]:
+    """An id for C, and its length: of one that is no text below 0."""
+    if message_id is None:
+        return b"", 0
+    if isinstance(message_id, str):
+        encoded, sign = message_id.encode(errors="surrogatepass"), 1
+    elif isinstance(message_id, bytes):
+        encoded, sign = message_id, -1
+    else:
+        raise InvalidArgument(f"{what} is text or bytes, not {type(message_id).__name__}")
+    if not 1 <= len(encoded) <= ID_BYTES_MAX:
+        raise InvalidArgument(f"{what} has 1 to {ID_BYTES_MAX} bytes, not {len(encoded)}")
+    return encoded, sign * len(encoded)
 
 
 Parts = tuple[Any, int, bytes, int, bytes, int, int, int]
+PartsWithId = tuple[Any, int, bytes, int, bytes, int, int, int, bytes, int]
 
 
 def parts(
@@ -102,6 +117,7 @@ def outgoing(
     properties: Mapping[str, Any] | None = None,
     ttl: float | None = None,
     priority: int | None = None,
+    message_id: str | bytes | None = None,
 ) -> tuple[Any, tuple[Any, ...]]:
     """A message for C, and what must live as long as it."""
     held, named, packed = as_buffer(body), key_bytes(key), pack(properties)
@@ -111,4 +127,6 @@ def outgoing(
     message.key, message.key_length = held_key, len(named)
     message.properties, message.properties_length = held_properties, len(packed)
     message.ttl_ns, message.priority = ttl_ns(ttl), priority_code(priority)
-    return message, (held, held_key, held_properties)
+    known, message.id_length = id_bytes(message_id)
+    message.id = held_id = ffi.from_buffer(known)
+    return message, (held, held_key, held_properties, held_id)

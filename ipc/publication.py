@@ -9,7 +9,7 @@ from shmbroker.core.codes import FULL, INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, Unroutable, error_for
-from shmbroker.ipc.outgoing import outgoing, parts
+from shmbroker.ipc.outgoing import id_bytes, outgoing, parts
 from shmbroker.ipc.scheduled import When, schedule
 from shmbroker.ipc.timeout import Deadline
 
@@ -32,16 +32,19 @@ class Publication:
         properties: Mapping[str, Any] | None,
         ttl: float | None,
         priority: int | None,
+        message_id: str | bytes | None,
         mandatory: bool,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
     ) -> None:
         self._exchange = exchange
         self._mandatory = mandatory
-        self._message = parts(body, key, properties, ttl, priority)
+        self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))
         self._scheduled: Any = None
         if deliver_after is not None or deliver_at is not None:
-            self._scheduled, *self._kept = outgoing(body, key, properties, ttl, priority)
+            self._scheduled, *self._kept = outgoing(
+                body, key, properties, ttl, priority, message_id
+            )
             schedule(self._scheduled, deliver_after, deliver_at)
         self._done = ffi.new("int64_t *")
 

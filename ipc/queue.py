@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
+from shmbroker.core.codes import DUPLICATE, EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.core.layout import (
     COPIED_BYTES,
     DONE,
@@ -24,9 +24,10 @@ from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
-from shmbroker.ipc.outgoing import Options, Parts, as_buffer, outgoing, parts
+from shmbroker.ipc.outgoing import Options, PartsWithId, as_buffer, id_bytes, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
+from shmbroker.ipc.producer import Producer
 from shmbroker.ipc.request import Reply, request
 from shmbroker.ipc.retry import Retried, retry
 from shmbroker.ipc.room import BATCH, Room, length_of
@@ -75,16 +76,30 @@ class Queue:
 
     # --- publishing ---------------------------------------------------------------------------
 
+    @overload
     def publish(
         self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]
-    ) -> int:
+    ) -> int: ...
+
+    @overload
+    def publish(
+        self,
+        body: Any,
+        *,
+        message_id: str | bytes | None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> int | None: ...
+
+    def publish(self, body: Any, *, timeout: float | None = None, **options: Any) -> int | None:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         QueueFull if there is no room within the timeout; None waits for ever.
 
-        Options are key, properties, ttl, priority, deliver_after and deliver_at.  With one of the
-        last two the message is scheduled: it has no position yet, and this is its id in the
-        schedule.
+        Options are key, properties, ttl, priority, message_id, deliver_after and deliver_at.  With
+        one of the last two the message is scheduled: it has no position yet, and this is its id in
+        the schedule.  With a message_id it is published once, however often it is tried and by
+        whom: None if the queue has, or had, a message with this id (docs/duplicates.md).
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
         if not options and type(body) is bytes:
@@ -95,15 +110,17 @@ class Queue:
                 raise self._error(position, "publishing to")
         if "deliver_after" in options or "deliver_at" in options:
             return self._publish_scheduled(body, timeout_ns, **options)
-        message = parts(body, **options)  # type: ignore[misc]  # the last two were not given
-        return self._publish_any(message, timeout_ns)
+        identity = id_bytes(options.pop("message_id", None))
+        return self._publish_any((*parts(body, **options), *identity), timeout_ns)
 
-    def _publish_any(self, message: Parts, timeout_ns: int) -> int:
+    def _publish_any(self, message: PartsWithId, timeout_ns: int) -> int | None:
         position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
         if position == INTERRUPTED:
             deadline = Deadline(timeout_ns)
             while position == INTERRUPTED:
                 position = lib.sb_publish_with(self._queue, *message, deadline.left())
+        if position == DUPLICATE:
+            return None
         if position < 0:
             raise self._error(position, "publishing to")
         return position
@@ -168,6 +185,13 @@ class Queue:
                 break
         return done
 
+    def producer(self, name: str | bytes) -> Producer:
+        """A producer that numbers its messages: who has its name goes on where it ended.
+
+        A queue knows 55 names at most, for good.
+        """
+        return Producer(self, name)
+
     def loan(
         self,
         length: int,
@@ -176,11 +200,12 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
     ) -> QueueLoan:
         """Memory in the arena to fill in place; published on a clean exit of `with`."""
         if not isinstance(length, int) or length < 0:
             raise InvalidArgument(f"the length of a loan is a number of bytes, not {length!r}")
-        shape, _kept = outgoing(b"", key, properties, ttl, priority)
+        shape, _kept = outgoing(b"", key, properties, ttl, priority, message_id)
         shape.length = min(length, 1 << 62)
         loan = ffi.new("sb_loan *")
         code: int = lib.sb_loan_take(self._queue, shape, loan)

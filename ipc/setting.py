@@ -9,6 +9,7 @@ from shmbroker.core.layout import (
     AUTO_DELETE_DELAY_NS,
     BLOCK,
     DROP_OLDEST,
+    DUPLICATE_IDS,
     FAIL,
     MAX_DELIVERIES,
     MAX_SCHEDULED,
@@ -21,7 +22,9 @@ WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest":
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
-    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels", "factor"]
+    kind: Literal[
+        "count", "queue", "seconds", "size", "flag", "choice", "levels", "factor", "number"
+    ]
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -42,6 +45,8 @@ SETTINGS: Final = (
     Setting("max_bytes", "size", None, "Not more than so much; else as the arena has."),
     Setting("when_full", "choice", "block", "What a producer finds then.", tuple(WHEN_FULL)),
     Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
+    Setting("duplicate_ids", "number", DUPLICATE_IDS,
+            "So many message ids are remembered; 0: they are not looked at."),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
     Setting("redelivery_delay", "seconds", None, "What comes back is delivered after so long."),

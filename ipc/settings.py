@@ -41,6 +41,8 @@ class Settings(TypedDict, total=False):
     when_full: WhenFull
     priorities: bool | int
     """The highest of the priorities 0 to 9 goes first; or so many levels, from 0 up."""
+    duplicate_ids: int
+    """So many of the last message ids are remembered, to drop duplicates; 0: none."""
     auto_delete: bool
     """It is deleted when it is empty and nobody has used it for auto_delete_delay."""
     auto_delete_delay: float
@@ -81,6 +83,12 @@ def _count(name: str, value: Any) -> int:
         return 0
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidArgument(f"{name} is a positive number or None, not {value!r}")
+    return min(value, 1 << 60)
+
+
+def _number(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidArgument(f"{name} is a number from 0 up, not {value!r}")
     return min(value, 1 << 60)
 
 
@@ -156,6 +164,7 @@ def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tupl
             "max_bytes": _size("max_bytes", asked["max_bytes"]),
             "when_full": WHEN_FULL[when_full],
             "priorities": _levels(asked["priorities"]),
+            "duplicate_ids": _number("duplicate_ids", given.get("duplicate_ids", 0)),
             "auto_delete": _flag("auto_delete", asked["auto_delete"]),
             "auto_delete_delay_ns": _time("auto_delete_delay", given.get("auto_delete_delay")),
             "auto_create": _flag("auto_create", asked.get("auto_create", False)),

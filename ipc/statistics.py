@@ -69,6 +69,8 @@ class QueueStatistics:
     dead_lettered: int
     """Rejected: dropped, as long as the queue has no dead-letter queue."""
     dropped: int
+    duplicates: int
+    """Not published, because a message with this id or number was before."""
     bytes: int
     consumers: int
     producers: int
@@ -85,18 +87,20 @@ class QueueStatistics:
     def of(cls, told: Any) -> QueueStatistics:
         dropped = told.dropped + told.damaged
         returned = told.given_back + told.revoked
-        done = told.tail - told.ready - told.leased
+        published = max(0, told.tail - told.withdrawn)
+        done = published - told.ready - told.leased
         # read one after another while others work: what cannot be is rounded to what can
         acked = max(0, done - told.rejected - dropped - told.expired - told.delayed)
         return cls(
             depth=told.ready + told.leased,
-            published=told.tail,
+            published=published,
             delivered=acked + told.rejected + told.leased + returned,
             acked=acked,
             redelivered=returned,
             expired=told.expired,
             dead_lettered=told.rejected,
             dropped=dropped,
+            duplicates=told.duplicates + told.withdrawn,
             bytes=told.bytes,
             consumers=told.consumers,
             producers=told.producers,

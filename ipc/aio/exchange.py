@@ -38,6 +38,7 @@ class Exchange:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
         mandatory: bool = False,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
@@ -48,8 +49,9 @@ class Exchange:
         If a queue has no room in time, or this is cancelled, the queues before it have the message.
         """
         publication = Publication(
-            self._sync, body, key, properties, ttl, priority, mandatory, deliver_after, deliver_at
-        )
+            self._sync, body, key, properties, ttl, priority, message_id, mandatory,
+            deliver_after, deliver_at,
+        )  # fmt: skip
         attempt = partial(publication.go_on, 0)
         if deliver_after is not None or deliver_at is not None:
             return await self._broker._patience.until_done_by_naps(attempt, timeout)

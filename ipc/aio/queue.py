@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from shmbroker.core.layout import FAIL
 from shmbroker.ipc import queue as sync
@@ -12,6 +12,7 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import A_MESSAGE, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
+from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.verb import awaitable
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
@@ -57,18 +58,43 @@ class Queue:
 
     # --- publishing ---------------------------------------------------------------------------
 
+    @overload
     async def publish(
         self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]
-    ) -> int:
+    ) -> int: ...
+
+    @overload
+    async def publish(
+        self,
+        body: Any,
+        *,
+        message_id: str | bytes | None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> int | None: ...
+
+    async def publish(
+        self, body: Any, *, timeout: float | None = None, **options: Any
+    ) -> int | None:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         Its id in the schedule, if it is not to be delivered before a time (docs/scheduled.md).
+        With a message_id: None if the queue has, or had, a message with this id.
         """
         attempt = partial(self._sync.publish, body, timeout=0, **options)
-        patience = 0 if self._fails else timeout
         if "deliver_after" in options or "deliver_at" in options:
+            patience = 0 if self._fails else timeout
             return await self._broker._patience.until_done_by_naps(attempt, patience)
-        return await self._until_done(attempt, self._room, patience)
+        return await self._when_there_is_room(attempt, timeout)
+
+    async def _when_there_is_room(
+        self, attempt: Callable[[], int | None], timeout: float | None
+    ) -> int | None:
+        return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+
+    def producer(self, name: str | bytes) -> Producer:
+        """A producer that numbers its messages: who has its name goes on where it ended."""
+        return Producer(self, self._sync.producer(name))
 
     def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting: QueueFull at once."""
@@ -104,9 +130,17 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
     ) -> Loan:
         """Memory in the arena to fill in place; published on a clean exit of `async with`."""
-        loan = self._sync.loan(length, key=key, properties=properties, ttl=ttl, priority=priority)
+        loan = self._sync.loan(
+            length,
+            key=key,
+            properties=properties,
+            ttl=ttl,
+            priority=priority,
+            message_id=message_id,
+        )
         return Loan(loan, self._until_done, self._room)
 
     async def request(

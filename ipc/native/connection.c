@@ -455,12 +455,14 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
 {
     char temporary[NAME_ROOM], path[NAME_ROOM];
     segment ring;
-    int64_t bytes = sb_ring_bytes(slots);
-    int64_t code = segment_make(&ring, temporary, bytes, bytes);
+    int64_t ids = word_load(settings, L_SETTING_DUPLICATE_IDS_AT);
+    int64_t code = segment_make(&ring, temporary, sb_ring_bytes_with(slots, ids),
+                                sb_ring_bytes(slots)); /* duplicates.c commits the rest */
     if (code != SB_OK)
         return code;
     sb_ring_format(ring.memory, slots, reference & L_REFERENCE_INDEX_MASK, 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
+    word_store(ring.memory, L_RING_IDS_AT, ids);
     word_store(ring.memory, L_RING_USED_AT, sb_system_clock());
     memcpy((char *)ring.memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));

@@ -225,6 +225,8 @@ int64_t sb_system_decide(int64_t port_address, int64_t message_address)
     sb_queue *queue = (sb_queue *)(intptr_t)word_load(port, L_PORT_QUEUE_HANDLE);
     if (!queue)
         return SB_OK; /* a bare ring has no settings */
+    if (once_withdraw(port, message))
+        return SB_GONE;
     int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
     int64_t deliveries = sb_message_deliveries(message);
     death reason;

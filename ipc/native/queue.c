@@ -11,7 +11,7 @@
 
 #include "shared.h"
 
-#define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES) /* at most */
+#define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES + L_CHUNK_ONCE_BYTES) /* at most */
 
 static int64_t *field(sb_port *port, int64_t at)
 {
@@ -115,6 +115,8 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
     memcpy(queue->name, entry + L_ENTRY_NAME_AT, length > 0 && length <= L_NAME_BYTES_MAX
                                                      ? (size_t)length : 0);
+    queue->key[0] = word_load(entry, L_QUEUE_IDENTITY_HIGH_AT);
+    queue->key[1] = word_load(entry, L_QUEUE_IDENTITY_LOW_AT);
     queue_path(path, connection->vhost, reference);
     int64_t code = segment_attach(&queue->ring, path, 1);
     if (code == SB_SYSTEM && sb_row_of(connection->catalog.memory, L_QUEUES, reference) < 0)
@@ -353,12 +355,15 @@ static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
     int64_t code = is_limited(queue) ? within_limits(queue, in, bytes_of(message)) : SB_OK;
     if (code != SB_OK)
-        return code;
+        return code == SB_FULL ? once_refused(queue, &in->port, message) : code;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
     const int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
-    if ((message->key_length | message->properties_length | message->priority | extension[0]) == 0)
+    const int64_t checked = message->id_length | message->producer;
+    if ((message->key_length | message->properties_length | message->priority | extension[0] |
+         checked) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
-    code = sb_port_publish_with(&in->port, message, extension[0] ? extension : NULL);
+    code = checked ? once_publish(queue, &in->port, message, extension[0] ? extension : NULL)
+                   : sb_port_publish_with(&in->port, message, extension[0] ? extension : NULL);
     if (code >= 0 && extension[0])
         expiry_note(queue, extension[0]);
     return code;
@@ -454,10 +459,11 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
 
 int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,
                         int64_t key_length, const void *properties, int64_t properties_length,
-                        int64_t ttl_ns, int64_t priority, int64_t timeout_ns)
+                        int64_t ttl_ns, int64_t priority, const void *id, int64_t id_length,
+                        int64_t timeout_ns)
 {
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
-                                 ttl_ns, priority, 0, 0};
+                                 ttl_ns, priority, id, id_length, 0, 0, 0, 0};
     return publish_at_once(queue, &message, timeout_ns);
 }
 
@@ -522,6 +528,8 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
 {
     const int64_t extension[4] = {queue_expiry(queue, shape->ttl_ns)};
+    if (shape->id_length | shape->producer)
+        return once_reserve(queue, port, shape, extension[0] ? extension : NULL);
     return sb_port_loan_with(port, shape, extension[0] ? extension : NULL);
 }
 
@@ -559,13 +567,14 @@ static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
     return NULL;
 }
 
-static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan)
+static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan, const void *memory)
 {
     int64_t code;
     do {
         code = is_limited(queue) ? within_limits(queue, in, loan->length + CHUNK_OVERHEAD) : SB_OK;
         if (code == SB_OK)
-            code = sb_port_publish_chunk(&in->port, loan->chunk);
+            code = is_once(memory) ? once_publish_loan(queue, &in->port, loan->chunk, memory)
+                                   : sb_port_publish_chunk(&in->port, loan->chunk);
     } while (code == SB_FULL && queue_make_room(queue, in));
     return code;
 }
@@ -579,17 +588,17 @@ int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns)
     char *chunk = (char *)(intptr_t)*field(&in->port, L_PORT_DATA) + loan->chunk;
     int64_t expiry = expiry_of_chunk(chunk);
     word_store(chunk, L_CHUNK_PUBLISHED_AT, realtime_ns());
-    code = loan_offer(queue, in, loan);
+    code = loan_offer(queue, in, loan, chunk);
     int64_t deadline = code == SB_FULL && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     while (code == SB_FULL && timeout_ns && queue->when_full != L_FAIL) {
         code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
         if (code != SB_OK)
             break;
-        code = loan_offer(queue, in, loan);
+        code = loan_offer(queue, in, loan, chunk);
     }
     if (code >= 0 && expiry)
         expiry_note(queue, expiry);
-    bool is_published = code >= 0;
+    bool is_published = code >= 0 || code == SB_DUPLICATE;
     code = queue_published(queue, code);
     atomic_store(&in->busy, is_published ? IDLE : ON_LOAN);
     if (is_published)
@@ -916,6 +925,8 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .dropped = word_load(ring, L_COUNTER_DROPPED_AT),
         .rejected = word_load(ring, L_COUNTER_REJECTED_AT),
         .damaged = word_load(ring, L_COUNTER_DAMAGED_AT),
+        .duplicates = word_load(ring, L_COUNTER_DUPLICATES_AT),
+        .withdrawn = word_load(ring, L_COUNTER_WITHDRAWN_AT),
         .paused = word_load(ring, L_RING_MODE_AT) & L_MODE_PAUSED,
         .delayed = word_load(ring, L_COUNTER_DELAYED_AT),
         .scheduled = schedule_count(queue),
@@ -1101,6 +1112,8 @@ const void *sb_message_key(const sb_message *message, int64_t *length)
     int64_t at = L_CHUNK_HEADER_BYTES;
     if (flags & L_CHUNK_EXTENDED)
         at += L_CHUNK_EXTENSION_BYTES;
+    if (flags & L_CHUNK_ONCE)
+        at += L_CHUNK_ONCE_BYTES;
     return (const char *)message->chunk + at;
 }
 

@@ -33,6 +33,7 @@ static const struct place {
     {SB_SET_REDELIVERY_MULTIPLIER, L_SETTING_REDELIVERY_MULTIPLIER_AT, false},
     {SB_SET_MAX_REDELIVERY_DELAY, L_SETTING_MAX_REDELIVERY_DELAY_AT, false},
     {SB_SET_MAX_SCHEDULED, L_SETTING_MAX_SCHEDULED_AT, false},
+    {SB_SET_DUPLICATE_IDS, L_SETTING_DUPLICATE_IDS_AT, false},
 };
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
@@ -83,6 +84,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
         (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
         (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
+        (code = limit("duplicate_ids", s->duplicate_ids, L_DUPLICATE_IDS_MAX)) != SB_OK ||
         (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
         (code = limit("redelivery_delay", s->redelivery_delay_ns, time_max)) != SB_OK ||
         (code = limit("redelivery_multiplier", s->redelivery_multiplier, L_MULTIPLIER_MAX)) != SB_OK ||
@@ -107,6 +109,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
     word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, s->redelivery_multiplier);
     word_store(page, L_SETTING_MAX_REDELIVERY_DELAY_AT, s->max_redelivery_delay_ns);
     word_store(page, L_SETTING_MAX_SCHEDULED_AT, s->max_scheduled);
+    word_store(page, L_SETTING_DUPLICATE_IDS_AT, s->duplicate_ids);
     word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
     word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
     if (s->given_length)
@@ -184,6 +187,8 @@ void settings_default(void *page, int64_t have)
         word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, L_MULTIPLIER_UNIT);
     if (word_load(page, L_SETTING_MAX_SCHEDULED_AT) == 0)
         word_store(page, L_SETTING_MAX_SCHEDULED_AT, L_MAX_SCHEDULED);
+    if (!(have & SB_SET_DUPLICATE_IDS))
+        word_store(page, L_SETTING_DUPLICATE_IDS_AT, L_DUPLICATE_IDS);
 }
 
 static bool same(const void *left, const void *right, const struct place *place)

@@ -287,11 +287,14 @@ int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
 typedef struct text_pair {
     const char *name, *value;
     int64_t length; /* of the value, at most 255 */
+    bool is_bytes;  /* and no text */
 } text_pair;
 
 /* The text that a property has: its length, or -1. */
 int64_t property_text(const void *properties, int64_t length, const char *name, const char **text);
-/* Properties with two more pairs, in a buffer with room for both: their length, SB_INVALID if they
+/* The same for a text or bytes; for those below 0.  0 if there is neither. */
+int64_t property_id(const void *properties, int64_t length, const char *name, const char **id);
+/* Properties with more pairs, in a buffer with room for them: their length, SB_INVALID if they
  * are no map, SB_TOO_LARGE. */
 int64_t properties_with(unsigned char *made, const void *properties, int64_t length,
                         const text_pair *pairs, int count);
@@ -322,6 +325,23 @@ typedef enum death { EXPIRED, REJECTED, SPENT } death;
 int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries);
 /* This thread is in bury: it does not go on to bury those of the queue that it publishes to. */
 bool burying(void);
+
+/* --- duplicates.c ------------------------------------------------------------------------------- */
+
+void siphash_128(const int64_t key[2], const void *bytes, int64_t length, uint64_t hash[2]);
+/* A message with an id or a producer: its position, SB_DUPLICATE, or another code. */
+int64_t once_publish(sb_queue *queue, sb_port *port, const sb_outgoing *message,
+                     const int64_t *extension);
+/* There is no room for it: SB_DUPLICATE if there need be none, else SB_FULL, or what is wrong. */
+int64_t once_refused(sb_queue *queue, sb_port *port, const sb_outgoing *message);
+int64_t once_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *message,
+                     const int64_t *extension);
+/* Whether a chunk is of once_reserve; then it is published so.  After SB_DUPLICATE as well it is on
+ * loan no more. */
+bool is_once(const void *chunk);
+int64_t once_publish_loan(sb_queue *queue, sb_port *port, int64_t chunk, const void *memory);
+/* What we have taken is a duplicate, and has left the ring. */
+bool once_withdraw(sb_port *port, sb_message *message);
 
 /* --- expiry.c ----------------------------------------------------------------------------------- */
 
@@ -448,6 +468,7 @@ struct sb_queue {
     sb_queue *_Atomic schedule; /* once we know it */
     _Atomic int64_t attended;   /* our clerk looks after it */
     _Atomic int64_t counted;    /* of a schedule: below this position there is room */
+    int64_t key[2];         /* of its hashes: its own, and random */
     char name[L_NAME_BYTES_MAX + 1];
     const void *row;       /* the catalog's word for it */
     int64_t live;          /* what its upper half is until the queue is deleted */

@@ -11,7 +11,7 @@ INFO_KEYS = [
 ]  # fmt: skip
 STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "published", "delivered", "acked", "redelivered",
-    "expired", "dead_lettered", "scheduled", "bytes", "consumers", "latency",
+    "expired", "dead_lettered", "scheduled", "duplicates", "bytes", "consumers", "latency",
 ]  # fmt: skip
 SCHEDULED_KEYS = [
     "id", "deliver_at", "key", "properties", "published_at", "body", "body_encoding", "bytes",
