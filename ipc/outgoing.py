@@ -76,6 +76,8 @@ class Options(TypedDict, total=False):
     """It is not delivered before so many seconds (docs/scheduled.md)."""
     deliver_at: datetime | float | None
     """Nor before this time of day; a number is in seconds since 1970."""
+
+
 def id_bytes(message_id: str | bytes | None, what: str = "a message_id") -> tuple[bytes, int]:
     """An id for C, and its length: of one that is no text below 0."""
     if message_id is None:

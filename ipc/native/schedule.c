@@ -301,6 +301,9 @@ bool is_scheduled(const sb_outgoing *message)
 int64_t schedule_due(const sb_outgoing *message)
 {
     int64_t delay = message->delay_ns;
+    if (message->id_length | message->producer)
+        return fail(SB_INVALID, "a message that is scheduled has no id and no number: publish it "
+                    "when it is due, or without");
     if (message->deliver_at_ns && delay)
         return fail(SB_INVALID, "a message is delivered after a delay or at a time, not both");
     if (message->deliver_at_ns)
