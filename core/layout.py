@@ -30,6 +30,17 @@ Hints and truths of the header: tail is a plain position; take and head carry an
     | epoch (signed) | position                                                      |
     +----------------+---------------------------------------------------------------+
 
+Bucket of message groups: who may take from it; the serial moves whenever somebody binds it
+
+     63    62 61    60 59          48 47      40 39                                 0
+    +--------+--------+--------------+----------+-----------------------------------+
+    | 0      | state  | owner        | rank     | serial                            |
+    +--------+--------+--------------+----------+-----------------------------------+
+
+    FREE         nobody's
+    BOUND        the owner's, as soon as nobody else has a message of it in hand
+    SETTLED      the owner may take
+
 Gate
 
      63    62 61    60 59            48 47                                          0
@@ -205,12 +216,34 @@ RING_FLAGS_AT: Final = 40
 RING_ARENA_AT: Final = 48  # identity of the arena that the chunks are in
 RING_BARRIER_AT: Final = 56  # 1 + index of the gate below which consumers may take; 0 none
 RING_IDENTITY_BYTES: Final = 64
+RING_CHANGES_AT: Final = 1024  # moves when something that was passed over may be taken after all
+RING_BUCKETS_AT: Final = 2048
+
+BUCKETS: Final = 256  # at most; a ring without groups has none
+BUCKET_SHIFT: Final = 3
+BUCKET_SERIAL_BITS: Final = 40
+BUCKET_RANK_BITS: Final = 8
+BUCKET_SERIAL_MASK: Final = (1 << BUCKET_SERIAL_BITS) - 1
+BUCKET_RANK_SHIFT: Final = BUCKET_SERIAL_BITS
+BUCKET_RANK_MASK: Final = (1 << BUCKET_RANK_BITS) - 1
+BUCKET_OWNER_SHIFT: Final = BUCKET_RANK_SHIFT + BUCKET_RANK_BITS
+BUCKET_STATE_SHIFT: Final = BUCKET_OWNER_SHIFT + OWNER_BITS
+BUCKET_FREE: Final = 0
+BUCKET_BOUND: Final = 1
+BUCKET_SETTLED: Final = 2
+RANK_MAX: Final = 100  # of a consumer: its priority
+RANK_EXCLUSIVE: Final = BUCKET_RANK_MASK
+GROUP_BYTES_MAX: Final = 255
 
 RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
 MODE_PAUSED: Final = 1  # nothing is taken
+MODE_SINGLE: Final = 2  # one consumer at a time: all messages are in bucket 0
 MODE_LEVELS_SHIFT: Final = 8  # so many levels of priority, 0 none
+MODE_LEVELS_MASK: Final = 0xFF
+MODE_BUCKETS_SHIFT: Final = 16  # so many buckets of groups, 0 none
+MODE_BUCKETS_MASK: Final = 0xFFFF
 RING_HEAD_AT: Final = RING_TAKE_AT + PAIR_BYTES
 RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above were never joined
 RING_CONSUMER_BELL_AT: Final = RING_HEAD_AT + PAIR_BYTES
@@ -230,6 +263,9 @@ SETTING_MAX_MESSAGES_AT: Final = RING_SETTINGS_AT + 32
 SETTING_MAX_BYTES_AT: Final = RING_SETTINGS_AT + 40
 SETTING_WHEN_FULL_AT: Final = RING_SETTINGS_AT + 48
 SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
+SETTING_GROUPS_AT: Final = RING_SETTINGS_AT + 64  # how many buckets
+SETTING_REBALANCE_AT: Final = RING_SETTINGS_AT + 72
+SETTING_SINGLE_ACTIVE_AT: Final = RING_SETTINGS_AT + 80
 SETTING_AUTO_DELETE_AT: Final = RING_SETTINGS_AT + 96
 SETTING_AUTO_DELETE_DELAY_AT: Final = RING_SETTINGS_AT + 104  # ns
 SETTING_AUTO_CREATE_AT: Final = RING_SETTINGS_AT + 112  # of a pattern only
@@ -258,6 +294,9 @@ SETTING_NAMES: Final = (
     "auto_delete_delay",
     "auto_create",
     "priorities",
+    "groups",
+    "rebalance",
+    "single_active",
 )
 """The bit of each in a word is its place here."""
 
@@ -590,7 +629,12 @@ PORT_QUEUE_HANDLE: Final = PORT_ROOM + 16  # whose port it is, for the floor abo
 PORT_MESSAGES_MAX: Final = PORT_ROOM + 24  # how many the ring may hold, 0: its slots
 COPIED_BYTES: Final = 1024  # what take_next copies into the room: cheaper than asking for it later
 PORT_SPECIAL: Final = PORT_ROOM + 32  # how many of the messages taken last are special (take.py)
-PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
+PORT_RANK: Final = PORT_ROOM + 40  # the priority of its consumer among others
+PORT_LOOKED: Final = PORT_ROOM + 48  # nothing below is for us,
+PORT_CHANGES: Final = PORT_ROOM + 56  # while RING_CHANGES is this
+PORT_PENDING: Final = PORT_ROOM + 64  # here is one that will be for us; -1: none
+PORT_BLOCKED: Final = PORT_ROOM + 72  # a bit a bucket: one of it is in somebody else's hand
+PORT_MESSAGE: Final = PORT_ROOM + 128  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
 # --- message: what a take tells; private memory ---------------------------------------------------
@@ -628,13 +672,16 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
+assert BUCKET_STATE_SHIFT == 60
+assert RANK_MAX < RANK_EXCLUSIVE
+assert RING_BUCKETS_AT + (BUCKETS << BUCKET_SHIFT) <= PAGE_BYTES
 assert RING_DOOMED_AT < RING_LATENCY_AT
 assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_STOP < PORT_RUNS
-assert PORT_SPECIAL < PORT_MESSAGE
+assert PORT_BLOCKED < PORT_MESSAGE
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT
