@@ -37,6 +37,7 @@ from shmbroker.core.codes import EMPTY, IN_USE, INVALID, OK
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
+    AGAIN,
     BUCKET_BOUND,
     BUCKET_FREE,
     BUCKET_OWNER_SHIFT,
@@ -57,7 +58,10 @@ from shmbroker.core.layout import (
     MODE_BUCKETS_SHIFT,
     MODE_PAUSED,
     MODE_SINGLE,
+    NOT_OURS,
+    OURS,
     OWNER_MASK,
+    PENDING,
     PORT_BLOCKED,
     PORT_CHANGES,
     PORT_FOUND_WORD,
@@ -89,11 +93,6 @@ from shmbroker.core.word import (
 LOOKS = 4096
 """As for hints: others free and bind buckets too, never without end."""
 
-NOT_OURS = 0
-OURS = 1
-AGAIN = 2  # it has just changed hands: look from head again
-PENDING = 3  # bound, and somebody else has a message of it in hand
-
 BLOCKED_MASK = 31
 
 
@@ -104,11 +103,11 @@ def mode_buckets(mode: int) -> int:
 
 
 @exported_cold
-def group_hash(text: int, length: int) -> int:
+def group_hash(name: int, length: int) -> int:
     """What a chunk says of its group, never 0: of a text of 1 to 255 bytes."""
     if length < 1 or length > GROUP_BYTES_MAX:
         return INVALID
-    return 1 << ROW_HASH_BITS | span_hash(HASH_START, text, length)
+    return 1 << ROW_HASH_BITS | span_hash(HASH_START, name, length)
 
 
 @kernel

@@ -235,6 +235,11 @@ RANK_MAX: Final = 100  # of a consumer: its priority
 RANK_EXCLUSIVE: Final = BUCKET_RANK_MASK
 GROUP_BYTES_MAX: Final = 255
 
+NOT_OURS: Final = 0  # whether a consumer may take from a bucket
+OURS: Final = 1
+AGAIN: Final = 2  # it has just changed hands: look from head again
+PENDING: Final = 3  # it is ours, and somebody else still has a message of it in hand
+
 RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load

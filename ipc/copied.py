@@ -23,6 +23,7 @@ from shmbroker.core.layout import (
     STATE_MASK,
     STATE_SHIFT,
 )
+from shmbroker.ipc.group import group_of
 from shmbroker.ipc.properties import unpack
 
 _WORD = Struct("<q")
@@ -44,6 +45,11 @@ class CopiedMessage:
     """None: it was published without one."""
     expires_at: int = 0
     """In monotonic nanoseconds of this boot; 0: never."""
+
+    @property
+    def group(self) -> str | None:
+        """The group that it was published with."""
+        return group_of(self.properties)
 
     @classmethod
     def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> CopiedMessage:

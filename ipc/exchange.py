@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.errors import Damaged
+from shmbroker.ipc.group import grouped
 from shmbroker.ipc.publication import Publication
 from shmbroker.ipc.timeout import nanoseconds
 
@@ -43,6 +44,7 @@ class Exchange:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        group: str | None = None,
         mandatory: bool = False,
         timeout: float | None = None,
     ) -> int:
@@ -51,6 +53,7 @@ class Exchange:
         With `mandatory`, Unroutable if there is none.  If a queue has no room within the timeout
         it is QueueFull, and the queues before it have the message: the error says how many.
         """
+        properties = grouped(properties, group)
         publication = Publication(self, body, key, properties, ttl, priority, mandatory)
         return publication.go_on(nanoseconds(timeout))
 

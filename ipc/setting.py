@@ -20,7 +20,7 @@ WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest":
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
-    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels"]
+    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels", "buckets"]
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -41,6 +41,9 @@ SETTINGS: Final = (
     Setting("max_bytes", "size", None, "Not more than so much; else as the arena has."),
     Setting("when_full", "choice", "block", "What a producer finds then.", tuple(WHEN_FULL)),
     Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
+    Setting("groups", "buckets", False, "Each message group goes to one consumer at a time."),
+    Setting("rebalance", "flag", False, "Bind groups anew when a consumer joins."),
+    Setting("single_active", "flag", False, "One consumer at a time gets all messages."),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
     Setting("auto_create", "flag", False, "Make a queue that matches when somebody asks for it.",

@@ -19,6 +19,7 @@ from shmbroker.ipc.errors import (
     error_for,
 )
 from shmbroker.ipc.exchange import Exchange
+from shmbroker.ipc.group import grouped
 from shmbroker.ipc.message import Message
 from shmbroker.ipc.outgoing import outgoing
 from shmbroker.ipc.queue import Queue
@@ -70,13 +71,14 @@ class Transaction:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        group: str | None = None,
         mandatory: bool = False,
     ) -> None:
         """Publish at commit: the body is copied, and an exchange decides who gets it, now.
 
         With `mandatory`, Unroutable if no queue takes it.
         """
-        message, _kept = outgoing(body, key, properties, ttl, priority)
+        message, _kept = outgoing(body, key, grouped(properties, group), ttl, priority)
         if isinstance(destination, Queue):
             code = lib.sb_transaction_publish(self._transaction, destination._queue, message)
         elif isinstance(destination, Exchange):

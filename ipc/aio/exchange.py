@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc import exchange as sync
 from shmbroker.ipc.aio.bell import ROOM, Bell
+from shmbroker.ipc.group import grouped
 from shmbroker.ipc.publication import Publication
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Exchange:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        group: str | None = None,
         mandatory: bool = False,
         timeout: float | None = None,
     ) -> int:
@@ -44,6 +46,7 @@ class Exchange:
 
         If a queue has no room in time, or this is cancelled, the queues before it have the message.
         """
+        properties = grouped(properties, group)
         publication = Publication(self._sync, body, key, properties, ttl, priority, mandatory)
 
         def room() -> Bell:

@@ -13,6 +13,7 @@ from shmbroker.ipc.aio.bell import A_MESSAGE, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.verb import awaitable
+from shmbroker.ipc.consuming import Consuming
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
@@ -64,6 +65,7 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        group: str | None = None,
         timeout: float | None = None,
     ) -> int:
         """Publish a copy of bytes, or of any buffer: the message's position."""
@@ -74,6 +76,7 @@ class Queue:
             properties=properties,
             ttl=ttl,
             priority=priority,
+            group=group,
             timeout=0,
         )
         return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
@@ -86,10 +89,11 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        group: str | None = None,
     ) -> int:
         """publish without waiting: QueueFull at once."""
         return self._sync.publish_nowait(
-            body, key=key, properties=properties, ttl=ttl, priority=priority
+            body, key=key, properties=properties, ttl=ttl, priority=priority, group=group
         )
 
     async def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
@@ -122,9 +126,12 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        group: str | None = None,
     ) -> Loan:
         """Memory in the arena to fill in place; published on a clean exit of `async with`."""
-        loan = self._sync.loan(length, key=key, properties=properties, ttl=ttl, priority=priority)
+        loan = self._sync.loan(
+            length, key=key, properties=properties, ttl=ttl, priority=priority, group=group
+        )
         return Loan(loan, self._until_done, self._room)
 
     async def request(
@@ -170,13 +177,18 @@ class Queue:
         selector: str | Selector | None = None,
         timeout: float | None = None,
         prefetch: int = 1,
+        priority: int = 0,
+        exclusive: bool = False,
     ) -> Consumer:
         """`async for` over messages as they come, until none comes within the timeout.
 
         With a selector, only those that meet its condition (docs/selectors.md), each for itself.
+        priority and exclusive: see docs/groups.md.
         """
         selection = None if selector is None else Selection(selector)
-        return Consumer(self, selection, timeout, prefetch)
+        return Consumer(
+            self, Consuming(self._sync, priority, exclusive), selection, timeout, prefetch
+        )
 
     async def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message at once: at most once."""
@@ -209,6 +221,8 @@ class Queue:
         return self._sync.copy_to(other._sync, limit, selector)
 
     statistics = awaitable(sync.Queue.statistics)
+    groups = awaitable(sync.Queue.groups)
+    let_go = awaitable(sync.Queue.let_go)
     purge = awaitable(sync.Queue.purge)
     pause = awaitable(sync.Queue.pause)
     resume = awaitable(sync.Queue.resume)

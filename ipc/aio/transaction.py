@@ -46,6 +46,7 @@ class Transaction:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        group: str | None = None,
         mandatory: bool = False,
     ) -> None:
         """Publish at commit: the body is copied, and an exchange decides who gets it, now."""
@@ -58,6 +59,7 @@ class Transaction:
             properties=properties,
             ttl=ttl,
             priority=priority,
+            group=group,
             mandatory=mandatory,
         )
 

@@ -298,6 +298,18 @@ def returning() -> int:
 
 
 @program
+def taking(rank: int) -> int:
+    """When the first has ended: take a message if there is one for this priority; no more."""
+    ask(IS_IT_MY_TURN, 0)
+    store(PORT + at.PORT_RANK, rank)
+    if take_once(PORT, MESSAGE) == OK:
+        position = load(MESSAGE + at.MESSAGE_POSITION)
+        tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
+        tell(ACKED, position, ack_once(PORT, MESSAGE))
+    return 0
+
+
+@program
 def outranking(rank: int) -> int:
     """A consumer of a higher priority, that comes when the first process has ended."""
     ask(IS_IT_MY_TURN, 0)

@@ -185,7 +185,7 @@ def group_producer(owner: int, groups: tuple[int, ...], **more: bool) -> Player:
     )  # fmt: skip
 
 
-def late_consumer(**more: int) -> Player:
+def late_consumer(**more: bool) -> Player:
     return Player(CONSUMER, processes.consuming_later, (0,), **more)
 
 
@@ -197,6 +197,11 @@ def stander_down(**more: bool) -> Player:
 def returner(**more: int) -> Player:
     """Gives back what it takes first, and is no consumer any more."""
     return Player(CONSUMER, processes.returning, **more)
+
+
+def taker(rank: int, **more: int) -> Player:
+    """Takes one message, if there is one, and is no consumer any more."""
+    return Player(CONSUMER, processes.taking, (rank,), **more)
 
 
 def outranker(rank: int, **more: bool) -> Player:
@@ -358,7 +363,7 @@ PLAYS: Final[dict[str, Play]] = {
     ),
     "single-threads": Play(
         replace(SINGLE, slots=2),
-        (settled(1, 2), returner(owner=2), late_consumer(owner=2), outranker(1)),
+        (settled(1, 2), returner(owner=2), taker(0, owner=2), taker(1)),
         messages=2,
         gives_back=True,
         groups=(1, 1),
