@@ -191,6 +191,10 @@ def bucket_admits(port: int, bucket: int, mode: int) -> int:
     """Whether we may take from this bucket; it becomes ours if nobody of our rank has it."""
     address = bucket_at(port, bucket)
     word = load_acquire(address)
+    if bucket_state(word) == BUCKET_FREE and load(port + PORT_PENDING) >= 0:
+        # we wait for one already: another is left to others, unless we can have it now
+        if is_held_by_others(port, bucket, mode):
+            return PENDING
     if bucket_state(word) == BUCKET_FREE or bucket_rank(word) < load(port + PORT_RANK):
         bound = bucket_bound(port, word)
         # SYNC POINT: group (a locked operation): comes before the look at who holds messages of it

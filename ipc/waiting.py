@@ -117,6 +117,8 @@ def rouse(bell: int) -> int:
 def wake_all(port: int) -> int:
     """Everybody who sleeps on this ring looks again: it was repaired, resumed, or is gone."""
     header = load(port + PORT_HEADER)
+    if mode_buckets(ring_mode(port)):
+        groups_changed(port)
     rouse(header + RING_CONSUMER_BELL_AT)
     rouse(header + RING_SUBSCRIBER_BELL_AT)
     rouse(header + RING_PRODUCER_BELL_AT)

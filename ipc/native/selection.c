@@ -33,14 +33,17 @@ static int64_t level_of(const sb_message *message)
 static int64_t find_in_groups(sb_port *port, sb_selection *wanted, sb_message *found)
 {
     int64_t position = sb_port_group_begin(port), code;
+    sb_message message; /* *found is the caller's only once it matches */
     if (wanted->position > position)
         position = wanted->position;
-    while ((code = sb_port_look(port, position, found)) != SB_EMPTY) {
+    while ((code = sb_port_look(port, position, &message)) != SB_EMPTY) {
         /* what somebody else has in hand may hold up others of its group */
-        int64_t may = code == SB_OK && !is_wanted(wanted, found) ? L_NOT_OURS
-                                                                 : sb_port_may_take(port, position);
-        if (may == L_OURS && code == SB_OK)
+        bool passed = code == SB_OK && !is_wanted(wanted, &message);
+        int64_t may = passed ? L_NOT_OURS : sb_port_may_take(port, position);
+        if (may == L_OURS && code == SB_OK) {
+            *found = message;
             break;
+        }
         position = may == L_AGAIN ? sb_port_group_begin(port) : position + 1;
     }
     wanted->position = position;
@@ -97,8 +100,10 @@ static int64_t select_in(sb_queue *queue, sb_port *port, sb_selection *wanted, s
         return SB_EMPTY;
     }
     while (find(queue, port, wanted, message) == SB_OK) {
-        if (sb_port_take_selected(port, message) != SB_OK)
-            continue; /* somebody else was faster */
+        if (sb_port_take_selected(port, message) != SB_OK) {
+            message->word = 0; /* somebody else was faster */
+            continue;
+        }
         int64_t code = sb_system_decide((int64_t)(intptr_t)port, (int64_t)(intptr_t)message);
         if (code != SB_GONE) /* undecided: it waits for room where the dead go */
             return code == SB_UNDECIDED ? SB_EMPTY : code;

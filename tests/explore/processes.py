@@ -298,9 +298,9 @@ def returning() -> int:
 
 
 @program
-def taking(rank: int) -> int:
-    """When the first has ended: take a message if there is one for this priority; no more."""
-    ask(IS_IT_MY_TURN, 0)
+def taking(rank: int, former: int) -> int:
+    """When another has ended: take a message if there is one for this priority; no more."""
+    ask(IS_IT_MY_TURN, former)
     store(PORT + at.PORT_RANK, rank)
     if take_once(PORT, MESSAGE) == OK:
         position = load(MESSAGE + at.MESSAGE_POSITION)

@@ -199,9 +199,9 @@ def returner(**more: int) -> Player:
     return Player(CONSUMER, processes.returning, **more)
 
 
-def taker(rank: int, **more: int) -> Player:
-    """Takes one message, if there is one, and is no consumer any more."""
-    return Player(CONSUMER, processes.taking, (rank,), **more)
+def taker(rank: int, former: int, **more: int) -> Player:
+    """Takes one message, if there is one, when the former has ended; is no consumer any more."""
+    return Player(CONSUMER, processes.taking, (rank, former), **more)
 
 
 def outranker(rank: int, **more: bool) -> Player:
@@ -363,7 +363,7 @@ PLAYS: Final[dict[str, Play]] = {
     ),
     "single-threads": Play(
         replace(SINGLE, slots=2),
-        (settled(1, 2), returner(owner=2), taker(0, owner=2), taker(1)),
+        (settled(1, 2), returner(owner=2), taker(0, 0, owner=2), taker(1, 1)),
         messages=2,
         gives_back=True,
         groups=(1, 1),
