@@ -37,6 +37,17 @@ Hints and truths of the header: tail is a plain position; take and head carry an
     | epoch (signed) | position                                                      |
     +----------------+---------------------------------------------------------------+
 
+Bucket of message groups: who may take from it; the serial moves whenever somebody binds it
+
+     63    62 61    60 59          48 47      40 39                                 0
+    +--------+--------+--------------+----------+-----------------------------------+
+    | 0      | state  | owner        | rank     | serial                            |
+    +--------+--------+--------------+----------+-----------------------------------+
+
+    FREE         nobody's
+    BOUND        the owner's, as soon as nobody else has a message of it in hand
+    SETTLED      the owner may take
+
 Gate
 
      63    62 61    60 59            48 47                                          0
@@ -239,12 +250,39 @@ RING_BARRIER_AT: Final = 56  # 1 + index of the gate below which consumers may t
 RING_IDS_AT: Final = 64  # so many message ids are remembered behind the slots, 0 none
 RING_IDS_MADE_AT: Final = 72  # 1: that has memory behind it
 RING_IDENTITY_BYTES: Final = 80
+RING_CHANGES_AT: Final = 1024  # moves when something that was passed over may be taken after all
+RING_BUCKETS_AT: Final = 2048
+
+BUCKETS: Final = 256  # at most; a ring without groups has none
+BUCKET_SHIFT: Final = 3
+BUCKET_SERIAL_BITS: Final = 40
+BUCKET_RANK_BITS: Final = 8
+BUCKET_SERIAL_MASK: Final = (1 << BUCKET_SERIAL_BITS) - 1
+BUCKET_RANK_SHIFT: Final = BUCKET_SERIAL_BITS
+BUCKET_RANK_MASK: Final = (1 << BUCKET_RANK_BITS) - 1
+BUCKET_OWNER_SHIFT: Final = BUCKET_RANK_SHIFT + BUCKET_RANK_BITS
+BUCKET_STATE_SHIFT: Final = BUCKET_OWNER_SHIFT + OWNER_BITS
+BUCKET_FREE: Final = 0
+BUCKET_BOUND: Final = 1
+BUCKET_SETTLED: Final = 2
+RANK_MAX: Final = 100  # of a consumer: its priority
+RANK_EXCLUSIVE: Final = BUCKET_RANK_MASK
+GROUP_BYTES_MAX: Final = 255
+
+NOT_OURS: Final = 0  # whether a consumer may take from a bucket
+OURS: Final = 1
+AGAIN: Final = 2  # it has just changed hands: look from head again
+PENDING: Final = 3  # it is ours, and somebody else still has a message of it in hand
 
 RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
 MODE_PAUSED: Final = 1  # nothing is taken
+MODE_SINGLE: Final = 2  # one consumer at a time: all messages are in bucket 0
 MODE_LEVELS_SHIFT: Final = 8  # so many levels of priority, 0 none
+MODE_LEVELS_MASK: Final = 0xFF
+MODE_BUCKETS_SHIFT: Final = 16  # so many buckets of groups, 0 none
+MODE_BUCKETS_MASK: Final = 0xFFFF
 RING_HEAD_AT: Final = RING_TAKE_AT + PAIR_BYTES
 RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above were never joined
 RING_CONSUMER_BELL_AT: Final = RING_HEAD_AT + PAIR_BYTES
@@ -264,6 +302,9 @@ SETTING_MAX_MESSAGES_AT: Final = RING_SETTINGS_AT + 32
 SETTING_MAX_BYTES_AT: Final = RING_SETTINGS_AT + 40
 SETTING_WHEN_FULL_AT: Final = RING_SETTINGS_AT + 48
 SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
+SETTING_GROUPS_AT: Final = RING_SETTINGS_AT + 64  # how many buckets
+SETTING_REBALANCE_AT: Final = RING_SETTINGS_AT + 72
+SETTING_SINGLE_ACTIVE_AT: Final = RING_SETTINGS_AT + 80
 SETTING_AUTO_DELETE_AT: Final = RING_SETTINGS_AT + 96
 SETTING_AUTO_DELETE_DELAY_AT: Final = RING_SETTINGS_AT + 104  # ns
 SETTING_AUTO_CREATE_AT: Final = RING_SETTINGS_AT + 112  # of a pattern only
@@ -303,6 +344,9 @@ SETTING_NAMES: Final = (
     "max_redelivery_delay",
     "max_scheduled",
     "duplicate_ids",
+    "groups",
+    "rebalance",
+    "single_active",
 )
 """The bit of each in a word is its place here."""
 
@@ -669,9 +713,14 @@ PORT_QUEUE_HANDLE: Final = PORT_ROOM + 16  # whose port it is, for the floor abo
 PORT_MESSAGES_MAX: Final = PORT_ROOM + 24  # how many the ring may hold, 0: its slots
 COPIED_BYTES: Final = 1024  # what take_next copies into the room: cheaper than asking for it later
 PORT_SPECIAL: Final = PORT_ROOM + 32  # how many of the messages taken last are special (take.py)
-PORT_IDS: Final = PORT_ROOM + 40  # address of the memory of message ids
-PORT_IDS_MAX: Final = PORT_ROOM + 48  # how many it holds, 0: there is none
-PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
+PORT_RANK: Final = PORT_ROOM + 40  # the priority of its consumer among others
+PORT_LOOKED: Final = PORT_ROOM + 48  # nothing below is for us,
+PORT_CHANGES: Final = PORT_ROOM + 56  # while RING_CHANGES is this
+PORT_PENDING: Final = PORT_ROOM + 64  # here is one that will be for us; -1: none
+PORT_BLOCKED: Final = PORT_ROOM + 72  # a bit a bucket: one of it is in somebody else's hand
+PORT_IDS: Final = PORT_BLOCKED + BUCKETS // 8  # address of the memory of message ids
+PORT_IDS_MAX: Final = PORT_IDS + 8  # how many it holds, 0: there is none
+PORT_MESSAGE: Final = PORT_ROOM + 128  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
 # --- message: what a take tells; private memory ---------------------------------------------------
@@ -718,6 +767,9 @@ assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
 assert COUNTER_WITHDRAWN_AT < RING_LEVELS_AT
 assert IDS_PART_BITS + IDS_LAP_BITS == 63
 assert 3 * IDS_PART_BITS == 2 * 63
+assert BUCKET_STATE_SHIFT == 60
+assert RANK_MAX < RANK_EXCLUSIVE
+assert RING_BUCKETS_AT + (BUCKETS << BUCKET_SHIFT) <= PAGE_BYTES
 assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES

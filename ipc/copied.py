@@ -26,6 +26,7 @@ from shmbroker.core.layout import (
     STATE_MASK,
     STATE_SHIFT,
 )
+from shmbroker.ipc.group import group_of
 from shmbroker.ipc.properties import message_id_in, unpack
 
 _WORD = Struct("<q")
@@ -58,6 +59,11 @@ class CopiedMessage:
     def message_id(self) -> str | bytes | None:
         """The id that it was published with."""
         return message_id_in(self.properties)
+
+    @property
+    def group(self) -> str | None:
+        """The group that it was published with."""
+        return group_of(self.properties)
 
     @classmethod
     def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> CopiedMessage:

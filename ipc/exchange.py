@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.errors import Damaged
+from shmbroker.ipc.group import grouped
 from shmbroker.ipc.publication import Publication
 from shmbroker.ipc.scheduled import When
 from shmbroker.ipc.timeout import nanoseconds
@@ -45,6 +46,7 @@ class Exchange:
         ttl: float | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
+        group: str | None = None,
         mandatory: bool = False,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
@@ -59,8 +61,8 @@ class Exchange:
         With a message_id, each queue takes it once: a queue that has it already is counted as well.
         """
         publication = Publication(
-            self, body, key, properties, ttl, priority, message_id, mandatory, deliver_after,
-            deliver_at,
+            self, body, key, grouped(properties, group), ttl, priority, message_id, mandatory,
+            deliver_after, deliver_at,
         )  # fmt: skip
         return publication.go_on(nanoseconds(timeout))
 

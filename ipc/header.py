@@ -110,6 +110,9 @@ typedef struct sb_settings {{
     int64_t max_bytes;      /* of what is not acknowledged; 0: as much as there is */
     int64_t when_full;      /* SB_BLOCK, SB_FAIL or SB_DROP_OLDEST */
     int64_t priorities;     /* levels that go before each other, up to {layout.LEVELS}; 0: none */
+    int64_t groups;         /* buckets for message groups, up to {layout.BUCKETS}; 0: none */
+    int64_t rebalance;      /* 1: groups are bound anew whenever a consumer joins */
+    int64_t single_active;  /* 1: one consumer at a time gets messages */
     int64_t auto_delete;    /* 1: gone when it is empty and was not used for the delay */
     int64_t auto_delete_delay_ns;
     int64_t duplicate_ids;  /* ids remembered; 0: {layout.DUPLICATE_IDS}, or none if set */
@@ -324,6 +327,21 @@ int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_
 /* Take, copy, acknowledge; as sb_port_receive. */
 int64_t sb_receive(sb_queue *queue, sb_room *room, int64_t timeout_ns);
 int64_t sb_receive_many(sb_queue *queue, sb_room *room, int64_t count, int64_t timeout_ns);
+/* Consume for a while: sb_consume_end lets go of our groups, or of being the active consumer.  In a
+ * queue with single_active, of several consumers the one with the highest priority, 0 to 100,
+ * gets messages; an exclusive one is alone as long as it is there: SB_IN_USE if there is another. */
+int64_t sb_consume_begin(sb_queue *queue, int64_t priority, int64_t exclusive);
+int64_t sb_consume_end(sb_queue *queue);
+/* Let others have this group of ours, or with NULL all: how many buckets of groups that were. */
+int64_t sb_let_go(sb_queue *queue, const char *group, int64_t length);
+/* Properties that make a message one of this group, beside those given: in a buffer with room for
+ * 275 bytes more; their length. */
+int64_t sb_group_properties(const char *group, const void *properties, int64_t length,
+                            void *buffer, int64_t capacity);
+/* The bucket that a group is in, SB_NOT_FOUND in a queue without groups; the participant that each
+ * bucket is bound to, 0: none. */
+int64_t sb_group_bucket(sb_queue *queue, const char *group, int64_t length);
+int64_t sb_group_owners(sb_queue *queue, int64_t *owners, int64_t capacity);
 /* SB_REVOKED if it is no longer ours. */
 int64_t sb_ack(sb_queue *queue, sb_message *message);
 int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count);

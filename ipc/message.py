@@ -13,6 +13,7 @@ from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.copied import deliveries_of
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import DeliveryRevoked, error_for
+from shmbroker.ipc.group import group_of
 from shmbroker.ipc.outgoing import as_buffer
 from shmbroker.ipc.properties import message_id_in, pack
 from shmbroker.ipc.timeout import Deadline, nanoseconds
@@ -174,6 +175,11 @@ class Message(PortMessage, Dropped):
     def reply_to(self) -> str | None:
         """The queue that a reply goes to; None if none is asked for."""
         return self.properties.get("JMSReplyTo")
+
+    @property
+    def group(self) -> str | None:
+        """The group that it was published with."""
+        return group_of(self.properties)
 
     @property
     def correlation_id(self) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 from shmbroker.core.layout import KEY_BYTES_MAX
 from shmbroker.ipc._native import ffi
 from shmbroker.ipc.errors import InvalidArgument
+from shmbroker.ipc.group import grouped
 from shmbroker.ipc.properties import pack
 
 SECONDS_MAX = 1e9
@@ -72,6 +73,8 @@ class Options(TypedDict, total=False):
     """It may be delivered for so many seconds."""
     priority: int | None
     """0 to 9."""
+    group: str | None
+    """In a queue with groups, messages of one go to one consumer at a time (docs/groups.md)."""
     deliver_after: float | None
     """It is not delivered before so many seconds (docs/scheduled.md)."""
     deliver_at: datetime | float | None
@@ -103,8 +106,10 @@ def parts(
     properties: Mapping[str, Any] | None = None,
     ttl: float | None = None,
     priority: int | None = None,
+    group: str | None = None,
 ) -> Parts:
     """A message as arguments for C."""
+    properties = grouped(properties, group)
     named = b"" if key is None else key_bytes(key)
     packed = pack(properties) if properties else b""
     held = body if type(body) is bytes else as_buffer(body)
@@ -120,8 +125,10 @@ def outgoing(
     ttl: float | None = None,
     priority: int | None = None,
     message_id: str | bytes | None = None,
+    group: str | None = None,
 ) -> tuple[Any, tuple[Any, ...]]:
     """A message for C, and what must live as long as it."""
+    properties = grouped(properties, group)
     held, named, packed = as_buffer(body), key_bytes(key), pack(properties)
     held_key, held_properties = ffi.from_buffer(named), ffi.from_buffer(packed)
     message = ffi.new("sb_outgoing *")

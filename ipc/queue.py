@@ -18,9 +18,11 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.consuming import Consuming
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
+from shmbroker.ipc.group import GroupInfo, group_bytes, groups_of
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
@@ -96,8 +98,8 @@ class Queue:
 
         QueueFull if there is no room within the timeout; None waits for ever.
 
-        Options are key, properties, ttl, priority, message_id, deliver_after and deliver_at.  With
-        one of the last two the message is scheduled: it has no position yet, and this is its id in
+        Options are key, properties, ttl, priority, group, message_id, deliver_after and deliver_at.
+        With one of the last two the message is scheduled: it has no position yet, and this is its id in
         the schedule.  With a message_id it is published once, however often it is tried and by
         whom: None if the queue has, or had, a message with this id (docs/duplicates.md).
         """
@@ -201,11 +203,12 @@ class Queue:
         ttl: float | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
+        group: str | None = None,
     ) -> QueueLoan:
         """Memory in the arena to fill in place; published on a clean exit of `with`."""
         if not isinstance(length, int) or length < 0:
             raise InvalidArgument(f"the length of a loan is a number of bytes, not {length!r}")
-        shape, _kept = outgoing(b"", key, properties, ttl, priority, message_id)
+        shape, _kept = outgoing(b"", key, properties, ttl, priority, message_id, group)
         shape.length = min(length, 1 << 62)
         loan = ffi.new("sb_loan *")
         code: int = lib.sb_loan_take(self._queue, shape, loan)
@@ -320,32 +323,41 @@ class Queue:
         selector: str | Selector | None = None,
         timeout: float | None = None,
         prefetch: int = 1,
+        priority: int = 0,
+        exclusive: bool = False,
     ) -> Iterator[Message]:
         """Take messages one after another, until none comes within the timeout.
 
         With a selector, only those that meet its condition (docs/selectors.md), each for itself.
+        Where one consumer is active at a time, priority and exclusive say which (docs/groups.md);
+        groups that were bound to us are let go at the end.
 
         Each is acknowledged when the next is asked for, unless it was dealt with before.  If the
         loop is left in the middle of one, it is given back.
         """
         selection = None if selector is None else Selection(selector)
-        while True:
-            try:
-                if selection is not None:
-                    messages = [self.select(selection, timeout=timeout)]
-                elif prefetch == 1:
-                    messages = [self.get(timeout=timeout)]
-                else:
-                    messages = self.get_many(prefetch, timeout=timeout)
-            except Empty:
-                return
-            messages.reverse()
-            while messages:
-                message = messages.pop()
-                yield message
-                if message.is_in_hand:
-                    message.ack()
-            del message
+        consuming = Consuming(self, priority, exclusive)
+        consuming.begin()
+        try:
+            while True:
+                try:
+                    if selection is not None:
+                        messages = [self.select(selection, timeout=timeout)]
+                    elif prefetch == 1:
+                        messages = [self.get(timeout=timeout)]
+                    else:
+                        messages = self.get_many(prefetch, timeout=timeout)
+                except Empty:
+                    return
+                messages.reverse()
+                while messages:
+                    message = messages.pop()
+                    yield message
+                    if message.is_in_hand:
+                        message.ack()
+                del message
+        finally:
+            consuming.end()
 
     def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message in one call: at most once."""
@@ -479,7 +491,23 @@ class Queue:
             raise self._error(length, "explaining")
         return explained(ffi.buffer(room)[:length])
 
+    def groups(self) -> list[GroupInfo]:
+        """Which groups there are and whose; or who is the single active consumer."""
+        return groups_of(self._queue, self.browse())
+
     # --- managing -----------------------------------------------------------------------------
+
+    def let_go(self, group: str | None = None) -> int:
+        """Let other consumers have this group, or all that is bound to us: how many buckets.
+
+        Messages of it that we have in hand are ours until they are dealt with; until then nobody
+        gets others.
+        """
+        named = ffi.NULL if group is None else group_bytes(group)
+        freed: int = lib.sb_let_go(self._queue, named, 0 if group is None else len(named))
+        if freed < 0:
+            raise self._error(freed, "letting go of groups of")
+        return freed
 
     def expire(self) -> int:
         """Move what is expired to where it belongs, or drop it: how many.

@@ -23,8 +23,9 @@ WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest":
 class Setting:
     name: str
     kind: Literal[
-        "count", "queue", "seconds", "size", "flag", "choice", "levels", "factor", "number"
-    ]
+        "count", "queue", "seconds", "size", "flag", "choice", "levels", "buckets", "factor",
+        "number",
+    ]  # fmt: skip
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -47,6 +48,9 @@ SETTINGS: Final = (
     Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
     Setting("duplicate_ids", "number", DUPLICATE_IDS,
             "So many message ids are remembered; 0: they are not looked at."),
+    Setting("groups", "buckets", False, "Each message group goes to one consumer at a time."),
+    Setting("rebalance", "flag", False, "Bind groups anew when a consumer joins."),
+    Setting("single_active", "flag", False, "One consumer at a time gets all messages."),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
     Setting("redelivery_delay", "seconds", None, "What comes back is delivered after so long."),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
-from shmbroker.core.layout import LEVELS, MULTIPLIER_MAX, MULTIPLIER_UNIT, SETTING_NAMES
+from shmbroker.core.layout import BUCKETS, LEVELS, MULTIPLIER_MAX, MULTIPLIER_UNIT, SETTING_NAMES
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.names import name_bytes
@@ -43,6 +43,12 @@ class Settings(TypedDict, total=False):
     """The highest of the priorities 0 to 9 goes first; or so many levels, from 0 up."""
     duplicate_ids: int
     """So many of the last message ids are remembered, to drop duplicates; 0: none."""
+    groups: bool | int
+    """Messages of a group go to one consumer at a time; or in so many buckets, up to 256."""
+    rebalance: bool
+    """Groups are bound anew whenever a consumer joins."""
+    single_active: bool
+    """One consumer at a time gets messages, the one with the highest priority; others stand by."""
     auto_delete: bool
     """It is deleted when it is empty and nobody has used it for auto_delete_delay."""
     auto_delete_delay: float
@@ -136,6 +142,14 @@ def _levels(value: Any) -> int:
     )
 
 
+def _buckets(value: Any) -> int:
+    if value is True:
+        return BUCKETS
+    if isinstance(value, int) and 0 <= value <= BUCKETS:
+        return int(value)
+    raise InvalidArgument(f"groups is True, or a number of buckets up to {BUCKETS}, not {value!r}")
+
+
 def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tuple[Any, Any]:
     """Settings for C, and what must live as long as they."""
     unknown = sorted(set(given) - set(known))
@@ -165,6 +179,9 @@ def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tupl
             "when_full": WHEN_FULL[when_full],
             "priorities": _levels(asked["priorities"]),
             "duplicate_ids": _number("duplicate_ids", given.get("duplicate_ids", 0)),
+            "groups": _buckets(asked["groups"]),
+            "rebalance": _flag("rebalance", asked["rebalance"]),
+            "single_active": _flag("single_active", asked["single_active"]),
             "auto_delete": _flag("auto_delete", asked["auto_delete"]),
             "auto_delete_delay_ns": _time("auto_delete_delay", given.get("auto_delete_delay")),
             "auto_create": _flag("auto_create", asked.get("auto_create", False)),

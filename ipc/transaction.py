@@ -72,6 +72,7 @@ class Transaction:
         ttl: float | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
+        group: str | None = None,
         mandatory: bool = False,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
@@ -82,7 +83,7 @@ class Transaction:
         already, or gets before, it is left out there, and the rest happens.  A delay counts from
         now.
         """
-        message, _kept = outgoing(body, key, properties, ttl, priority, message_id)
+        message, _kept = outgoing(body, key, properties, ttl, priority, message_id, group)
         schedule(message, deliver_after, deliver_at)
         if isinstance(destination, Queue):
             code = lib.sb_transaction_publish(self._transaction, destination._queue, message)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc import exchange as sync
 from shmbroker.ipc.aio.bell import ROOM, Bell
+from shmbroker.ipc.group import grouped
 from shmbroker.ipc.publication import Publication
 from shmbroker.ipc.scheduled import When
 
@@ -39,6 +40,7 @@ class Exchange:
         ttl: float | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
+        group: str | None = None,
         mandatory: bool = False,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
@@ -49,7 +51,7 @@ class Exchange:
         If a queue has no room in time, or this is cancelled, the queues before it have the message.
         """
         publication = Publication(
-            self._sync, body, key, properties, ttl, priority, message_id, mandatory,
+            self._sync, body, key, grouped(properties, group), ttl, priority, message_id, mandatory,
             deliver_after, deliver_at,
         )  # fmt: skip
         attempt = partial(publication.go_on, 0)

@@ -14,6 +14,7 @@ from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.verb import awaitable
+from shmbroker.ipc.consuming import Consuming
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
@@ -131,6 +132,7 @@ class Queue:
         ttl: float | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
+        group: str | None = None,
     ) -> Loan:
         """Memory in the arena to fill in place; published on a clean exit of `async with`."""
         loan = self._sync.loan(
@@ -140,6 +142,7 @@ class Queue:
             ttl=ttl,
             priority=priority,
             message_id=message_id,
+            group=group,
         )
         return Loan(loan, self._until_done, self._room)
 
@@ -186,13 +189,18 @@ class Queue:
         selector: str | Selector | None = None,
         timeout: float | None = None,
         prefetch: int = 1,
+        priority: int = 0,
+        exclusive: bool = False,
     ) -> Consumer:
         """`async for` over messages as they come, until none comes within the timeout.
 
         With a selector, only those that meet its condition (docs/selectors.md), each for itself.
+        priority and exclusive: see docs/groups.md.
         """
         selection = None if selector is None else Selection(selector)
-        return Consumer(self, selection, timeout, prefetch)
+        return Consumer(
+            self, Consuming(self._sync, priority, exclusive), selection, timeout, prefetch
+        )
 
     async def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message at once: at most once."""
@@ -225,6 +233,8 @@ class Queue:
         return self._sync.copy_to(other._sync, limit, selector)
 
     statistics = awaitable(sync.Queue.statistics)
+    groups = awaitable(sync.Queue.groups)
+    let_go = awaitable(sync.Queue.let_go)
     purge = awaitable(sync.Queue.purge)
     pause = awaitable(sync.Queue.pause)
     resume = awaitable(sync.Queue.resume)

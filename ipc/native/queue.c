@@ -44,6 +44,7 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
         made->port.file = connection->arena.file;
         *field(&made->port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
         *field(&made->port, L_PORT_MESSAGES_MAX) = queue->max_messages;
+        *field(&made->port, L_PORT_RANK) = atomic_load(&queue->rank);
     }
     if (*code == SB_OK) {
         atomic_store(&made->busy, IN);
@@ -144,6 +145,9 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->max_messages = setting(queue, L_SETTING_MAX_MESSAGES_AT);
     queue->max_bytes = setting(queue, L_SETTING_MAX_BYTES_AT);
     queue->when_full = setting(queue, L_SETTING_WHEN_FULL_AT);
+    int64_t mode = setting(queue, L_RING_MODE_AT);
+    queue->buckets = mode >> L_MODE_BUCKETS_SHIFT & L_MODE_BUCKETS_MASK;
+    queue->grouped = queue->buckets && !(mode & L_MODE_SINGLE);
     if (setting(queue, L_SETTING_AUTO_DELETE_AT))
         queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
     queue->redelivery_ns = setting(queue, L_SETTING_REDELIVERY_DELAY_AT);
@@ -173,6 +177,8 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
     code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
     expiry_unknown(queue);
     schedule_unknown(queue);
+    if (queue->buckets)
+        sb_port_groups_touch(&port);
     if (code > 0)
         sb_port_wake_all(&port);
     return code;
@@ -237,8 +243,10 @@ void queue_note_use(sb_queue *queue, int64_t use)
     pthread_mutex_lock(&queue->connection->mutex);
     if (atomic_load(&queue->connection->closed) == SB_OK)
         participant_uses(queue->connection, queue->reference, use);
-    atomic_fetch_or(&queue->uses, use);
+    int64_t before = atomic_fetch_or(&queue->uses, use);
     pthread_mutex_unlock(&queue->connection->mutex);
+    if (use & ~before & L_USE_CONSUMES)
+        group_join(queue);
 }
 
 /* --- waiting ------------------------------------------------------------------------------------- */
@@ -351,19 +359,29 @@ wait_for wait_kernel(const sb_queue *queue)
                                                                         : sb_port_wait_for_room;
 }
 
+/* What a chunk has beyond its header, with its expiry there already; NULL if that is nothing. */
+static const int64_t *extended(const sb_queue *queue, const sb_outgoing *message,
+                               int64_t extension[4])
+{
+    if (queue->grouped)
+        extension[1] = group_of(message->properties, message->properties_length);
+    return extension[0] | extension[1] ? extension : NULL;
+}
+
 static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
     int64_t code = is_limited(queue) ? within_limits(queue, in, bytes_of(message)) : SB_OK;
     if (code != SB_OK)
         return code == SB_FULL ? once_refused(queue, &in->port, message) : code;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
-    const int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
+    int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
     const int64_t checked = message->id_length | message->producer;
     if ((message->key_length | message->properties_length | message->priority | extension[0] |
          checked) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
-    code = checked ? once_publish(queue, &in->port, message, extension[0] ? extension : NULL)
-                   : sb_port_publish_with(&in->port, message, extension[0] ? extension : NULL);
+    const int64_t *more = extended(queue, message, extension);
+    code = checked ? once_publish(queue, &in->port, message, more)
+                   : sb_port_publish_with(&in->port, message, more);
     if (code >= 0 && extension[0])
         expiry_note(queue, extension[0]);
     return code;
@@ -527,10 +545,11 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
 
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
 {
-    const int64_t extension[4] = {queue_expiry(queue, shape->ttl_ns)};
+    int64_t extension[4] = {queue_expiry(queue, shape->ttl_ns)};
+    const int64_t *more = extended(queue, shape, extension);
     if (shape->id_length | shape->producer)
-        return once_reserve(queue, port, shape, extension[0] ? extension : NULL);
-    return sb_port_loan_with(port, shape, extension[0] ? extension : NULL);
+        return once_reserve(queue, port, shape, more);
+    return sb_port_loan_with(port, shape, more);
 }
 
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
@@ -882,8 +901,8 @@ int64_t sb_pause(sb_queue *queue, int64_t paused)
 
 static int64_t levels_of(const sb_queue *queue)
 {
-    int64_t levels = setting(queue, L_RING_MODE_AT) >> L_MODE_LEVELS_SHIFT;
-    return levels < 0 ? 0 : levels < L_LEVELS ? levels : L_LEVELS;
+    int64_t levels = setting(queue, L_RING_MODE_AT) >> L_MODE_LEVELS_SHIFT & L_MODE_LEVELS_MASK;
+    return levels < L_LEVELS ? levels : L_LEVELS;
 }
 
 /* Who waits at which level, and since when: with strict priorities the low ones may starve. */

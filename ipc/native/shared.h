@@ -256,6 +256,8 @@ int64_t settings_write(const sb_settings *settings, void *page);
 int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
 void settings_default(void *page, int64_t have);
 int64_t settings_agree(const void *page);
+/* How a ring with these settings is taken from: its RING_MODE. */
+int64_t settings_mode(const void *page);
 /* Whether what is asked for, and was written, is what a queue was declared as. */
 bool settings_same(const void *asked, const void *there);
 int64_t name_in(const void *page, int64_t at, char *name);
@@ -271,6 +273,13 @@ int64_t patterns_apply(sb_connection *connection, const char *name, void *page);
 bool patterns_create(sb_connection *connection, const char *name);
 /* Remove what a death in the middle of a change has left. */
 void patterns_tidy(sb_connection *connection);
+
+/* --- group.c ------------------------------------------------------------------------------------ */
+
+/* What the chunk says of the group of a message with these properties; 0: it has none. */
+int64_t group_of(const void *properties, int64_t length);
+/* We have begun to consume this queue. */
+void group_join(sb_queue *queue);
 
 /* --- auto_delete.c ------------------------------------------------------------------------------ */
 
@@ -303,6 +312,7 @@ int64_t properties_with(unsigned char *made, const void *properties, int64_t len
 
 #define REPLY_TO "JMSReplyTo"
 #define CORRELATION "JMSCorrelationID"
+#define GROUP "JMSXGroupID"
 #define CORRELATION_BYTES 16
 
 void request_free(sb_connection *connection);
@@ -463,6 +473,10 @@ struct sb_queue {
     int64_t reference;
     int64_t slots;
     int64_t ttl_ns, ttl_min_ns, ttl_max_ns, max_messages, max_bytes, when_full; /* settings */
+    int64_t buckets; /* of message groups, 0: none */
+    int64_t grouped; /* 1: what a message's group is, is looked up when it is published */
+    _Atomic int64_t rank;      /* our priority among its consumers */
+    _Atomic int64_t consuming; /* how many sb_consume_begin there were, less those that ended */
     int64_t auto_delete_ns; /* 0: it is not deleted by itself */
     int64_t redelivery_ns;  /* 0: what comes back is redelivered at once */
     sb_queue *_Atomic schedule; /* once we know it */
