@@ -54,7 +54,7 @@ def ids_bytes(capacity: int) -> int:
 
 
 @kernel
-def bucket_at(port: int, low: int) -> int:
+def id_bucket_at(port: int, low: int) -> int:
     bucket = low % load(port + PORT_IDS_MAX)
     return load(port + PORT_IDS) + IDS_BUCKETS_AT + bucket * IDS_BUCKET_BYTES
 
@@ -110,7 +110,7 @@ def id_find(port: int, high: int, low: int) -> int:
     """The serial number of this id, 0 if it is not remembered."""
     if not has_ids(port):
         return 0
-    return id_search(port, high, low, load_acquire(bucket_at(port, low)))
+    return id_search(port, high, low, load_acquire(id_bucket_at(port, low)))
 
 
 @kernel
@@ -126,7 +126,7 @@ def word_put(address: int, seen: int, wanted: int) -> int:
 def id_note(port: int, high: int, low: int, tail: int) -> int:
     """Remember the id of the message at tail, which counts; 0 if tail has moved."""
     counter = load(port + PORT_IDS) + IDS_COUNT_AT
-    bucket = bucket_at(port, low)
+    bucket = id_bucket_at(port, low)
     count = load_acquire(counter)  # first: whoever moves it has let the bucket name the id before
     last = load_acquire(bucket)
     found = id_search(port, high, low, last)

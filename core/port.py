@@ -51,6 +51,7 @@ from shmbroker.core.layout import (
     PORT_IDS_MAX,
     PORT_LAP_SHIFT,
     PORT_OWNER,
+    PORT_PENDING,
     PORT_PRODUCER,
     PORT_QUEUE,
     PORT_RECLAIM_MASK,
@@ -223,6 +224,7 @@ def port_set(
     store(port + PORT_BLOCKS, blocks)
     store(port + PORT_RUN_BYTES, block_bytes)
     store(port + PORT_RECLAIM_MASK, min(RECLAIM_MASK_MAX, max(1, slots >> 2) - 1))
+    store(port + PORT_PENDING, -1)
     store(port + PORT_SCAN, (owner * blocks) >> 12)
     barrier = load(ring + RING_BARRIER_AT)
     if barrier > 0 and barrier <= GATES:

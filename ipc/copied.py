@@ -16,6 +16,7 @@ from shmbroker.core.layout import (
     DELIVERIES_MASK,
     DELIVERIES_SHIFT,
     LEASED,
+    MARK_DELIVERIES_MASK,
     MARK_FLAGS_MASK,
     MARK_FLAGS_SHIFT,
     MARK_PRIORITY_MASK,
@@ -25,10 +26,17 @@ from shmbroker.core.layout import (
     STATE_MASK,
     STATE_SHIFT,
 )
+from shmbroker.ipc.group import group_of
 from shmbroker.ipc.properties import message_id_in, unpack
 
 _WORD = Struct("<q")
 _HEADER = Struct("<qqqq")  # shape, origin, published, mark
+
+
+def deliveries_of(word: int, mark: int) -> int:
+    """How often a message was delivered before: in this slot, and before it came there."""
+    here = (word >> DELIVERIES_SHIFT) & DELIVERIES_MASK
+    return min(here + (mark & MARK_DELIVERIES_MASK), DELIVERIES_MASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,11 @@ class CopiedMessage:
         """The id that it was published with."""
         return message_id_in(self.properties)
 
+    @property
+    def group(self) -> str | None:
+        """The group that it was published with."""
+        return group_of(self.properties)
+
     @classmethod
     def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> CopiedMessage:
         """From the copy of a whole chunk, up to the end of the body."""
@@ -73,7 +86,7 @@ class CopiedMessage:
             key=chunk[start:key_end].decode(errors="replace") or None,
             properties=unpack(chunk[key_end:properties_end]),
             published_at=published,
-            deliveries=(word >> DELIVERIES_SHIFT) & DELIVERIES_MASK,
+            deliveries=deliveries_of(word, mark),
             is_taken=(word >> STATE_SHIFT) & STATE_MASK == LEASED,
             priority=level - 1 if level else None,
             expires_at=expiry,

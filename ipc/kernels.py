@@ -10,6 +10,7 @@ from shmbroker.core import (  # noqa: F401
     catalog,
     chunk,
     cursor,
+    due,
     duplicate,
     gate,
     head,

@@ -12,6 +12,7 @@ from shmbroker.core.layout import (
     DUPLICATE_IDS,
     FAIL,
     MAX_DELIVERIES,
+    MAX_SCHEDULED,
     SETTING_NAMES,
 )
 
@@ -21,7 +22,10 @@ WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest":
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
-    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels", "number"]
+    kind: Literal[
+        "count", "queue", "seconds", "size", "flag", "choice", "levels", "buckets", "factor",
+        "number",
+    ]  # fmt: skip
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -44,8 +48,15 @@ SETTINGS: Final = (
     Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
     Setting("duplicate_ids", "number", DUPLICATE_IDS,
             "So many message ids are remembered; 0: they are not looked at."),
+    Setting("groups", "buckets", False, "Each message group goes to one consumer at a time."),
+    Setting("rebalance", "flag", False, "Bind groups anew when a consumer joins."),
+    Setting("single_active", "flag", False, "One consumer at a time gets all messages."),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
+    Setting("redelivery_delay", "seconds", None, "What comes back is delivered after so long."),
+    Setting("redelivery_multiplier", "factor", 1.0, "Each time after so many times as long."),
+    Setting("max_redelivery_delay", "seconds", None, "But not after longer."),
+    Setting("max_scheduled", "count", MAX_SCHEDULED, "So many messages may be scheduled."),
     Setting("auto_create", "flag", False, "Make a queue that matches when somebody asks for it.",
             is_of_patterns=True),
 )  # fmt: skip

@@ -61,6 +61,7 @@ class QueueStatistics:
     depth: int
     """Messages that are there, taken or not."""
     published: int
+    """One that comes back after a delay is counted again."""
     delivered: int
     acked: int
     redelivered: int
@@ -77,6 +78,8 @@ class QueueStatistics:
     slots: int
     is_paused: bool
     latency: Latency | None
+    scheduled: int
+    """Not to be delivered yet; not in `depth`."""
     levels: tuple[Level, ...]
     """From the highest priority to the lowest; none if the queue has no priorities."""
 
@@ -87,7 +90,7 @@ class QueueStatistics:
         published = max(0, told.tail - told.withdrawn)
         done = published - told.ready - told.leased
         # read one after another while others work: what cannot be is rounded to what can
-        acked = max(0, done - told.rejected - dropped - told.expired)
+        acked = max(0, done - told.rejected - dropped - told.expired - told.delayed)
         return cls(
             depth=told.ready + told.leased,
             published=published,
@@ -105,6 +108,7 @@ class QueueStatistics:
             slots=told.slots,
             is_paused=bool(told.paused),
             latency=Latency.of([told.latency[each] for each in range(LATENCY_BUCKETS)]),
+            scheduled=told.scheduled,
             levels=tuple(
                 Level(each, told.waiting[each], told.waiting_since[each])
                 for each in reversed(range(told.levels))

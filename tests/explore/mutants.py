@@ -306,6 +306,70 @@ MUTANTS: Final = (
         " and gate_kind(word) == GATE_FLEETING",
         "",
     ),
+    # --- groups, and the single active consumer
+    _one(
+        "claimed-without-looking-at-the-bucket-again",
+        "single-threads",
+        "any_claim",
+        "is_admitted(port, leased)",
+        "True",
+    ),
+    _one(
+        "bucket-settled-while-others-hold-messages-of-it",
+        "single-threads",
+        "bucket_admits",
+        "if is_held_by_others(port, bucket, mode):",
+        "if False:",
+    ),
+    _one(
+        "group-taken-past-one-that-is-in-a-stranger's-hand",
+        "single-outranked",
+        "group_look",
+        "if admits == OURS and load(port + PORT_BLOCKED) >> (bucket & BLOCKED_MASK) & 1:",
+        "if False:",
+    ),
+    _one(
+        "settled-and-not-looked-from-head",
+        "single-rebalanced",
+        "group_find",
+        "position = group_begin(port) if admits == AGAIN else position + 1",
+        "position = position if admits == AGAIN else position + 1",
+    ),
+    _one(
+        "unclaimed-by-store",
+        "single-outranked",
+        "any_claim",
+        "if compare_exchange(slot_at(port, position), leased, ready) == leased:",
+        "if exchange(slot_at(port, position), word_given_back(leased)) == leased:",
+    ),
+    _one(
+        "buckets-of-the-dead-kept",
+        "single",
+        "ring_sweep",
+        "repaired += groups_sweep(port, alive)",
+        "pass",
+    ),
+    _one(
+        "freed-without-a-word",
+        "groups-returned",
+        "groups_free",
+        "    if freed:\n        groups_changed(port)\n",
+        "",
+    ),
+    _one(
+        "returned-without-a-word",
+        "groups-returned",
+        "lower_hints",
+        "    if mode_buckets(mode):\n        groups_changed(port)\n",
+        "",
+    ),
+    _one(
+        "what-is-pending-is-passed",
+        "single-stands-down",
+        "group_find",
+        "pending if pending >= 0 else position",
+        "position",
+    ),
     # --- the sweep
     _one(
         "slots-not-swept",
@@ -628,6 +692,49 @@ MUTANTS: Final = (
         ),
     ),
     _one("bell-not-rung", "bell", "bell_ring", "return exchange(bell, 0)", "return 0"),
+    # --- the due word
+    _one(
+        "note-that-leaves-the-claim",
+        "schedule",
+        "due_note",
+        "if seen == time and seen != 0 and seen <= due:",
+        "if seen != 0 and seen <= due:",
+    ),
+    _one(
+        "note-by-store",
+        "schedule",
+        "due_note",
+        "if compare_exchange(word, seen, noted) == seen:",
+        "if store_release(word, noted) == 0:",
+    ),
+    _one(
+        "note-of-the-first-lost",
+        "schedule",
+        "due_note",
+        "noted = due if time == 0 else min(time, due)",
+        "noted = min(time, due)",
+    ),
+    _one(
+        "note-that-raises",
+        "schedule",
+        "due_note",
+        "noted = due if time == 0 else min(time, due)",
+        "noted = due",
+    ),
+    _one(
+        "claim-without-a-mark",
+        "schedule",
+        "due_claim",
+        "claim = until | DUE_CLAIMED",
+        "claim = until",
+    ),
+    _one(
+        "settle-by-store",
+        "schedule",
+        "due_settle",
+        "return int(compare_exchange(word, claim, due & ~DUE_CLAIMED) == claim)",
+        "return store_release(word, due & ~DUE_CLAIMED) + 1",
+    ),
 )
 
 

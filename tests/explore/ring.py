@@ -52,6 +52,10 @@ class Geometry:
     flags: int = 0
     levels: int = 0
     """Of priority."""
+    buckets: int = 0
+    """Of message groups."""
+    single: bool = False
+    """One consumer at a time: all messages are in bucket 0."""
     barrier: int = 0
     """1 + index of the gate below which consumers may take."""
     base: int = 0
@@ -67,6 +71,11 @@ class Geometry:
     """The last number of the named producer at the start."""
     once: bool = False
     """Some messages are such of which one counts."""
+
+    @property
+    def mode(self) -> int:
+        buckets = self.buckets << at.MODE_BUCKETS_SHIFT
+        return self.levels << at.MODE_LEVELS_SHIFT | buckets | self.single * at.MODE_SINGLE
 
     @property
     def data(self) -> int:
@@ -165,6 +174,17 @@ def _note(word: int) -> str:
     return f"last {last} (generation {word & at.NOTE_GENERATION_MASK})"
 
 
+def bucket_owner_of(word: int) -> int:
+    """Whose bucket it is, 0: nobody's."""
+    return (word >> at.BUCKET_OWNER_SHIFT) & at.OWNER_MASK
+
+
+def _bucket(word: int) -> str:
+    state = ("FREE", "BOUND", "SETTLED")[word >> at.BUCKET_STATE_SHIFT]
+    owner = f" by {bucket_owner_of(word)}" if bucket_owner_of(word) else ""
+    return f"{state}{owner} (serial {word & at.BUCKET_SERIAL_MASK})"
+
+
 def _gate(word: int) -> str:
     if not (word >> at.GATE_ACTIVE_SHIFT) & 1:
         return "open"
@@ -195,6 +215,12 @@ class RingMemory(Memory):
             )
             for i in range(geometry.levels)
         ]
+        self.buckets = [
+            self.word(f"bucket[{i}]", RING + at.RING_BUCKETS_AT + 8 * i, SHARED, _bucket)
+            for i in range(geometry.buckets)
+        ]
+        if geometry.buckets:
+            self.word("changes", RING + at.RING_CHANGES_AT)
         self.word("producer bell", RING + at.RING_PRODUCER_BELL_AT)
         for each in range(11):
             self.word(f"counter[{each}]", RING + at.RING_COUNTERS_AT + 8 * each, BLIND)
@@ -250,6 +276,9 @@ class RingMemory(Memory):
             word += at.CHUNK_ONCE_BYTES >> 3
         if word >= len(self.data):
             raise Violation(f"chunk {chunk} lies outside of the arena")
+        mark = memory[self.data[(chunk + at.CHUNK_MARK_AT) >> 3]]
+        if mark >> at.MARK_FLAGS_SHIFT & at.CHUNK_EXTENDED:
+            word += at.CHUNK_EXTENSION_BYTES >> 3
         return memory[self.data[word]]
 
     def is_once(self, memory: Sequence[int], chunk: int) -> bool:
@@ -277,12 +306,12 @@ class RingMemory(Memory):
 
 
 @program
-def ring_set_up(blocks: int, flags: int, barrier: int, levels: int) -> int:
+def ring_set_up(blocks: int, flags: int, barrier: int, mode: int) -> int:
     """What formatting leaves; the geometry is too small for ring_format and arena_format."""
     store(RING + at.RING_QUEUE_AT, QUEUE)
     store(RING + at.RING_FLAGS_AT, flags)
     store(RING + at.RING_BARRIER_AT, barrier)
-    store(RING + at.RING_MODE_AT, levels << at.MODE_LEVELS_SHIFT)
+    store(RING + at.RING_MODE_AT, mode)
     store(RING + at.RING_IDS_MADE_AT, 1)
     store(ARENA + at.ARENA_COMMITTED_AT, blocks)
     return 0

@@ -21,6 +21,7 @@ from tests.explore.ring import (
     ring_set_up,
 )
 from tests.explore.scenario import Role, Scenario
+from tests.explore.serving import schedule_scenario
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -46,6 +47,8 @@ class Player:
     mortal: bool = True
     stoppable: bool = False
     scan: int = 0
+    owner: int = 0
+    """0: its own; several with the same are threads of one participant, and none is killed."""
     owns: bool = False
     """Has its blocks before the scenario begins."""
 
@@ -70,6 +73,8 @@ class Play:
     transaction: int = 0
     retried: int = 0
     """The id that the survivor publishes once more."""
+    groups: tuple[int, ...] = ()
+    """Of each message of the one producer; 0: none."""
     writers: dict[int, int] = field(default_factory=dict)
 
 
@@ -90,6 +95,8 @@ def staged(name: str, play: Play) -> Scenario:
     def part(wanted: str) -> tuple[int, ...]:
         return tuple(i for i, player in enumerate(players) if player.part == wanted)
 
+    owners = tuple(player.owner or i + 1 for i, player in enumerate(players))
+
     def opening(owner: int, scan: int, owns: bool) -> tuple[int, ...]:
         size = geometry.slots, geometry.blocks, geometry.block_bytes
         return *size, owner, scan, int(owns), geometry.ids
@@ -98,14 +105,14 @@ def staged(name: str, play: Play) -> Scenario:
         name=name,
         memory=memory,
         setup=ring_set_up,
-        setup_arguments=(geometry.blocks, geometry.flags, geometry.barrier, geometry.levels),
+        setup_arguments=(geometry.blocks, geometry.flags, geometry.barrier, geometry.mode),
         roles=tuple(
             Role(
                 name=each,
                 program=player.program,
                 arguments=player.arguments,
                 opening=port_opening,
-                opening_arguments=opening(i + 1, player.scan, player.owns),
+                opening_arguments=opening(owners[i], player.scan, player.owns),
                 mortal=player.mortal,
                 stoppable=player.stoppable,
             )
@@ -122,7 +129,7 @@ def staged(name: str, play: Play) -> Scenario:
             geometry,
             memory,
             Cast(
-                owners=tuple(i + 1 for i in range(len(players))),
+                owners=owners,
                 producers=part(PRODUCER),
                 consumers=part(CONSUMER),
                 cursors=part(CURSOR),
@@ -132,6 +139,7 @@ def staged(name: str, play: Play) -> Scenario:
                 lossy=play.lossy,
                 numbered=play.numbered,
                 transaction=play.transaction,
+                groups=play.groups,
                 expected=play.messages,
                 writers=play.writers,
             ),
@@ -171,6 +179,42 @@ def level_producer(owner: int, levels: tuple[int, ...], **more: bool) -> Player:
         owns=True,
         **more,
     )
+
+
+def group_producer(owner: int, groups: tuple[int, ...], **more: bool) -> Player:
+    """Publishes a message of each of these groups, in this order."""
+    packed = sum(group << 4 * i for i, group in enumerate(groups))
+    return Player(
+        PRODUCER, processes.producing_groups, (owner, len(groups), packed), scan=owner - 1,
+        owns=True, **more,
+    )  # fmt: skip
+
+
+def late_consumer(**more: bool) -> Player:
+    return Player(CONSUMER, processes.consuming_later, (0,), **more)
+
+
+def stander_down(**more: bool) -> Player:
+    """Frees its buckets while it has a message in hand."""
+    return Player(CONSUMER, processes.standing_down, **more)
+
+
+def returner(**more: int) -> Player:
+    """Gives back what it takes first, and is no consumer any more."""
+    return Player(CONSUMER, processes.returning, **more)
+
+
+def taker(rank: int, former: int, **more: int) -> Player:
+    """Takes one message, if there is one, when the former has ended; is no consumer any more."""
+    return Player(CONSUMER, processes.taking, (rank, former), **more)
+
+
+def outranker(rank: int, **more: bool) -> Player:
+    return Player(CONSUMER, processes.outranking, (rank,), **more)
+
+
+def rebalancer(times: int, **more: bool) -> Player:
+    return Player(OTHER, processes.rebalancing, (times,), **more)
 
 
 def leaser(deadline_ms: int) -> Player:
@@ -237,6 +281,8 @@ ROOMY: Final = replace(WORN, blocks=2, block_bytes=4 * CHUNK_BYTES, gates=0)
 TIGHT: Final = replace(WORN, blocks=4, block_bytes=CHUNK_BYTES, gates=0)
 """A chunk a block, and few of them: the arena is what is explored."""
 GATED: Final = replace(ROOMY, blocks=1)
+SINGLE: Final = replace(GATED, slots=4, buckets=1, single=True)
+GROUPED: Final = replace(GATED, slots=4, block_bytes=8 * CHUNK_BYTES, buckets=2)
 
 PLAYS: Final[dict[str, Play]] = {
     "pair": Play(
@@ -301,6 +347,62 @@ PLAYS: Final[dict[str, Play]] = {
         (level_producer(1, (0, 1)), batch_consumer(2), consumer()),
         messages=2,
         kills=1,
+    ),
+    "single": Play(
+        SINGLE,
+        (settled(1, 2), consumer(), consumer()),
+        messages=2,
+        kills=1,
+        groups=(1, 1),
+    ),
+    "single-returned": Play(
+        SINGLE,
+        (settled(1, 2), consumer(1), consumer()),
+        messages=2,
+        kills=1,
+        gives_back=True,
+        groups=(1, 1),
+    ),
+    "single-stands-down": Play(
+        SINGLE,
+        (settled(1, 2), stander_down(), late_consumer()),
+        messages=2,
+        kills=1,
+        groups=(1, 1),
+    ),
+    "single-outranked": Play(
+        SINGLE,
+        (settled(1, 2), late_consumer(), outranker(1)),
+        messages=2,
+        kills=1,
+        groups=(1, 1),
+    ),
+    "single-rebalanced": Play(
+        replace(SINGLE, slots=2),
+        (settled(1, 2), late_consumer(), late_consumer(), rebalancer(1)),
+        messages=2,
+        groups=(1, 1),
+    ),
+    "single-threads": Play(
+        replace(SINGLE, slots=2),
+        (settled(1, 2), returner(owner=2), taker(0, 0, owner=2), taker(1, 1)),
+        messages=2,
+        gives_back=True,
+        groups=(1, 1),
+    ),
+    "groups": Play(
+        GROUPED,
+        (group_producer(1, (1, 2), mortal=False), late_consumer(), consumer()),
+        messages=2,
+        kills=1,
+        groups=(1, 2),
+    ),
+    "groups-returned": Play(
+        GROUPED,
+        (group_producer(1, (1, 0)), returner(), consumer()),
+        messages=2,
+        gives_back=True,
+        groups=(1, 0),
     ),
     "sweeper": Play(
         ROOMY,
@@ -569,6 +671,19 @@ DEEP: Final[dict[str, Play]] = {
         gives_back=True,
         retried=3,
     ),
+    "groups-deep": Play(
+        GROUPED,
+        (group_producer(1, (1, 2, 1)), consumer(), stander_down()),
+        messages=3,
+        kills=2,
+        groups=(1, 2, 1),
+    ),
+    "groups-rebalanced": Play(
+        GROUPED,
+        (group_producer(1, (1, 1)), consumer(), consumer(), rebalancer(1)),
+        messages=2,
+        groups=(1, 1),
+    ),
     "sweeper-outrun": Play(
         ROOMY,
         (settled(1, 3), consumer(), sweeper(1)),
@@ -641,8 +756,16 @@ DEEP: Final[dict[str, Play]] = {
 
 ALL_PLAYS: Final = {**PLAYS, **DEEP}
 
+SCHEDULES: Final[dict[str, tuple[int, int]]] = {"schedule": (2, 2)}
+"""Without a ring (serving.py): how often each clerk looks, and how many are killed."""
+
+SHORT: Final = (*PLAYS, *SCHEDULES)
+ALL: Final = (*ALL_PLAYS, *SCHEDULES)
+
 
 def scenario(name: str) -> Scenario:
+    if name in SCHEDULES:
+        return schedule_scenario(name, *SCHEDULES[name])
     if name not in ALL_PLAYS:
-        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL_PLAYS)}")
+        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL)}")
     return staged(name, ALL_PLAYS[name])
