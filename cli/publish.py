@@ -94,6 +94,7 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
     help="A number, true, false, null, or text; may be repeated.")  # fmt: skip
 @click.option("--ttl", type=DURATION, help="It is not delivered after so long.")
 @click.option("--priority", metavar="0-9", type=click.IntRange(0, 9), help="9 is the most urgent.")
+@click.option("--group", metavar="NAME", help="A message group, which goes to one consumer.")
 @click.option("--file", type=click.File("rb"), help="Publish what is in this file; - is stdin.")
 @click.option("--lines", is_flag=True, help="Each line of the file or of stdin is a message.")
 @click.option("--mandatory", is_flag=True, help="Fail if no queue takes it.")
@@ -101,7 +102,7 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
 @vhost_option
 def pub(
     words: tuple[str, ...], exchange: str | None, key: str | None,
-    properties: tuple[tuple[str, object], ...], ttl: float | None, priority: int | None,
+    properties: tuple[tuple[str, object], ...], ttl: float | None, priority: int | None, group: str | None,
     file: IO[bytes] | None, lines: bool, mandatory: bool, timeout: float | None, vhost: str,
 ) -> None:  # fmt: skip
     """Publish BODY, or a file, or stdin, to QUEUE."""
@@ -110,7 +111,12 @@ def pub(
         raise click.UsageError("a body is either an argument or in a file")
     published = taken = 0
     with connected(vhost) as broker:
-        options = {"properties": dict(properties) or None, "ttl": ttl, "priority": priority}
+        options = {
+            "properties": dict(properties) or None,
+            "ttl": ttl,
+            "priority": priority,
+            "group": group,
+        }
         publish = publisher(broker, queue, exchange, key, mandatory, timeout, options)
         try:
             for one in bodies(body, file, lines):

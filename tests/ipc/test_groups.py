@@ -198,9 +198,7 @@ def test_nothing_is_taken_while_it_is_paused(queues: list[shmbroker.Queue]) -> N
     assert rest(other) == ["a1"]
 
 
-def test_rebalancing_lets_a_newcomer_have_some(
-    brokers: list[shmbroker.Broker], vhost: str
-) -> None:
+def test_rebalancing_lets_a_newcomer_have_some(brokers: list[shmbroker.Broker], vhost: str) -> None:
     one = brokers[0].declare_queue("r", slots=64, groups=True, rebalance=True)
     publish(one, "a1", "b1", "a2", "b2")
     held = one.get_many(2, timeout=0)
