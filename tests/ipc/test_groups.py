@@ -1,4 +1,4 @@
-"""Message groups, and the single active consumer: who gets what, in which order, and when it moves."""
+"""Message groups, and the single active consumer: who gets what, in which order; what moves."""
 
 from __future__ import annotations
 
