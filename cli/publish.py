@@ -103,7 +103,8 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
 def pub(
     words: tuple[str, ...], exchange: str | None, key: str | None,
     properties: tuple[tuple[str, object], ...], ttl: float | None, priority: int | None,
-    group: str | None, file: IO[bytes] | None, lines: bool, mandatory: bool, timeout: float | None, vhost: str,
+    group: str | None,
+    file: IO[bytes] | None, lines: bool, mandatory: bool, timeout: float | None, vhost: str,
 ) -> None:  # fmt: skip
     """Publish BODY, or a file, or stdin, to QUEUE."""
     queue, body = addressed(words, exchange)
