@@ -35,10 +35,12 @@ KINDS: dict[str, click.ParamType[Any]] = {
     "queue": click.STRING,
     "levels": UpTo("levels", LEVELS),
     "buckets": UpTo("buckets", BUCKETS),
+    "factor": click.FloatRange(min=1),
+    "number": click.IntRange(min=0),
 }
 METAVARS = {
     "count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N",
-    "buckets": "N",
+    "buckets": "N", "factor": "X", "number": "N",
 }  # fmt: skip
 
 

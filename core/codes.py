@@ -56,7 +56,7 @@ TEXTS: Final[dict[int, str]] = {
     GONE: "the message at this position has been recycled",
     ARENA_FULL: "the arena is exhausted: take and acknowledge messages, or make it larger",
     TOO_LARGE: "the message is larger than a quarter of the arena",
-    DUPLICATE: "this sequence number was published before: the second copy is dropped",
+    DUPLICATE: "a message with this id or number was published before: this one is dropped",
     DAMAGED: "the shared memory contradicts itself: something else has written into it",
     INVALID: "an argument is out of range",
     NO_GATE: "all gates of this ring are taken",

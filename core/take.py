@@ -31,6 +31,7 @@ from shmbroker.core.codes import (
     TOO_SMALL,
     UNDECIDED,
 )
+from shmbroker.core.duplicate import is_duplicate
 from shmbroker.core.group import (
     group_find,
     groups_changed,
@@ -41,6 +42,7 @@ from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     CHUNK_EXTENDED,
     CHUNK_MARK_AT,
+    CHUNK_ONCE,
     CHUNK_SHAPE_AT,
     COUNTER_DAMAGED_AT,
     COUNTER_GIVEN_BACK_AT,
@@ -248,8 +250,8 @@ def lower_hints(port: int, position: int, ready: int) -> int:
 @kernel
 def is_special(message: int) -> int:
     """1 if a message that was taken may be one that is not to be delivered: see the floor above."""
-    extended = load(message + MESSAGE_MARK) & CHUNK_EXTENDED << MARK_FLAGS_SHIFT
-    return int(extended | load(message + MESSAGE_WORD) & DELIVERIES_FIELD != 0)
+    flags = load(message + MESSAGE_MARK) & (CHUNK_EXTENDED | CHUNK_ONCE) << MARK_FLAGS_SHIFT
+    return int(flags | load(message + MESSAGE_WORD) & DELIVERIES_FIELD != 0)
 
 
 @cold
@@ -378,6 +380,18 @@ def drop_taken(port: int, message: int, counter: int) -> int:
 
 
 @exported_cold
+def withdraw(port: int, message: int) -> int:
+    """A duplicate that we have taken leaves the ring; it was counted before."""
+    code = (
+        OK
+        if finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
+        else (REVOKED)
+    )
+    reclaim(port)
+    return code
+
+
+@exported_cold
 def reject(port: int, message: int) -> int:
     """The message is of no use to anybody: drop and count it.  OK, or REVOKED."""
     return drop_taken(port, message, COUNTER_REJECTED_AT)
@@ -395,7 +409,10 @@ def look(port: int, position: int, message: int) -> int:
         return EMPTY
     if ahead > 0 or word_state(word) != READY or not is_visible(port, position):
         return GONE
-    return message_read(port, message, position, word)
+    code = message_read(port, message, position, word)
+    if code == OK and is_duplicate(port, message):
+        return GONE
+    return code
 
 
 @kernel

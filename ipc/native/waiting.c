@@ -53,6 +53,7 @@ static void upkeep(sb_wait *waits, int64_t count)
             continue;
         queue_upkeep(&in->port);
         queue_expire(queue, &in->port);
+        clerk_look(queue);
         lane_leave(in);
     }
     if (count > 0) {

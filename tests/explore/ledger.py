@@ -16,6 +16,8 @@ class Ledger(NamedTuple):
     """Bit i: the i-th message was acknowledged."""
     cursors: tuple[tuple[int, int], ...] = ()
     """Of each cursor that has joined and not left: whose it is, the position that it sees next."""
+    counted: tuple[tuple[int, int, int], ...] = ()
+    """Of the messages of which one counts: what those were that do, in order."""
 
     held: tuple[tuple[int, int], ...] = ()
     """What somebody was told to have, and whose it is; in rings with groups only."""

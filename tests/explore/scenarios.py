@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import committing, processes
+from tests.explore import committing, once, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
+from tests.explore.once_rules import OnceRules
 from tests.explore.ring import (
     CHUNK_BYTES,
     Geometry,
@@ -20,6 +21,7 @@ from tests.explore.ring import (
     ring_set_up,
 )
 from tests.explore.scenario import Role, Scenario
+from tests.explore.serving import schedule_scenario
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -69,6 +71,8 @@ class Play:
     lossy: bool = False
     numbered: bool = False
     transaction: int = 0
+    retried: int = 0
+    """The id that the survivor publishes once more."""
     groups: tuple[int, ...] = ()
     """Of each message of the one producer; 0: none."""
     writers: dict[int, int] = field(default_factory=dict)
@@ -94,7 +98,8 @@ def staged(name: str, play: Play) -> Scenario:
     owners = tuple(player.owner or i + 1 for i, player in enumerate(players))
 
     def opening(owner: int, scan: int, owns: bool) -> tuple[int, ...]:
-        return geometry.slots, geometry.blocks, geometry.block_bytes, owner, scan, int(owns)
+        size = geometry.slots, geometry.blocks, geometry.block_bytes
+        return *size, owner, scan, int(owns), geometry.ids
 
     return Scenario(
         name=name,
@@ -115,12 +120,12 @@ def staged(name: str, play: Play) -> Scenario:
         ),
         epilogue=Role(
             name="survivor",
-            program=processes.surviving,
-            arguments=(EPILOGUE_OWNER, play.extra),
+            program=once.surviving if geometry.once else processes.surviving,
+            arguments=(EPILOGUE_OWNER, play.retried if geometry.once else play.extra),
             opening=port_opening,
             opening_arguments=opening(EPILOGUE_OWNER, 0, False),
         ),
-        rules=RingRules(
+        rules=(OnceRules if geometry.once else RingRules)(
             geometry,
             memory,
             Cast(
@@ -139,7 +144,7 @@ def staged(name: str, play: Play) -> Scenario:
                 writers=play.writers,
             ),
         ),
-        watched=(memory.head, *memory.slots, *memory.leases),
+        watched=(memory.head, *memory.slots, *memory.leases, *memory.verdicts),
         kills=play.kills,
         stops=play.stops,
         store_buffers=play.store_buffers,
@@ -235,6 +240,23 @@ def committer(messages: int, **more: bool) -> Player:
 def undertaker(messages: int, first: int, last: int, **more: bool) -> Player:
     """Settles for the committer when these have ended."""
     return Player(PRODUCER, committing.undertaking, (1, messages, first, last), **more)
+
+
+def repeater(owner: int, *identities: int, **more: bool) -> Player:
+    """Publishes a message of each of these ids; below 0: of this number of the named producer."""
+    packed = sum((each & 15) << 4 * i for i, each in enumerate(identities))
+    return Player(
+        PRODUCER,
+        once.repeating,
+        (owner, len(identities), packed),
+        scan=owner - 1,
+        owns=True,
+        **more,
+    )
+
+
+def once_consumer(gives: int = 0, **more: bool) -> Player:
+    return Player(CONSUMER, once.consuming, (gives,), **more)
 
 
 def follower(from_now: int) -> Player:
@@ -548,6 +570,67 @@ PLAYS: Final[dict[str, Play]] = {
         transaction=1,
         writers={1: 1, 3: 1},
     ),
+    "once": Play(
+        replace(ROOMY, once=True, ids=2, slots=4),
+        (repeater(1, 3), repeater(2, 3)),
+        messages=2,
+        kills=2,
+        retried=3,
+    ),
+    "once-returned": Play(
+        replace(ROOMY, once=True, ids=1, slots=4),
+        (repeater(1, 3, 3), once_consumer(1)),
+        messages=2,
+        kills=1,
+        gives_back=True,
+        retried=3,
+    ),
+    "once-recycled": Play(
+        replace(ROOMY, once=True, ids=1, chunk_role=SHARED),
+        (repeater(1, 3, 5, 5), once_consumer()),
+        messages=3,
+        retried=5,
+    ),
+    "once-helped": Play(
+        replace(ROOMY, once=True, producers=1, noted=1),
+        (repeater(1, 9, 9, 9), Player(OTHER, once.helping)),
+        messages=3,
+        retried=9,
+    ),
+    "once-followed": Play(
+        replace(GATED, once=True, ids=1, gates=1, slots=4),
+        (repeater(1, 3, 3), Player(CURSOR, once.following)),
+        messages=2,
+        kills=1,
+        retried=3,
+    ),
+    "once-forgotten": Play(
+        replace(ROOMY, once=True, ids=1, slots=4),
+        (repeater(1, 3, 5), repeater(2, 3)),
+        messages=3,
+        kills=1,
+        retried=3,
+    ),
+    "once-chained": Play(
+        replace(ROOMY, once=True, ids=3, slots=4),
+        (repeater(1, 3, 6), repeater(2, 6)),
+        messages=3,
+        kills=1,
+        retried=3,
+    ),
+    "once-committed": Play(
+        replace(ROOMY, once=True, ids=1, producers=1, slots=4),
+        (Player(PRODUCER, once.placing, (1, 3), scan=0, owns=True), repeater(2, 3)),
+        messages=2,
+        retried=3,
+    ),
+    "once-numbered": Play(
+        replace(ROOMY, once=True, producers=1, slots=4),
+        (repeater(1, 9), repeater(2, 9)),
+        messages=2,
+        kills=2,
+        retried=9,
+    ),
     "bell": Play(
         ROOMY,
         (
@@ -573,6 +656,20 @@ DEEP: Final[dict[str, Play]] = {
         (settled(1, 2), late_consumer(), late_consumer(), rebalancer(1)),
         messages=2,
         groups=(1, 1),
+    ),
+    "once-taken": Play(
+        replace(ROOMY, once=True, ids=2),
+        (repeater(1, 3), repeater(2, 3), once_consumer()),
+        messages=2,
+        kills=1,
+        retried=3,
+    ),
+    "once-returned-deep": Play(
+        replace(ROOMY, once=True, ids=1, slots=4),
+        (repeater(1, 3, 3), once_consumer(1), once_consumer()),
+        messages=2,
+        gives_back=True,
+        retried=3,
     ),
     "groups-deep": Play(
         GROUPED,
@@ -659,8 +756,16 @@ DEEP: Final[dict[str, Play]] = {
 
 ALL_PLAYS: Final = {**PLAYS, **DEEP}
 
+SCHEDULES: Final[dict[str, tuple[int, int]]] = {"schedule": (2, 2)}
+"""Without a ring (serving.py): how often each clerk looks, and how many are killed."""
+
+SHORT: Final = (*PLAYS, *SCHEDULES)
+ALL: Final = (*ALL_PLAYS, *SCHEDULES)
+
 
 def scenario(name: str) -> Scenario:
+    if name in SCHEDULES:
+        return schedule_scenario(name, *SCHEDULES[name])
     if name not in ALL_PLAYS:
-        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL_PLAYS)}")
+        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL)}")
     return staged(name, ALL_PLAYS[name])
