@@ -100,8 +100,8 @@ class Queue:
 
         Options are key, properties, ttl, priority, group, message_id, deliver_after and deliver_at.
         With one of the last two the message is scheduled: it has no position yet, and this is its
-        id in the schedule.  With a message_id it is published once, however often it is tried and by
-        whom: None if the queue has, or had, a message with this id (docs/duplicates.md).
+        id in the schedule.  With a message_id it is published once, however often it is tried and
+        by whom: None if the queue has, or had, a message with this id (docs/duplicates.md).
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
         if not options and type(body) is bytes:
