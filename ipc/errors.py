@@ -160,6 +160,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.NO_REPLY: NoReply,
     codes.REQUESTER_LEFT: RequesterLeft,
     codes.TAKEN: SubscriptionTaken,
+    codes.ASSIGNED: Empty,
     codes.DISK_FULL: DiskFull,
     codes.JOURNAL_FAILED: JournalFailed,
     codes.JOURNAL_DAMAGED: JournalDamaged,
