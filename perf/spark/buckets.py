@@ -57,8 +57,12 @@ def added(buckets: DataFrame, keys: Sequence[str]) -> DataFrame:
     return buckets.groupBy(*keys, *GEOMETRY, "index").agg(f.sum("count").alias("count"))
 
 
-def merged(buckets: DataFrame, keys: Sequence[str]) -> DataFrame:
+def merged(
+    buckets: DataFrame, keys: Sequence[str], alike: Sequence[str] | None = None
+) -> DataFrame:
     """By fewer keys, and each key's in one geometry: the coarsest of those it has.
+
+    `alike` are the keys that share a geometry, if not each has its own.
 
     `unit` and `half` say which that is (`geometry.py`); `mixed` whether it had several, of which
     the finer ones were re-bucketed.  Values differ from their bucket by at most `error` of theirs.
@@ -72,7 +76,7 @@ def merged(buckets: DataFrame, keys: Sequence[str]) -> DataFrame:
             .withColumns({"unit": f.lit(geometry.unit), "half": f.lit(geometry.half)})
             .withColumn("mixed", f.lit(False))
         )
-    whole = Window.partitionBy(*keys)
+    whole = Window.partitionBy(*(keys if alike is None else alike))
     apart = (
         added(buckets, keys)
         .withColumn("own_unit", f.expr(unit_sql("lowest")))

@@ -87,7 +87,8 @@ def buckets_of(values: np.ndarray, geometry: Geometry) -> np.ndarray:
 def drawn(fleet: Fleet, build: int) -> Drawn:
     indexes, counts, sizes, totals = [], [], [], []
     for queue in range(fleet.queues):
-        dice = np.random.default_rng([fleet.seed, build, queue])
+        # the same for all builds: without `slower` they do not differ, but in what is chosen
+        dice = np.random.default_rng([fleet.seed, queue])
         is_last = build == len(fleet.builds) - 1
         is_slower = bool(fleet.slower and fleet.slower[0] == fleet.queue(queue) and is_last)
         for row in buckets_of(latencies(fleet, queue, is_slower, dice), fleet.geometry):

@@ -82,7 +82,7 @@ def read(file: str, stream: IO[bytes], journal: Journal) -> Iterator[pa.RecordBa
                 yield from log.flush()
     except (Unreadable, OSError) as error:
         # what came before it is good: each line stands by itself
-        journal.problem(log.at, f"{error}; nothing after it is read")
+        journal.problem(log.at, f"{error}: not read from here on")
     yield from log.flush()
     for tag, count in log.overflows.items():
         journal.problem(log.at, f"{count} values above the highest, of no interval: {tag}", count)

@@ -107,7 +107,7 @@ def take(tables: Tables, batch: int, rows: DataFrame, delay_ns: int | None = Non
 
 
 def watermark(tables: Tables, batch: int, delay_ns: int | None) -> int:
-    """Up to when all windows are closed for this batch, in nanoseconds; it comes from earlier ones."""
+    """Up to when all windows are closed for this batch, in nanoseconds: by earlier ones."""
     if delay_ns is None:
         return 0
     before = [tables.read_json(f"progress/{n}.json") for n in tables.batches() if n < batch]
