@@ -284,9 +284,8 @@ def show_regression(
         show(ordered, rows, as_json)
         alarms = ordered.where("alarm").collect()
     for row in alarms:
-        say(
-            f"slower: {row.queue} {row.kind} p{row.percentile:g}, {row.ratio:.3f} times, p {row.p:.3f}"
-        )
+        what = f"{row.queue} {row.kind} p{row.percentile:g}"
+        say(f"slower: {what}, {row.ratio:.3f} times, p {row.p:.3f}")
     click.get_current_context().exit(1 if alarms else 0)
 
 

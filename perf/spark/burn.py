@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from shmbroker.perf.spark.buckets import ABOVE, HIGHEST_VALUE, LOWEST_VALUE, merged
@@ -26,8 +26,8 @@ def burn(
     is_above = ~is_inside | (f.expr(LOWEST_VALUE) > bound_ns)
     is_cut = is_inside & ~is_above & (f.expr(HIGHEST_VALUE) > bound_ns)
 
-    def count(condition: object) -> object:
-        return f.sum(f.when(condition, f.col("count")).otherwise(0))  # type: ignore[arg-type]
+    def count(condition: Column) -> Column:
+        return f.sum(f.when(condition, f.col("count")).otherwise(0))
 
     allowed = 1 - objective / 100
     return (
@@ -35,8 +35,8 @@ def burn(
         .groupBy(*keys)
         .agg(
             f.sum("count").alias("messages"),
-            count(is_above).alias("above"),  # type: ignore[attr-defined]
-            count(is_cut).alias("uncertain"),  # type: ignore[attr-defined]
+            count(is_above).alias("above"),
+            count(is_cut).alias("uncertain"),
         )
         .withColumn("share", f.col("above") / f.col("messages"))
         .withColumn("burn", f.col("share") / f.lit(allowed))

@@ -46,7 +46,13 @@ def read(stream: IO[bytes], journal: Journal) -> Iterator[pa.RecordBatch]:
         except (pa.ArrowException, OSError) as error:
             what = f"{size - done:,} rows of row group {number} are damaged: {first_line(error)}"
             journal.problem(row + done, what)
+        else:
+            if done != size:
+                journal.problem(row, f"row group {number} has {done:,} rows and says {size:,}")
         row += size
+    if row != file.metadata.num_rows:
+        what = f"its row groups have {row:,} rows, the file says {file.metadata.num_rows:,}"
+        journal.problem(row, f"{what}: some may be lost")
 
 
 def first_line(error: BaseException) -> str:

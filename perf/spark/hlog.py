@@ -321,7 +321,7 @@ def decoded_bytes(text: bytes, edges: np.ndarray) -> tuple[np.ndarray, np.ndarra
     stops = np.flatnonzero(octets < 0x80)
     last_of_each = edges[1:][np.diff(edges) > 0] - 1
     if len(octets) and not (octets[last_of_each] < 0x80).all():
-        raise ValueError("its counts are truncated")
+        raise ValueError("its counts are truncated, or one overflows")
     starts = np.concatenate([[0], stops[:-1] + 1]) if len(stops) else stops
     sizes = stops - starts + 1
     if len(sizes) and sizes.max() > 8:

@@ -158,9 +158,13 @@ def burn_lines(
             color=COLOURS[number % len(COLOURS)], linestyle=DASHES[number % len(DASHES)],
         )  # fmt: skip
     axis.axhline(1, color="#000000", linewidth=1.2)
-    axis.annotate("budget just used up", (0.995, 1), xycoords=("axes fraction", "data"),
-                  ha="right", va="bottom", fontsize=10,
-                  bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1})  # fmt: skip
+    behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
+    place: dict[str, object] = {
+        "xycoords": ("axes fraction", "data"),
+        "ha": "right",
+        "va": "bottom",
+    }
+    axis.annotate("budget just used up", (0.995, 1), fontsize=10, bbox=behind, **place)
     axis.set_yscale("symlog", linthresh=1)
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_ylim(bottom=0)

@@ -165,7 +165,7 @@ def changed(
 
 
 def between(counts: np.ndarray, low: np.ndarray, high: np.ndarray, percentile: float) -> np.ndarray:
-    """A percentile of each row, with a straight line inside of a bucket: steps would hide change."""
+    """A percentile of each row, with a straight line inside of a bucket: steps hide change."""
     up_to = np.cumsum(counts, axis=1)
     wanted = up_to[:, -1:] * percentile / 100
     at = np.minimum((up_to < wanted).sum(axis=1), counts.shape[1] - 1)

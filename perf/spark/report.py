@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -121,7 +121,11 @@ def cell(value: Any, mark: str) -> str:
 
 
 def latency(nanoseconds: float | None) -> Number:
-    return Number(NOTHING if nanoseconds is None else readable(nanoseconds))
+    return known(nanoseconds, readable)
+
+
+def known(value: float | None, written: Callable[[float], str]) -> Number:
+    return Number(NOTHING if value is None else written(value))
 
 
 def report(tables: Tables, path: Path, wanted: Wanted) -> list[Path]:
@@ -160,7 +164,8 @@ def about(page: Page, tables: Tables, buckets: DataFrame) -> None:
     window = tables.about.window_seconds
     page.note(
         f"{span[4]:,} messages of {span[3]:,} queues on {span[2]:,} hosts, from {span[0]} to "
-        f"{span[1]} UTC, in windows of {window} s; {read[1] or 0:,} intervals of {read[0]:,} files. "
+        f"{span[1]} UTC, in windows of {window} s; "
+        f"{read[1] or 0:,} intervals of {read[0]:,} files. "
         f"Builds: {', '.join(sorted(span[5])) or 'unknown'}. "
         f"Written {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
     )
@@ -274,8 +279,8 @@ def builds(page: Page, buckets: DataFrame, totals: Sequence[Any], wanted: Wanted
     )  # fmt: skip
     page.note(
         f"Labels of blocks of {plan.block_seconds} s and a group of hosts were shuffled "
-        f"{plan.shuffles} times; p is the chance of a score like that anywhere in this table if the "
-        f"builds do not differ. A run without a difference raises an alarm with a chance of "
+        f"{plan.shuffles} times; p is the chance of a score like that anywhere in this table if "
+        f"the builds do not differ. A run without a difference raises an alarm with a chance of "
         f"{100 * plan.alpha:g} %. Changes below {100 * plan.least:g} % are none."
     )
     worst = found[0] if found else totals[0]
@@ -292,14 +297,9 @@ def builds(page: Page, buckets: DataFrame, totals: Sequence[Any], wanted: Wanted
 
 def plan_of(buckets: DataFrame) -> Plan | None:
     """The last two builds, by when they were seen first."""
-    seen = (
-        buckets.groupBy("build").agg(f.min("window").alias("at")).orderBy("at", "build").collect()
-    )
-    return (
-        replace(Plan("", ""), before=seen[-2].build, after=seen[-1].build)
-        if len(seen) > 1
-        else None
-    )
+    first = buckets.groupBy("build").agg(f.min("window").alias("at"))
+    seen = [row.build for row in first.orderBy("at", "build").collect()]
+    return Plan(seen[-2], seen[-1]) if len(seen) > 1 else None
 
 
 def hosts_and_trends(page: Page, buckets: DataFrame) -> None:
@@ -321,8 +321,8 @@ def hosts_and_trends(page: Page, buckets: DataFrame) -> None:
         ["queue", "kind", "windows", "change per hour", "fit (R²)"],
         [
             [row.queue, row.kind, row.windows,
-             Number(NOTHING if row.change_per_hour is None else f"{100 * row.change_per_hour:+.1f} %"),
-             Number(NOTHING if row.fit is None else f"{row.fit:.2f}")]
+             known(row.change_per_hour, lambda change: f"{100 * change:+.1f} %"),
+             known(row.fit, lambda fit: f"{fit:.2f}")]
             for row in trends(buckets).collect()
         ],
     )  # fmt: skip
