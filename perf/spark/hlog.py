@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -37,7 +37,8 @@ LINE_BYTES_MAX = 8 << 20
 PAYLOAD_BYTES_MAX = 16 << 20
 """Unpacked: what 5 digits over 64 bits can take if counts are small.  Guards against zip bombs."""
 READ_BYTES = 4 << 20
-LINES_AT_ONCE = 4096
+LINES_AT_ONCE = 1024
+ZERO = np.zeros(1, np.int64)
 
 YEAR_NS = 365 * 24 * 3600 * 10**9
 
@@ -196,7 +197,8 @@ class Log:
         decoded = decoded_payloads([line.payload for line in waiting])
         for row, what in decoded.faults.items():
             self.journal.problem(waiting[row].offset, f"no interval: {what}")
-        lines = [line for row, line in enumerate(waiting) if row not in decoded.faults]
+        good = [row for row in range(len(waiting)) if row not in decoded.faults]
+        lines = [waiting[row] for row in good]
         if not lines:
             return
         offsets, tags, starts, ends, overflows, _, geometries = zip(*lines, strict=True)
@@ -218,7 +220,7 @@ class Log:
         }
         found = Intervals(
             np.array(offsets, np.int64), texts, numbers, geometry[:, 2].astype(np.int32),
-            decoded.ends, decoded.indexes, decoded.counts,
+            np.concatenate([ZERO, decoded.ends[1:][good]]), decoded.indexes, decoded.counts,
         )  # fmt: skip
         numbers["total"] = found.sums
         yield from self.journal.take(found)
@@ -280,7 +282,7 @@ def check_cookie(cookie: int, wanted: int) -> None:
 
 @dataclass(frozen=True)
 class Decoded:
-    """Buckets of the rows that are not faulty, one after another."""
+    """Buckets of row i are at ends[i]:ends[i + 1]; a faulty one has none."""
 
     ends: np.ndarray
     indexes: np.ndarray
@@ -289,59 +291,15 @@ class Decoded:
 
 
 def decoded_payloads(payloads: list[bytes]) -> Decoded:
-    """Many at once; if anything among them is odd, one by one.
+    """Many at once."""
+    from shmbroker.perf.spark.unpacking import WHAT, unpack_fast  # a second; Parquet needs it not
 
-    A number takes at most eight bytes unless it is above 2^55, more than any interval may have.
-    """
-    lengths = np.array([len(payload) for payload in payloads], np.int64)
-    edges = np.concatenate([[0], np.cumsum(lengths)])
-    try:
-        return Decoded(*decoded_bytes(b"".join(payloads), edges), faults={})
-    except ValueError as error:
-        if len(payloads) == 1:
-            nothing = np.zeros(0, np.int64)
-            return Decoded(np.zeros(1, np.int64), nothing, nothing, {0: str(error)})
-    each = [decoded_payloads([payload]) for payload in payloads]
-    faults = {row: one.faults[0] for row, one in enumerate(each) if one.faults}
-    good = [one for one in each if not one.faults]
-    sizes = [len(one.indexes) for one in good]
-    ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-    empty: list[Any] = [np.zeros(0, np.int64)]
-    return Decoded(
-        ends,
-        np.concatenate([one.indexes for one in good] or empty),
-        np.concatenate([one.counts for one in good] or empty),
-        faults,
-    )
-
-
-def decoded_bytes(text: bytes, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """ends, indexes and counts of the payloads at edges; ValueError if one is bad."""
-    octets = np.frombuffer(text, np.uint8)
-    stops = np.flatnonzero(octets < 0x80)
-    last_of_each = edges[1:][np.diff(edges) > 0] - 1
-    if len(octets) and not (octets[last_of_each] < 0x80).all():
-        raise ValueError("its counts are truncated, or one overflows")
-    starts = np.concatenate([[0], stops[:-1] + 1]) if len(stops) else stops
-    sizes = stops - starts + 1
-    if len(sizes) and sizes.max() > 8:
-        raise ValueError("a count that overflows")
-    raw = (octets[starts] & 0x7F).astype(np.int64)
-    longer = np.flatnonzero(sizes > 1)
-    for place in range(1, int(sizes.max()) if len(sizes) else 0):
-        raw[longer] |= (octets[starts[longer] + place] & np.int64(0x7F)) << np.int64(7 * place)
-        longer = longer[sizes[longer] > place + 1]
-    values = (raw >> 1) ^ -(raw & 1)
-    steps = np.where(values < 0, -values, 1)
-    if len(steps) and steps.max() > 1 << 31:
-        raise ValueError("more empty buckets than there can be")
-    # the first number of each payload begins at index 0
-    after = np.concatenate([[0], np.cumsum(steps)])
-    firsts = np.searchsorted(starts, edges)
-    origin = np.repeat(after[firsts[:-1]], np.diff(firsts))
-    indexes = after[:-1] - origin
-    is_count = values > 0
-    ends = np.concatenate([[0], np.cumsum(is_count)])[firsts]
-    if len(indexes) and indexes.max() > (1 << 31) - 1:
-        raise ValueError("more buckets than there can be")
-    return ends, indexes[is_count].astype(np.int32), values[is_count]
+    lengths = [len(payload) for payload in payloads]
+    edges = np.concatenate([ZERO, np.cumsum(lengths, dtype=np.int64)])
+    octets = np.frombuffer(b"".join(payloads), np.uint8)
+    ends = np.zeros(len(edges), np.int64)
+    indexes, counts = np.empty(len(octets), np.int32), np.empty(len(octets), np.int64)
+    faults = np.zeros(len(payloads), np.uint8)
+    filled = unpack_fast(octets, edges, ends, indexes, counts, faults)
+    told = {int(row): WHAT[int(faults[row])] for row in np.flatnonzero(faults)}
+    return Decoded(ends, indexes[:filled], counts[:filled], told)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class Intervals:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    @property
+    @cached_property
     def sums(self) -> np.ndarray:
         return per_row(self.counts, self.ends)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -159,7 +160,7 @@ def burn_lines(
         )  # fmt: skip
     axis.axhline(1, color="#000000", linewidth=1.2)
     behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
-    place: dict[str, object] = {
+    place: dict[str, Any] = {
         "xycoords": ("axes fraction", "data"),
         "ha": "right",
         "va": "bottom",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader, HistogramLogWriter
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shmbroker.perf.spark import hlog
@@ -53,6 +53,7 @@ def written(folder: Path, text: str | bytes, name: str = "some-host.hlog") -> Pa
     return path
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.lists(recorded(), min_size=1, max_size=5))
 def test_what_hdrhistogram_encodes_is_decoded(histograms: list[Recorded]) -> None:
     payloads = []
@@ -233,11 +234,13 @@ def test_any_damage_is_survived_and_never_makes_messages(tmp_path: Path) -> None
             )
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_payload_is_survived(data: bytes) -> None:
     decoded = hlog.decoded_payloads([data, b"\x02"])
     assert 1 not in decoded.faults
-    assert int(decoded.ends[-1]) == len(decoded.indexes) == len(decoded.counts)
+    assert int(decoded.ends[2]) == len(decoded.indexes) == len(decoded.counts)
+    assert decoded.counts[-1] == 1
 
 
 def test_counts_of_a_read_only_log(tmp_path: Path) -> None:
