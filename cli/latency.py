@@ -114,7 +114,7 @@ def opened(place: str, master: str | None) -> Iterator[Tables]:
     """,
 )
 def latency() -> None:
-    """What spools say about latencies: merged, compared and drawn by Spark.
+    """Latencies of a fleet: merged, compared, drawn by Spark.
 
     Needs Java 17 and the extra `latency`.
     """
@@ -324,7 +324,8 @@ def show_outliers(
 @click.option("--bound", type=DURATION, required=True, help="Messages are to be within so long.")
 @click.option("--objective", type=click.FloatRange(0, 99.9999999), default=99.9,
     show_default=True, help="So many percent of them.")  # fmt: skip
-@click.option("--by", default="vhost,queue,kind,window", show_default=True, metavar="KEYS")
+@click.option("--by", default="vhost,queue,kind,window", show_default=True, metavar="KEYS",
+    help=f"Any of {', '.join(KEYS)}.")  # fmt: skip
 @rows_option
 @json_option
 @master_option
@@ -365,9 +366,10 @@ def show_problems(tables: str, rows: int, as_json: bool, master: str | None) -> 
 @tables_argument
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default="latency.html",
     show_default=True, help="The page; its pictures are written beside it, too.")  # fmt: skip
-@click.option("--title", default="Latency", show_default=True)
+@click.option("--title", default="Latency", show_default=True, help="Of the page.")
 @click.option("--bound", type=DURATION, help="Show the burn of this objective.")
-@click.option("--objective", type=click.FloatRange(0, 99.9999999), default=99.9, show_default=True)
+@click.option("--objective", type=click.FloatRange(0, 99.9999999), default=99.9, show_default=True,
+    help="So many percent are to be within the bound.")  # fmt: skip
 @click.option("--before", metavar="BUILD", help="Compare this build  [the last but one]")
 @click.option("--after", metavar="BUILD", help="with this one.  [the last]")
 @master_option

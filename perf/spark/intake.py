@@ -96,10 +96,9 @@ def take(tables: Tables, batch: int, rows: DataFrame, delay_ns: int | None = Non
     problems = [*(n for n in noted if n.sort == PROBLEM), *overlapping(files)]
     last = max((file.end for file in files if file.end is not None), default=0)
     tables.write_json(f"progress/{batch}.json", min(last, time.time_ns()))
-    make = tables.spark.createDataFrame
-    tables.write("files", batch, make([*map(file_row, files)], without_batch(FILES)))
+    tables.write_rows("files", batch, FILES, [*map(file_row, files)])
     # last: with it the batch is complete
-    tables.write("problems", batch, make([*map(problem_row, problems)], without_batch(PROBLEMS)))
+    tables.write_rows("problems", batch, PROBLEMS, [*map(problem_row, problems)])
     return Taken(
         batch, len(files), sum(file.offset for file in files), sum(file.total for file in files),
         len(problems), sum(problem.total for problem in problems),
@@ -134,7 +133,3 @@ def file_row(note: Row) -> tuple[Any, ...]:
 
 def problem_row(note: Row) -> tuple[Any, ...]:
     return note.file, note.offset, note.problem, note.host, note.vhost, note.total
-
-
-def without_batch(schema: str) -> str:
-    return schema.removesuffix(", batch BIGINT")

@@ -5,7 +5,7 @@
     files/batch=7/, problems/batch=7/                    what was read, and what was wrong with it
     percentiles/date=.../, trends/, regressions/, ...    results, each replaced by its next run
 
-A batch counts when it has its _SUCCESS, which is written last; so a run that was killed leaves
+A batch counts when it has its problems, which are written last; so a run that was killed leaves
 nothing that counts, and the next one replaces it.  Of a `batch` table only the newest counts, as it
 is about the whole spool; of a `stream` all do, and each is about other files.
 """
@@ -16,6 +16,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -27,14 +29,26 @@ BUCKETS = (
     "lowest BIGINT, highest BIGINT, digits INT, index INT, count BIGINT, "
     "batch BIGINT, late BOOLEAN, date DATE"
 )
-FILES = (
-    "file STRING, host STRING, vhost STRING, intervals BIGINT, first BIGINT, last BIGINT, "
-    "messages BIGINT, above BIGINT, batch BIGINT"
+FILES = pa.schema(
+    [(name, pa.string()) for name in ("file", "host", "vhost")]
+    + [(name, pa.int64()) for name in ("intervals", "first", "last", "messages", "above")]
 )
-PROBLEMS = (
-    "file STRING, offset BIGINT, problem STRING, host STRING, vhost STRING, left_out BIGINT, "
-    "batch BIGINT"
-)
+PROBLEMS = pa.schema(
+    {
+        "file": pa.string(), "offset": pa.int64(), "problem": pa.string(),
+        "host": pa.string(), "vhost": pa.string(), "left_out": pa.int64(),
+    }
+)  # fmt: skip
+
+
+def part(table: str, batch: int) -> str:
+    return f"{table}/batch={batch}/part.parquet"
+
+
+def ddl(schema: pa.Schema) -> str:
+    """As Spark writes it, with the partition."""
+    names = {pa.string(): "STRING", pa.int64(): "BIGINT"}
+    return ", ".join([*(f"{field.name} {names[field.type]}" for field in schema), "batch BIGINT"])
 
 
 class NoTables(Exception):
@@ -83,7 +97,7 @@ class Tables:
 
     def batches(self) -> list[int]:
         """Those that count."""
-        complete = [n for n in self._numbers("buckets") if self._is_complete("problems", n)]
+        complete = [n for n in self._numbers("buckets") if self._exists(part("problems", n))]
         return complete if self.about.made_by == "stream" else complete[-1:]
 
     def next_batch(self) -> int:
@@ -108,16 +122,25 @@ class Tables:
 
     @property
     def files(self) -> DataFrame:
-        return self._read("files", FILES)
+        return self._read("files", ddl(FILES))
 
     @property
     def problems(self) -> DataFrame:
-        return self._read("problems", PROBLEMS)
+        return self._read("problems", ddl(PROBLEMS))
 
     def write(self, table: str, batch: int, frame: DataFrame, *partitions: str) -> None:
         """A batch's part of a table, in place of what an earlier try may have left."""
         path = f"{self.place}/{table}/batch={batch}"
         frame.write.mode("overwrite").partitionBy(*partitions).parquet(path)
+
+    def write_rows(self, table: str, batch: int, schema: pa.Schema, rows: list[Any]) -> None:
+        """The same for a few rows at hand, without Spark; complete when it has its name."""
+        columns = list(zip(*rows, strict=True)) or [() for _ in schema]
+        arrays = [pa.array(c, kind) for c, kind in zip(columns, schema.types, strict=True)]
+        found = pa.Table.from_arrays(arrays, schema=schema)
+        out = pa.BufferOutputStream()
+        pq.write_table(found, out)
+        self._write(part(table, batch), out.getvalue())
 
     def write_result(self, name: str, frame: DataFrame) -> DataFrame:
         """In place of the former one; what was written."""
@@ -129,15 +152,18 @@ class Tables:
         return self.spark.read.schema(frame.schema).parquet(path)
 
     def write_json(self, name: str, value: Any) -> None:
-        path = f"{self._path}/{name}"
-        self._system.create_dir(path.rpartition("/")[0], recursive=True)
-        with self._system.open_output_stream(f"{path}.part") as stream:
-            stream.write(json.dumps(value).encode())
-        self._system.move(f"{path}.part", path)
+        self._write(name, json.dumps(value).encode())
 
     def read_json(self, name: str) -> Any:
         with self._system.open_input_file(f"{self._path}/{name}") as stream:
             return json.loads(stream.read())
+
+    def _write(self, name: str, content: Any) -> None:
+        folder, _, file = f"{self._path}/{name}".rpartition("/")
+        self._system.create_dir(folder, recursive=True)
+        with self._system.open_output_stream(f"{folder}/_{file}") as stream:
+            stream.write(content)
+        self._system.move(f"{folder}/_{file}", f"{folder}/{file}")
 
     def _read(self, table: str, schema: str) -> DataFrame:
         paths = [f"{self.place}/{table}/batch={number}" for number in self.batches()]
@@ -149,9 +175,6 @@ class Tables:
     def _exists(self, name: str) -> bool:
         found = self._system.get_file_info(f"{self._path}/{name}")
         return bool(found.type != fs.FileType.NotFound)
-
-    def _is_complete(self, table: str, batch: int) -> bool:
-        return self._exists(f"{table}/batch={batch}/_SUCCESS")
 
     def _numbers(self, table: str) -> list[int]:
         selector = fs.FileSelector(f"{self._path}/{table}", allow_not_found=True)

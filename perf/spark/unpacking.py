@@ -34,7 +34,8 @@ def unpack(
     for row in range(len(edges) - 1):
         at, stop, index, begin = edges[row], edges[row + 1], 0, filled
         while at < stop and faults[row] == GOOD:
-            value, shift = 0, 0
+            value: Any = 0
+            shift = 0
             while True:
                 if at >= stop:
                     faults[row] = TRUNCATED

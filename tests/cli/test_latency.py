@@ -14,7 +14,7 @@ from tests.cli.command import Shell
 @pytest.fixture
 def person() -> Shell:
     """Nobody needs a vhost for that."""
-    return Shell("none")
+    return Shell("none", patience_seconds=600)
 
 
 @pytest.mark.parametrize(

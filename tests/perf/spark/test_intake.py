@@ -160,7 +160,7 @@ def kill_at_some_moment(
 
 
 def test_a_stream_that_is_killed_comes_to_the_same_as_the_batch(spark: Any, tmp_path: Path) -> None:
-    killed_and_restarted(spark, tmp_path, kills=1, files=4, dice=random.Random())
+    killed_and_restarted(spark, tmp_path, kills=1, files=3, dice=random.Random())
 
 
 @pytest.mark.skipif("SHMBROKER_LONG" not in os.environ, reason="make latency-long")

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 from shmbroker.perf.spark import intake
-from shmbroker.perf.spark.fleet import Fleet, latencies, write_parquet
+from shmbroker.perf.spark.fleet import Fleet, buckets_of, latencies, write_parquet
 from shmbroker.perf.spark.geometry import Geometry
 from shmbroker.perf.spark.regression import Plan, compared, regressions
 from shmbroker.perf.spark.tables import Tables
 
 PLAN = Plan("1", "2", block_seconds=60)
 QUEUES = 50
-BLOCKS = 24
+BLOCKS = 16
 MESSAGES = 20_000
 GEOMETRY = Geometry(1, 60 * 10**9, 2)
 
@@ -34,14 +34,11 @@ def block_table(queue: int, seed: int, slower: float, mood: np.ndarray) -> pa.Ta
         values = latencies(pool, queue, False, dice)[0] * mood[block]
         if is_after:
             values = np.where(values > np.quantile(values, 0.98), values * slower, values)
-        indexes = [GEOMETRY.index(int(value)) for value in np.unique(values.astype(int))]
-        each = dict.fromkeys(indexes, 0)
-        for value, count in zip(*np.unique(values.astype(int), return_counts=True), strict=True):
-            each[GEOMETRY.index(int(value))] += int(count)
-        columns["is_after"] += [is_after] * len(each)
-        columns["block"] += [block] * len(each)
-        columns["index"] += [*each]
-        columns["count"] += [*each.values()]
+        index, count = np.unique(buckets_of(values, GEOMETRY), return_counts=True)
+        columns["is_after"] += [is_after] * len(index)
+        columns["block"] += [block] * len(index)
+        columns["index"] += index.tolist()
+        columns["count"] += count.tolist()
     size = len(columns["index"])
     names = {"vhost": ["v"] * size, "queue": [f"q{queue}"] * size, "kind": ["k"] * size}
     low = [GEOMETRY.lowest_value(index) for index in columns["index"]]
