@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from shmbroker.perf.spark.buckets import merged_intervals
 from shmbroker.perf.spark.interval import FILE, INTERVAL, PROBLEM, SEVERAL, SLACK_NS
+from shmbroker.perf.spark.spool import files
 from shmbroker.perf.spark.tables import FILES, PROBLEMS, About, Tables
 
 NOTE = ("sort", "file", "offset", "problem", "host", "vhost", "start", "end", "total", "overflow")
@@ -38,6 +39,7 @@ class Taken:
 
 def merge(spark: SparkSession, spool: str, place: str, window_seconds: int) -> Taken:
     """The whole spool; it replaces what an earlier merge of it has left."""
+    files(spool)  # or it says at once what is wrong with that place
     tables = Tables(spark, place)
     tables.create(About("batch", window_seconds))
     reading = spark.read.format("shmbroker").option("windowSeconds", window_seconds)
@@ -57,6 +59,7 @@ def follow(
     files are in the tables' folder, and a batch that is repeated has the same files and replaces
     what it wrote.
     """
+    files(spool)
     tables = Tables(spark, place)
     tables.create(About("stream", window_seconds))
     reading = (
@@ -92,15 +95,15 @@ def take(tables: Tables, batch: int, rows: DataFrame, delay_ns: int | None = Non
     )
     tables.write("buckets", batch, found, "late", "date")
     noted = sorted(set(notes.get["notes"]), key=lambda note: (note.file, note.offset or 0))
-    files = [note for note in noted if note.sort == FILE]
-    problems = [*(n for n in noted if n.sort == PROBLEM), *overlapping(files)]
-    last = max((file.end for file in files if file.end is not None), default=0)
+    read = [note for note in noted if note.sort == FILE]
+    problems = [*(n for n in noted if n.sort == PROBLEM), *overlapping(read)]
+    last = max((file.end for file in read if file.end is not None), default=0)
     tables.write_json(f"progress/{batch}.json", min(last, time.time_ns()))
-    tables.write_rows("files", batch, FILES, [*map(file_row, files)])
+    tables.write_rows("files", batch, FILES, [*map(file_row, read)])
     # last: with it the batch is complete
     tables.write_rows("problems", batch, PROBLEMS, [*map(problem_row, problems)])
     return Taken(
-        batch, len(files), sum(file.offset for file in files), sum(file.total for file in files),
+        batch, len(read), sum(file.offset for file in read), sum(file.total for file in read),
         len(problems), sum(problem.total for problem in problems),
     )  # fmt: skip
 
@@ -113,9 +116,9 @@ def watermark(tables: Tables, batch: int, delay_ns: int | None) -> int:
     return max(0, max(before, default=0) - delay_ns)
 
 
-def overlapping(files: list[Row]) -> list[Row]:
+def overlapping(read: list[Row]) -> list[Row]:
     """Files of one host and vhost that are about the same time; that is told, and counted."""
-    known = [file for file in files if file.start is not None and file.host != SEVERAL]
+    known = [file for file in read if file.start is not None and file.host != SEVERAL]
     found = []
     for before, after in pairwise(sorted(known, key=lambda n: (n.host, n.vhost, n.start))):
         is_same = (before.host, before.vhost) == (after.host, after.vhost)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -158,14 +157,7 @@ def burn_lines(
             days, heights, label=name, linewidth=1.8,
             color=COLOURS[number % len(COLOURS)], linestyle=DASHES[number % len(DASHES)],
         )  # fmt: skip
-    axis.axhline(1, color="#000000", linewidth=1.2)
-    behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
-    place: dict[str, Any] = {
-        "xycoords": ("axes fraction", "data"),
-        "ha": "right",
-        "va": "bottom",
-    }
-    axis.annotate("budget just used up", (0.995, 1), fontsize=10, bbox=behind, **place)
+    axis.axhline(1, color="#000000", linewidth=1.2, label="budget just used up")
     axis.set_yscale("symlog", linthresh=1)
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_ylim(bottom=0)

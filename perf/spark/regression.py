@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from shmbroker.perf.spark.buckets import ABOVE, HIGHEST_VALUE, LOWEST_VALUE, merged
+from shmbroker.perf.spark.tables import NoTables
 
 OWNER = ("vhost", "queue", "kind")
 HOST_GROUPS = 32
@@ -60,6 +61,11 @@ class Plan:
 
 def regressions(buckets: DataFrame, plan: Plan) -> DataFrame:
     """One row per queue, kind and percentile, the least probable by chance first."""
+    known = {row.build for row in buckets.select("build").distinct().collect()}
+    for build in (plan.before, plan.after):
+        if build not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise NoTables(f"there is nothing of build {build!r}; there are: {there}")
     time_block = f.floor(f.unix_seconds("window") / plan.block_seconds)
     block = time_block * HOST_GROUPS + f.pmod(f.xxhash64("host"), f.lit(HOST_GROUPS))
     chosen = buckets.where(f.col("build").isin(plan.before, plan.after)).where(
@@ -77,11 +83,13 @@ def regressions(buckets: DataFrame, plan: Plan) -> DataFrame:
 
     found = blocks.groupBy(*OWNER).applyInArrow(compare, RESULT).cache()
     largest = largest_by_chance(found)
-    tests = f.lit(float(len(largest) + 1))
-    reached = f.expr(f"size(filter(array({','.join(map(repr, largest))}), x -> x >= score))")
+    # an empty list if no queue has blocks of both builds: then there is no row either
+    by_chance = ",".join(map(repr, largest)) or "0.0"
+    reached = f.expr(f"size(filter(array({by_chance}), x -> x >= score))")
+    tests = f.lit(float(plan.shuffles + 1))
     return (
         found.drop("by_chance")
-        .withColumn("p", (reached + 1) / tests if largest else f.lit(1.0))
+        .withColumn("p", (reached + 1) / tests)
         .withColumn("alarm", (f.col("p") <= plan.alpha) & (f.col("ratio") >= 1 + plan.least))
         .withColumn("build_before", f.lit(plan.before))
         .withColumn("build_after", f.lit(plan.after))

@@ -191,7 +191,9 @@ def by_queue(page: Page, buckets: DataFrame, totals: Sequence[Any]) -> None:
             else ""
         )
     )
-    some = totals[:CURVES]
+    some = [row for row in totals if row.total][:CURVES]
+    if not some:
+        return
     curves = {
         f"{row.queue}, {row.kind}": curve_of(buckets.where(is_of(row)), OWNER) for row in some
     }
@@ -343,9 +345,10 @@ def objective(page: Page, buckets: DataFrame, bound_ns: int, percent: float) -> 
     times = sorted({row.window for row in rows})
     names = [f"{row.queue}, {row.kind}" for row in whole[:CURVES]]
     lines: dict[str, list[float | None]] = {name: [None] * len(times) for name in names}
+    place = {time: number for number, time in enumerate(times)}
     for row in rows:
         if (name := f"{row.queue}, {row.kind}") in lines:
-            lines[name][times.index(row.window)] = row.burn
+            lines[name][place[row.window]] = row.burn
     title = f"Burn of the budget: {percent:g} % within {readable(bound_ns)}"
     stamps = [datetime.fromtimestamp(utc(time), UTC) for time in times]
     page.draw(Drawing("burn", title, pictures.burn_lines(stamps, lines, title)))

@@ -64,6 +64,7 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
 
 DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
 }

@@ -16,6 +16,9 @@ import pytest
 
 from shmbroker.perf.spark import intake
 from shmbroker.perf.spark.fleet import DAY_NS, Fleet, write_hlog, write_parquet
+from shmbroker.perf.spark.percentiles import percentiles
+from shmbroker.perf.spark.report import Wanted, report
+from shmbroker.perf.spark.spool import NoSpool
 from shmbroker.perf.spark.tables import NoTables, Tables
 
 ROOT = Path(__file__).parents[3]
@@ -97,6 +100,18 @@ def test_files_of_a_host_that_overlap_are_told(spark: Any, tmp_path: Path) -> No
     assert (taken.problems, taken.left_out, taken.intervals) == (1, 0, 2 * one.rows)
     [row] = Tables(spark, str(tmp_path / "tables")).problems.collect()
     assert "overlaps" in row.problem
+
+
+def test_an_empty_spool_makes_empty_tables(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "spool").mkdir()
+    taken = intake.merge(spark, str(tmp_path / "spool"), str(tmp_path / "tables"), 60)
+    assert (taken.files, taken.messages, taken.problems) == (0, 0, 0)
+    tables = Tables(spark, str(tmp_path / "tables"))
+    assert percentiles(tables.buckets, ["queue"]).collect() == []
+    written = report(tables, tmp_path / "report.html", Wanted())
+    assert "nothing in these tables" in written[0].read_text()
+    with pytest.raises(NoSpool, match="no such file"):
+        intake.merge(spark, str(tmp_path / "nowhere"), str(tmp_path / "tables"), 60)
 
 
 def test_tables_are_not_mixed(spark: Any, tmp_path: Path) -> None:
