@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -94,7 +95,7 @@ def take(tables: Tables, batch: int, rows: DataFrame, delay_ns: int | None = Non
         {"late": late, "date": f.to_date("window")}
     )
     tables.write("buckets", batch, found, "late", "date")
-    noted = sorted(set(notes.get["notes"]), key=lambda note: (note.file, note.offset or 0))
+    noted = sorted(set(observed(notes, rows)), key=lambda note: (note.file, note.offset or 0))
     read = [note for note in noted if note.sort == FILE]
     problems = [*(n for n in noted if n.sort == PROBLEM), *overlapping(read)]
     last = max((file.end for file in read if file.end is not None), default=0)
@@ -106,6 +107,14 @@ def take(tables: Tables, batch: int, rows: DataFrame, delay_ns: int | None = Non
         batch, len(read), sum(file.offset for file in read), sum(file.total for file in read),
         len(problems), sum(problem.total for problem in problems),
     )  # fmt: skip
+
+
+def observed(notes: Observation, rows: DataFrame) -> list[Row]:
+    """What went by; if Spark found that there is no interval at all, it has forgotten that."""
+    try:
+        return list(notes.get["notes"])
+    except Py4JJavaError:
+        return rows.where(f.col("sort") != INTERVAL).select(*NOTE).collect()
 
 
 def watermark(tables: Tables, batch: int, delay_ns: int | None) -> int:

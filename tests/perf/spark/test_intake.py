@@ -110,6 +110,11 @@ def test_an_empty_spool_makes_empty_tables(spark: Any, tmp_path: Path) -> None:
     assert percentiles(tables.buckets, ["queue"]).collect() == []
     written = report(tables, tmp_path / "report.html", Wanted())
     assert "nothing in these tables" in written[0].read_text()
+    for name in ("a-v-1.hlog", "b-v-1.parquet"):
+        (tmp_path / "spool" / name).touch()
+    taken = intake.merge(spark, str(tmp_path / "spool"), str(tmp_path / "tables"), 60)
+    assert (taken.files, taken.messages, taken.problems) == (2, 0, 2)
+    assert tables.problems.count() == 2
     with pytest.raises(NoSpool, match="no such file"):
         intake.merge(spark, str(tmp_path / "nowhere"), str(tmp_path / "tables"), 60)
 
