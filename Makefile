@@ -33,6 +33,7 @@ bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
 	$(BIN)/python -m shmbroker.perf.idle_queues
 	$(BIN)/python -m shmbroker.perf.selectors
 	$(BIN)/python -m shmbroker.perf.request
+	$(BIN)/python -m shmbroker.perf.schedule
 
 latency-long: $(VENV)/installed $(VENV)/latency  ## The long tests of the Spark pipeline (20 minutes)
 	SHMBROKER_LONG=1 $(BIN)/python -m pytest tests/perf/spark
