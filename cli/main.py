@@ -29,6 +29,7 @@ VERBS = {
     "errors": "errors:errors",
     "exchange": "exchange:exchange",
     "journal": "journal:journal",
+    "latency": "latency:latency",
     "participants": "participants:participants",
     "producer": "producer:producer",
     "pub": "publish:pub",

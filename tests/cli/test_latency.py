@@ -1,0 +1,67 @@
+"""`shmbroker latency`: what it says; Spark itself is started once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from shmbroker.perf.spark.fleet import Fleet, write_parquet
+from tests.cli.command import Shell
+
+
+@pytest.fixture
+def person() -> Shell:
+    """Nobody needs a vhost for that."""
+    return Shell("none", patience_seconds=600)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("percentiles", "x", "--by", "qeue"), "no key 'qeue': there are host"),
+        (("percentiles", "x", "--at", "101"), "is no percentile"),
+        (("merge", "x"), "--into"),
+        (("burn", "x", "--bound", "soon"), "is no time"),
+        (("report", "x", "--before", "1"), "go together"),
+        (("percentile", "x"), "percentiles"),
+    ],
+)
+def test_what_is_misspelt_is_told_before_spark_starts(
+    person: Shell, arguments: tuple[str, ...], what: str
+) -> None:
+    answer = person("latency", *arguments)
+    assert answer.code == 2
+    assert what in answer.said
+
+
+def test_without_java_it_says_how_to_get_it(person: Shell, tmp_path: Path) -> None:
+    person.environment |= {"PATH": str(tmp_path)}
+    person.environment.pop("JAVA_HOME", None)
+    answer = person("latency", "problems", "x")
+    assert answer.code == 1
+    assert "apt-get install default-jre-headless" in answer.said
+    person.environment |= {"JAVA_HOME": str(tmp_path)}
+    assert "has no bin/java" in person("latency", "problems", "x").said
+
+
+def test_an_old_java_is_told(person: Shell, tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    person.environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    person.environment.pop("JAVA_HOME", None)
+    answer = person("latency", "problems", "x")
+    assert answer.code == 1
+    assert "17 or newer" in answer.said
+    assert "is 11" in answer.said
+
+
+def test_a_spool_is_merged(person: Shell, tmp_path: Path) -> None:
+    fleet = Fleet(hosts=1, queues=1, intervals=6, messages=10, variants=2)
+    write_parquet(fleet, tmp_path / "spool", 1)
+    (tmp_path / "spool" / "bad-v-1.hlog").touch()
+    answer = person.does("latency", "merge", str(tmp_path / "spool"), "--into", str(tmp_path / "t"))
+    assert answer.out == "60 messages of 6 intervals in 2 files\n"
+    assert f"1 problem: shmbroker latency problems {tmp_path / 't'}" in answer.said
