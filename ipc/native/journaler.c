@@ -10,9 +10,14 @@
  * crash repeats the last few.  But a message is never written before the head that made room for
  * it, so that a reader needs no more slots than the ring has.
  *
+ * Whoever was stopped for so long that another host took over finds another epoch in its fence: before
+ * it writes, so that it leaves the journal alone, and after the sync, so that it confirms nothing that
+ * the other one may not have read.
+ *
  * All of it is done in this thread; the others look at `code`, and move `control` to wake it. */
 
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +30,7 @@
 #define RETIRE_NS 10000000 /* how long what is retired may wait for a frame of its own */
 #define SPIN_NS 50000      /* after work: about as long as being woken takes */
 #define DISK_FULL_NS 100000000
+#define EPOCH_DIGITS 16 /* hexadecimal */
 
 typedef struct followed {
     sb_queue *queue;
@@ -33,6 +39,7 @@ typedef struct followed {
     sb_cursor cursor;
     int64_t safe;    /* the gate stands here */
     int64_t retired; /* the journal knows that all below is */
+    int64_t until;   /* what is below is written before it stops */
 } followed;
 
 struct sb_journaler {
@@ -51,6 +58,10 @@ struct sb_journaler {
     int64_t retired_at; /* when heads were looked at last */
     int64_t messages, bytes;
     int64_t spin_ns;
+    int fence; /* a file that begins with the epoch of who may write, or -1 */
+    char epoch[EPOCH_DIGITS + 1];
+    _Atomic int64_t *beat; /* told when each turn began, or NULL */
+    char why[256];         /* the journaler has ended */
 };
 
 /* --- following ---------------------------------------------------------------------------------- */
@@ -260,27 +271,59 @@ static int64_t move_gates(sb_journaler *journaler)
     return SB_OK;
 }
 
+/* Ours is still the highest epoch, as far as the shared directory says. */
+static int64_t check_fence(const sb_journaler *journaler)
+{
+    char now[EPOCH_DIGITS];
+    if (journaler->fence < 0)
+        return SB_OK;
+    if (pread(journaler->fence, now, sizeof now, 0) != sizeof now)
+        return fail(SB_STALE, "the epoch in the shared directory cannot be read: nothing is written");
+    if (memcmp(now, journaler->epoch, sizeof now) == 0)
+        return SB_OK;
+    return fail(SB_STALE, "another broker is live: the epoch is %.16s (hexadecimal), ours was %s", now,
+                journaler->epoch);
+}
+
+static void beat(sb_journaler *journaler)
+{
+    if (journaler->beat)
+        atomic_store_explicit(journaler->beat, sb_system_clock(), memory_order_relaxed);
+}
+
+static void told(sb_journaler *journaler, int64_t code)
+{
+    if (atomic_exchange(&journaler->code, code) != code)
+        sb_system_wake((int64_t)(intptr_t)&journaler->code, INT32_MAX);
+}
+
 static int64_t commit(sb_journaler *journaler)
 {
-    int64_t code;
-    while ((code = sb_journal_commit(journaler->journal)) == SB_DISK_FULL) {
+    int64_t code = check_fence(journaler);
+    while (code == SB_OK && (code = sb_journal_commit(journaler->journal)) == SB_DISK_FULL) {
         /* nothing is lost: it stays staged, publishers wait, and what they publish waits in rings */
-        if (atomic_exchange(&journaler->code, SB_DISK_FULL) == SB_OK)
+        if (atomic_load(&journaler->code) == SB_OK)
             log_note(journaler->connection, "journal: %s", sb_detail(code));
+        told(journaler, SB_DISK_FULL);
         if (atomic_load(&journaler->stopping))
             return code;
         sb_system_wait((int64_t)(intptr_t)&journaler->control, atomic_load(&journaler->control),
                        DISK_FULL_NS);
+        beat(journaler);
+        code = check_fence(journaler);
     }
+    if (code == SB_OK)
+        code = check_fence(journaler);
     if (code != SB_OK)
         return code;
-    atomic_store(&journaler->code, SB_OK);
+    told(journaler, SB_OK);
     return move_gates(journaler);
 }
 
 /* Write what is new: how many bytes of the log, or a code. */
 static int64_t turn(sb_journaler *journaler, bool all)
 {
+    beat(journaler);
     int64_t code = look_at_catalog(journaler), now = sb_system_clock();
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
         code = gather(journaler, journaler->queues[each]);
@@ -311,6 +354,24 @@ static void rest(sb_journaler *journaler)
                     IDLE_NS);
 }
 
+/* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */
+static int64_t drain(sb_journaler *journaler)
+{
+    for (int64_t each = 0; each < journaler->count; each++) {
+        followed *one = journaler->queues[each];
+        one->until = is_gone(one) ? 0 : sb_port_true_tail(&one->port);
+    }
+    int64_t code;
+    bool behind;
+    do {
+        code = turn(journaler, true);
+        behind = false;
+        for (int64_t each = 0; each < journaler->count; each++)
+            behind |= journaler->queues[each]->safe < journaler->queues[each]->until;
+    } while (code > 0 && behind);
+    return code;
+}
+
 static void *work(void *context)
 {
     sb_journaler *journaler = context;
@@ -323,12 +384,13 @@ static void *work(void *context)
         else if (code == SB_OK && now >= spin_end)
             rest(journaler);
     }
-    while (code > 0) /* what is there when it is stopped is written as well */
-        code = turn(journaler, true);
+    if (code >= 0)
+        code = drain(journaler);
     if (code < 0) {
         log_note(journaler->connection, "journal: %s: %s", sb_strerror(code), sb_detail(code));
-        atomic_store(&journaler->code, code);
+        snprintf(journaler->why, sizeof journaler->why, "%s", sb_detail(code));
     }
+    told(journaler, code < 0 ? code : SB_CLOSED);
     return NULL;
 }
 
@@ -339,15 +401,22 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
     if (!journaler)
         return fail_system("memory for a journaler");
     const sb_journal_options options = {.segment_bytes = segment_bytes, .node = node,
-                                        .node_known = node != NULL, .snapshot = snapshot,
+                                        .snapshot = snapshot,
                                         .context = journaler};
     int64_t code = sb_journal_prepare(folder, &options, &journaler->journal);
     if (code != SB_OK) {
         free(journaler);
         return code;
     }
+    journaler->fence = -1;
     *made = journaler;
     return SB_OK;
+}
+
+void sb_journaler_watched(sb_journaler *journaler, int fence, int64_t *beat)
+{
+    journaler->fence = fence;
+    journaler->beat = (_Atomic int64_t *)beat;
 }
 
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
@@ -358,7 +427,9 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     journaler->connection = connection;
     journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     journaler->generation = -1;
+    snprintf(journaler->epoch, sizeof journaler->epoch, "%0*llx", EPOCH_DIGITS, (long long)epoch);
     atomic_store(&journaler->stopping, 0);
+    atomic_store(&journaler->code, SB_OK);
     int64_t code = replay ? sb_journal_adopt(journaler->journal, replay) : SB_OK;
     if (code == SB_OK)
         code = sb_journal_begin(journaler->journal, epoch);
@@ -377,6 +448,18 @@ int64_t sb_journaler_code(sb_journaler *journaler)
     return atomic_load(&journaler->code);
 }
 
+int64_t sb_journaler_await(sb_journaler *journaler, int64_t seen, int64_t timeout_ns)
+{
+    if (atomic_load(&journaler->code) == seen)
+        sb_system_wait((int64_t)(intptr_t)&journaler->code, seen, timeout_ns);
+    return atomic_load(&journaler->code);
+}
+
+const char *sb_journaler_why(sb_journaler *journaler)
+{
+    return journaler->why;
+}
+
 int64_t sb_journaler_stop(sb_journaler *journaler)
 {
     if (!journaler->runs)
@@ -386,7 +469,8 @@ int64_t sb_journaler_stop(sb_journaler *journaler)
     sb_system_wake((int64_t)(intptr_t)&journaler->control, 1);
     pthread_join(journaler->thread, NULL);
     journaler->runs = false;
-    return atomic_load(&journaler->code);
+    int64_t code = atomic_load(&journaler->code);
+    return code == SB_CLOSED ? SB_OK : code;
 }
 
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told)
