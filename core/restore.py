@@ -145,7 +145,13 @@ def restore_head(port: int, position: int) -> int:
 
 @exported_cold
 def restore_end(port: int) -> int:
-    """All of the journal was read: what is here is in it, and may be taken."""
+    """All of the journal was read: what is here is in it, and may be taken: how many there are."""
     gate = gate_at(port, 0)
     store(gate, load(gate) & ~POSITION_MASK | restored_tail(port))
-    return OK
+    while reclaim(port) > 0:
+        pass
+    there = 0
+    for position in range(head_load(port), restored_tail(port)):
+        if word_state(load(slot_at(port, position))) != DONE:
+            there += 1
+    return there

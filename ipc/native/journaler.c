@@ -6,9 +6,10 @@
  * take up to it.  It is moved only after the sync, by CAS from the word that says that it is ours: a
  * broker that was replaced finds that out there, and confirms nothing any more.
  *
- * What is retired is written as the head of the ring, with or after the messages; it may lag, then a
- * crash repeats the last few.  But a message is never written before the head that made room for
- * it, so that a reader needs no more slots than the ring has.
+ * What is retired is written as the head of the ring, with or after the messages, and now and then
+ * what is done with above it, too; it may lag, then a crash repeats the last few.  But a message is
+ * never written before the head that made room for it, so that a reader needs no more slots than the
+ * ring has.
  *
  * Whoever was stopped for so long that another host took over finds another epoch in its fence: before
  * it writes, so that it leaves the journal alone, and after the sync, so that it confirms nothing that
@@ -28,6 +29,7 @@
 #define GATHER_MESSAGES 4096           /* of one queue, before it is another's turn */
 #define IDLE_NS 100000000
 #define RETIRE_NS 10000000 /* how long what is retired may wait for a frame of its own */
+#define RETIRE_ABOVE_NS 100000000 /* and what is done with behind a message that is not */
 #define SPIN_NS 50000      /* after work: about as long as being woken takes */
 #define DISK_FULL_NS 100000000
 #define EPOCH_DIGITS 16 /* hexadecimal */
@@ -39,6 +41,7 @@ typedef struct followed {
     sb_cursor cursor;
     int64_t safe;    /* the gate stands here */
     int64_t retired; /* the journal knows that all below is */
+    uint64_t above;  /* a digest of what it knows to be done with above */
     int64_t until;   /* what is below is written before it stops */
 } followed;
 
@@ -55,7 +58,9 @@ struct sb_journaler {
     int64_t generation; /* of the catalog, when we looked at it last */
     uint64_t digest;    /* of the exchanges and bindings that the journal has */
     followed *by_row[L_QUEUE_ROWS];
-    int64_t retired_at; /* when heads were looked at last */
+    int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
+    unsigned char *bits;          /* room for that */
+    int64_t bits_room;
     int64_t messages, bytes;
     int64_t spin_ns;
     int fence; /* a file that begins with the epoch of who may write, or -1 */
@@ -89,14 +94,61 @@ static int64_t adopt(sb_journaler *journaler, followed *each)
     return SB_OK;
 }
 
+static int64_t head_of(const followed *each)
+{
+    return word_load(each->queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
+}
+
 static int64_t stage_retired(sb_journaler *journaler, followed *each)
 {
-    int64_t head = word_load(each->queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
+    int64_t head = head_of(each);
     if (head == each->retired)
         return SB_OK;
     int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number, head, "", 0);
     if (code == SB_OK)
         each->retired = head;
+    return code;
+}
+
+static bool is_done(const followed *each, int64_t position)
+{
+    int64_t slot = L_RING_SLOTS_START + (position & (each->queue->slots - 1)) * L_SLOT_BYTES;
+    return (word_load(each->queue->ring.memory, slot) >> L_STATE_SHIFT & L_STATE_MASK) == L_DONE;
+}
+
+/* Move head as far as it goes, and stage which messages behind it are done with. */
+static int64_t stage_retired_above(sb_journaler *journaler, followed *each)
+{
+    while (sb_port_reclaim(&each->port) > 0)
+        continue;
+    int64_t head = head_of(each), end = each->safe, length = 0;
+    int64_t bytes = (end - head + 7) / 8;
+    if (bytes <= 0 || end - head > each->queue->slots)
+        return stage_retired(journaler, each);
+    if (bytes > journaler->bits_room) {
+        unsigned char *room = realloc(journaler->bits, (size_t)bytes);
+        if (!room)
+            return fail_system("memory for what is retired");
+        journaler->bits = room;
+        journaler->bits_room = bytes;
+    }
+    memset(journaler->bits, 0, (size_t)bytes);
+    uint64_t digest = (uint64_t)head;
+    for (int64_t position = head; position < end; position++)
+        if (is_done(each, position)) {
+            int64_t bit = position - head;
+            journaler->bits[bit / 8] |= (unsigned char)(1 << bit % 8);
+            digest = (digest ^ (uint64_t)position) * UINT64_C(0x100000001B3);
+            length = bit / 8 + 1;
+        }
+    if (length == 0 || digest == each->above)
+        return stage_retired(journaler, each);
+    int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number, head,
+                                    journaler->bits, length);
+    if (code == SB_OK) {
+        each->retired = head;
+        each->above = digest;
+    }
     return code;
 }
 
@@ -107,7 +159,7 @@ static int64_t stage_declaration(sb_journaler *journaler, followed *each)
     int64_t row = each->queue->reference & L_REFERENCE_INDEX_MASK;
     if (sb_row_copy(catalog, L_QUEUES, row, entry) != each->queue->reference)
         return SB_OK; /* it was deleted meanwhile: we are about to hear of it */
-    int64_t head = word_load(each->queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
+    int64_t head = head_of(each);
     int64_t length = declaration_of(each->queue, entry, body);
     return sb_journal_stage(journaler->journal, SB_RECORD_QUEUE, each->number, head, body, length);
 }
@@ -328,10 +380,13 @@ static int64_t turn(sb_journaler *journaler, bool all)
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
         code = gather(journaler, journaler->queues[each]);
     int64_t staged = sb_journal_staged(journaler->journal);
-    if (code == SB_OK && (all || staged || now - journaler->retired_at >= RETIRE_NS)) {
+    bool above = all || now - journaler->above_at >= RETIRE_ABOVE_NS;
+    if (code == SB_OK && (above || staged || now - journaler->retired_at >= RETIRE_NS)) {
         for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
-            code = stage_retired(journaler, journaler->queues[each]);
+            code = above ? stage_retired_above(journaler, journaler->queues[each])
+                         : stage_retired(journaler, journaler->queues[each]);
         journaler->retired_at = now;
+        journaler->above_at = above ? now : journaler->above_at;
     }
     if (code != SB_OK)
         return code;
@@ -486,5 +541,6 @@ void sb_journaler_free(sb_journaler *journaler)
     sb_journal_close(journaler->journal);
     free(journaler->queues);
     free(journaler->waits);
+    free(journaler->bits);
     free(journaler);
 }

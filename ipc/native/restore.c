@@ -141,7 +141,6 @@ static int64_t message_restored(restoration *all, restored *queue, const sb_jour
         sb_port_unreserve(&queue->port, chunk);
     if (code == SB_FULL)
         return no_slot(queue, record);
-    all->messages += code == SB_OK;
     return code == SB_DUPLICATE ? SB_OK : code;
 }
 
@@ -204,7 +203,7 @@ static int64_t record_restored(restoration *all, const sb_journal_record *record
 
 static int64_t named(restoration *all, restored *queue)
 {
-    sb_port_restore_end(&queue->port);
+    all->messages += sb_port_restore_end(&queue->port);
     sb_port_close(&queue->port);
     int64_t code = queue_put_filled(all->connection, queue->row, queue->name, &queue->ring,
                                     queue->temporary, &queue->head);
