@@ -52,7 +52,8 @@ class Instance:
                 bool(config.on_promote),
             )
         )
-        self.shown = State.STARTING
+        self.shown: State | None = None
+        self.process = process.this()
         self.why = ""
         self.epoch = 0
         self.is_ready = False
@@ -99,14 +100,14 @@ class Instance:
     def _show(self) -> None:
         """The state, where it has changed."""
         machine = self.machine
-        status = Status(
-            machine.state.value, machine.is_announced, self.epoch, self.why, process.this()
-        )
+        found = self.store.lock.record_if_whole()
+        epoch = found.epoch if found is not None else self.epoch
+        status = Status(machine.state.value, machine.is_announced, epoch, self.why, self.process)
         self.sign.show(status)
-        if machine.state != self.shown or machine.state == State.STARTING:
+        if machine.state != self.shown:
             self.shown = machine.state
             why = {"why": self.why} if self.why else {}
-            self.log.write(machine.state.value, role=self.config.role, epoch=self.epoch, **why)
+            self.log.write(machine.state.value, role=self.config.role, epoch=epoch, **why)
         waits = self.config.wait_for_activation and machine.is_original
         started = machine.state == State.LIVE if waits else machine.state != State.STARTING
         if started and not self.is_ready:
@@ -217,7 +218,7 @@ class Instance:
     def _take_over(self) -> None:
         former = self.store.lock.record()
         self.epoch = former.epoch + 1
-        me = Record(self.epoch, record.LIVE, self.config.name, process.this())
+        me = Record(self.epoch, record.LIVE, self.config.name, self.process)
         restored: Restored | None = None
         if identity := rings.current(self.config.vhost, former):
             self.store.lock.write(replace(me, rings=identity))
