@@ -516,6 +516,7 @@ PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
 
 OWNS_QUEUES: Final = 1
 OWNS_NO_MORE: Final = 2  # what it owned has been dealt with, and nothing is given to it
+TENDS: Final = 4  # it looks after all queues: that it has opened one is in nobody's way
 
 PARTICIPANT_FREE: Final = 0
 PARTICIPANT_LIVE: Final = 1

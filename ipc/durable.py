@@ -46,6 +46,26 @@ class DurableQueue(Queue):
             self.confirm(position, timeout=deadline.seconds_left())
         return position
 
+    def publish_nowait(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+    ) -> int:
+        """publish without waiting, for the disk neither: QueueFull at once."""
+        return self.publish(
+            body,
+            key=key,
+            properties=properties,
+            ttl=ttl,
+            priority=priority,
+            timeout=0,
+            confirm="shm",
+        )
+
     def publish_many(
         self,
         bodies: Iterable[Any],

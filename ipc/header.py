@@ -196,7 +196,8 @@ typedef int64_t (*sb_chooser)(const sb_message *message, void *context);
 typedef struct sb_wait {{
     sb_queue *queue;
     int64_t position; /* of the message that a subscriber wants; or SB_A_MESSAGE, SB_ROOM */
-    int64_t returned; /* or that other than so many messages have come back; below 0: no matter */
+    int64_t returned; /* or that other than so many messages have come back; below 0: no matter;
+                         SB_CONFIRMED: that the message at this position is on disk */
     int64_t code;     /* the answer: SB_EMPTY, or it is worth trying (and may tell of an error) */
 }} sb_wait;
 
@@ -396,6 +397,8 @@ int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64
  * only in a durable queue.  SB_UNCONFIRMED: not in time; it is in the queue, and may be on disk. */
 int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns);
 int64_t sb_is_durable(sb_queue *queue);
+/* The position of the next message. */
+int64_t sb_published(sb_queue *queue);
 /* All below this position is on disk. */
 int64_t sb_confirmed(sb_queue *queue);
 /* We were woken for this, and do not need it, or not all of it: if there is some, wake another. */
@@ -530,6 +533,7 @@ def enumerators() -> str:
         f"    SB_DROP_OLDEST = {layout.DROP_OLDEST},",
         "    SB_A_MESSAGE = -1,",
         "    SB_ROOM = -2,",
+        "    SB_CONFIRMED = -2,",
         f"    SB_ROUTE_VISITED_BYTES = {layout.ROUTE_VISITED_BYTES},",
         *journal_enumerators(),
     ]

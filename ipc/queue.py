@@ -199,6 +199,14 @@ class Queue:
             raise self._error(code, "confirming what was published to")
 
     @property
+    def published(self) -> int:
+        """The position of the next message: all that was published is below it."""
+        position: int = lib.sb_published(self._queue)
+        if position < 0:
+            raise self._error(position, "looking at")
+        return position
+
+    @property
     def confirmed(self) -> int:
         """All messages below this position are on disk.  Only a durable queue knows."""
         position: int = lib.sb_confirmed(self._queue)

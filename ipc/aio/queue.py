@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.layout import FAIL
 from shmbroker.ipc import queue as sync
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.aio.bell import A_MESSAGE, ROOM, Bell
+from shmbroker.ipc.aio.bell import A_MESSAGE, CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.verb import awaitable
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.queue import Confirm
 from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
+from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
@@ -34,6 +36,8 @@ class Queue:
         self._until_done = broker._patience.until_done
         self._get_now = partial(queue.get, timeout=0)
         self._receive_now = partial(queue.receive, timeout=0)
+        self._unconfirmed: Confirm | None = "shm" if lib.sb_is_durable(queue._queue) else None
+        """How a durable queue publishes: its confirm is awaited."""
         self._fails = lib.sb_when_full(queue._queue) == FAIL
 
     @property
@@ -65,8 +69,12 @@ class Queue:
         ttl: float | None = None,
         priority: int | None = None,
         timeout: float | None = None,
+        confirm: Confirm | None = None,
     ) -> int:
-        """Publish a copy of bytes, or of any buffer: the message's position."""
+        """Publish a copy of bytes, or of any buffer: the message's position.
+
+        In a durable queue this is done when the message is on disk, unless confirm is "shm".
+        """
         attempt = partial(
             self._sync.publish,
             body,
@@ -75,8 +83,31 @@ class Queue:
             ttl=ttl,
             priority=priority,
             timeout=0,
+            confirm=self._unconfirmed or confirm,
         )
-        return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+        if self._unconfirmed is None or confirm == "shm":
+            return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+        deadline = Deadline(nanoseconds(timeout))
+        position = await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+        await self.confirm(position, timeout=deadline.seconds_left())
+        return position
+
+    async def confirm(self, position: int | None = None, *, timeout: float | None = None) -> None:
+        """Until the message at this position is on disk; None: all that was published before.
+
+        Unconfirmed if nobody says so in time.  Only a durable queue confirms.
+        """
+        if position is None:
+            position = self._sync.published - 1
+        bell = Bell(self._broker._sleeper, self._sync._queue, position)
+        bell.returned = CONFIRMED
+        attempt = partial(self._sync.confirm, position, timeout=0)
+        await self._until_done(attempt, lambda: bell, timeout)
+
+    @property
+    def confirmed(self) -> int:
+        """All messages below this position are on disk.  Only a durable queue knows."""
+        return self._sync.confirmed
 
     def publish_nowait(
         self,
@@ -92,27 +123,41 @@ class Queue:
             body, key=key, properties=properties, ttl=ttl, priority=priority
         )
 
-    async def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
+    async def publish_many(
+        self,
+        bodies: Iterable[Any],
+        *,
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> int:
         """Publish several messages: how many there was room for in time, from the first.
 
-        If it is cancelled, those that had found room stay published.
+        If it is cancelled, those that had found room stay published.  In a durable queue this is
+        done when all are on disk, unless confirm is "shm".
         """
+        deadline = Deadline(nanoseconds(timeout))
         several: Any = list(bodies) if isinstance(bodies, Iterator) else bodies
         done = 0
 
         def attempt() -> int:
             nonlocal done
-            done += self._sync.publish_many(several[done:] if done else several, timeout=0)
+            done += self._sync.publish_many(
+                several[done:] if done else several,
+                timeout=0,
+                confirm=self._unconfirmed or confirm,
+            )
             if done < len(several):
                 raise QueueFull(f"queue {self.name!r} has room for {done} of {len(several)}")
             return done
 
         try:
-            return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+            await self._until_done(attempt, self._room, 0 if self._fails else timeout)
         except QueueFull:
             if done == 0:
                 raise
-            return done
+        if self._unconfirmed is not None and confirm != "shm":
+            await self.confirm(timeout=deadline.seconds_left())
+        return done
 
     def loan(
         self,

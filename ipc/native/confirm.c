@@ -29,6 +29,17 @@ int64_t sb_confirmed(sb_queue *queue)
     return code;
 }
 
+int64_t sb_published(sb_queue *queue)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_true_tail(&in->port);
+    lane_leave(in);
+    return code;
+}
+
 static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_t deadline)
 {
     int64_t code;
@@ -52,8 +63,8 @@ int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
     if (!in)
         return code;
     if (position < 0)
-        position = sb_port_true_tail(&in->port) - 1;
-    code = position < 0 ? SB_OK
+        position = sb_port_true_tail(&in->port) - 1; /* or DAMAGED, less one */
+    code = position < 0 ? position == -1 ? SB_OK : position + 1
                         : wait_for_gate(queue, in, position, monotonic_deadline(timeout_ns));
     lane_leave(in);
     return code;

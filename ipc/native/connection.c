@@ -722,7 +722,7 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     if (row < 0)
         return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s'", name, connection->vhost);
     int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
-    int64_t users = participant_users(connection, reference, 0);
+    int64_t users = participant_others(connection, reference);
     if (users > 0 && !force)
         return fail(SB_IN_USE, "queue '%s' is in use by %lld other participant%s: close it there "
                     "first, or force", name, (long long)users, users == 1 ? "" : "s");

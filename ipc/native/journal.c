@@ -16,6 +16,7 @@
 #define SEGMENT_BYTES (INT64_C(64) << 20)
 #define SEGMENT_BYTES_MIN (4 * JOURNAL_PAGE)
 #define SPARES 2
+#define BEGIN_TRIES 16 /* a stale live gets its next segment ready, and then does not use it */
 
 /* --- open and close ------------------------------------------------------------------------------ */
 
@@ -85,13 +86,10 @@ static int64_t account_for(sb_journal *journal, const int64_t *serials, int64_t 
     return code;
 }
 
-int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
+/* Behind what there is now.  SB_EXISTS: one more is there meanwhile. */
+static int64_t begin_behind(sb_journal *journal, int64_t epoch)
 {
-    int64_t *serials, code = SB_OK;
-    if (journal->current.file >= 0 || epoch < 0)
-        return fail(SB_INVALID, "the journal has begun already, or its epoch is below 0");
-    folder_sweep(&journal->in);
-    int64_t count = folder_segments(&journal->in, &serials);
+    int64_t *serials, count = folder_segments(&journal->in, &serials), code = SB_OK;
     if (count < 0)
         return count;
     int64_t highest = count > 0 ? serials[count - 1] : 0;
@@ -102,16 +100,30 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
     if (code == SB_OK) {
         store_begin(journal->store, epoch, highest + 1);
         code = store_take(journal->store, 0, &journal->current);
+        code = code == SB_STALE ? SB_EXISTS : code;
     }
-    if (code == SB_OK) {
-        journal->fresh = true;
-        journal->end = JOURNAL_PAGE;
-        journal->number = 1;
-        if (!journal->adopted)
-            store_learn(journal->store, serials, count);
-    }
+    if (code == SB_OK && !journal->adopted)
+        store_learn(journal->store, serials, count);
     free(serials);
     return code;
+}
+
+int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
+{
+    if (journal->current.file >= 0 || epoch < 0)
+        return fail(SB_INVALID, "the journal has begun already, or its epoch is below 0");
+    folder_sweep(&journal->in);
+    int64_t code = SB_EXISTS;
+    for (int tries = 0; code == SB_EXISTS && tries < BEGIN_TRIES; tries++)
+        code = begin_behind(journal, epoch);
+    if (code == SB_EXISTS)
+        return fail(SB_STALE, "another goes on writing in %s", journal->in.path);
+    if (code != SB_OK)
+        return code;
+    journal->fresh = true;
+    journal->end = JOURNAL_PAGE;
+    journal->number = 1;
+    return SB_OK;
 }
 
 int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_options *options,

@@ -133,17 +133,30 @@ static int64_t write_over(int file, int64_t bytes)
     return code;
 }
 
+static int64_t spare_open(store *of, spare *made)
+{
+    struct stat status;
+    for (;;) {
+        int64_t code = spare_name(made->name);
+        if (code != SB_OK)
+            return code;
+        made->file = openat(of->in.file, made->name,
+                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (made->file < 0)
+            return refused("making a segment in", of->in.path);
+        /* whoever sweeps the folder may have taken it for a left-over before it was locked */
+        if (spare_lock(made->file) && fstat(made->file, &status) == 0 && status.st_nlink > 0)
+            return SB_OK;
+        close(made->file);
+    }
+}
+
 static int64_t spare_make(store *of, int64_t bytes, spare *made)
 {
-    int64_t code = spare_name(made->name);
+    int64_t code = spare_open(of, made);
     if (code != SB_OK)
         return code;
     made->bytes = bytes;
-    made->file = openat(of->in.file, made->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                        0600);
-    if (made->file < 0)
-        return refused("making a segment in", of->in.path);
-    spare_lock(made->file);
     code = write_over(made->file, bytes);
     if (code != SB_OK)
         spare_drop(of, made);
@@ -280,7 +293,9 @@ static void make_ready(store *of)
         of->spares[of->spare_count++] = from;
     else if (code == SB_OK) {
         code = spare_become(of, &from, serial, &ready);
-        if (code != SB_OK)
+        if (code == SB_STALE)
+            of->spares[of->spare_count++] = from;
+        else if (code != SB_OK)
             spare_drop(of, &from);
     }
     pthread_mutex_lock(&of->mutex);
@@ -365,7 +380,8 @@ void store_begin(store *of, int64_t epoch, int64_t serial)
     pthread_mutex_unlock(&of->mutex);
 }
 
-/* One that is larger than all others is made here and now. */
+/* One that is larger than all others is made here and now.  What is ready comes before it, and can
+ * not be used behind it. */
 static int64_t take_large(store *from, int64_t bytes, written *taken)
 {
     spare made;
@@ -373,6 +389,12 @@ static int64_t take_large(store *from, int64_t bytes, written *taken)
     while (from->ready_code == SB_EMPTY)
         pthread_cond_wait(&from->done, &from->mutex);
     int64_t serial = from->serial++;
+    if (from->ready_code == SB_OK) {
+        close(from->ready.file);
+        push(&from->dead, from->ready.serial);
+        from->ready_code = SB_EMPTY;
+        pthread_cond_signal(&from->asked);
+    }
     pthread_mutex_unlock(&from->mutex);
     int64_t code = spare_make(from, bytes, &made);
     if (code == SB_OK) {

@@ -480,6 +480,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     if (journaler->runs)
         return fail(SB_INVALID, "the journaler runs already");
     journaler->connection = connection;
+    participant_tends(connection);
     journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     journaler->generation = -1;
     snprintf(journaler->epoch, sizeof journaler->epoch, "%0*llx", EPOCH_DIGITS, (long long)epoch);

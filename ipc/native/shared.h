@@ -152,6 +152,10 @@ void participant_forgets(sb_connection *connection, int64_t id, int64_t referenc
 int participant_pidfd(const char *entry);
 /* How many use this queue so; with use 0: how many others use it at all. */
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use);
+/* How many others have opened this queue for themselves: a deletion would disturb them. */
+int64_t participant_others(sb_connection *connection, int64_t reference);
+/* We look after all queues, and are in nobody's way. */
+void participant_tends(sb_connection *connection);
 /* Whether anybody uses this queue, we included. */
 bool participant_used(sb_connection *connection, int64_t reference);
 /* Whether its process runs: one that was killed and not yet repaired does not. */
