@@ -13,6 +13,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.broker import Broker
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, error_for
+from shmbroker.ipc.names import name_bytes
 
 HOUR_NS = 3600 * 10**9
 
@@ -32,6 +33,14 @@ class Restored:
     def __init__(self, messages: int, replay: Any) -> None:
         self.messages = messages
         self.replay = replay
+
+
+def begin_restoring(vhost: str, *, name: str, arena_bytes: int) -> Broker:
+    """Make a vhost that does not exist for others until `restore` has filled it."""
+    made = ffi.new("sb_connection **")
+    code = lib.sb_restore_begin(name_bytes(vhost), arena_bytes, name_bytes(name), made)
+    _check(code, f"making vhost {vhost!r}")
+    return Broker(vhost, made[0])
 
 
 def restore(broker: Broker, folder: Path, progress: Progress | None = None) -> Restored:

@@ -30,6 +30,9 @@ const char *sb_journaler_why(sb_journaler *journaler);
 int64_t sb_journaler_stop(sb_journaler *journaler);
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told);
 void sb_journaler_free(sb_journaler *journaler);
+/* Create a vhost that is to be restored: to others it does not exist until that is done. */
+int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
+                         sb_connection **connection);
 /* Make the durable queues of a vhost that was created just now, with what the journal has of them,
  * and its exchanges and bindings: how many messages.  told: NULL, or called now and then with the
  * bytes read, and of how many. */

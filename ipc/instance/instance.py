@@ -41,6 +41,8 @@ class Instance:
     def __init__(self, config: Config, *, moved: bool = False, progress: Progress | None = None):
         self.config = config
         self.progress = progress
+        self.ours = config.folder / RUN / "rings"
+        """Says which rings on this host we were live with."""
         self.sign = Sign(config.folder)
         self.log = Log(config.log, config.name)
         self.machine = Machine(
@@ -227,16 +229,14 @@ class Instance:
             self.store.lock.write(me)
             self.broker, restored = rings.restored(
                 self.config,
-                former,
-                read_whole(self.config.folder / RUN / "rings").get("identity", 0),
-                lambda made: self.store.lock.write(replace(me, filling=made)),
+                read_whole(self.ours).get("identity", 0),
+                lambda made: self.store.lock.write(replace(me, rings=made)),
                 self.progress,
             )
-            identity = rings.identity_of(self.config.vhost)
-            self.store.lock.write(replace(me, rings=identity))
+            identity = rings.found(self.config.vhost).identity
             self.log.write("restored", messages=restored.messages)
         self._journal(self.broker, restored)
-        write_whole(self.config.folder / RUN / "rings", {"identity": identity})
+        write_whole(self.ours, {"identity": identity})
         self._in_background(self._tend)
 
     def _journal(self, broker: Broker, restored: Restored | None) -> None:

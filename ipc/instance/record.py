@@ -38,8 +38,6 @@ class Record:
     process: Process | None = None
     rings: int = 0
     """The identity of the vhost whose rings are what the journal is written from; 0: none yet."""
-    filling: int = 0
-    """Of a vhost that is being restored."""
 
     @property
     def calls_for_backup(self) -> bool:

@@ -96,6 +96,9 @@ static int64_t check_catalog(sb_connection *connection)
     if (length != strlen(connection->vhost) || memcmp(name, connection->vhost, length) != 0)
         return fail(SB_NOT_A_SEGMENT, "its catalog belongs to vhost '%.*s': was the file renamed?",
                     (int)length, name);
+    if (!connection->restores && word_load(catalog, L_CATALOG_RESTORING_AT))
+        return fail(SB_NO_VHOST, "vhost '%s' is being restored from its journal: wait until its "
+                    "broker is live", connection->vhost);
     if (boot_hash() == 0)
         return fail(SB_SYSTEM, "/proc/sys/kernel/random/boot_id cannot be read: who is alive "
                     "cannot be told without /proc, mount it");
@@ -205,7 +208,8 @@ static int64_t spins_for(void)
     return SPIN_NS / PAUSE_NS;
 }
 
-static int64_t connect_as(const char *vhost, const char *name, bool joins, sb_connection **made)
+static int64_t connect_as(const char *vhost, const char *name, bool joins, bool restores,
+                          sb_connection **made)
 {
     *made = NULL;
     if (!vhost_name_is_good(vhost))
@@ -219,6 +223,7 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, sb_co
     connection->transactions.file = -1;
     connection->lock_file = connection->sweep_file = connection->catalog_lock_file = -1;
     connection->spins = spins_for();
+    connection->restores = restores;
     pthread_mutex_init(&connection->mutex, NULL);
     pthread_mutex_init(&connection->repair, NULL);
     pthread_mutex_init(&connection->settle, NULL);
@@ -240,12 +245,19 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, sb_co
 
 int64_t sb_connect(const char *vhost, const char *name, sb_connection **made)
 {
-    return connect_as(vhost, name, true, made);
+    return connect_as(vhost, name, true, false, made);
+}
+
+int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
+                         sb_connection **made)
+{
+    int64_t code = vhost_create(vhost, arena_bytes, true);
+    return code == SB_OK ? connect_as(vhost, name, true, true, made) : code;
 }
 
 int64_t sb_observe(const char *vhost, sb_connection **made)
 {
-    return connect_as(vhost, NULL, false, made);
+    return connect_as(vhost, NULL, false, false, made);
 }
 
 int64_t sb_disconnect(sb_connection *connection)

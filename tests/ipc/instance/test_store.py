@@ -44,7 +44,7 @@ def test_no_store_is_refused(tmp_path: Path) -> None:
 def test_a_copy_is_refused_until_it_is_said_to_be_the_original(place: Path) -> None:
     copy = place.with_name("copy")
     shutil.copytree(place, copy)
-    with pytest.raises(StoreRefused, match="is a copy.*--moved"):
+    with pytest.raises(StoreRefused, match=r"is a copy.*--moved"):
         Store(copy, "orders")
     Store(copy, "orders", moved=True).close()
     Store(copy, "orders").close()
@@ -59,7 +59,7 @@ def test_a_store_that_was_renamed_is_no_copy(place: Path) -> None:
 
 def test_a_record_is_one_sector_and_comes_back(place: Path) -> None:
     lock = Store(place, "orders").lock
-    written = Record(7, record.LIVE, "café", process.this(), 1 << 63, 3)
+    written = Record(7, record.LIVE, "café", process.this(), -(1 << 62))
     assert len(written.encoded()) == record.BYTES
     lock.write(written)
     assert lock.record() == written
