@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Final, TypeVar
 
 from shmbroker.ipc.broker import Broker
-from shmbroker.ipc.errors import ConnectionClosed, DiskFull, Error
+from shmbroker.ipc.errors import ConnectionClosed, DiskFull, Error, InUse
 from shmbroker.ipc.instance import lock_test, notify, process, promotion, record, rings
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config import Config
@@ -94,8 +94,8 @@ class Instance:
 
     def _do(self, actions: Iterable[Action]) -> None:
         decided = list(actions)
-        if self.machine.state not in LAST_STATES:
-            self._show()
+        if self.machine.state not in (*LAST_STATES, State.RESTORING):
+            self._show()  # taking over is not held up by saying so; restoring is shown when it is
         for action in decided:
             ACTIONS[action](self)
 
@@ -226,6 +226,7 @@ class Instance:
             self.store.lock.write(replace(me, rings=identity))
             self.broker = rings.attached(self.config)
         else:
+            self._show()
             self.store.lock.write(me)
             self.broker, restored = rings.restored(
                 self.config,
@@ -235,22 +236,33 @@ class Instance:
             )
             identity = rings.found(self.config.vhost).identity
             self.log.write("restored", messages=restored.messages)
-        self._journal(self.broker, restored)
+        try:
+            self._journal(self.broker, restored)
+        except InUse:  # it let go of the live lock, and not yet of its place as a participant
+            if former.process is None:
+                raise
+            former.process.wait_for_death()
+            self._journal(self.broker, restored)
         write_whole(self.ours, {"identity": identity})
         self._in_background(self._tend)
 
     def _journal(self, broker: Broker, restored: Restored | None) -> None:
         self._prepare()
-        assert self.journaler is not None
+        journaler, self.journaler = self.journaler, None
+        assert journaler is not None
         self.beat = Beat(self.config.vhost)
         self.beat.begin(self.epoch)
-        self.journaler.watched(self.store.lock.file, self.beat.memory)
-        self.journaler.start(broker, self.epoch, restored)
-        self.follower = self._in_background(lambda: self._follow(self.journaler))
+        journaler.watched(self.store.lock.file, self.beat.memory)
+        try:
+            journaler.start(broker, self.epoch, restored)
+        except Error:
+            journaler.close()
+            raise
+        self.journaler = journaler
+        self.follower = self._in_background(lambda: self._follow(journaler))
 
-    def _follow(self, journaler: Journaler | None) -> None:
+    def _follow(self, journaler: Journaler) -> None:
         """What the journaler says of itself, until it has ended."""
-        assert journaler is not None
         for failure in journaler.changes():
             if isinstance(failure, DiskFull):
                 self.log.write("disk full", why=str(failure))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,12 @@ class Process:
             os.close(file)
             return None
         return file
+
+    def wait_for_death(self) -> None:
+        """Of one that is dying: its locks fall one after the other, as its files are closed."""
+        if (file := self.descriptor()) is not None:
+            select.select([file], [], [])
+            os.close(file)
 
 
 def this() -> Process:

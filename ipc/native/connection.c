@@ -22,6 +22,7 @@
 #define PAUSE_NS 25         /* about what one look takes */
 #define SPIN_NS 10000       /* a fraction of what waking somebody takes */
 #define LOCK_TRIES 5000     /* some 5 s: a change of the catalog takes microseconds */
+#define LOCK_FILE_NUMBER_MIN 768 /* the live lock of a broker has a lower one: live_lock.py */
 #define LOCK_PAUSE_NS 1000000
 #define DEAD_LETTER_STEPS 64 /* of a chain of dead-letter queues that is looked at for a loop */
 
@@ -179,9 +180,23 @@ static int64_t open_again(sb_connection *connection, const char *kind, int *file
     return *file < 0 ? fail_system("opening %s", path) : SB_OK;
 }
 
+/* A process that is killed lets go of its files one after the other, those of high numbers first; an
+ * inotify file takes it 10 ms and more (the kernel waits for all who may look at it).  So whoever
+ * waits for the lock that tells of the death gets it first. */
+static void to_high_number(int *file)
+{
+    int high = fcntl(*file, F_DUPFD_CLOEXEC, LOCK_FILE_NUMBER_MIN);
+    if (high < 0)
+        return; /* the process may not have so many */
+    close(*file);
+    *file = high;
+}
+
 static int64_t open_locks(sb_connection *connection)
 {
     int64_t code = open_again(connection, "participants", &connection->lock_file);
+    if (code == SB_OK)
+        to_high_number(&connection->lock_file);
     if (code == SB_OK)
         code = open_again(connection, "participants", &connection->sweep_file);
     if (code == SB_OK)

@@ -91,6 +91,8 @@ static int64_t adopt(sb_journaler *journaler, followed *each)
     each->cursor = (sb_cursor){.port = &each->port, .position = position, .gate = gate};
     each->safe = position;
     each->retired = -1;
+    /* the former one may have died between ringing a bell and waking who sleeps on it */
+    sb_port_wake_all(&each->port);
     return SB_OK;
 }
 
