@@ -33,6 +33,7 @@
 #define SPIN_NS 50000      /* after work: about as long as being woken takes */
 #define DISK_FULL_NS 100000000
 #define EPOCH_DIGITS 16 /* hexadecimal */
+#define DIGEST_PRIME UINT64_C(0x9E3779B97F4A7C15)
 
 typedef struct followed {
     sb_queue *queue;
@@ -76,15 +77,11 @@ static int64_t gate_of(const followed *each)
     return word_load(each->queue->ring.memory, L_RING_BARRIER_AT) - 1;
 }
 
-static int64_t adopt(sb_journaler *journaler, followed *each)
+static int64_t adopt(followed *each)
 {
     int64_t gate = gate_of(each);
     int64_t word = word_load(each->queue->ring.memory, L_RING_GATES_AT + gate * L_GATE_BYTES);
     int64_t former = (word >> L_GATE_OWNER_SHIFT) & L_OWNER_MASK;
-    sb_connection *connection = journaler->connection;
-    if (former && former != connection->id && participant_runs(connection, former))
-        return fail(SB_IN_USE, "participant %lld writes the journal of queue '%s' already",
-                    (long long)former, each->queue->name);
     int64_t position = sb_port_gate_adopt(&each->port, gate, former);
     if (position < 0)
         return fail(SB_STALE, "queue '%s' has another journaler by now", each->queue->name);
@@ -135,12 +132,12 @@ static int64_t stage_retired_above(sb_journaler *journaler, followed *each)
         journaler->bits_room = bytes;
     }
     memset(journaler->bits, 0, (size_t)bytes);
-    uint64_t digest = (uint64_t)head;
+    uint64_t digest = ((uint64_t)head + 1) * DIGEST_PRIME;
     for (int64_t position = head; position < end; position++)
         if (is_done(each, position)) {
             int64_t bit = position - head;
             journaler->bits[bit / 8] |= (unsigned char)(1 << bit % 8);
-            digest = (digest ^ (uint64_t)position) * UINT64_C(0x100000001B3);
+            digest = (digest ^ (uint64_t)position) * DIGEST_PRIME;
             length = bit / 8 + 1;
         }
     if (length == 0 || digest == each->above)
@@ -194,7 +191,7 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
         code = sb_port_open(&made->port, made->queue->ring.memory, made->queue->ring.bytes,
                             connection->arena.memory, connection->arena.bytes, connection->id);
     if (code == SB_OK)
-        code = adopt(journaler, made);
+        code = adopt(made);
     if (code == SB_OK)
         code = stage_declaration(journaler, made);
     if (code != SB_OK) {
@@ -267,8 +264,12 @@ static int64_t snapshot(sb_journal *journal, void *context)
 {
     sb_journaler *journaler = context;
     int64_t code = catalog_stage(journaler->connection, journal);
-    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++) {
+        journaler->queues[each]->above = 0; /* the segment that knows it may go */
         code = stage_declaration(journaler, journaler->queues[each]);
+        if (code == SB_OK)
+            code = stage_retired_above(journaler, journaler->queues[each]);
+    }
     return code;
 }
 
@@ -481,6 +482,9 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
 {
     if (journaler->runs)
         return fail(SB_INVALID, "the journaler runs already");
+    if (!participant_lock_journal(connection))
+        return fail(SB_IN_USE, "another broker writes the journal of vhost '%s' already",
+                    connection->vhost);
     journaler->connection = connection;
     participant_tends(connection);
     journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
@@ -493,10 +497,12 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
         code = sb_journal_begin(journaler->journal, epoch);
     if (code == SB_OK)
         code = turn(journaler, true); /* what is wrong is told to the caller, not to the log */
-    if (code < 0)
+    if (code >= 0 && pthread_create(&journaler->thread, NULL, work, journaler) != 0)
+        code = fail_system("a thread for the journal");
+    if (code < 0) {
+        participant_unlock_journal(connection);
         return code;
-    if (pthread_create(&journaler->thread, NULL, work, journaler) != 0)
-        return fail_system("a thread for the journal");
+    }
     journaler->runs = true;
     return SB_OK;
 }
@@ -527,6 +533,7 @@ int64_t sb_journaler_stop(sb_journaler *journaler)
     sb_system_wake((int64_t)(intptr_t)&journaler->control, 1);
     pthread_join(journaler->thread, NULL);
     journaler->runs = false;
+    participant_unlock_journal(journaler->connection);
     int64_t code = atomic_load(&journaler->code);
     return code == SB_CLOSED ? SB_OK : code;
 }

@@ -162,6 +162,9 @@ void participant_tends(sb_connection *connection);
 bool participant_used(sb_connection *connection, int64_t reference);
 /* Whether its process runs: one that was killed and not yet repaired does not. */
 bool participant_runs(sb_connection *connection, int64_t id);
+/* Who writes the journal of the vhost; false: somebody else does.  It falls with the connection. */
+bool participant_lock_journal(sb_connection *connection);
+void participant_unlock_journal(sb_connection *connection);
 /* Another who consumes this queue and may own it, 0 if there is none; under the catalog's lock. */
 int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t former);
 static inline int64_t participant_at(int64_t id)
