@@ -23,6 +23,11 @@ class Process:
         """Whether its number means here what it means there."""
         return (self.boot, self.namespace) == (boot(), namespace())
 
+    @property
+    def may_run(self) -> bool:
+        """Not known to have ended."""
+        return not self.is_of_this_host or started(self.pid) == self.started
+
     def descriptor(self) -> int | None:
         """A pidfd; None if it runs no more, or elsewhere.  The caller closes it."""
         if not self.is_of_this_host:

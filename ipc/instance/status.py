@@ -46,7 +46,8 @@ def read(folder: Path) -> Status:
     except TypeError:
         found = Status()
     if is_running(folder):
-        return found
+        is_of_before = found.process is None or not found.process.may_run
+        return Status("starting") if is_of_before else found
     ended = found.state in ("stopped", "failed")
     return replace(found, state=found.state if ended else DOWN, process=None)
 

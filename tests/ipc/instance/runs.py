@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,7 @@ class Run:
             try:
                 return Instance(load(self.folder), moved=moved).run()
             except Error as error:
-                sys.stderr.write(f"{error}\n")
-                sys.stderr.flush()
+                os.write(2, f"{error}\n".encode())
                 return 1
 
         self.process = Process(live, self.folder / "errors")

@@ -162,7 +162,7 @@ def test_an_instance_runs_once(make: Make) -> None:
     assert live.ends() == 1
     assert "runs already" in live.errors()
     assert live.status.state == "live"
-    live.process = first
+    live.process = first  # to be ended with the test
 
 
 def test_a_copied_store_is_refused(make: Make) -> None:
@@ -242,7 +242,7 @@ def test_what_was_confirmed_is_there_after_the_machine_was_started_anew(
     live.start().becomes("live")
     assert bodies(vhost) == [b"%d" % number for number in range(1, 100)]
     with shmbroker.connect(f"shm://{vhost}") as broker, broker.queue("orders").get() as message:
-        assert message.redelivered
+        assert message.deliveries > 0, "it may have been delivered before"
 
 
 def test_a_vhost_that_was_half_restored_is_restored_anew(make: Make, vhost: str) -> None:
@@ -250,9 +250,11 @@ def test_a_vhost_that_was_half_restored_is_restored_anew(make: Make, vhost: str)
     put(vhost, b"1")
     live.stop()
     vhosts.delete(vhost)
-    with begin_restoring(vhost, name="dies", arena_bytes=1 << 20):
-        with pytest.raises(shmbroker.NotFound, match="is being restored"):
-            shmbroker.connect(f"shm://{vhost}")
+    with (
+        begin_restoring(vhost, name="dies", arena_bytes=1 << 20),
+        pytest.raises(shmbroker.NotFound, match="is being restored"),
+    ):
+        shmbroker.connect(f"shm://{vhost}")
     live.start().becomes("live")
     assert bodies(vhost) == [b"1"]
 
@@ -273,8 +275,7 @@ def test_rings_that_are_somebody_elses_are_left_alone(make: Make, vhost: str) ->
 
 def test_rings_that_were_there_before_the_store_become_durable(make: Make, vhost: str) -> None:
     vhosts.create(vhost)
-    put_shm = shmbroker.connect(f"shm://{vhost}")
-    with put_shm as broker:
+    with shmbroker.connect(f"shm://{vhost}") as broker:
         broker.declare_queue("orders", durable=True).publish(b"1", confirm="shm")
         make("a").start().becomes("live")
         broker.queue("orders").confirm(timeout=PATIENCE_SECONDS)
@@ -283,9 +284,7 @@ def test_rings_that_were_there_before_the_store_become_durable(make: Make, vhost
 # --- who is live no more --------------------------------------------------------------------------
 
 
-def test_a_live_that_was_replaced_unknowingly_confirms_nothing_more(
-    make: Make, vhost: str
-) -> None:
+def test_a_live_that_was_replaced_unknowingly_confirms_nothing_more(make: Make, vhost: str) -> None:
     """As on NFS, when the server has given the lock to another host: the epoch tells."""
     live = make("a").start().becomes("live")
     put(vhost, b"1")
