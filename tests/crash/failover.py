@@ -205,6 +205,8 @@ def failover(
     kills: int,
     seed: int,
     hit: Callable[[Process], object] = Process.kill,
+    *,
+    at_rest: float = 0.0,
     **settings: object,
 ) -> Outcome:
     moments = random.Random(seed)
@@ -222,7 +224,7 @@ def failover(
                 done = confirms.stat().st_size
                 eventually(lambda done=done: confirms.stat().st_size > done)  # type: ignore[misc]
                 live = instances.live()
-                select.select([], [], [], moments.uniform(0, 0.03))
+                select.select([], [], [], at_rest + moments.uniform(0, 0.03))
                 epoch = instances.record().epoch
                 killed.append(time.monotonic_ns())
                 hit(live)
