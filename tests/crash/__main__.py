@@ -19,7 +19,6 @@ from tests.crash.process import Process
 from tests.crash.repair import measure
 from tests.crash.round import Fault, crash
 
-
 AT_REST_SECONDS = 0.3
 """Between two failovers: in the tests the next one is hit while everything still starts."""
 

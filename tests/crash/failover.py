@@ -6,7 +6,7 @@
                         |
                   three that wait       <-- the one that is announced takes over
 
-The producer waits for each confirm: the longest pause around a kill is what a program sees of it.
+The producer waits for each confirm, so what it measures is what a program sees of a kill.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from statistics import median
 
 import shmbroker
 from shmbroker.ipc import vhost as vhosts
-from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance import live_lock, status
 from shmbroker.ipc.instance.config import load
 from shmbroker.ipc.instance.creation import create
 from shmbroker.ipc.instance.instance import Instance
 from shmbroker.ipc.instance.live_lock import LiveLock
-from shmbroker.ipc.instance.record import Record
+from shmbroker.ipc.instance.record import EPOCH_DIGITS, Record
 from tests.crash.process import Process
 
 QUEUE = "load"
 INSTANCES = 4
 PATIENCE_SECONDS = 60
-CONFIRM = struct.Struct("qq")
+CONFIRM = struct.Struct("qqq")
 NUMBER = struct.Struct("q")
 END = -1
 PAGE = b"\0" * 4096
@@ -122,8 +122,9 @@ def fleet(folder: Path, vhost: str, **settings: object) -> Iterator[Fleet]:
             vhosts.delete(vhost, force=True)
 
 
-def produce(vhost: str, confirms: Path, ends: int) -> int:
+def produce(vhost: str, confirms: Path, ends: int, store: Path) -> int:
     """One after the other, each confirmed, until told to end."""
+    lock = os.open(store / live_lock.FILE, os.O_RDONLY)
     with (
         shmbroker.connect(f"shm://{vhost}", name="producer") as broker,
         confirms.open("ab", buffering=0) as file,
@@ -132,7 +133,8 @@ def produce(vhost: str, confirms: Path, ends: int) -> int:
         number = 0
         while not select.select([ends], [], [], 0)[0]:
             queue.publish(NUMBER.pack(number))
-            file.write(CONFIRM.pack(number, time.monotonic_ns()))
+            epoch = int(os.pread(lock, EPOCH_DIGITS, 0), 16)
+            file.write(CONFIRM.pack(number, time.monotonic_ns(), epoch))
             number += 1
         queue.publish(NUMBER.pack(END))
     return 0
@@ -188,15 +190,10 @@ class Outcome:
         )
 
 
-def pauses(confirms: list[tuple[int, int]], kills: list[int]) -> Iterator[float]:
-    """The longest pause between confirms that ends after a kill and before the next one."""
-    times = [at for _, at in confirms]
-    for index, kill in enumerate(kills):
-        until = kills[index + 1] if index + 1 < len(kills) else times[-1] + 1
-        first = next(each for each, at in enumerate(times) if at > kill)
-        last = next((each for each, at in enumerate(times) if at >= until), len(times))
-        gaps = [(times[each] - times[each - 1], times[each]) for each in range(first, last)]
-        yield (max(gaps)[1] - kill) / 1e9
+def pauses(confirms: list[tuple[int, int, int]], kills: list[tuple[int, int]]) -> Iterator[float]:
+    """From each kill of an epoch's live to the first confirm of a later one."""
+    for at, epoch in kills:
+        yield (next(time for _, time, later in confirms if later > epoch) - at) / 1e9
 
 
 def failover(
@@ -213,12 +210,14 @@ def failover(
     confirms, consumed = folder / "confirms", folder / "consumed"
     confirms.touch()
     read_end, write_end = os.pipe()
-    killed: list[int] = []
+    killed: list[tuple[int, int]] = []
     with fleet(folder, vhost, **settings) as instances:
         with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
             broker.declare_queue(QUEUE, durable=True)
         consumer = Process(lambda: consume(vhost, consumed), folder / "consumer.errors")
-        producer = Process(lambda: produce(vhost, confirms, read_end), folder / "producer.errors")
+        producer = Process(
+            lambda: produce(vhost, confirms, read_end, instances.store), folder / "producer.errors"
+        )
         try:
             for _ in range(kills):
                 done = confirms.stat().st_size
@@ -226,7 +225,7 @@ def failover(
                 live = instances.live()
                 select.select([], [], [], at_rest + moments.uniform(0, 0.03))
                 epoch = instances.record().epoch
-                killed.append(time.monotonic_ns())
+                killed.append((time.monotonic_ns(), epoch))
                 hit(live)
                 eventually(lambda epoch=epoch: instances.record().epoch > epoch)  # type: ignore[misc]
                 instances.revive()
@@ -244,7 +243,7 @@ def failover(
             os.close(write_end)
     told = list(CONFIRM.iter_unpack(confirms.read_bytes()))
     return Outcome(
-        [number for number, _ in told],
+        [number for number, _, _ in told],
         [number for (number,) in NUMBER.iter_unpack(consumed.read_bytes())],
         list(pauses(told, killed)),
         sync_seconds(folder),
