@@ -54,7 +54,7 @@ class Instance:
                 bool(config.on_promote),
             )
         )
-        self.shown: State | None = None
+        self.shown: Status | None = None
         self.process = process.this()
         self.why = ""
         self.epoch = 0
@@ -100,14 +100,17 @@ class Instance:
             ACTIONS[action](self)
 
     def _show(self) -> None:
-        """The state, where it has changed."""
+        """What has changed of the state."""
         machine = self.machine
         found = self.store.lock.record_if_whole()
         epoch = found.epoch if found is not None else self.epoch
         status = Status(machine.state.value, machine.is_announced, epoch, self.why, self.process)
+        if status == self.shown:
+            return
         self.sign.show(status)
-        if machine.state != self.shown:
-            self.shown = machine.state
+        is_news = self.shown is None or self.shown.state != status.state
+        self.shown = status
+        if is_news:
             why = {"why": self.why} if self.why else {}
             self.log.write(machine.state.value, role=self.config.role, epoch=epoch, **why)
         waits = self.config.wait_for_activation and machine.is_original

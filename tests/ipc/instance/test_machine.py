@@ -128,6 +128,49 @@ def test_a_veto_holds_for_the_live_that_it_was_about() -> None:
     assert after(machine.recorded(Record(5, LIVE))) == [Action.WAIT_LIVE]
 
 
+def test_an_original_does_not_queue_behind_a_backup_that_rests() -> None:
+    """The backup has the lock for a moment only, to see that it is not wanted."""
+    machine = Machine(Options("live"))
+    assert after(machine.start(), machine.tried(False, Record(1, STOPPED))) == [Action.WAIT_LIVE]
+    assert after(machine.locked(Record(1, STOPPED))) == [Action.GO_LIVE]
+
+
+def test_an_original_asks_no_command() -> None:
+    machine = Machine(Options("live", has_command=True))
+    after(
+        machine.start(), machine.tried(False, Record(2, LIVE)), machine.announced(Record(2, LIVE))
+    )
+    assert after(machine.locked(Record(2, HANDED_OVER))) == [Action.GO_LIVE]
+
+
+def acting() -> Machine:
+    """A backup that is live, and asked for the role."""
+    machine = Machine(Options("backup"))
+    after(machine.start(), machine.announced(Record(1, LIVE)), machine.locked(Record(1, LIVE)))
+    after(machine.went_live())
+    assert after(machine.failback_asked()) == [Action.HAND_OVER]
+    return machine
+
+
+def test_it_is_asked_for_its_role_once() -> None:
+    assert after(acting().failback_asked()) == []
+
+
+def test_who_is_stopped_in_a_failback_ends_after_it() -> None:
+    machine = acting()
+    assert after(machine.stop()) == []
+    assert after(machine.handed_over())[-1] == Action.END
+
+
+def test_a_stop_long_after_a_failback_hands_nothing_over() -> None:
+    machine = acting()
+    after(
+        machine.handed_over(), machine.announced(Record(3, LIVE)), machine.locked(Record(3, LIVE))
+    )
+    after(machine.went_live(), machine.stop())
+    assert after(machine.handed_over())[0] == Action.SAY_STOPPED
+
+
 # --- several of them ------------------------------------------------------------------------------
 
 
