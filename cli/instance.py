@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.instance.status import Status
 
 STATES = ("starting", "passive", "promoting", "restoring", "live", "handing over", "stopped",
-          "failed", "not running")  # fmt: skip
+          "failed")  # fmt: skip
 
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 timeout_option = click.option("--timeout", type=DURATION, help="Wait so long.  [for ever]")

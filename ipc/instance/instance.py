@@ -87,10 +87,16 @@ class Instance:
             signal.signal(number, self._signalled)
         watch = Watch(self.store.path, is_remote=self.store.mount.is_remote)
         self._in_background(lambda: self._watch_store(watch))
-        self._do(self.machine.start())
+        self.inbox.put(lambda: self._do(self.machine.start()))
         while self.machine.state not in LAST_STATES:
-            self.inbox.get()()
+            self._guarded(self.inbox.get())
         return 0 if self.machine.state == State.STOPPED else 1
+
+    def _guarded(self, event: Callable[[], object]) -> None:
+        try:
+            event()
+        except (Error, OSError) as error:
+            self._fail(str(error))
 
     def _do(self, actions: Iterable[Action]) -> None:
         decided = list(actions)
@@ -163,7 +169,15 @@ class Instance:
         got = self.store.lock.try_live()
         self._do(self.machine.tried(got, self.store.lock.record()))
 
+    def _watch_stall(self) -> None:
+        """All who wait do: who is announced may hang itself while it takes over."""
+        if self.config.stall_limit and self.stall is None:
+            self.stall = StallWatch(
+                self.store.lock, self.config.vhost, self.config.stall_limit, self._killed
+            )
+
     def _wait_announced(self) -> None:
+        self._watch_stall()
         self._in_background(self.store.lock.wait_announced, lambda _: self._announced())
 
     def _announced(self) -> None:
@@ -176,10 +190,7 @@ class Instance:
             )
 
     def _wait_live(self) -> None:
-        if self.config.stall_limit and self.machine.is_announced:
-            self.stall = StallWatch(
-                self.store.lock, self.config.vhost, self.config.stall_limit, self._killed
-            )
+        self._watch_stall()
         self._in_background(self.store.lock.wait_live, lambda _: self._locked())
 
     def _killed(self, live: Record, age: float) -> None:
@@ -211,11 +222,7 @@ class Instance:
     # --- being live ---------------------------------------------------------------------------
 
     def _go_live(self) -> None:
-        try:
-            self._take_over()
-        except (Error, OSError) as error:
-            self._fail(str(error))
-            return
+        self._take_over()
         self._do(self.machine.went_live())
         self.store.failback_done()
         self._store_changed()
@@ -225,6 +232,7 @@ class Instance:
         self.epoch = former.epoch + 1
         me = Record(self.epoch, record.LIVE, self.config.name, self.process)
         restored: Restored | None = None
+        self._beat()  # before the record says that we are live: from then on we may hang
         if identity := rings.current(self.config.vhost, former):
             self.store.lock.write(replace(me, rings=identity))
             self.broker = rings.attached(self.config)
@@ -234,8 +242,8 @@ class Instance:
             self.broker, restored = rings.restored(
                 self.config,
                 read_whole(self.ours).get("identity", 0),
-                lambda made: self.store.lock.write(replace(me, rings=made)),
-                self.progress,
+                lambda made: self._restoring(replace(me, rings=made)),
+                self._restored_so_far,
             )
             identity = rings.found(self.config.vhost).identity
             self.log.write("restored", messages=restored.messages)
@@ -249,12 +257,26 @@ class Instance:
         write_whole(self.ours, {"identity": identity})
         self._in_background(self._tend)
 
+    def _beat(self) -> Beat:
+        self.beat = Beat(self.config.vhost)
+        self.beat.begin(self.epoch)
+        return self.beat
+
+    def _restoring(self, record: Record) -> None:
+        self._beat()  # that of before went with the rings of before
+        self.store.lock.write(record)
+
+    def _restored_so_far(self, done: int, size: int) -> None:
+        assert self.beat is not None
+        self.beat.begin(self.epoch)
+        if self.progress is not None:
+            self.progress(done, size)
+
     def _journal(self, broker: Broker, restored: Restored | None) -> None:
         self._prepare()
         journaler, self.journaler = self.journaler, None
         assert journaler is not None
-        self.beat = Beat(self.config.vhost)
-        self.beat.begin(self.epoch)
+        assert self.beat is not None
         journaler.watched(self.store.lock.file, self.beat.memory)
         try:
             journaler.start(broker, self.epoch, restored)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,9 @@ FILE: Final = "live.lock"
 LIVE_BYTE: Final = 0
 ANNOUNCED_BYTE: Final = 1
 
+
+WRITING_SECONDS_MAX: Final = 1.0
+"""One sector, from memory."""
 
 FILE_NUMBER_MIN: Final = 512
 """Who dies lets go of files with high numbers first, and closing an inotify file takes it 10 ms and
@@ -65,12 +69,16 @@ class LiveLock:
         return ofd.is_locked(self.file, ANNOUNCED_BYTE)
 
     def record(self) -> Record:
-        """RecordDamaged if it is just being written: there will be word of that."""
-        return decoded(os.pread(self.file, BYTES, 0))
+        """RecordDamaged if it is that, and not only just being written."""
+        ends_at = time.monotonic() + WRITING_SECONDS_MAX
+        while (found := self.record_if_whole()) is None and time.monotonic() < ends_at:
+            time.sleep(0)
+        return found or decoded(os.pread(self.file, BYTES, 0))
 
     def record_if_whole(self) -> Record | None:
+        """None if it is just being written: there will be word of that."""
         try:
-            return self.record()
+            return decoded(os.pread(self.file, BYTES, 0))
         except RecordDamaged:
             return None
 

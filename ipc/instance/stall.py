@@ -1,4 +1,4 @@
-"""Killing a live that hangs: by its backup on the same host, as the stall limit allows.
+"""Killing a live that hangs: by a backup on the same host, as the stall limit allows.
 
 The kernel tells nobody that a process is stopped, or waits for a disk for ever.  So the backup
 looks at the beat of its journaler when that would be too old, and not before.  A backup that has
