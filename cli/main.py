@@ -29,6 +29,7 @@ VERBS = {
     "doctor": "doctor:doctor",
     "errors": "errors:errors",
     "exchange": "exchange:exchange",
+    "journal": "journal:journal",
     "kill": "instance:kill",
     "participants": "participants:participants",
     "producer": "producer:producer",

@@ -45,12 +45,13 @@ UNFINISHED: Final = -37
 NO_REPLY: Final = -38
 REQUESTER_LEFT: Final = -39
 TAKEN: Final = -40
-UNCONFIRMED: Final = -46
-DISK_FULL: Final = -41
-JOURNAL_FAILED: Final = -42
-JOURNAL_DAMAGED: Final = -43
-TORN: Final = -44
-STALE: Final = -45
+ASSIGNED: Final = -41
+DISK_FULL: Final = -42
+JOURNAL_FAILED: Final = -43
+JOURNAL_DAMAGED: Final = -44
+TORN: Final = -45
+STALE: Final = -46
+UNCONFIRMED: Final = -47
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -61,7 +62,7 @@ TEXTS: Final[dict[int, str]] = {
     GONE: "the message at this position has been recycled",
     ARENA_FULL: "the arena is exhausted: take and acknowledge messages, or make it larger",
     TOO_LARGE: "the message is larger than a quarter of the arena",
-    DUPLICATE: "this sequence number was published before: the second copy is dropped",
+    DUPLICATE: "a message with this id or number was published before: this one is dropped",
     DAMAGED: "the shared memory contradicts itself: something else has written into it",
     INVALID: "an argument is out of range",
     NO_GATE: "all gates of this ring are taken",
@@ -92,6 +93,7 @@ TEXTS: Final[dict[int, str]] = {
     REQUESTER_LEFT: "the requester has left: nobody waits for this reply",
     UNCONFIRMED: "nobody has confirmed in time that the message is on disk",
     TAKEN: "another participant has this subscription: share it, or wait until that one leaves",
+    ASSIGNED: "who takes what is a matter of groups: look there",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",

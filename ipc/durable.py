@@ -8,63 +8,35 @@ will be delivered when a broker has written it: Unconfirmed means "unknown", not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Unpack
 
-from shmbroker.ipc.queue import Confirm, Queue
+from shmbroker.ipc.outgoing import Confirm, Options
+from shmbroker.ipc.queue import Queue
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 
 class DurableQueue(Queue):
     __slots__ = ()
 
-    def publish(
-        self,
-        body: Any,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
-        timeout: float | None = None,
-        confirm: Confirm | None = "disk",
-    ) -> int:
+    def publish(  # type: ignore[override]  # as Queue.publish, which is overloaded
+        self, body: Any, *, timeout: float | None = None, **options: Any
+    ) -> int | None:
         """Queue.publish, and wait until the message is on disk: Unconfirmed if not in time.
 
         confirm="shm" does not wait; `confirmed` and `confirm` tell about its position later.
         """
+        waits = options.pop("confirm", None) != "shm"
         deadline = Deadline(nanoseconds(timeout))
-        position = super().publish(
-            body,
-            key=key,
-            properties=properties,
-            ttl=ttl,
-            priority=priority,
-            timeout=timeout,
-        )
-        if confirm != "shm":
+        position: int | None = super().publish(body, timeout=timeout, **options)
+        if waits:  # also for a duplicate: the message that counts may not be there yet
             self.confirm(position, timeout=deadline.seconds_left())
         return position
 
-    def publish_nowait(
-        self,
-        body: Any,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
-    ) -> int:
+    def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting, for the disk neither: QueueFull at once."""
-        return self.publish(
-            body,
-            key=key,
-            properties=properties,
-            ttl=ttl,
-            priority=priority,
-            timeout=0,
-            confirm="shm",
-        )
+        options["confirm"] = "shm"
+        return self.publish(body, timeout=0, **options)  # type: ignore[return-value]
 
     def publish_many(
         self,

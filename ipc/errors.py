@@ -170,6 +170,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.JOURNAL_DAMAGED: JournalDamaged,
     codes.TORN: JournalDamaged,
     codes.STALE: JournalFailed,
+    codes.ASSIGNED: Empty,
 }
 
 

@@ -1,4 +1,4 @@
-"""Writing a journal, and what is done to a whole one: for tools and tests; the broker does it in C."""
+"""Writing a journal, for tools and tests: the broker does it in C."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ int64_t sb_journal_retire(sb_journal *journal, int64_t queue, int64_t position);
 int64_t sb_journal_tidy(sb_journal *journal);
 /* Stage again what is needed of a segment of which at most `share` percent are, about so many bytes
  * of the log; once all of it is committed, the segment can go.  SB_OK: call again; SB_EMPTY: there
- * is no such segment. */
+ * is no such segment.  With 100 percent: of those that were there when the journal began. */
 int64_t sb_journal_compact(sb_journal *journal, int64_t share, int64_t bytes,
                            sb_journal_needed needed, void *context);
 int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *told);
@@ -104,9 +104,10 @@ int64_t sb_journal_settle(sb_journal *journal, int64_t timeout_ns);
 /* Read the records of a folder, oldest first.  With `salvage`, all that checks is told, of frames
  * that are not whole as well. */
 int64_t sb_replay_open(const char *folder, int64_t salvage, sb_replay **replay);
-/* SB_OK, and a record.  SB_EMPTY: that was all.  SB_TORN: here a frame was cut that a crash had left
- * half written and nobody was told of; sb_detail says where; go on calling.  SB_JOURNAL_DAMAGED:
- * something that was synced is not there; sb_detail says what and where.  A salvage may go on. */
+/* SB_OK, and a record.  SB_EMPTY: that was all.  SB_TORN: here a frame was cut that a crash had
+ * left half written and nobody was told of; sb_detail says where; go on calling.
+ * SB_JOURNAL_DAMAGED: something that was synced is not there; sb_detail says what and where.  A
+ * salvage may go on. */
 int64_t sb_replay_next(sb_replay *replay, sb_journal_record *record);
 /* How far it is: bytes read, of so many. */
 int64_t sb_replay_progress(sb_replay *replay, int64_t *bytes);

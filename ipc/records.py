@@ -1,4 +1,4 @@
-"""The kinds of records of the journal.  Its files know the first three; bodies are bytes to them."""
+"""The kinds of records of the journal.  Its files know the first two; bodies are bytes to them."""
 
 from __future__ import annotations
 

@@ -61,6 +61,7 @@ class QueueStatistics:
     depth: int
     """Messages that are there, taken or not."""
     published: int
+    """One that comes back after a delay is counted again."""
     delivered: int
     acked: int
     redelivered: int
@@ -68,6 +69,8 @@ class QueueStatistics:
     dead_lettered: int
     """Rejected: dropped, as long as the queue has no dead-letter queue."""
     dropped: int
+    duplicates: int
+    """Not published, because a message with this id or number was before."""
     bytes: int
     consumers: int
     producers: int
@@ -75,6 +78,8 @@ class QueueStatistics:
     slots: int
     is_paused: bool
     latency: Latency | None
+    scheduled: int
+    """Not to be delivered yet; not in `depth`."""
     levels: tuple[Level, ...]
     """From the highest priority to the lowest; none if the queue has no priorities."""
 
@@ -82,18 +87,20 @@ class QueueStatistics:
     def of(cls, told: Any) -> QueueStatistics:
         dropped = told.dropped + told.damaged
         returned = told.given_back + told.revoked
-        done = told.tail - told.ready - told.leased
+        published = max(0, told.tail - told.withdrawn)
+        done = published - told.ready - told.leased
         # read one after another while others work: what cannot be is rounded to what can
-        acked = max(0, done - told.rejected - dropped - told.expired)
+        acked = max(0, done - told.rejected - dropped - told.expired - told.delayed)
         return cls(
             depth=told.ready + told.leased,
-            published=told.tail,
+            published=published,
             delivered=acked + told.rejected + told.leased + returned,
             acked=acked,
             redelivered=returned,
             expired=told.expired,
             dead_lettered=told.rejected,
             dropped=dropped,
+            duplicates=told.duplicates + told.withdrawn,
             bytes=told.bytes,
             consumers=told.consumers,
             producers=told.producers,
@@ -101,6 +108,7 @@ class QueueStatistics:
             slots=told.slots,
             is_paused=bool(told.paused),
             latency=Latency.of([told.latency[each] for each in range(LATENCY_BUCKETS)]),
+            scheduled=told.scheduled,
             levels=tuple(
                 Level(each, told.waiting[each], told.waiting_since[each])
                 for each in reversed(range(told.levels))

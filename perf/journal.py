@@ -36,7 +36,7 @@ REPLAY_MB_MIN = 300
 
 
 class BareFile:
-    """A file that was written over, and is overwritten from its start to its end, again and again."""
+    """A file that was written over, and is overwritten from its start to its end, and again."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

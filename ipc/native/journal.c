@@ -121,6 +121,7 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
     if (code != SB_OK)
         return code;
     journal->fresh = true;
+    journal->first_serial = journal->current.serial;
     journal->end = JOURNAL_PAGE;
     journal->number = 1;
     return SB_OK;

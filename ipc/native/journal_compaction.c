@@ -17,7 +17,9 @@ static bool is_worth_it(const sb_journal *journal, const segment_state *of, int6
     if (of->state != SEGMENT_KNOWN || of->moved != NOT_MOVED)
         return false;
     int64_t live = tally_live(&of->tally, &journal->heads, &needed);
-    return needed && live <= (of->end - JOURNAL_PAGE) / 100 * share;
+    if (share == 100 && of->serial >= journal->first_serial)
+        return false; /* what was compacted would be, again and again */
+    return needed && live * 100 <= (of->end - JOURNAL_PAGE) * share;
 }
 
 /* The oldest that is worth it: SB_EMPTY if none is. */

@@ -2,7 +2,6 @@
 
 #define _GNU_SOURCE
 #include <stddef.h>
-#include <string.h>
 
 #include "journal.h"
 
@@ -39,9 +38,8 @@ uint32_t record_crc(uint32_t seed, int64_t offset, const record_head *head)
 {
     struct {
         int64_t offset;
-        unsigned char rest[sizeof *head - sizeof head->crc];
-    } covered;
-    covered.offset = offset;
-    memcpy(covered.rest, (const unsigned char *)head + sizeof head->crc, sizeof covered.rest);
-    return crc32c(seed, &covered, sizeof covered.offset + sizeof covered.rest);
+        record_head head;
+    } covered = {offset, *head};
+    covered.head.crc = 0;
+    return crc32c(seed, &covered, sizeof covered);
 }

@@ -293,6 +293,8 @@ static int64_t gather(sb_journaler *journaler, followed *each)
         }
         if (code != SB_OK)
             return fail(SB_STALE, "queue '%s': its gate was taken from us", each->queue->name);
+        if (sb_port_is_duplicate(&each->port, &message) > 0)
+            continue; /* it is not there for anybody, and will not be */
         if (each->retired < 0 || position - each->retired >= each->queue->slots)
             code = stage_retired(journaler, each);
         if (code == SB_OK)

@@ -1,4 +1,4 @@
-"""Flipped bits, cut files, noise: what is read of a journal then is right, or it is said what is not.
+"""Flipped bits, cut files, noise: what is read of a journal then is right, or it is said.
 
     python -m tests.ipc.journal_damage FOLDER SEED COUNT
 
@@ -98,7 +98,8 @@ class Judge:
         (self.folder / name).write_bytes(damaged)
         lost = [record for record in self.original if hits(record, name, hit)]
         self._strict(read(self.folder), name, lost, hit)
-        self._salvaged(read(self.folder, salvage=True), lost, whole=hit.start >= PAGE)
+        whole = hit.start >= PAGE or len(hit) == 1
+        self._salvaged(read(self.folder, salvage=True), lost, whole=whole)
         (self.folder / name).write_bytes(self.content[name])
 
     def _strict(self, reading: Reading, name: str, lost: list[Record], hit: range) -> None:

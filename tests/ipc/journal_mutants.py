@@ -59,7 +59,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "crc-without-the-offset", DAMAGE, "journal_record.c",
-        "covered.offset = offset;", "(void)offset; covered.offset = 0;",
+        "covered = {offset, *head};", "covered = {0, *head}; (void)offset;",
     ),
     Mutant(
         "torn-tail-not-cut", CRASH, "journal_replay.c",
@@ -74,7 +74,9 @@ MUTANTS: Final = (
     Mutant(
         "half-a-frame-is-told", CRASH, "journal_reader.c",
         "            *bad = at;\n",
-        "            if (at > offset) { in->keep = INT64_MAX; return at; }\n            *bad = at;\n",
+        "            in->keep = INT64_MAX;\n"
+        "            if (at > offset) return at;\n"
+        "            *bad = at;\n",
     ),
     Mutant(
         "later-frames-not-looked-for", DAMAGE, "journal_replay.c",

@@ -185,7 +185,7 @@ class Model:
         for queue in QUEUES:
             if heads[queue] not in (self.heads[queue], asked_heads[queue]):
                 raise Objection(f"queue {queue}: head {heads[queue]}, not {self.heads[queue]}")
-        for (queue, position), size in self.sizes.items():
+        for queue, position in self.sizes:
             if position >= heads[queue] and (queue, position) not in found:
                 raise Objection(f"queue {queue}: message {position} was confirmed, and is lost")
         for (queue, position), body in found.items():
