@@ -332,8 +332,8 @@ int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_
 int64_t sb_receive(sb_queue *queue, sb_room *room, int64_t timeout_ns);
 int64_t sb_receive_many(sb_queue *queue, sb_room *room, int64_t count, int64_t timeout_ns);
 /* Consume for a while: sb_consume_end lets go of our groups, or of being the active consumer.  In a
- * queue with single_active, of several consumers the one with the highest priority, 0 to 100,
- * gets messages; an exclusive one is alone as long as it is there: SB_IN_USE if there is another. */
+ * queue with single_active the consumer with the highest priority, 0 to 100, gets messages; an
+ * exclusive one is alone as long as it is there: SB_IN_USE if there is another. */
 int64_t sb_consume_begin(sb_queue *queue, int64_t priority, int64_t exclusive);
 int64_t sb_consume_end(sb_queue *queue);
 /* Let others have this group of ours, or with NULL all: how many buckets of groups that were. */

@@ -109,8 +109,8 @@ class Queue:
 
         Options are key, properties, ttl, priority, group, message_id, confirm, deliver_after and
         deliver_at.  With one of the last two the message is scheduled: it has no position yet, and
-        this is its id in the schedule.  With a message_id it is published once, however often it is tried and by
-        whom: None if the queue has, or had, a message with this id (docs/duplicates.md).
+        this is its id in the schedule.  With a message_id it is published once, however often it is
+        tried and by whom: None if the queue has, or had, a message with this id.
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
         if not options and type(body) is bytes:
@@ -119,8 +119,9 @@ class Queue:
                 return position
             if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
-        if "deliver_after" in options or "deliver_at" in options:
-            return self._publish_scheduled(body, timeout_ns, **options)
+        after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
+        if after is not None or at is not None:
+            return self._publish_scheduled(body, timeout_ns, after, at, options)
         identity = id_bytes(options.pop("message_id", None))
         self._check_confirm(options.pop("confirm", None))
         return self._publish_any((*parts(body, **options), *identity), timeout_ns)
@@ -147,11 +148,11 @@ class Queue:
         self,
         body: Any,
         timeout_ns: int,
-        *,
-        deliver_after: float | None = None,
-        deliver_at: When | None = None,
-        **options: Any,
+        deliver_after: float | None,
+        deliver_at: When | None,
+        options: dict[str, Any],
     ) -> int:
+        self._check_confirm(options.pop("confirm", None))
         message, _kept = outgoing(body, **options)
         schedule(message, deliver_after, deliver_at)
         deadline = Deadline(timeout_ns)

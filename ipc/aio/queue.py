@@ -90,7 +90,7 @@ class Queue:
         if self._unconfirmed is not None:
             options["confirm"] = self._unconfirmed
         attempt = partial(self._sync.publish, body, timeout=0, **options)
-        if "deliver_after" in options or "deliver_at" in options:
+        if (options.get("deliver_after") or options.get("deliver_at")) is not None:
             patience = 0 if self._fails else timeout
             return await self._broker._patience.until_done_by_naps(attempt, patience)
         if not waits:
@@ -128,7 +128,7 @@ class Queue:
 
     def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting: QueueFull at once."""
-        return self._sync.publish(body, timeout=0, **options)
+        return self._sync.publish_nowait(body, **options)
 
     async def publish_many(
         self,

@@ -151,8 +151,6 @@ int64_t settings_agree(const void *page)
     if ((groups || single) && word_load(page, L_SETTING_PRIORITIES_AT))
         return fail(SB_INVALID, "%s and priorities exclude each other: the order is that of "
                     "publishing, or that of priorities", groups ? "groups" : "single_active");
-    if (word_load(page, L_SETTING_REBALANCE_AT) && !groups)
-        return fail(SB_INVALID, "rebalance is for a queue with groups");
     return SB_OK;
 }
 

@@ -1,4 +1,4 @@
-"""Durable queues: confirmed is on disk, only that is delivered, and it is there after the host died.
+"""Durable queues: confirmed is on disk, only that is delivered, and the host may die.
 
 "The host dies" is: the vhost's memory is deleted, in the middle of whatever goes on, and made anew
 from the journal.
@@ -201,7 +201,7 @@ def test_what_was_confirmed_and_not_acknowledged_is_there(
     random = Random(seed)
     there: dict[str, dict[int, bytes]] = {}
     epoch = 1
-    for _ in range(4):
+    for _life in range(4):
         with ExitStack() as stack:
             if epoch == 1:
                 broker = stack.enter_context(shmbroker.connect(f"shm://{vhost}"))
@@ -213,7 +213,7 @@ def test_what_was_confirmed_and_not_acknowledged_is_there(
             for name, messages in there.items():
                 found = {each.position: each.body for each in broker.queue(name).browse()}
                 assert found == messages, name
-            for step in range(300):
+            for _ in range(300):
                 name = random.choice("abc")
                 queue = broker.declare_queue(name, slots=16, durable=True, max_deliveries=None)
                 messages = there.setdefault(name, {})

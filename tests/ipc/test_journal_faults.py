@@ -79,19 +79,22 @@ def failures(storage: Path, folder: Path, part: str, mutant: str = "") -> str:
 
 @pytest.mark.parametrize(("seed", "every"), [(1, 1), (2, 4)])
 def test_every_crash_point(storage: Path, tmp_path: Path, seed: int, every: int) -> None:
-    assert crash_points(storage, tmp_path, seed, every).endswith(" states are well")
+    said = crash_points(storage, tmp_path, seed, every)
+    assert said.endswith(" states are well"), said
     calls = list(entries(tmp_path / "trace"))
     assert sum(call.kind == RENAMED for call in calls) > 5, "segments were recycled"
     assert sum(call.kind == MADE for call in calls) > 5
 
 
 def test_damage(tmp_path: Path) -> None:
-    assert damage(tmp_path, 400) == "400 damages are well"
+    said = damage(tmp_path, 400)
+    assert said == "400 damages are well", said
 
 
 @pytest.mark.parametrize("part", [SYNC, TAKEOVER, COMPACTING, "full", "room", "read-only"])
 def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
-    assert failures(storage, tmp_path, part) == "well"
+    said = failures(storage, tmp_path, part)
+    assert said == "well", said
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
