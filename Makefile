@@ -21,8 +21,9 @@ test: $(VENV)/installed $(VENV)/latency  ## Lint, types and all tests, the short
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 
-crash: $(VENV)/installed  ## Kill producers and consumers 2,000 times, account for every message
+crash: $(VENV)/installed  ## Kill producers, consumers and brokers, account for every message
 	$(BIN)/python -m tests.crash --kills 2000
+	$(BIN)/python -m tests.crash failover --times 100
 
 explore: $(VENV)/installed  ## The deep exploration, to the end (about an hour)
 	$(BIN)/python -m tests.explore deep
