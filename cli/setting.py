@@ -32,8 +32,9 @@ KINDS: dict[str, click.ParamType[Any]] = {
     "size": SIZE,
     "queue": click.STRING,
     "levels": Levels(),
+    "rate": click.FloatRange(min=0, min_open=True),
 }
-METAVARS = {"count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N"}
+METAVARS = {"count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N", "rate": "MESSAGES"}
 
 
 class OrNone(click.ParamType[Any]):

@@ -23,6 +23,13 @@ Slot lease: until when the LEASED word holds, and which one is meant
     | deadline in ms, 0 none                | deliv.  | lap (low)  | owner          |
     +---------------------------------------+---------+------------+----------------+
 
+Slot chain and slot older, of a ring that keeps the newest of each key only (latest.py)
+
+     63    62    61                 48 47                                           0
+    +---+------+----------------------+---------------------------------------------+
+    | 0 | out  | lap (low), 0 a chain | 1 + position of the next older, 0 none      |
+    +---+------+----------------------+---------------------------------------------+
+
 Hints and truths of the header: tail is a plain position; take and head carry an epoch
 
      63            48 47                                                            0
@@ -53,7 +60,7 @@ Chunk: 32 bytes of header, 32 more if EXTENDED, key and properties (padded to 16
     0   shape      body:32 | key:16 | properties:16     lengths in bytes
     8   origin     producer:16 | sequence:48            0: not numbered
     16  published  ns since the epoch, 0 unknown
-    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | 0:24
+    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | age:24, see carry.py
     32  expiry     monotonic ns of this boot, 0 never: steps of the wall clock change nothing
     40  group      hash of the message group, 0 none
     48  not before monotonic ns of this boot, 0 at once
@@ -162,12 +169,24 @@ DONE: Final = 3
 
 CHUNK_UNIT_SHIFT: Final = 6  # chunks start on lines
 
+# --- positions ------------------------------------------------------------------------------------
+POSITION_BITS: Final = 48
+POSITION_MASK: Final = (1 << POSITION_BITS) - 1
+EPOCH_SHIFT: Final = POSITION_BITS
+EPOCH_STEP: Final = 1 << EPOCH_SHIFT
+
 # --- slot -----------------------------------------------------------------------------------------
 SLOT_SHIFT: Final = 6
 SLOT_BYTES: Final = 1 << SLOT_SHIFT
 SLOT_WORD_AT: Final = 0
 SLOT_LEASE_AT: Final = 8
-# 16..63: room for what a later layout-compatible feature keeps beside a message
+SLOT_CHAIN_AT: Final = 16  # the newest message of those whose keys lead to this slot
+SLOT_OLDER_AT: Final = 24  # what comes after the message here, in its chain
+# 32..63: room for what a later layout-compatible feature keeps beside a message
+
+LINK_LAP_SHIFT: Final = POSITION_BITS
+LINK_LAP_MASK: Final = 0x3FFF
+LINK_OUT: Final = 1 << 62  # the message is done with: nothing is put behind it any more
 
 LEASE_DEADLINE_SHIFT: Final = 24
 LEASE_DELIVERIES_SHIFT: Final = 20
@@ -175,12 +194,6 @@ LEASE_LAP_SHIFT: Final = 12
 LEASE_LAP_MASK: Final = 0xFF
 LEASE_TAG_MASK: Final = (1 << LEASE_DEADLINE_SHIFT) - 1
 LEASE_OVER: Final = 1  # as a deadline: somebody is about to revoke the delivery
-
-# --- positions ------------------------------------------------------------------------------------
-POSITION_BITS: Final = 48
-POSITION_MASK: Final = (1 << POSITION_BITS) - 1
-EPOCH_SHIFT: Final = POSITION_BITS
-EPOCH_STEP: Final = 1 << EPOCH_SHIFT
 
 # --- gate -----------------------------------------------------------------------------------------
 GATE_ACTIVE_SHIFT: Final = 62
@@ -210,6 +223,7 @@ RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
 MODE_PAUSED: Final = 1  # nothing is taken
+MODE_KEPT: Final = 2  # nor ever: consumers look, each at its own place
 MODE_LEVELS_SHIFT: Final = 8  # so many levels of priority, 0 none
 RING_HEAD_AT: Final = RING_TAKE_AT + PAIR_BYTES
 RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above were never joined
@@ -233,6 +247,11 @@ SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
 SETTING_AUTO_DELETE_AT: Final = RING_SETTINGS_AT + 96
 SETTING_AUTO_DELETE_DELAY_AT: Final = RING_SETTINGS_AT + 104  # ns
 SETTING_AUTO_CREATE_AT: Final = RING_SETTINGS_AT + 112  # of a pattern only
+SETTING_LAST_VALUE_AT: Final = RING_SETTINGS_AT + 160
+SETTING_NON_DESTRUCTIVE_AT: Final = RING_SETTINGS_AT + 168
+SETTING_MAX_PRODUCER_BYTES_AT: Final = RING_SETTINGS_AT + 176
+SETTING_SLOW_CONSUMER_THRESHOLD_AT: Final = RING_SETTINGS_AT + 184  # ns for one message
+SETTING_SLOW_CONSUMER_POLICY_AT: Final = RING_SETTINGS_AT + 192
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
 SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
@@ -258,12 +277,20 @@ SETTING_NAMES: Final = (
     "auto_delete_delay",
     "auto_create",
     "priorities",
+    "last_value",
+    "non_destructive",
+    "max_producer_bytes",
+    "slow_consumer_threshold",
+    "slow_consumer_policy",
 )
 """The bit of each in a word is its place here."""
 
 BLOCK: Final = 0  # when full
 FAIL: Final = 1
 DROP_OLDEST: Final = 2
+
+NOTIFY: Final = 0  # of a slow consumer
+DISCONNECT: Final = 1
 
 MAX_DELIVERIES: Final = 10  # unless said otherwise
 AUTO_DELETE_DELAY_NS: Final = 60_000_000_000
@@ -294,6 +321,8 @@ RING_NEXT_EXPIRY_AT: Final = RING_COUNTERS_AT + 48
 """No message expires before this, in monotonic ns; 0: none does."""
 RING_USED_AT: Final = RING_COUNTERS_AT + 56  # monotonic ns; kept for AUTO_DELETE only
 RING_DOOMED_AT: Final = RING_COUNTERS_AT + 64  # 1: somebody is about to delete the queue
+COUNTER_REPLACED_AT: Final = RING_COUNTERS_AT + 112
+COUNTER_SLOW_AT: Final = RING_COUNTERS_AT + 120
 
 RING_LATENCY_AT: Final = RING_COUNTERS_AT + PAIR_BYTES
 LATENCY_BUCKETS: Final = 256  # a quarter of a power of two of nanoseconds each
@@ -368,7 +397,9 @@ MARK_FLAGS_SHIFT: Final = 32
 MARK_FLAGS_MASK: Final = 0xFFFF
 MARK_PRIORITY_SHIFT: Final = 24
 MARK_PRIORITY_MASK: Final = 0xFF
+MARK_AGE_MASK: Final = 0xFFFFFF
 CHUNK_EXTENDED: Final = 1
+CHUNK_CARRIED: Final = 2  # it has another age than its position says: see carry.py
 
 # --- catalog segment ------------------------------------------------------------------------------
 CATALOG_MAGIC: Final = 0x474C5441434D4853  # "SHMCATLG"
@@ -590,6 +621,9 @@ PORT_QUEUE_HANDLE: Final = PORT_ROOM + 16  # whose port it is, for the floor abo
 PORT_MESSAGES_MAX: Final = PORT_ROOM + 24  # how many the ring may hold, 0: its slots
 COPIED_BYTES: Final = 1024  # what take_next copies into the room: cheaper than asking for it later
 PORT_SPECIAL: Final = PORT_ROOM + 32  # how many of the messages taken last are special (take.py)
+PORT_FOUND_PLACE: Final = PORT_ROOM + 40  # where chain_find has found a message to hang,
+PORT_FOUND_LINK: Final = PORT_ROOM + 48  # and by which link
+PORT_SHARE: Final = PORT_ROOM + 56  # bytes of the arena that our participant may hold, 0 all
 PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
@@ -628,13 +662,17 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
-assert RING_DOOMED_AT < RING_LATENCY_AT
+assert RING_DOOMED_AT < COUNTER_REPLACED_AT < COUNTER_SLOW_AT < RING_LATENCY_AT
 assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_STOP < PORT_RUNS
-assert PORT_SPECIAL < PORT_MESSAGE
+assert PORT_SHARE < PORT_MESSAGE
+assert SLOT_OLDER_AT < SLOT_BYTES
+assert SLOTS_MAX <= MARK_AGE_MASK + 1
+assert LINK_LAP_MASK << LINK_LAP_SHIFT < LINK_OUT
+assert SETTING_SLOW_CONSUMER_POLICY_AT < SETTINGS_SERIAL_AT
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT

@@ -61,6 +61,7 @@ from shmbroker.core.layout import (
     STATE_MASK,
     STATE_SHIFT,
 )
+from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.level import level_find, level_hint, level_of, mode_levels, ring_mode
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.visible import is_visible
@@ -280,6 +281,8 @@ def put_back(port: int, position: int, leased: int) -> int:
     if compare_exchange(slot_at(port, position), leased, ready) != leased:
         return 0
     lower_hints(port, position, ready)
+    if keeps_latest(port):
+        latest_note(port, position, ready, 0)  # there may be a newer one of its key
     return 1
 
 

@@ -44,11 +44,12 @@ from shmbroker.core.layout import (
     SERIES_IDLE,
     SLOT_LEASE_AT,
 )
+from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.producer import producer_at
 from shmbroker.core.publish import place
 from shmbroker.core.run import run_published
 from shmbroker.core.tail import true_tail
-from shmbroker.core.word import lap_of, slot_at, word_lease_tag, word_state
+from shmbroker.core.word import lap_of, slot_at, word_lease_tag, word_ready, word_state
 
 TRIES = 8
 """A lease is written when a message is taken, once by a sweep, and when it is revoked."""
@@ -171,6 +172,8 @@ def place_once(port: int, chunk: int, origin: int) -> int:
     store_release(noted, origin & SEQUENCE_MASK)
     address = load(port + PORT_HEADER) + RING_TAIL_AT
     compare_exchange(address, position, (position + 1) & POSITION_MASK)
+    if keeps_latest(port):
+        latest_note(port, position, word_ready(chunk, 0), 1)
     return OK
 
 

@@ -103,6 +103,11 @@ typedef struct sb_settings {{
     int64_t max_bytes;      /* of what is not acknowledged; 0: as much as there is */
     int64_t when_full;      /* SB_BLOCK, SB_FAIL or SB_DROP_OLDEST */
     int64_t priorities;     /* levels that go before each other, up to {layout.LEVELS}; 0: none */
+    int64_t last_value;     /* 1: of the messages of a key only the newest stays */
+    int64_t non_destructive; /* 1: nothing is taken, consumers look (sb_subscribe) */
+    int64_t max_producer_bytes; /* of the arena, of one participant; 0: as much as there is */
+    int64_t slow_consumer_ns; /* a consumer is slow that takes longer for a message; 0: none is */
+    int64_t slow_consumer_policy; /* SB_NOTIFY or SB_DISCONNECT */
     int64_t auto_delete;    /* 1: gone when it is empty and was not used for the delay */
     int64_t auto_delete_delay_ns;
     int64_t auto_create;    /* of a pattern: sb_open_queue makes queues that match it */
@@ -200,6 +205,8 @@ typedef struct sb_wait {{
 typedef struct sb_queue_statistics {{
     int64_t slots, head, tail, ready, leased, bytes;
     int64_t given_back, revoked, expired, dropped, rejected, damaged;
+    int64_t replaced; /* by newer ones of the same key */
+    int64_t slow;     /* how often a consumer was found to be slow */
     int64_t paused, consumers, producers;
     int64_t latency[{layout.LATENCY_BUCKETS}]; /* from publish to take, of every 64th message */
     int64_t levels;                 /* of priority, 0 none */
@@ -317,6 +324,10 @@ int64_t sb_message_deliveries(const sb_message *message);
 /* Copy the whole chunk of the message at a position: its length, SB_GONE, SB_EMPTY, ... */
 int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
                   int64_t capacity);
+/* Copy the whole chunk of the newest message of a key, taken or not, of a queue that keeps the last
+ * value: its length, SB_EMPTY if there is none. */
+int64_t sb_value(sb_queue *queue, const void *key, int64_t key_length, sb_message *message,
+                 void *buffer, int64_t capacity);
 int64_t sb_purge(sb_queue *queue);
 int64_t sb_pause(sb_queue *queue, int64_t paused);
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);

@@ -24,7 +24,7 @@ from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
-from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
+from shmbroker.ipc.outgoing import Parts, as_buffer, key_bytes, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
 from shmbroker.ipc.request import Reply, request
@@ -416,6 +416,30 @@ class Queue:
         if (message.word >> STATE_SHIFT) & STATE_MASK == DONE:
             return None
         return CopiedMessage.of(position, message.word, message.length, room.bytes[:length])
+
+    def value(self, key: str) -> CopiedMessage | None:
+        """The newest message of this key, taken by somebody or not; None if there is none.
+
+        For queues that keep the last value; nothing is taken (docs/last-value.md).
+        """
+        name = key_bytes(key)
+        room = self._room or Room()
+        self._room = None
+        message = room.messages + 0
+        while True:
+            length: int = lib.sb_value(
+                self._queue, name, len(name), message, room.buffer, room.capacity
+            )
+            if length != TOO_SMALL:
+                break
+            room.enlarge(length_of(message))
+        chunk = room.bytes[: max(0, length)]
+        self._room = room
+        if length == EMPTY:
+            return None
+        if length < 0:
+            raise self._error(length, f"the value of {key!r} in")
+        return CopiedMessage.of(message.position, message.word, message.length, chunk)
 
     def _told(self) -> Any:
         told = ffi.new("sb_queue_statistics *")

@@ -8,19 +8,22 @@ from typing import Any, Final, Literal
 from shmbroker.core.layout import (
     AUTO_DELETE_DELAY_NS,
     BLOCK,
+    DISCONNECT,
     DROP_OLDEST,
     FAIL,
     MAX_DELIVERIES,
+    NOTIFY,
     SETTING_NAMES,
 )
 
 WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest": DROP_OLDEST}
+SLOW_POLICY: Final[dict[str, int]] = {"notify": NOTIFY, "disconnect": DISCONNECT}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
-    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels"]
+    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels", "rate"]
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -41,6 +44,14 @@ SETTINGS: Final = (
     Setting("max_bytes", "size", None, "Not more than so much; else as the arena has."),
     Setting("when_full", "choice", "block", "What a producer finds then.", tuple(WHEN_FULL)),
     Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
+    Setting("last_value", "flag", False, "Of the messages of a key only the newest stays."),
+    Setting("non_destructive", "flag", False, "Nothing is taken: each consumer sees all."),
+    Setting("max_producer_bytes", "size", None,
+            "Who has more of the arena publishes no more here; else as it has."),
+    Setting("slow_consumer_threshold", "rate", None,
+            "A consumer is slow that does less than so many messages a second."),
+    Setting("slow_consumer_policy", "choice", "notify", "What happens to it then.",
+            tuple(SLOW_POLICY)),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
     Setting("auto_create", "flag", False, "Make a queue that matches when somebody asks for it.",

@@ -68,6 +68,10 @@ class QueueStatistics:
     dead_lettered: int
     """Rejected: dropped, as long as the queue has no dead-letter queue."""
     dropped: int
+    replaced: int
+    """By newer ones of the same key."""
+    slow_consumers: int
+    """How often a consumer was found to be slow."""
     bytes: int
     consumers: int
     producers: int
@@ -84,7 +88,7 @@ class QueueStatistics:
         returned = told.given_back + told.revoked
         done = told.tail - told.ready - told.leased
         # read one after another while others work: what cannot be is rounded to what can
-        acked = max(0, done - told.rejected - dropped - told.expired)
+        acked = max(0, done - told.rejected - dropped - told.expired - told.replaced)
         return cls(
             depth=told.ready + told.leased,
             published=told.tail,
@@ -94,6 +98,8 @@ class QueueStatistics:
             expired=told.expired,
             dead_lettered=told.rejected,
             dropped=dropped,
+            replaced=told.replaced,
+            slow_consumers=told.slow,
             bytes=told.bytes,
             consumers=told.consumers,
             producers=told.producers,

@@ -16,6 +16,7 @@ from shmbroker.core.batch import (
     receive_taken,
     take_within,
 )
+from shmbroker.core.carry import carried_mark, carry_on, carry_take
 from shmbroker.core.chunk import body_offset, chunk_bytes
 from shmbroker.core.codes import (
     DAMAGED,
@@ -32,6 +33,7 @@ from shmbroker.core.codes import (
 from shmbroker.core.cursor import cursor_copy, cursor_next
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
+from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.layout import (
     ARENA_COMMITTED_AT,
     BODY_BYTES_MAX,
@@ -48,6 +50,8 @@ from shmbroker.core.layout import (
     MESSAGE_BODY,
     MESSAGE_BYTES,
     MESSAGE_LENGTH,
+    MESSAGE_POSITION,
+    MESSAGE_SHAPE,
     MESSAGE_SHIFT,
     MESSAGE_WORD,
     OUTGOING_BODY,
@@ -81,10 +85,12 @@ from shmbroker.core.take import (
     finish,
     give_back_once,
     is_special,
+    put_back,
     receive_once,
     take_once,
 )
 from shmbroker.core.transaction import place_once
+from shmbroker.core.word import word_ready
 from shmbroker.ipc.system import system_allocate, system_decide
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
@@ -258,6 +264,8 @@ def publish_with(port: int, outgoing: int, extension: int) -> int:
     if position < 0:
         unreserve(port, chunk)
         return position
+    if keeps_latest(port):
+        latest_note(port, position, word_ready(chunk, 0), 1)
     tell_consumers(port)
     return position
 
@@ -267,8 +275,25 @@ def publish_chunk(port: int, chunk: int) -> int:
     """Publish a reserved and filled chunk: its position, or FULL; then it is still reserved."""
     position = publish_chunk_once(port, chunk)
     if position >= 0:
+        if keeps_latest(port):
+            latest_note(port, position, word_ready(chunk, 0), 1)
         tell_consumers(port)
     return position
+
+
+@exported_cold
+def carry(port: int, message: int) -> int:
+    """Publish the oldest message once more, as old as it is, and drop it here; see carry.py."""
+    code = carry_take(port, message)
+    if code != OK:
+        return code
+    chunk = reserve_any(port, load(message + MESSAGE_SHAPE), carried_mark(message))
+    if chunk < 0:
+        put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
+        return chunk
+    code = carry_on(port, message, chunk)
+    tell_consumers(port)
+    return code
 
 
 @exported

@@ -208,6 +208,7 @@ class Queue:
         """move_to, and the messages stay here as well."""
         return self._sync.copy_to(other._sync, limit, selector)
 
+    value = awaitable(sync.Queue.value)
     statistics = awaitable(sync.Queue.statistics)
     purge = awaitable(sync.Queue.purge)
     pause = awaitable(sync.Queue.pause)

@@ -464,7 +464,8 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
     memcpy((char *)ring.memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
     word_store(ring.memory, L_RING_MODE_AT,
-               word_load(settings, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT);
+               word_load(settings, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT |
+                   (word_load(settings, L_SETTING_NON_DESTRUCTIVE_AT) ? L_MODE_KEPT : 0));
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
     code = segment_name(temporary, path);

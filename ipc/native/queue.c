@@ -142,6 +142,11 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->max_messages = setting(queue, L_SETTING_MAX_MESSAGES_AT);
     queue->max_bytes = setting(queue, L_SETTING_MAX_BYTES_AT);
     queue->when_full = setting(queue, L_SETTING_WHEN_FULL_AT);
+    queue->last_value = setting(queue, L_SETTING_LAST_VALUE_AT);
+    queue->non_destructive = setting(queue, L_SETTING_NON_DESTRUCTIVE_AT);
+    queue->max_producer_bytes = setting(queue, L_SETTING_MAX_PRODUCER_BYTES_AT);
+    queue->slow_consumer_ns = setting(queue, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT);
+    last_value_limit(queue);
     if (setting(queue, L_SETTING_AUTO_DELETE_AT))
         queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
     *mapped = queue;
@@ -168,6 +173,8 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
     memset(alive, 0xFF, sizeof alive);
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
     code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
+    if (code >= 0 && queue->last_value)
+        sb_port_latest_repair(&port);
     expiry_unknown(queue);
     if (code > 0)
         sb_port_wake_all(&port);
@@ -300,13 +307,23 @@ static int64_t expiry_of(const sb_queue *queue, int64_t ttl_ns)
     return ttl_ns > 0 ? monotonic_deadline(ttl_ns) : 0;
 }
 
+static int64_t bytes_of(const sb_outgoing *message)
+{
+    return message->length + message->key_length + message->properties_length + CHUNK_OVERHEAD;
+}
+
 /* Whether the limits of the queue's settings leave room for one more that takes so many bytes of the
  * arena: SB_OK, SB_FULL or SB_TOO_LARGE.  Several producers that look at once may each find the same
  * room; its bytes are counted again after an eighth of what was left. */
-static int64_t within_limits(sb_queue *queue, lane *in, int64_t length)
+static int64_t within_limits(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
     sb_port *port = &in->port;
-    if (queue->max_messages > 0 && sb_port_window(port) >= queue->max_messages)
+    int64_t length = bytes_of(message);
+    if (queue->last_value) {
+        int64_t code = last_value_room(queue, port, message->key, message->key_length);
+        if (code != SB_OK)
+            return code;
+    } else if (queue->max_messages > 0 && sb_port_window(port) >= queue->max_messages)
         return SB_FULL;
     if (queue->max_bytes > 0 && (in->bytes_left -= length) < 0) {
         int64_t left = queue->max_bytes - sb_port_bytes_held(port);
@@ -319,20 +336,16 @@ static int64_t within_limits(sb_queue *queue, lane *in, int64_t length)
     return SB_OK;
 }
 
-static int64_t bytes_of(const sb_outgoing *message)
-{
-    return message->length + message->key_length + message->properties_length + CHUNK_OVERHEAD;
-}
-
 static bool is_limited(const sb_queue *queue)
 {
     return (queue->max_messages | queue->max_bytes) > 0;
 }
 
 /* A full queue may have what nobody is to get any more: whether it is worth trying again. */
-static bool make_room(sb_queue *queue, lane *in)
+static bool make_room(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
     return queue_expire(queue, &in->port) > 0 ||
+           last_value_carry(queue, &in->port, message->key, message->key_length) ||
            (queue->when_full == L_DROP_OLDEST && sb_port_drop_oldest(&in->port) > 0);
 }
 
@@ -343,7 +356,7 @@ wait_for wait_kernel(const sb_queue *queue)
 
 static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
-    int64_t code = is_limited(queue) ? within_limits(queue, in, bytes_of(message)) : SB_OK;
+    int64_t code = is_limited(queue) ? within_limits(queue, in, message) : SB_OK;
     if (code != SB_OK)
         return code;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
@@ -361,7 +374,7 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t code;
     do
         code = publish_in(queue, in, message);
-    while (code == SB_FULL && make_room(queue, in));
+    while (code == SB_FULL && make_room(queue, in, message));
     return code;
 }
 
@@ -449,6 +462,8 @@ int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t ti
     return sb_publish_message(queue, &message, timeout_ns);
 }
 
+static const sb_outgoing NOTHING; /* in particular: no key */
+
 /* As many as there is room for; one by one where each has to be looked at. */
 static int64_t publish_several(sb_queue *queue, lane *in, const char *bodies,
                                const int64_t *lengths, int64_t count)
@@ -480,7 +495,7 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);
-        if (code == SB_FULL && make_room(queue, in))
+        if (code == SB_FULL && make_room(queue, in, &NOTHING))
             continue;
         if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL) {
             code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
@@ -539,14 +554,26 @@ static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
     return NULL;
 }
 
+/* What is on loan, as far as a limit looks at it. */
+static sb_outgoing lent(lane *in, const sb_loan *loan)
+{
+    const char *chunk = (const char *)(intptr_t)*field(&in->port, L_PORT_DATA) + loan->chunk;
+    const sb_message message = {.chunk = chunk, .shape = word_load(chunk, L_CHUNK_SHAPE_AT),
+                                .mark = word_load(chunk, L_CHUNK_MARK_AT)};
+    sb_outgoing shape = {.length = loan->length};
+    shape.key = sb_message_key(&message, &shape.key_length);
+    return shape;
+}
+
 static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan)
 {
     int64_t code;
+    const sb_outgoing shape = lent(in, loan);
     do {
-        code = is_limited(queue) ? within_limits(queue, in, loan->length + CHUNK_OVERHEAD) : SB_OK;
+        code = is_limited(queue) ? within_limits(queue, in, &shape) : SB_OK;
         if (code == SB_OK)
             code = sb_port_publish_chunk(&in->port, loan->chunk);
-    } while (code == SB_FULL && make_room(queue, in));
+    } while (code == SB_FULL && make_room(queue, in, &shape));
     return code;
 }
 
@@ -881,6 +908,8 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .expired = word_load(ring, L_COUNTER_EXPIRED_AT),
         .dropped = word_load(ring, L_COUNTER_DROPPED_AT),
         .rejected = word_load(ring, L_COUNTER_REJECTED_AT),
+        .replaced = word_load(ring, L_COUNTER_REPLACED_AT),
+        .slow = word_load(ring, L_COUNTER_SLOW_AT),
         .damaged = word_load(ring, L_COUNTER_DAMAGED_AT),
         .paused = word_load(ring, L_RING_MODE_AT) & L_MODE_PAUSED,
         .consumers = participant_users(queue->connection, queue->reference, L_USE_CONSUMES),

@@ -29,6 +29,11 @@ static const struct place {
     {SB_SET_AUTO_DELETE_DELAY, L_SETTING_AUTO_DELETE_DELAY_AT, false},
     {SB_SET_AUTO_CREATE, L_SETTING_AUTO_CREATE_AT, false},
     {SB_SET_PRIORITIES, L_SETTING_PRIORITIES_AT, false},
+    {SB_SET_LAST_VALUE, L_SETTING_LAST_VALUE_AT, false},
+    {SB_SET_NON_DESTRUCTIVE, L_SETTING_NON_DESTRUCTIVE_AT, false},
+    {SB_SET_MAX_PRODUCER_BYTES, L_SETTING_MAX_PRODUCER_BYTES_AT, false},
+    {SB_SET_SLOW_CONSUMER_THRESHOLD, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT, false},
+    {SB_SET_SLOW_CONSUMER_POLICY, L_SETTING_SLOW_CONSUMER_POLICY_AT, false},
 };
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
@@ -77,6 +82,11 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("max_bytes", s->max_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
         (code = limit("when_full", s->when_full, L_DROP_OLDEST)) != SB_OK ||
         (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
+        (code = limit("last_value", s->last_value, 1)) != SB_OK ||
+        (code = limit("non_destructive", s->non_destructive, 1)) != SB_OK ||
+        (code = limit("max_producer_bytes", s->max_producer_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
+        (code = limit("slow_consumer_threshold", s->slow_consumer_ns, time_max)) != SB_OK ||
+        (code = limit("slow_consumer_policy", s->slow_consumer_policy, L_DISCONNECT)) != SB_OK ||
         (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
         (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
         (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
@@ -92,6 +102,11 @@ int64_t settings_write(const sb_settings *settings, void *page)
     word_store(page, L_SETTING_MAX_BYTES_AT, s->max_bytes);
     word_store(page, L_SETTING_WHEN_FULL_AT, s->when_full);
     word_store(page, L_SETTING_PRIORITIES_AT, s->priorities);
+    word_store(page, L_SETTING_LAST_VALUE_AT, s->last_value);
+    word_store(page, L_SETTING_NON_DESTRUCTIVE_AT, s->non_destructive);
+    word_store(page, L_SETTING_MAX_PRODUCER_BYTES_AT, s->max_producer_bytes);
+    word_store(page, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT, s->slow_consumer_ns);
+    word_store(page, L_SETTING_SLOW_CONSUMER_POLICY_AT, s->slow_consumer_policy);
     word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
     word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
     word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
@@ -102,12 +117,45 @@ int64_t settings_write(const sb_settings *settings, void *page)
     return settings_agree(page);
 }
 
+/* What nobody can have of a queue from which nothing is taken; a pattern may give it all the same,
+ * for other queues that it matches. */
+static int64_t kept_agree(const void *page)
+{
+    static const struct {
+        int64_t set;
+        const char *name, *why;
+    } WITHOUT[] = {
+        {SB_SET_MAX_DELIVERIES, "max_deliveries", "nothing is delivered, each consumer looks"},
+        {SB_SET_DEAD_LETTER, "dead_letter", "nothing is delivered, so nothing can be rejected"},
+        {SB_SET_PRIORITIES, "priorities", "each consumer sees all messages, in their order"},
+        {SB_SET_SLOW_CONSUMER_THRESHOLD, "slow_consumer_threshold", "nobody has to wait for one"},
+    };
+    int64_t set = word_load(page, L_SETTINGS_SET_AT);
+    if (!word_load(page, L_SETTING_NON_DESTRUCTIVE_AT))
+        return SB_OK;
+    for (size_t each = 0; each < sizeof WITHOUT / sizeof *WITHOUT; each++)
+        if (set & WITHOUT[each].set)
+            return fail(SB_INVALID, "a non_destructive queue has no %s: %s", WITHOUT[each].name,
+                        WITHOUT[each].why);
+    return SB_OK;
+}
+
 int64_t settings_agree(const void *page)
 {
     int64_t ttl_max = word_load(page, L_SETTING_TTL_MAX_AT);
     if (ttl_max && word_load(page, L_SETTING_TTL_MIN_AT) > ttl_max)
         return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
-    return SB_OK;
+    return kept_agree(page);
+}
+
+int64_t settings_finished(const void *page)
+{
+    if (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) &&
+        word_load(page, L_SETTING_WHEN_FULL_AT) == L_BLOCK && !word_load(page, L_SETTING_TTL_AT) &&
+        !word_load(page, L_SETTING_TTL_MAX_AT))
+        return fail(SB_INVALID, "non_destructive and when_full 'block' without a ttl or ttl_max: "
+                    "nothing ever leaves, so producers would wait for ever");
+    return settings_agree(page);
 }
 
 /* --- from patterns, and the defaults ------------------------------------------------------------ */
@@ -162,6 +210,8 @@ void settings_default(void *page, int64_t have)
         word_store(page, L_SETTING_MAX_DELIVERIES_AT, L_MAX_DELIVERIES);
     if (!(have & SB_SET_AUTO_DELETE_DELAY))
         word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, L_AUTO_DELETE_DELAY_NS);
+    if (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) && !(have & SB_SET_WHEN_FULL))
+        word_store(page, L_SETTING_WHEN_FULL_AT, L_DROP_OLDEST);
 }
 
 static bool same(const void *left, const void *right, const struct place *place)

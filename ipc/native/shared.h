@@ -248,6 +248,8 @@ int64_t settings_write(const sb_settings *settings, void *page);
 int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
 void settings_default(void *page, int64_t have);
 int64_t settings_agree(const void *page);
+/* The same, once nothing is missing any more. */
+int64_t settings_finished(const void *page);
 /* Whether what is asked for, and was written, is what a queue was declared as. */
 bool settings_same(const void *asked, const void *there);
 int64_t name_in(const void *page, int64_t at, char *name);
@@ -326,6 +328,15 @@ bool is_expired(const sb_message *message);
 /* Take what is expired, and bury it: how many. */
 int64_t queue_expire(sb_queue *queue, sb_port *port);
 
+/* --- last_value.c ------------------------------------------------------------------------------- */
+
+/* How many messages it may hold, so that there is room for what is carried. */
+void last_value_limit(sb_queue *queue);
+/* Whether there is room for a message of this key: SB_OK, or SB_FULL. */
+int64_t last_value_room(sb_queue *queue, sb_port *port, const void *key, int64_t key_length);
+/* Make room for one among what was replaced: whether there is some now. */
+bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t key_length);
+
 /* --- queue.c ------------------------------------------------------------------------------------ */
 
 #define LANES 64
@@ -347,6 +358,8 @@ struct sb_queue {
     int64_t reference;
     int64_t slots;
     int64_t ttl_ns, ttl_min_ns, ttl_max_ns, max_messages, max_bytes, when_full; /* settings */
+    int64_t max_producer_bytes, slow_consumer_ns;
+    bool last_value, non_destructive;
     int64_t auto_delete_ns; /* 0: it is not deleted by itself */
     char name[L_NAME_BYTES_MAX + 1];
     const void *row;       /* the catalog's word for it */
