@@ -34,7 +34,14 @@ KINDS: dict[str, click.ParamType[Any]] = {
     "levels": Levels(),
     "rate": click.FloatRange(min=0, min_open=True),
 }
-METAVARS = {"count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N", "rate": "MESSAGES"}
+METAVARS = {
+    "count": "N",
+    "seconds": "DURATION",
+    "size": "SIZE",
+    "queue": "QUEUE",
+    "levels": "N",
+    "rate": "MESSAGES",
+}
 
 
 class OrNone(click.ParamType[Any]):

@@ -82,9 +82,7 @@ def carry_on(port: int, message: int, chunk: int) -> int:
     target = load(port + PORT_DATA) + chunk
     shape = load(message + MESSAGE_SHAPE)
     length = body_offset(shape, load(message + MESSAGE_MARK)) + load(message + MESSAGE_LENGTH)
-    copy(
-        target + CHUNK_HEADER_BYTES, address + CHUNK_HEADER_BYTES, length - CHUNK_HEADER_BYTES
-    )
+    copy(target + CHUNK_HEADER_BYTES, address + CHUNK_HEADER_BYTES, length - CHUNK_HEADER_BYTES)
     store(target + CHUNK_PUBLISHED_AT, load(address + CHUNK_PUBLISHED_AT))
     position = publish_chunk_once(port, chunk)
     if position < 0:

@@ -237,9 +237,7 @@ def chain_insert(port: int, chain: int, position: int) -> int:
 
 
 @cold
-def latest_settle(
-    port: int, position: int, age: int, key: int, length: int, is_stable: int
-) -> int:
+def latest_settle(port: int, position: int, age: int, key: int, length: int, is_stable: int) -> int:
     """Of all messages of this key and the one of this position: drop the older; how many."""
     chain = chain_at(port, key, length)
     dropped = 0

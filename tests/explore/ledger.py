@@ -16,6 +16,10 @@ class Ledger(NamedTuple):
     """Bit i: the i-th message was acknowledged."""
     cursors: tuple[tuple[int, int], ...] = ()
     """Of each cursor that has joined and not left: whose it is, the position that it sees next."""
+    values: tuple[int, ...] = ()
+    """The body of each message with a key, in the order of publishing; not those of copies."""
+    consumed: tuple[int, ...] = ()
+    """Of these, what consumers have acknowledged."""
 
     def publishing(self, body: int, producer: int, number: int) -> Ledger:
         others = (each for each in self.last if each[0] != producer)

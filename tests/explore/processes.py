@@ -40,6 +40,7 @@ IS_THERE_WORK: Final = 3
 WHAT_TIME: Final = 4
 MAY_I_SLEEP: Final = 5
 IS_IT_MY_TURN: Final = 6
+IS_THERE_A_VALUE: Final = 7
 
 # answers
 GO_ON: Final = 0
@@ -57,6 +58,9 @@ LEFT: Final = 7
 MISSED: Final = 8
 RANG: Final = 9
 ADOPTED: Final = 10
+SETTLED: Final = 11
+FOUND: Final = 12
+ENDED: Final = 13
 
 PRODUCER_SHIFT: Final = 8
 NO_LEASES: Final = 0
@@ -68,6 +72,8 @@ def forget() -> int:
     store(PORT + at.PORT_FOUND_TAKE, 0)
     store(PORT + at.PORT_FOUND_WORD, 0)
     store(PORT + at.PORT_SPECIAL, 0)
+    store(PORT + at.PORT_FOUND_PLACE, 0)
+    store(PORT + at.PORT_FOUND_LINK, 0)
     for each in range(7):
         store(MESSAGE + 8 * each, 0)
         store(MESSAGE + at.MESSAGE_BYTES + 8 * each, 0)

@@ -26,12 +26,15 @@ RECORD: Final = 0x300100
 QUEUE: Final = 5
 CHUNK_BYTES: Final = at.LINE_BYTES
 BODY_BYTES: Final = 8
+KEYED_BODY_AT: Final = at.CHUNK_HEADER_BYTES + 16
 
 PORT: Final = PRIVATE_AT
 MESSAGE: Final = PRIVATE_AT + 0x4000
 BODY: Final = PRIVATE_AT + 0x5000
 ALIVE: Final = PRIVATE_AT + 0x6000
 CURSOR: Final = PRIVATE_AT + 0x7000
+
+KEY_FIELD: Final = at.SHAPE_LENGTH_MASK << at.SHAPE_KEY_SHIFT
 
 STATES: Final = ("FREE", "READY", "LEASED", "DONE")
 BLOCK_STATES: Final = ("FREE", "OWNED", "SEALED")
@@ -58,6 +61,10 @@ class Geometry:
     generation: int = 0
     chunk_role: int = BULK
     transactions: bool = False
+    finds: bool = False
+    """Somebody looks for the newest of a key."""
+    keyed: bool = False
+    """Of each key the newest stays; messages have keys of a byte."""
 
     @property
     def data(self) -> int:
@@ -147,6 +154,11 @@ def _note(word: int) -> str:
     return f"last {last} (generation {word & at.NOTE_GENERATION_MASK})"
 
 
+def _link(word: int) -> str:
+    out = " (out)" if word & at.LINK_OUT else ""
+    return f"to {position_of(word) - 1}{out}" if position_of(word) else f"the last{out}"
+
+
 def _gate(word: int) -> str:
     if not (word >> at.GATE_ACTIVE_SHIFT) & 1:
         return "open"
@@ -171,6 +183,8 @@ class RingMemory(Memory):
         self.consumer_bell = self.word("consumer bell", RING + at.RING_CONSUMER_BELL_AT)
         self.word("subscriber bell", RING + at.RING_SUBSCRIBER_BELL_AT)
         self.word("mode", RING + at.RING_MODE_AT, CONSTANT)
+        self.word("last value", RING + at.SETTING_LAST_VALUE_AT, CONSTANT)
+        self.word("replaced", RING + at.COUNTER_REPLACED_AT, SHARED if geometry.finds else BLIND)
         self.levels = [
             self.word(
                 f"level[{i}]", RING + at.RING_LEVELS_AT + i * at.PAIR_BYTES, SHARED, _position
@@ -192,10 +206,17 @@ class RingMemory(Memory):
             sequence = self.word(f"producer[{i}].sequence", producer + at.PRODUCER_SEQUENCE_AT)
             self.sequences.append(sequence)
         self.slots, self.leases = [], []
+        self.chains: list[int] = []
+        self.older: list[int] = []
         for i in range(geometry.slots):
             slot = geometry.slot(i)
             self.slots.append(self.word(f"slot[{i}].word", slot, SHARED, _slot))
             self.leases.append(self.word(f"slot[{i}].lease", slot + at.SLOT_LEASE_AT))
+            if geometry.keyed:
+                chain = self.word(f"slot[{i}].chain", slot + at.SLOT_CHAIN_AT, SHARED, _link)
+                self.chains.append(chain)
+                older = self.word(f"slot[{i}].older", slot + at.SLOT_OLDER_AT, SHARED, _link)
+                self.older.append(older)
         # the record is written before the word says so, and read after: see committing.py
         role = SHARED if geometry.transactions else CONSTANT
         self.transaction = self.word("transaction", TRANSACTION, role)
@@ -220,9 +241,17 @@ class RingMemory(Memory):
 
     def body(self, memory: Sequence[int], chunk: int) -> int:
         """The first word of the body of the message in a chunk."""
-        word = (chunk + at.CHUNK_HEADER_BYTES) >> 3
+        keyed = self.geometry.keyed and self._in(memory, chunk + at.CHUNK_SHAPE_AT) & KEY_FIELD
+        return self._in(memory, chunk + (KEYED_BODY_AT if keyed else at.CHUNK_HEADER_BYTES))
+
+    def is_carried(self, memory: Sequence[int], chunk: int) -> bool:
+        mark = self._in(memory, chunk + at.CHUNK_MARK_AT)
+        return bool(mark & at.CHUNK_CARRIED << at.MARK_FLAGS_SHIFT)
+
+    def _in(self, memory: Sequence[int], offset: int) -> int:
+        word = offset >> 3
         if word >= len(self.data):
-            raise Violation(f"chunk {chunk} lies outside of the arena")
+            raise Violation(f"offset {offset} lies outside of the arena")
         return memory[self.data[word]]
 
     def position_in(self, memory: Sequence[int], slot: int, lap: int) -> int:
@@ -236,12 +265,13 @@ class RingMemory(Memory):
 
 
 @program
-def ring_set_up(blocks: int, flags: int, barrier: int, levels: int) -> int:
+def ring_set_up(blocks: int, flags: int, barrier: int, levels: int, keyed: int) -> int:
     """What formatting leaves; the geometry is too small for ring_format and arena_format."""
     store(RING + at.RING_QUEUE_AT, QUEUE)
     store(RING + at.RING_FLAGS_AT, flags)
     store(RING + at.RING_BARRIER_AT, barrier)
     store(RING + at.RING_MODE_AT, levels << at.MODE_LEVELS_SHIFT)
+    store(RING + at.SETTING_LAST_VALUE_AT, keyed)
     store(ARENA + at.ARENA_COMMITTED_AT, blocks)
     return 0
 
