@@ -23,6 +23,7 @@ from shmbroker.core.layout import (
     CHUNK_CARRIED,
     CHUNK_HEADER_BYTES,
     CHUNK_PUBLISHED_AT,
+    COUNTER_CARRIED_AT,
     MARK_AGE_MASK,
     MARK_FLAGS_SHIFT,
     MESSAGE_CHUNK,
@@ -39,7 +40,7 @@ from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import unreserve
 from shmbroker.core.tail import true_tail
-from shmbroker.core.take import claim, discard, finish, message_read, put_back
+from shmbroker.core.take import claim, count, discard, finish, message_read, put_back
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_ready, word_state
 
 
@@ -90,6 +91,7 @@ def carry_on(port: int, message: int, chunk: int) -> int:
         put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
         return position
     latest_note(port, position, word_ready(chunk, 0), 1)
-    finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
+    if finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):
+        count(port, COUNTER_CARRIED_AT)
     reclaim(port)
     return OK

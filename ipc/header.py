@@ -205,6 +205,7 @@ typedef struct sb_wait {{
 typedef struct sb_queue_statistics {{
     int64_t slots, head, tail, ready, leased, bytes;
     int64_t given_back, revoked, expired, dropped, rejected, damaged;
+    int64_t carried;  /* to the end of the ring: it has few slots for so many keys */
     int64_t replaced; /* by newer ones of the same key */
     int64_t slow;     /* how often a consumer was found to be slow */
     int64_t paused, consumers, producers;
@@ -278,6 +279,7 @@ int64_t sb_temporary_queue(sb_connection *connection, int64_t slots, const sb_se
 /* What was given when it was declared, and by whom: its length. */
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity);
 int64_t sb_when_full(sb_queue *queue);
+int64_t sb_is_non_destructive(sb_queue *queue);
 /* Move what is expired to where it belongs, or drop it: how many.  Nobody gets such a message
  * anyway; waiting calls, full queues and sb_tend do this by themselves. */
 int64_t sb_expire(sb_queue *queue);

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.core.layout import (
@@ -24,6 +24,7 @@ from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
+from shmbroker.ipc.onlooker import Onlooker
 from shmbroker.ipc.outgoing import Parts, as_buffer, key_bytes, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
@@ -298,9 +299,13 @@ class Queue:
         With a selector, only those that meet its condition (docs/selectors.md), each for itself.
 
         Each is acknowledged when the next is asked for, unless it was dealt with before.  If the
-        loop is left in the middle of one, it is given back.
+        loop is left in the middle of one, it is given back.  Of a non_destructive queue nothing is
+        taken: each call is a consumer that sees all messages, from the first one on.
         """
         selection = None if selector is None else Selection(selector)
+        if lib.sb_is_non_destructive(self._queue):
+            yield from self._look_on(selection, timeout)
+            return
         while True:
             try:
                 if selection is not None:
@@ -318,6 +323,11 @@ class Queue:
                 if message.is_in_hand:
                     message.ack()
             del message
+
+    def _look_on(self, selection: Selection | None, timeout: float | None) -> Iterator[Message]:
+        """What is shown has all that a message in hand has, but is in nobody's."""
+        with Onlooker(self, selection, timeout) as onlooker:
+            yield from cast("Iterator[Message]", onlooker)
 
     def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message in one call: at most once."""

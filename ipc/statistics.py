@@ -70,6 +70,8 @@ class QueueStatistics:
     dropped: int
     replaced: int
     """By newer ones of the same key."""
+    carried: int
+    """To the end of the ring, because they held up what was replaced behind them."""
     slow_consumers: int
     """How often a consumer was found to be slow."""
     bytes: int
@@ -87,11 +89,12 @@ class QueueStatistics:
         dropped = told.dropped + told.damaged
         returned = told.given_back + told.revoked
         done = told.tail - told.ready - told.leased
+        gone = told.rejected + dropped + told.expired + told.replaced + told.carried
         # read one after another while others work: what cannot be is rounded to what can
-        acked = max(0, done - told.rejected - dropped - told.expired - told.replaced)
+        acked = max(0, done - gone)
         return cls(
             depth=told.ready + told.leased,
-            published=told.tail,
+            published=told.tail - told.carried,
             delivered=acked + told.rejected + told.leased + returned,
             acked=acked,
             redelivered=returned,
@@ -99,6 +102,7 @@ class QueueStatistics:
             dead_lettered=told.rejected,
             dropped=dropped,
             replaced=told.replaced,
+            carried=told.carried,
             slow_consumers=told.slow,
             bytes=told.bytes,
             consumers=told.consumers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from shmbroker.core.layout import FAIL
 from shmbroker.ipc import queue as sync
@@ -12,10 +12,12 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import A_MESSAGE, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
+from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.verb import awaitable
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.onlooker import Onlooker
 from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
 from shmbroker.ipc.selection import Selection
@@ -176,6 +178,9 @@ class Queue:
         With a selector, only those that meet its condition (docs/selectors.md), each for itself.
         """
         selection = None if selector is None else Selection(selector)
+        if lib.sb_is_non_destructive(self._sync._queue):
+            onlooker = Onlooker(self._sync, selection, timeout)
+            return cast(Consumer, Subscription(self._broker, onlooker, timeout))
         return Consumer(self, selection, timeout, prefetch)
 
     async def receive(self, *, timeout: float | None = None) -> bytes:

@@ -668,6 +668,14 @@ static int64_t receive_several(sb_port *port, const wanted *what, int64_t looks)
                                      room->capacity, room->ends, looks);
 }
 
+int64_t nothing_taken(const sb_queue *queue)
+{
+    if (!queue->non_destructive)
+        return SB_EMPTY;
+    return fail(SB_INVALID, "queue '%s' is non_destructive: nothing is taken from it, each consumer "
+                "looks at all messages (consume, browse, sb_subscribe)", queue->name);
+}
+
 /* Look so many times, then sleep until there is something to take or the time is over. */
 static inline __attribute__((always_inline)) int64_t
 take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t timeout_ns)
@@ -679,6 +687,8 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     queue_note_use(queue, L_USE_CONSUMES);
     code = kernel(&in->port, &what, looks);
     code = code == SB_UNDECIDED ? SB_EMPTY : code;
+    if (code == SB_EMPTY)
+        code = nothing_taken(queue);
     if (code == SB_EMPTY && timeout_ns != 0) {
         int64_t deadline = monotonic_deadline(timeout_ns);
         do {
@@ -908,6 +918,7 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .expired = word_load(ring, L_COUNTER_EXPIRED_AT),
         .dropped = word_load(ring, L_COUNTER_DROPPED_AT),
         .rejected = word_load(ring, L_COUNTER_REJECTED_AT),
+        .carried = word_load(ring, L_COUNTER_CARRIED_AT),
         .replaced = word_load(ring, L_COUNTER_REPLACED_AT),
         .slow = word_load(ring, L_COUNTER_SLOW_AT),
         .damaged = word_load(ring, L_COUNTER_DAMAGED_AT),
@@ -999,6 +1010,8 @@ int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64
     int64_t code = port_lend(queue, &port);
     if (code != SB_OK)
         return code;
+    if (queue->non_destructive)
+        queue_note_use(queue, L_USE_CONSUMES);
     code = lossy ? sb_cursor_open_lossy(cursor, port, from_now)
                  : sb_cursor_open(cursor, port, SB_GATE_FLEETING, from_now);
     if (code != SB_OK) {
@@ -1047,6 +1060,14 @@ static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadli
     return code;
 }
 
+/* Of a copied message, where nothing is taken: what is done with was replaced, dropped or expired. */
+static bool is_to_see(const sb_message *message, const void *copied)
+{
+    int64_t expiry = expiry_of_chunk(copied);
+    return ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) != L_DONE &&
+           (expiry <= 0 || expiry > sb_system_clock());
+}
+
 int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *buffer,
                 int64_t capacity, int64_t timeout_ns)
 {
@@ -1056,6 +1077,8 @@ int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *b
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     for (;;) {
         code = sb_cursor_copy_whole(cursor, message, buffer, capacity);
+        if (code >= 0 && queue->non_destructive && !is_to_see(message, buffer))
+            continue;
         if (code != SB_EMPTY || timeout_ns == 0)
             return code;
         code = cursor_wait_in(queue, cursor, deadline);

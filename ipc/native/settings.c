@@ -265,6 +265,11 @@ int64_t sb_when_full(sb_queue *queue)
     return queue->when_full;
 }
 
+int64_t sb_is_non_destructive(sb_queue *queue)
+{
+    return queue->non_destructive;
+}
+
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity)
 {
     int64_t length = setting(queue, L_SETTINGS_GIVEN_LENGTH_AT);

@@ -395,6 +395,8 @@ static inline lane *lane_enter(sb_queue *queue, int64_t *code)
 
 /* A port for one look or repair, outside of all lanes: it owns no memory. */
 int64_t port_to_look(sb_queue *queue, sb_port *port);
+/* SB_EMPTY, or why there is never anything to take. */
+int64_t nothing_taken(const sb_queue *queue);
 /* The code, with more words about it. */
 int64_t explained(sb_queue *queue, int64_t code);
 typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);

@@ -184,6 +184,7 @@ class RingMemory(Memory):
         self.word("subscriber bell", RING + at.RING_SUBSCRIBER_BELL_AT)
         self.word("mode", RING + at.RING_MODE_AT, CONSTANT)
         self.word("last value", RING + at.SETTING_LAST_VALUE_AT, CONSTANT)
+        self.word("carried", RING + at.COUNTER_CARRIED_AT, BLIND)
         self.word("replaced", RING + at.COUNTER_REPLACED_AT, SHARED if geometry.finds else BLIND)
         self.levels = [
             self.word(
