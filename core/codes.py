@@ -45,6 +45,8 @@ UNFINISHED: Final = -37
 NO_REPLY: Final = -38
 REQUESTER_LEFT: Final = -39
 TAKEN: Final = -40
+OVER_SHARE: Final = -41
+SLOW: Final = -42
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -85,9 +87,11 @@ TEXTS: Final[dict[int, str]] = {
     NO_REPLY: "no reply came in time",
     REQUESTER_LEFT: "the requester has left: nobody waits for this reply",
     TAKEN: "another participant has this subscription: share it, or wait until that one leaves",
+    OVER_SHARE: "the participant holds as much of the arena as one producer may",
+    SLOW: "the participant was disconnected: it was a slow consumer; connect again",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
 }
 
-assert sorted(TEXTS) == list(range(TAKEN, OK + 1))
+assert sorted(TEXTS) == list(range(SLOW, OK + 1))

@@ -44,7 +44,7 @@ Gate
     | active | kind   | owner          | position: all below may be recycled         |
     +--------+--------+----------------+---------------------------------------------+
 
-Block word, and its note
+Block word, and its note; of a sealed one the owner is whose messages are in it, 0 a dead one's
 
      63    61 60            49 48                32 31                              0
     +--------+----------------+--------------------+---------------------------------+
@@ -108,7 +108,8 @@ of the segment's file whose number is its id.
     16  start of the process             48  name length
     24  namespace of the pid             56  name
     120 how far its transaction is: none, prepared, committed
-    128 words: reference to a queue, and in the highest bits what it does there
+    128 when whoever is to leave had joined
+    136 words: reference to a queue, and in the highest bits what it does there
 
 Transaction: what a participant commits, in a segment with a record for each; only the record of
 one that has begun a transaction has memory behind it
@@ -182,7 +183,8 @@ SLOT_WORD_AT: Final = 0
 SLOT_LEASE_AT: Final = 8
 SLOT_CHAIN_AT: Final = 16  # the newest message of those whose keys lead to this slot
 SLOT_OLDER_AT: Final = 24  # what comes after the message here, in its chain
-# 32..63: room for what a later layout-compatible feature keeps beside a message
+SLOT_TOLD_AT: Final = 32  # the LEASED word of a slow consumer, of whom it was told
+# 40..63: room for what a later layout-compatible feature keeps beside a message
 
 LINK_LAP_SHIFT: Final = POSITION_BITS
 LINK_LAP_MASK: Final = 0x3FFF
@@ -478,6 +480,7 @@ QUEUE_TEMPORARY: Final = 1  # flag: it is deleted when its owner leaves or dies
 QUEUE_SUBSCRIPTION: Final = 2
 QUEUE_SHARED: Final = 4  # a subscription that several consume at once
 QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
+QUEUE_SLOW: Final = 16  # or whether a consumer is slow
 
 EXCHANGE_KIND_AT: Final = 8
 EXCHANGE_FLAGS_AT: Final = 16
@@ -539,7 +542,8 @@ PARTICIPANT_NAME_AT: Final = 56
 PARTICIPANT_NAME_BYTES_MAX: Final = 56
 PARTICIPANT_TRANSACTION_AT: Final = 112
 PARTICIPANT_OWNS_AT: Final = 120  # OWNS_*: set before a queue belongs to it
-PARTICIPANT_LIST_AT: Final = 128  # references to the queues that it uses, with what for
+PARTICIPANT_EXPELLED_AT: Final = 128  # when whoever is to leave had joined, 0 nobody
+PARTICIPANT_LIST_AT: Final = 136  # references to the queues that it uses, with what for
 PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
 
 OWNS_QUEUES: Final = 1
@@ -670,7 +674,7 @@ assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_STOP < PORT_RUNS
 assert PORT_SHARE < PORT_MESSAGE
-assert SLOT_OLDER_AT < SLOT_BYTES
+assert SLOT_TOLD_AT < SLOT_BYTES
 assert SLOTS_MAX <= MARK_AGE_MASK + 1
 assert LINK_LAP_MASK << LINK_LAP_SHIFT < LINK_OUT
 assert SETTING_SLOW_CONSUMER_POLICY_AT < SETTINGS_SERIAL_AT
@@ -691,6 +695,6 @@ assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
 assert BINDING_EXCLUSIVE_AT < BINDING_KEY_AT
 assert BINDING_PAYLOAD_BYTES == 448
 assert PARTICIPANT_NAME_AT + PARTICIPANT_NAME_BYTES_MAX <= PARTICIPANT_TRANSACTION_AT
-assert PARTICIPANT_TRANSACTION_AT < PARTICIPANT_OWNS_AT < PARTICIPANT_LIST_AT
+assert PARTICIPANT_TRANSACTION_AT < PARTICIPANT_OWNS_AT < PARTICIPANT_EXPELLED_AT
 assert TRANSACTION_OPERATIONS_AT + TRANSACTION_OPERATIONS * OPERATION_BYTES <= TRANSACTION_BYTES
 assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 61

@@ -26,6 +26,7 @@ from shmbroker.core.codes import (
     INVALID,
     NEEDS_COMMIT,
     OK,
+    REVOKED,
     TOO_LARGE,
     TOO_SMALL,
     UNDECIDED,
@@ -91,7 +92,7 @@ from shmbroker.core.take import (
 )
 from shmbroker.core.transaction import place_once
 from shmbroker.core.word import word_ready
-from shmbroker.ipc.system import system_allocate, system_decide
+from shmbroker.ipc.system import system_allocate, system_decide, system_revoked
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
 ROOM_PAUSES = 32
@@ -300,6 +301,8 @@ def carry(port: int, message: int) -> int:
 def ack(port: int, message: int) -> int:
     """The message is dealt with: OK, or REVOKED if it was no longer ours."""
     code = ack_once(port, message)
+    if code == REVOKED:
+        return system_revoked(port)
     tell_producers(port)
     return code
 
@@ -308,6 +311,8 @@ def ack(port: int, message: int) -> int:
 def ack_many(port: int, messages: int, count: int) -> int:
     """Acknowledge these messages; how many were still ours."""
     acked = ack_many_once(port, messages, count)
+    if acked < count:
+        system_revoked(port)
     tell_producers(port)
     return acked
 
@@ -316,6 +321,8 @@ def ack_many(port: int, messages: int, count: int) -> int:
 def give_back(port: int, message: int) -> int:
     """Let somebody else have the message: OK, or REVOKED if it was no longer ours."""
     code = give_back_once(port, message)
+    if code == REVOKED:
+        return system_revoked(port)
     tell_consumers(port)
     return code
 

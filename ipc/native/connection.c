@@ -222,6 +222,7 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, sb_co
     pthread_mutex_init(&connection->mutex, NULL);
     pthread_mutex_init(&connection->repair, NULL);
     pthread_mutex_init(&connection->settle, NULL);
+    pthread_mutex_init(&connection->slow, NULL);
     connection->queues = calloc(L_QUEUE_ROWS, sizeof *connection->queues);
     int64_t code = connection->queues ? attach(connection) : fail_system("memory");
     if (code == SB_OK)
@@ -251,8 +252,11 @@ int64_t sb_observe(const char *vhost, sb_connection **made)
 int64_t sb_disconnect(sb_connection *connection)
 {
     int64_t open = 0;
-    if (!atomic_compare_exchange_strong(&connection->closed, &open, SB_CLOSED))
-        return open == SB_CLOSED ? SB_OK : open;
+    if (!atomic_compare_exchange_strong(&connection->closed, &open, SB_CLOSED) &&
+        open != SB_CLOSED && open != SB_SLOW)
+        return open;
+    if (atomic_exchange(&connection->left, 1))
+        return SB_OK;
     list_remove(connection);
     pthread_mutex_lock(&connection->mutex);
     pthread_mutex_unlock(&connection->mutex); /* a change of the catalog is finished */
@@ -275,7 +279,7 @@ void sb_connection_free(sb_connection *connection)
 {
     if (!connection)
         return;
-    if (atomic_load(&connection->closed) == 0)
+    if (atomic_load(&connection->closed) == 0 || atomic_load(&connection->closed) == SB_SLOW)
         sb_disconnect(connection);
     bool forked = atomic_load(&connection->closed) == SB_FORKED;
     for (int64_t row = 0; connection->queues && row < L_QUEUE_ROWS; row++)
@@ -495,6 +499,8 @@ static int64_t queue_add(sb_connection *connection, const char *name, int64_t sl
         return fail_system("random numbers");
     if (word_load(settings, L_SETTING_AUTO_DELETE_AT))
         flags |= L_QUEUE_AUTO_DELETE;
+    if (word_load(settings, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT))
+        flags |= L_QUEUE_SLOW;
     /* who closes deals with what it owns under this lock, after it has set `closed` */
     if (ownership_begins_with(flags) && open_code(connection) != SB_OK)
         return open_code(connection);

@@ -20,6 +20,15 @@ static int64_t *field(sb_port *port, int64_t at)
 
 /* --- lanes --------------------------------------------------------------------------------------- */
 
+/* What the port of a lane has beside that of a bare ring. */
+static void port_equip(sb_queue *queue, sb_port *port)
+{
+    port->file = queue->connection->arena.file;
+    *field(port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
+    *field(port, L_PORT_MESSAGES_MAX) = queue->max_messages;
+    *field(port, L_PORT_SHARE) = queue->max_producer_bytes;
+}
+
 static lane *lane_make(sb_queue *queue, int64_t *code)
 {
     sb_connection *connection = queue->connection;
@@ -41,9 +50,7 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
         participant_uses(connection, queue->reference, 0);
         *code = sb_port_open(&made->port, queue->ring.memory, queue->ring.bytes,
                              connection->arena.memory, connection->arena.bytes, connection->id);
-        made->port.file = connection->arena.file;
-        *field(&made->port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
-        *field(&made->port, L_PORT_MESSAGES_MAX) = queue->max_messages;
+        port_equip(queue, &made->port);
     }
     if (*code == SB_OK) {
         atomic_store(&made->busy, IN);
@@ -78,10 +85,17 @@ bool queue_is_usable(sb_queue *queue, int64_t *code)
     return false;
 }
 
+lane *lane_refuse(sb_queue *queue)
+{
+    if (atomic_load(&queue->connection->closed) == SB_SLOW)
+        sb_disconnect(queue->connection); /* who noticed was in a lane, and could not leave */
+    return NULL;
+}
+
 lane *lane_search(sb_queue *queue, int64_t *code)
 {
     if (!queue_is_usable(queue, code))
-        return NULL;
+        return lane_refuse(queue);
     int64_t count = atomic_load_explicit(&queue->lanes_made, memory_order_acquire);
     for (int64_t index = 0; index < count; index++) {
         lane *each = atomic_load_explicit(&queue->lanes[index], memory_order_relaxed);
@@ -228,6 +242,7 @@ void queue_free(sb_queue *queue)
     for (int64_t index = 0; index < count; index++)
         free(atomic_load(&queue->lanes[index]));
     segment_detach(&queue->ring);
+    free(queue->watch);
     free(queue);
 }
 
@@ -266,6 +281,8 @@ void queue_look_after(sb_queue *queue, sb_port *port)
     queue_used(queue);
     queue_upkeep(port);
     queue_expire(queue, port);
+    slow_look(queue, port);
+    slow_find_out(queue->connection);
     sb_repair(queue->connection);
     auto_delete_some(queue->connection);
 }
@@ -289,8 +306,7 @@ int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadlin
 
 int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline)
 {
-    return wait_in(queue, &in->port,
-                   queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room, deadline);
+    return wait_in(queue, &in->port, wait_kernel(queue), deadline);
 }
 
 /* --- publishing ---------------------------------------------------------------------------------- */
@@ -341,6 +357,27 @@ static bool is_limited(const sb_queue *queue)
     return (queue->max_messages | queue->max_bytes) > 0;
 }
 
+/* Return memory of ours that holds no message: how many runs of blocks. */
+static int64_t share_trim(sb_connection *connection)
+{
+    int64_t trimmed = 0;
+    pthread_mutex_lock(&connection->mutex);
+    for (int64_t row = 0; row < L_QUEUE_ROWS; row++) {
+        sb_queue *queue = connection->queues[row];
+        int64_t count = queue ? atomic_load(&queue->lanes_made) : 0;
+        for (int64_t index = 0; index < count; index++) {
+            lane *each = atomic_load(&queue->lanes[index]);
+            int64_t idle = IDLE;
+            if (!atomic_compare_exchange_strong(&each->busy, &idle, IN))
+                continue;
+            trimmed += sb_port_trim(&each->port);
+            lane_leave(each);
+        }
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    return trimmed;
+}
+
 /* A full queue may have what nobody is to get any more: whether it is worth trying again. */
 static bool make_room(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
@@ -351,7 +388,8 @@ static bool make_room(sb_queue *queue, lane *in, const sb_outgoing *message)
 
 wait_for wait_kernel(const sb_queue *queue)
 {
-    return queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room;
+    return queue->max_bytes | queue->max_producer_bytes ? sb_port_wait_for_head
+                                                        : sb_port_wait_for_room;
 }
 
 static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
@@ -374,8 +412,15 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t code;
     do
         code = publish_in(queue, in, message);
-    while (code == SB_FULL && make_room(queue, in, message));
+    while ((code == SB_FULL && make_room(queue, in, message)) ||
+           (code == SB_OVER_SHARE && share_trim(queue->connection) > 0));
     return code;
+}
+
+/* The queue, or this participant's part of the arena. */
+static bool has_no_room(int64_t code)
+{
+    return code == SB_FULL || code == SB_OVER_SHARE;
 }
 
 static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *message,
@@ -383,16 +428,15 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
 {
     sb_port *port = &in->port;
     int64_t deadline = monotonic_deadline(timeout_ns), code = SB_FULL;
-    for (int64_t spins = queue->connection->spins; spins > 0 && code == SB_FULL; spins -= 32) {
+    for (int64_t spins = queue->connection->spins; spins > 0 && has_no_room(code); spins -= 32) {
         sb_port_room_wait(port);
         code = publish_in(queue, in, message);
     }
-    while (code == SB_FULL) {
-        code = wait_in(queue, port, wait_kernel(queue), deadline);
-        if (code == SB_OK)
-            code = queue_offer(queue, in, message);
-        else
-            return code;
+    while (has_no_room(code)) {
+        int64_t waited = wait_in(queue, port, wait_kernel(queue), deadline);
+        if (waited != SB_OK)
+            return waited == SB_FULL ? code : waited;
+        code = queue_offer(queue, in, message);
     }
     return code;
 }
@@ -408,6 +452,14 @@ int64_t explained(sb_queue *queue, int64_t code)
                    : fail(code, "queue '%s' is full: its %lld slots hold messages that nobody has "
                           "acknowledged, or that a subscriber has not seen", queue->name,
                           (long long)queue->slots);
+    if (code == SB_OVER_SHARE)
+        return fail(SB_FULL, "queue '%s': this participant holds as much of the arena as a producer "
+                    "may (max_producer_bytes %lld): what it has published is to be acknowledged "
+                    "first", queue->name, (long long)queue->max_producer_bytes);
+    if (code == SB_TOO_LARGE && queue->max_producer_bytes > 0)
+        return fail(code, "queue '%s': a message has at most a quarter of the arena, and no more than "
+                    "max_producer_bytes %lld or max_bytes %lld (0: no such limit)", queue->name,
+                    (long long)queue->max_producer_bytes, (long long)queue->max_bytes);
     if (code == SB_TOO_LARGE && queue->max_bytes > 0)
         return fail(code, "queue '%s' holds at most %lld bytes, and a message at most a quarter of the "
                     "arena", queue->name, (long long)queue->max_bytes);
@@ -427,7 +479,7 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
     code = queue_offer(queue, in, message);
-    if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL)
+    if (has_no_room(code) && timeout_ns != 0 && queue->when_full != L_FAIL)
         code = publish_slowly(queue, in, message, timeout_ns);
     code = queue_published(queue, code);
     lane_leave(in);
@@ -469,7 +521,7 @@ static int64_t publish_several(sb_queue *queue, lane *in, const char *bodies,
                                const int64_t *lengths, int64_t count)
 {
     if ((queue->max_messages | queue->max_bytes | queue->ttl_ns | queue->ttl_max_ns |
-         queue->when_full) == 0)
+         queue->max_producer_bytes | queue->when_full) == 0)
         return sb_port_publish_many(&in->port, bodies, lengths, count);
     int64_t code = SB_OK, done = 0;
     while (done < count) {
@@ -497,7 +549,7 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
         code = publish_several(queue, in, bodies, lengths + done, count - done);
         if (code == SB_FULL && make_room(queue, in, &NOTHING))
             continue;
-        if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL) {
+        if (has_no_room(code) && timeout_ns != 0 && queue->when_full != L_FAIL) {
             code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
             if (code == SB_OK)
                 continue;
@@ -999,6 +1051,7 @@ int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
     lane *in = (lane *)((char *)port - offsetof(lane, port));
     sb_port_close(port);
     code = port_to_look(queue, port);
+    port_equip(queue, port);
     if (code == SB_OK)
         lane_leave(in);
     return code;

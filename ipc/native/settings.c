@@ -94,6 +94,9 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter)) != SB_OK ||
         (code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue)) != SB_OK)
         return code;
+    if (s->max_producer_bytes > 0 && s->max_producer_bytes < L_BLOCK_BYTES)
+        return fail(SB_INVALID, "max_producer_bytes is at least %d, which is how the arena is divided, "
+                    "not %lld", (int)L_BLOCK_BYTES, (long long)s->max_producer_bytes);
     word_store(page, L_SETTING_MAX_DELIVERIES_AT, deliveries);
     word_store(page, L_SETTING_TTL_AT, s->ttl_ns);
     word_store(page, L_SETTING_TTL_MIN_AT, s->ttl_min_ns);

@@ -82,9 +82,11 @@ struct sb_connection {
     int sweep_file;        /* another description of the same file: whose byte it locks is dead */
     int catalog_lock_file; /* holds the catalog's lock while we change it */
     _Atomic int64_t closed; /* 0, or the code that every call answers */
+    _Atomic int64_t left;   /* 1: somebody is leaving for us, or has left */
     int64_t spins;
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
     pthread_mutex_t repair; /* one thread at a time sweeps for us */
+    pthread_mutex_t slow;   /* one thread at a time looks for slow consumers */
     pthread_mutex_t settle; /* one transaction of ours at a time is committed */
     int64_t commits, settled; /* how many were committed, and how many of them have happened */
     bool has_record; /* there is memory behind it */
@@ -337,6 +339,13 @@ int64_t last_value_room(sb_queue *queue, sb_port *port, const void *key, int64_t
 /* Make room for one among what was replaced: whether there is some now. */
 bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t key_length);
 
+/* --- slow_consumer.c ---------------------------------------------------------------------------- */
+
+/* Look who is slow, and do what the queue's settings say. */
+void slow_look(sb_queue *queue, sb_port *port);
+/* If we are to leave: from now on every call answers SB_SLOW. */
+void slow_find_out(sb_connection *connection);
+
 /* --- queue.c ------------------------------------------------------------------------------------ */
 
 #define LANES 64
@@ -360,6 +369,7 @@ struct sb_queue {
     int64_t ttl_ns, ttl_min_ns, ttl_max_ns, max_messages, max_bytes, when_full; /* settings */
     int64_t max_producer_bytes, slow_consumer_ns;
     bool last_value, non_destructive;
+    struct slow_watch *watch; /* what was seen of its consumers; NULL until somebody looks */
     int64_t auto_delete_ns; /* 0: it is not deleted by itself */
     char name[L_NAME_BYTES_MAX + 1];
     const void *row;       /* the catalog's word for it */
@@ -375,6 +385,8 @@ struct sb_queue {
 /* An idle lane for this thread, or a code in *code and NULL. */
 lane *lane_search(sb_queue *queue, int64_t *code);
 bool queue_is_usable(sb_queue *queue, int64_t *code);
+/* No lane: NULL. */
+lane *lane_refuse(sb_queue *queue);
 static inline void lane_leave(lane *left)
 {
     atomic_store_explicit(&left->busy, 0, memory_order_release);
@@ -390,7 +402,7 @@ static inline lane *lane_enter(sb_queue *queue, int64_t *code)
     if (queue_is_usable(queue, code))
         return first;
     lane_leave(first);
-    return NULL;
+    return lane_refuse(queue);
 }
 
 /* A port for one look or repair, outside of all lanes: it owns no memory. */

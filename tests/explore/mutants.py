@@ -376,8 +376,8 @@ MUTANTS: Final = (
         "sealed-a-position-short",
         "sweeper",
         "block_sweep",
-        "block_seal(port, block, word, tail - 1)",
-        "block_seal(port, block, word, tail - 2)",
+        "block_seal(port, block, word, tail - 1, 0)",
+        "block_seal(port, block, word, tail - 2, 0)",
     ),
     _one(
         "blocks-freed-by-their-owner-before-head-has-passed",
