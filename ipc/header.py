@@ -260,6 +260,8 @@ void *sb_catalog(sb_connection *connection);
 void *sb_participants(sb_connection *connection);
 /* The memory of all messages: one's body lies at its offset. */
 void *sb_arena(sb_connection *connection, int64_t *bytes);
+/* How much of it each participant holds; `shares` has room for 4096, by id. */
+void sb_arena_shares(sb_connection *connection, int64_t *shares);
 
 /* --- queues --- */
 

@@ -339,6 +339,19 @@ void *sb_arena(sb_connection *connection, int64_t *bytes)
     return (char *)connection->arena.memory + data_at;
 }
 
+void sb_arena_shares(sb_connection *connection, int64_t *shares)
+{
+    void *arena = connection->arena.memory;
+    int64_t blocks = word_load(arena, L_ARENA_BLOCKS_AT);
+    int64_t committed = word_load(arena, L_ARENA_COMMITTED_AT);
+    memset(shares, 0, sizeof *shares * L_PARTICIPANTS);
+    for (int64_t block = 0; block < committed && block < blocks; block++) {
+        int64_t word = word_load(arena, L_ARENA_TABLE_AT + (block << L_BLOCK_ENTRY_SHIFT));
+        if (((word >> L_BLOCK_STATE_SHIFT) & L_STATE_MASK) != L_BLOCK_FREE)
+            shares[(word >> L_BLOCK_OWNER_SHIFT) & L_OWNER_MASK] += L_BLOCK_BYTES;
+    }
+}
+
 /* --- changing the catalog ------------------------------------------------------------------------ */
 
 int64_t connection_lock(sb_connection *connection)

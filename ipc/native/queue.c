@@ -550,9 +550,11 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
         if (code == SB_FULL && make_room(queue, in, &NOTHING))
             continue;
         if (has_no_room(code) && timeout_ns != 0 && queue->when_full != L_FAIL) {
-            code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
-            if (code == SB_OK)
+            int64_t waited = wait_in(queue, &in->port, wait_kernel(queue), deadline);
+            if (waited == SB_OK)
                 continue;
+            if (waited != SB_FULL)
+                code = waited;
         }
         if (code < 0)
             break;

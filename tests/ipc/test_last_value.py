@@ -173,7 +173,12 @@ def test_the_value_of_a_key(prices: Queue) -> None:
     prices.publish(b"2", key="usd")
     value = prices.value("eur")
     assert value is not None
-    assert (value.body, value.key, value.properties, value.is_taken) == (b"1", "eur", {"n": 1}, False)
+    assert (value.body, value.key, value.properties, value.is_taken) == (
+        b"1",
+        "eur",
+        {"n": 1},
+        False,
+    )
     with prices.get(timeout=0):
         held = prices.value("eur")
         assert held is not None and held.is_taken

@@ -25,9 +25,7 @@ def broker(vhost: str) -> Iterator[Broker]:
 
 @pytest.fixture
 def orders(broker: Broker) -> Queue:
-    return broker.declare_queue(
-        "orders", slots=4096, max_producer_bytes="1MiB", when_full="fail"
-    )
+    return broker.declare_queue("orders", slots=4096, max_producer_bytes="1MiB", when_full="fail")
 
 
 def fill(queue: Queue, body: bytes = BODY) -> int:

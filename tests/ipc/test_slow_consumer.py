@@ -142,9 +142,7 @@ def test_bad_thresholds(broker: Broker) -> None:
         broker.declare_queue("q", slow_consumer_policy="kill")  # type: ignore[arg-type]
 
 
-def test_slow_ones_that_are_killed_lose_nothing(
-    broker: Broker, vhost: str, tmp_path: Path
-) -> None:
+def test_slow_ones_that_are_killed_lose_nothing(broker: Broker, vhost: str, tmp_path: Path) -> None:
     """Whoever disconnects them, and whenever they die: each message is done once, or comes back."""
     orders = broker.declare_queue(
         "orders",
