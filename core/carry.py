@@ -1,8 +1,8 @@
 """Carrying: in a ring that keeps the newest of each key, the oldest message goes to the end.
 
-A message whose key has no news would hold head back for ever, while others are replaced behind it.
-So when the ring is full of what is done with, whoever wants room takes the oldest message, publishes
-a copy of it, and drops it: head moves on to the next that is still there.
+A message whose key has no news would hold head back for ever, while others are replaced behind
+it.  So when the ring is full of what is done with, whoever wants room takes the oldest message,
+publishes a copy of it, and drops it: head moves on to the next that is still there.
 
 The copy is as old as the message was, or it would replace a newer one that came meanwhile.  Its age
 is in its header, as far as a position that cannot be a whole ring behind needs it.  That the age is
@@ -78,7 +78,7 @@ def carried_mark(message: int) -> int:
 
 @exported_cold
 def carry_on(port: int, message: int, chunk: int) -> int:
-    """Publish a message of ours in this chunk, which is reserved for it, and drop it where it was."""
+    """Publish a message of ours in this chunk, reserved for it, and drop it where it was."""
     address = load(message + MESSAGE_CHUNK)
     target = load(port + PORT_DATA) + chunk
     shape = load(message + MESSAGE_SHAPE)

@@ -119,7 +119,7 @@ def word_there(port: int, position: int) -> int:
 
 @kernel
 def age_of(port: int, position: int, word: int) -> int:
-    """When the value of this message was published, as a position; only certain if the word stays."""
+    """When its value was published, as a position; only certain if the word stays."""
     address = chunk_address(port, word_chunk(word))
     if address == 0:
         return position

@@ -148,7 +148,7 @@ def run_place(port: int) -> int:
 
 @cold
 def share_left(port: int, needed: int) -> int:
-    """How many blocks our participant may still own; empty runs are returned if they are too few."""
+    """How many blocks our participant may still own; if too few, empty runs are returned."""
     share = load(port + PORT_SHARE) >> load(port + PORT_BLOCK_SHIFT)
     owner = load(port + PORT_OWNER)
     left = share - blocks_of(port, owner)

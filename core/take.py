@@ -22,6 +22,7 @@ from shmbroker.core.atomics import (
 from shmbroker.core.chunk import body_offset, chunk_address, chunk_bytes, chunk_fits, shape_body
 from shmbroker.core.codes import DAMAGED, EMPTY, GONE, OK, REVOKED, TOO_SMALL, UNDECIDED
 from shmbroker.core.kernel import cold, exported_cold, kernel
+from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.layout import (
     CHUNK_EXTENDED,
     CHUNK_MARK_AT,
@@ -61,7 +62,6 @@ from shmbroker.core.layout import (
     STATE_MASK,
     STATE_SHIFT,
 )
-from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.level import level_find, level_hint, level_of, mode_levels, ring_mode
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.visible import is_visible

@@ -24,6 +24,7 @@ from shmbroker.core.codes import DAMAGED, INVALID, NO_PRODUCER, OK, REVOKED
 from shmbroker.core.gate import gates_floor
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported_cold, kernel
+from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
     CHUNK_PUBLISHED_AT,
@@ -44,7 +45,6 @@ from shmbroker.core.layout import (
     SERIES_IDLE,
     SLOT_LEASE_AT,
 )
-from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.producer import producer_at
 from shmbroker.core.publish import place
 from shmbroker.core.run import run_published

@@ -76,7 +76,8 @@ class Subscription:
         if length < 0:
             raise self._queue._error(length, "reading")
         self._unreleased += 1
-        return self._room.bytes[:length]
+        chunk: bytes = self._room.bytes[:length]
+        return chunk
 
     def _next(self, timeout_ns: int) -> int:
         room = self._room

@@ -33,6 +33,11 @@ def bodies(queue: Queue) -> list[bytes]:
     return [message.body for message in queue.browse()]
 
 
+def value_of(queue: Queue, key: str) -> bytes | None:
+    value = queue.value(key)
+    return None if value is None else value.body
+
+
 def test_the_newest_replaces_the_older_and_has_its_own_place(prices: Queue) -> None:
     for body, key in ((b"1", "eur"), (b"2", "usd"), (b"3", "eur"), (b"4", "gbp"), (b"5", "usd")):
         prices.publish(body, key=key)
@@ -56,8 +61,7 @@ def test_keys_of_one_chain_are_told_apart(broker: Broker) -> None:
             prices.publish(b"%d.%d" % (number, turn), key=f"k{number}")
     assert bodies(prices) == [b"%d.1" % number for number in range(1200)]
     for number in range(1200):
-        value = prices.value(f"k{number}")
-        assert value is not None and value.body == b"%d.1" % number
+        assert value_of(prices, f"k{number}") == b"%d.1" % number
 
 
 def test_what_is_in_hand_is_not_replaced(prices: Queue) -> None:
@@ -129,8 +133,7 @@ def test_however_it_is_published(
     prices.publish(b"old", key="eur")
     way(broker, prices)
     assert bodies(prices) == [b"new"]
-    value = prices.value("eur")
-    assert value is not None and value.body == b"new"
+    assert value_of(prices, "eur") == b"new"
 
 
 def test_a_key_without_news_does_not_fill_the_ring(prices: Queue) -> None:
@@ -181,12 +184,12 @@ def test_the_value_of_a_key(prices: Queue) -> None:
     )
     with prices.get(timeout=0):
         held = prices.value("eur")
-        assert held is not None and held.is_taken
+        assert held is not None
+        assert held.is_taken
     assert prices.value("eur") is None
     large = bytes(100_000)
     prices.publish(large, key="usd")
-    value = prices.value("usd")
-    assert value is not None and value.body == large
+    assert value_of(prices, "usd") == large
 
 
 def test_an_expired_value_is_none(prices: Queue) -> None:

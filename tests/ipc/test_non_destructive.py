@@ -133,7 +133,8 @@ def test_a_cache(cache: Queue) -> None:
     for number in range(200):
         cache.publish(b"%d" % number, key=f"{number % 5}")
         value = cache.value(f"{number % 5}")
-        assert value is not None and value.body == b"%d" % number
+        assert value is not None
+        assert value.body == b"%d" % number
     assert sorted(seen(cache)) == [b"195", b"196", b"197", b"198", b"199"]
     for number in range(20):  # more than it can hold: the oldest goes
         cache.publish(b"new", key=f"new {number}")
