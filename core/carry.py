@@ -36,10 +36,10 @@ from shmbroker.core.layout import (
     PORT_SLOT_MASK,
     READY,
 )
-from shmbroker.core.publish import publish_chunk_once
+from shmbroker.core.publish import chunk_placed, place
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import unreserve
-from shmbroker.core.tail import true_tail
+from shmbroker.core.tail import tail_load, true_tail
 from shmbroker.core.take import claim, count, discard, finish, message_read, put_back
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_ready, word_state
 
@@ -85,7 +85,7 @@ def carry_on(port: int, message: int, chunk: int) -> int:
     length = body_offset(shape, load(message + MESSAGE_MARK)) + load(message + MESSAGE_LENGTH)
     copy(target + CHUNK_HEADER_BYTES, address + CHUNK_HEADER_BYTES, length - CHUNK_HEADER_BYTES)
     store(target + CHUNK_PUBLISHED_AT, load(address + CHUNK_PUBLISHED_AT))
-    position = publish_chunk_once(port, chunk)
+    position = chunk_placed(port, chunk, 0, place(port, chunk, tail_load(port)))
     if position < 0:
         unreserve(port, chunk)
         put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))

@@ -402,6 +402,8 @@ MARK_PRIORITY_SHIFT: Final = 24
 MARK_PRIORITY_MASK: Final = 0xFF
 MARK_AGE_MASK: Final = 0xFFFFFF
 CHUNK_EXTENDED: Final = 1
+CARRIED_PART: Final = 16
+"""One slot of so many is only for what is carried."""
 CHUNK_CARRIED: Final = 2  # it has another age than its position says: see carry.py
 
 # --- catalog segment ------------------------------------------------------------------------------

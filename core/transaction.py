@@ -35,7 +35,6 @@ from shmbroker.core.layout import (
     LEASE_TAG_MASK,
     ORIGIN_PRODUCER_SHIFT,
     PORT_HEADER,
-    PORT_SLOT_MASK,
     POSITION_MASK,
     PRODUCER_IDENTITY_AT,
     PRODUCER_SEQUENCE_AT,
@@ -46,7 +45,7 @@ from shmbroker.core.layout import (
     SLOT_LEASE_AT,
 )
 from shmbroker.core.producer import producer_at
-from shmbroker.core.publish import place
+from shmbroker.core.publish import place_keyed, slots_for_news
 from shmbroker.core.run import run_published
 from shmbroker.core.tail import true_tail
 from shmbroker.core.word import lap_of, slot_at, word_lease_tag, word_ready, word_state
@@ -138,7 +137,7 @@ def room_with(port: int, positions: int, count: int) -> int:
     end = head_load(port)
     while end < limit and (is_done(port, end) or is_listed(positions, count, end)):
         end += 1
-    return load(port + PORT_SLOT_MASK) + 1 - (tail - end)
+    return slots_for_news(port) - (tail - end)
 
 
 @exported_cold
@@ -165,7 +164,7 @@ def place_once(port: int, chunk: int, origin: int) -> int:
     # SYNC POINT: sequence (acquire)
     if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
         return OK
-    position = place(port, chunk, tail)
+    position = place_keyed(port, chunk, tail)
     if position < 0:
         return position
     # SYNC POINT: sequence (release): before tail passes the message

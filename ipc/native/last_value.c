@@ -6,8 +6,7 @@
 
 #include "shared.h"
 
-#define REPLACED_PART 8 /* one slot of so many is for what was replaced */
-#define CARRIED_PART 16 /* half of them: the rest is for what is carried, and for others who publish */
+#define REPLACED_PART 8 /* one slot of so many is for what was replaced, or is carried */
 
 static int64_t part_of(const sb_queue *queue, int64_t part)
 {
@@ -31,7 +30,7 @@ int64_t last_value_room(sb_queue *queue, sb_port *port, const void *key, int64_t
     int64_t used = sb_port_window(port);
     if (used < queue->max_messages)
         return SB_OK;
-    return used < part_of(queue, CARRIED_PART) && is_update(port, key, key_length) ? SB_OK : SB_FULL;
+    return used < part_of(queue, L_CARRIED_PART) && is_update(port, key, key_length) ? SB_OK : SB_FULL;
 }
 
 bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t key_length)
@@ -39,7 +38,7 @@ bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t k
     if (!queue->last_value)
         return false;
     int64_t live = sb_port_slots_in(port, L_READY) + sb_port_slots_in(port, L_LEASED);
-    int64_t most = is_update(port, key, key_length) ? part_of(queue, CARRIED_PART)
+    int64_t most = is_update(port, key, key_length) ? part_of(queue, L_CARRIED_PART)
                                                     : queue->max_messages;
     if (live >= most)
         return false;

@@ -399,7 +399,8 @@ static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
         return code;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
     const int64_t extension[4] = {expiry_of(queue, message->ttl_ns)};
-    if ((message->key_length | message->properties_length | message->priority | extension[0]) == 0)
+    if ((message->key_length | message->properties_length | message->priority | extension[0] |
+         queue->last_value) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
     code = sb_port_publish_with(&in->port, message, extension[0] ? extension : NULL);
     if (code >= 0 && extension[0])

@@ -1,4 +1,4 @@
-"""Queues that keep the last value, against a plain model: any steps in any order, by two participants.
+"""Queues that keep the last value, against a plain model: any steps in any order, by two.
 
 The model knows no positions: what is carried changes those.
 """
