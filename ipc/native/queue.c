@@ -386,6 +386,12 @@ static bool make_room(sb_queue *queue, lane *in, const sb_outgoing *message)
            (queue->when_full == L_DROP_OLDEST && sb_port_drop_oldest(&in->port) > 0);
 }
 
+static bool is_worth_trying(sb_queue *queue, lane *in, const sb_outgoing *message, int64_t code)
+{
+    return code == SB_FULL ? make_room(queue, in, message)
+                           : code == SB_OVER_SHARE && share_trim(queue->connection) > 0;
+}
+
 wait_for wait_kernel(const sb_queue *queue)
 {
     return queue->max_bytes | queue->max_producer_bytes ? sb_port_wait_for_head
@@ -413,15 +419,14 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t code;
     do
         code = publish_in(queue, in, message);
-    while ((code == SB_FULL && make_room(queue, in, message)) ||
-           (code == SB_OVER_SHARE && share_trim(queue->connection) > 0));
+    while (code < 0 && is_worth_trying(queue, in, message, code));
     return code;
 }
 
 /* The queue, or this participant's part of the arena. */
 static bool has_no_room(int64_t code)
 {
-    return code == SB_FULL || code == SB_OVER_SHARE;
+    return code < 0 && (code == SB_FULL || code == SB_OVER_SHARE);
 }
 
 static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *message,

@@ -7,6 +7,7 @@ import mmap
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -15,6 +16,7 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Damaged, InvalidArgument, Queue, QueueFull, aio
 from shmbroker.core.layout import RING_SLOTS_START, SLOT_BYTES, SLOT_CHAIN_AT
+from tests.crash.process import Process
 from tests.ipc.victim import KILLS, Confirm, dying
 
 
@@ -262,6 +264,30 @@ def test_of_several_producers_of_one_key_one_message_is_left(vhost: str, broker:
     for each in producers:
         each.join()
     assert sorted(message.key or "" for message in prices.browse()) == ["0", "1", "2"]
+
+
+def test_producers_that_come_at_once_do_not_fill_what_is_kept_for_carrying(
+    broker: Broker, vhost: str, prices: Queue, tmp_path: Path
+) -> None:
+    """Nobody consumes: if the ring were full to the last slot, nobody could ever go on."""
+    prices.publish(b"quiet", key="quiet")
+
+    def produce(who: int) -> int:
+        with shmbroker.connect(f"shm://{vhost}") as theirs:
+            queue = theirs.queue("prices")
+            for number in range(3000):
+                queue.publish(b"%d" % number, key=f"{who}.{number % 3}", timeout=30)
+        return 0
+
+    producers = [Process(partial(produce, who), tmp_path / f"{who}") for who in range(4)]
+    try:
+        for each in producers:
+            assert each.has_ended(60)
+            assert each.status == 0, each.errors.read_text()
+    finally:
+        for each in producers:
+            each.kill()
+    assert prices.statistics().depth == 13
 
 
 def test_chains_that_others_have_overwritten(broker: Broker, vhost: str, prices: Queue) -> None:
