@@ -25,6 +25,7 @@ from shmbroker.core.layout import (
     CHUNK_PUBLISHED_AT,
     COUNTER_CARRIED_AT,
     MARK_AGE_MASK,
+    MARK_AGE_SHIFT,
     MARK_FLAGS_SHIFT,
     MESSAGE_CHUNK,
     MESSAGE_LENGTH,
@@ -71,9 +72,9 @@ def carry_take(port: int, message: int) -> int:
 @kernel
 def carried_mark(message: int) -> int:
     """The mark of a copy of this message: it says how old it is."""
-    kept = load(message + MESSAGE_MARK) & ~MARK_AGE_MASK
+    kept = load(message + MESSAGE_MARK) & ~(MARK_AGE_MASK << MARK_AGE_SHIFT)
     age = load(message + MESSAGE_POSITION) & MARK_AGE_MASK
-    return kept | CHUNK_CARRIED << MARK_FLAGS_SHIFT | age
+    return kept | CHUNK_CARRIED << MARK_FLAGS_SHIFT | age << MARK_AGE_SHIFT
 
 
 @exported_cold

@@ -46,6 +46,7 @@ from shmbroker.core.layout import (
     LINK_LAP_SHIFT,
     LINK_OUT,
     MARK_AGE_MASK,
+    MARK_AGE_SHIFT,
     PORT_FOUND_LINK,
     PORT_FOUND_PLACE,
     PORT_HEADER,
@@ -126,7 +127,7 @@ def age_of(port: int, position: int, word: int) -> int:
     mark = load(address + CHUNK_MARK_AT)
     if not mark_flags(mark) & CHUNK_CARRIED:
         return position
-    return position - ((position - (mark & MARK_AGE_MASK)) & MARK_AGE_MASK)
+    return position - ((position - (mark >> MARK_AGE_SHIFT)) & MARK_AGE_MASK)
 
 
 @kernel

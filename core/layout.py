@@ -60,7 +60,7 @@ Chunk: 32 bytes of header, 32 more if EXTENDED, key and properties (padded to 16
     0   shape      body:32 | key:16 | properties:16     lengths in bytes
     8   origin     producer:16 | sequence:48            0: not numbered
     16  published  ns since the epoch, 0 unknown
-    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | age:24, see carry.py
+    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | age:20, see carry.py | 0:4
     32  expiry     monotonic ns of this boot, 0 never: steps of the wall clock change nothing
     40  group      hash of the message group, 0 none
     48  not before monotonic ns of this boot, 0 at once
@@ -181,10 +181,10 @@ SLOT_SHIFT: Final = 6
 SLOT_BYTES: Final = 1 << SLOT_SHIFT
 SLOT_WORD_AT: Final = 0
 SLOT_LEASE_AT: Final = 8
-SLOT_CHAIN_AT: Final = 16  # the newest message of those whose keys lead to this slot
-SLOT_OLDER_AT: Final = 24  # what comes after the message here, in its chain
-SLOT_TOLD_AT: Final = 32  # the LEASED word of a slow consumer, of whom it was told
-# 40..63: room for what a later layout-compatible feature keeps beside a message
+SLOT_CHAIN_AT: Final = 32  # the newest message of those whose keys lead to this slot
+SLOT_OLDER_AT: Final = 40  # what comes after the message here, in its chain
+SLOT_TOLD_AT: Final = 48  # the LEASED word of a slow consumer, of whom it was told
+# 16..31, 56..63: room for what a later layout-compatible feature keeps beside a message
 
 LINK_LAP_SHIFT: Final = POSITION_BITS
 LINK_LAP_MASK: Final = 0x3FFF
@@ -225,7 +225,7 @@ RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
 MODE_PAUSED: Final = 1  # nothing is taken
-MODE_KEPT: Final = 2  # nor ever: consumers look, each at its own place
+MODE_KEPT: Final = 4  # nor ever: consumers look, each at its own place
 MODE_LEVELS_SHIFT: Final = 8  # so many levels of priority, 0 none
 RING_HEAD_AT: Final = RING_TAKE_AT + PAIR_BYTES
 RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above were never joined
@@ -249,11 +249,11 @@ SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
 SETTING_AUTO_DELETE_AT: Final = RING_SETTINGS_AT + 96
 SETTING_AUTO_DELETE_DELAY_AT: Final = RING_SETTINGS_AT + 104  # ns
 SETTING_AUTO_CREATE_AT: Final = RING_SETTINGS_AT + 112  # of a pattern only
-SETTING_LAST_VALUE_AT: Final = RING_SETTINGS_AT + 160
-SETTING_NON_DESTRUCTIVE_AT: Final = RING_SETTINGS_AT + 168
-SETTING_MAX_PRODUCER_BYTES_AT: Final = RING_SETTINGS_AT + 176
-SETTING_SLOW_CONSUMER_THRESHOLD_AT: Final = RING_SETTINGS_AT + 184  # ns for one message
-SETTING_SLOW_CONSUMER_POLICY_AT: Final = RING_SETTINGS_AT + 192
+SETTING_LAST_VALUE_AT: Final = RING_SETTINGS_AT + 256
+SETTING_NON_DESTRUCTIVE_AT: Final = RING_SETTINGS_AT + 264
+SETTING_MAX_PRODUCER_BYTES_AT: Final = RING_SETTINGS_AT + 272
+SETTING_SLOW_CONSUMER_THRESHOLD_AT: Final = RING_SETTINGS_AT + 280  # ns for one message
+SETTING_SLOW_CONSUMER_POLICY_AT: Final = RING_SETTINGS_AT + 288
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
 SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
@@ -400,11 +400,13 @@ MARK_FLAGS_SHIFT: Final = 32
 MARK_FLAGS_MASK: Final = 0xFFFF
 MARK_PRIORITY_SHIFT: Final = 24
 MARK_PRIORITY_MASK: Final = 0xFF
-MARK_AGE_MASK: Final = 0xFFFFFF
+MARK_AGE_SHIFT: Final = 4
+MARK_AGE_MASK: Final = 0xFFFFF
+CARRIED_SLOTS_MAX: Final = MARK_AGE_MASK + 1  # of a ring in which messages are carried
 CHUNK_EXTENDED: Final = 1
 CARRIED_PART: Final = 16
 """One slot of so many is only for what is carried."""
-CHUNK_CARRIED: Final = 2  # it has another age than its position says: see carry.py
+CHUNK_CARRIED: Final = 4  # it has another age than its position says: see carry.py
 
 # --- catalog segment ------------------------------------------------------------------------------
 CATALOG_MAGIC: Final = 0x474C5441434D4853  # "SHMCATLG"
@@ -482,7 +484,7 @@ QUEUE_TEMPORARY: Final = 1  # flag: it is deleted when its owner leaves or dies
 QUEUE_SUBSCRIPTION: Final = 2
 QUEUE_SHARED: Final = 4  # a subscription that several consume at once
 QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
-QUEUE_SLOW: Final = 16  # or whether a consumer is slow
+QUEUE_SLOW: Final = 32  # or whether a consumer is slow
 
 EXCHANGE_KIND_AT: Final = 8
 EXCHANGE_FLAGS_AT: Final = 16
@@ -628,10 +630,10 @@ PORT_QUEUE_HANDLE: Final = PORT_ROOM + 16  # whose port it is, for the floor abo
 PORT_MESSAGES_MAX: Final = PORT_ROOM + 24  # how many the ring may hold, 0: its slots
 COPIED_BYTES: Final = 1024  # what take_next copies into the room: cheaper than asking for it later
 PORT_SPECIAL: Final = PORT_ROOM + 32  # how many of the messages taken last are special (take.py)
-PORT_FOUND_PLACE: Final = PORT_ROOM + 40  # where chain_find has found a message to hang,
-PORT_FOUND_LINK: Final = PORT_ROOM + 48  # and by which link
-PORT_SHARE: Final = PORT_ROOM + 56  # bytes of the arena that our participant may hold, 0 all
-PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
+PORT_FOUND_PLACE: Final = PORT_ROOM + 96  # where chain_find has found a message to hang,
+PORT_FOUND_LINK: Final = PORT_ROOM + 104  # and by which link
+PORT_SHARE: Final = PORT_ROOM + 112  # bytes of the arena that our participant may hold, 0 all
+PORT_MESSAGE: Final = PORT_ROOM + 128  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
 # --- message: what a take tells; private memory ---------------------------------------------------
@@ -677,7 +679,7 @@ assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_STOP < PORT_RUNS
 assert PORT_SHARE < PORT_MESSAGE
 assert SLOT_TOLD_AT < SLOT_BYTES
-assert SLOTS_MAX <= MARK_AGE_MASK + 1
+assert MARK_AGE_MASK << MARK_AGE_SHIFT < 1 << MARK_PRIORITY_SHIFT
 assert LINK_LAP_MASK << LINK_LAP_SHIFT < LINK_OUT
 assert SETTING_SLOW_CONSUMER_POLICY_AT < SETTINGS_SERIAL_AT
 assert PORT_BYTES % 64 == 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.layout import (
     CHUNK_CARRIED,
     MARK_AGE_MASK,
+    MARK_AGE_SHIFT,
     MARK_FLAGS_SHIFT,
 )
 from shmbroker.ipc._native import ffi, lib
@@ -107,7 +108,7 @@ class Onlooker(Subscription):
         """A copy of what we have seen."""
         if not (message.mark >> MARK_FLAGS_SHIFT) & CHUNK_CARRIED:
             return False
-        behind = (message.position - (message.mark & MARK_AGE_MASK)) & MARK_AGE_MASK
+        behind = (message.position - (message.mark >> MARK_AGE_SHIFT)) & MARK_AGE_MASK
         before = message.position - behind
         return behind < slots and before >= self._start and bool(self._seen[before % slots])
 

@@ -602,6 +602,9 @@ int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots
         return declare_again(connection, row, name, slots, page);
     if (code == SB_OK)
         code = patterns_apply(connection, name, page);
+    if (code == SB_OK && word_load(page, L_SETTING_LAST_VALUE_AT) && slots > L_CARRIED_SLOTS_MAX)
+        code = fail(SB_INVALID, "a queue with last_value has at most %lld slots, not %lld",
+                    (long long)L_CARRIED_SLOTS_MAX, (long long)slots);
     if (code == SB_OK)
         code = make_grave(connection, page, L_SETTING_DEAD_LETTER_AT, slots);
     if (code == SB_OK)

@@ -210,6 +210,11 @@ def test_there_is_no_value_of_a_plain_queue(broker: Broker, prices: Queue) -> No
         prices.value(7)  # type: ignore[arg-type]
 
 
+def test_too_many_slots(broker: Broker) -> None:
+    with pytest.raises(InvalidArgument, match="at most 1048576 slots, not 2097152"):
+        broker.declare_queue("prices", slots=1 << 21, last_value=True)
+
+
 def test_it_can_be_awaited(vhost: str, prices: Queue) -> None:
     async def awaited() -> bytes | None:
         async with aio.connect(f"shm://{vhost}") as broker:
