@@ -45,8 +45,9 @@ UNFINISHED: Final = -37
 NO_REPLY: Final = -38
 REQUESTER_LEFT: Final = -39
 TAKEN: Final = -40
-OVER_SHARE: Final = -41
-SLOW: Final = -42
+ASSIGNED: Final = -41
+OVER_SHARE: Final = -42
+SLOW: Final = -43
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -57,7 +58,7 @@ TEXTS: Final[dict[int, str]] = {
     GONE: "the message at this position has been recycled",
     ARENA_FULL: "the arena is exhausted: take and acknowledge messages, or make it larger",
     TOO_LARGE: "the message is larger than a quarter of the arena",
-    DUPLICATE: "this sequence number was published before: the second copy is dropped",
+    DUPLICATE: "a message with this id or number was published before: this one is dropped",
     DAMAGED: "the shared memory contradicts itself: something else has written into it",
     INVALID: "an argument is out of range",
     NO_GATE: "all gates of this ring are taken",
@@ -87,6 +88,7 @@ TEXTS: Final[dict[int, str]] = {
     NO_REPLY: "no reply came in time",
     REQUESTER_LEFT: "the requester has left: nobody waits for this reply",
     TAKEN: "another participant has this subscription: share it, or wait until that one leaves",
+    ASSIGNED: "who takes what is a matter of groups: look there",
     OVER_SHARE: "the participant holds as much of the arena as one producer may",
     SLOW: "the participant was disconnected: it was a slow consumer; connect again",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",

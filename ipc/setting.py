@@ -10,8 +10,10 @@ from shmbroker.core.layout import (
     BLOCK,
     DISCONNECT,
     DROP_OLDEST,
+    DUPLICATE_IDS,
     FAIL,
     MAX_DELIVERIES,
+    MAX_SCHEDULED,
     NOTIFY,
     SETTING_NAMES,
 )
@@ -23,7 +25,10 @@ SLOW_POLICY: Final[dict[str, int]] = {"notify": NOTIFY, "disconnect": DISCONNECT
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
-    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels", "rate"]
+    kind: Literal[
+        "count", "queue", "seconds", "size", "flag", "choice", "levels", "buckets", "factor",
+        "number", "rate",
+    ]  # fmt: skip
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -44,6 +49,11 @@ SETTINGS: Final = (
     Setting("max_bytes", "size", None, "Not more than so much; else as the arena has."),
     Setting("when_full", "choice", "block", "What a producer finds then.", tuple(WHEN_FULL)),
     Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
+    Setting("duplicate_ids", "number", DUPLICATE_IDS,
+            "So many message ids are remembered; 0: they are not looked at."),
+    Setting("groups", "buckets", False, "Each message group goes to one consumer at a time."),
+    Setting("rebalance", "flag", False, "Bind groups anew when a consumer joins."),
+    Setting("single_active", "flag", False, "One consumer at a time gets all messages."),
     Setting("last_value", "flag", False, "Of the messages of a key only the newest stays."),
     Setting("non_destructive", "flag", False, "Nothing is taken: each consumer sees all."),
     Setting("max_producer_bytes", "size", None,
@@ -54,6 +64,10 @@ SETTINGS: Final = (
             tuple(SLOW_POLICY)),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
+    Setting("redelivery_delay", "seconds", None, "What comes back is delivered after so long."),
+    Setting("redelivery_multiplier", "factor", 1.0, "Each time after so many times as long."),
+    Setting("max_redelivery_delay", "seconds", None, "But not after longer."),
+    Setting("max_scheduled", "count", MAX_SCHEDULED, "So many messages may be scheduled."),
     Setting("auto_create", "flag", False, "Make a queue that matches when somebody asks for it.",
             is_of_patterns=True),
 )  # fmt: skip

@@ -61,6 +61,7 @@ class QueueStatistics:
     depth: int
     """Messages that are there, taken or not."""
     published: int
+    """One that comes back after a delay is counted again."""
     delivered: int
     acked: int
     redelivered: int
@@ -74,6 +75,8 @@ class QueueStatistics:
     """To the end of the ring, because they held up what was replaced behind them."""
     slow_consumers: int
     """How often a consumer was found to be slow."""
+    duplicates: int
+    """Not published, because a message with this id or number was before."""
     bytes: int
     consumers: int
     producers: int
@@ -81,6 +84,8 @@ class QueueStatistics:
     slots: int
     is_paused: bool
     latency: Latency | None
+    scheduled: int
+    """Not to be delivered yet; not in `depth`."""
     levels: tuple[Level, ...]
     """From the highest priority to the lowest; none if the queue has no priorities."""
 
@@ -88,13 +93,14 @@ class QueueStatistics:
     def of(cls, told: Any) -> QueueStatistics:
         dropped = told.dropped + told.damaged
         returned = told.given_back + told.revoked
-        done = told.tail - told.ready - told.leased
-        gone = told.rejected + dropped + told.expired + told.replaced + told.carried
+        published = max(0, told.tail - told.withdrawn - told.carried)
+        done = published - told.ready - told.leased
+        gone = told.rejected + dropped + told.expired + told.delayed + told.replaced
         # read one after another while others work: what cannot be is rounded to what can
         acked = max(0, done - gone)
         return cls(
             depth=told.ready + told.leased,
-            published=told.tail - told.carried,
+            published=published,
             delivered=acked + told.rejected + told.leased + returned,
             acked=acked,
             redelivered=returned,
@@ -104,6 +110,7 @@ class QueueStatistics:
             replaced=told.replaced,
             carried=told.carried,
             slow_consumers=told.slow,
+            duplicates=told.duplicates + told.withdrawn,
             bytes=told.bytes,
             consumers=told.consumers,
             producers=told.producers,
@@ -111,6 +118,7 @@ class QueueStatistics:
             slots=told.slots,
             is_paused=bool(told.paused),
             latency=Latency.of([told.latency[each] for each in range(LATENCY_BUCKETS)]),
+            scheduled=told.scheduled,
             levels=tuple(
                 Level(each, told.waiting[each], told.waiting_since[each])
                 for each in reversed(range(told.levels))

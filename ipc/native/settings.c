@@ -29,6 +29,14 @@ static const struct place {
     {SB_SET_AUTO_DELETE_DELAY, L_SETTING_AUTO_DELETE_DELAY_AT, false},
     {SB_SET_AUTO_CREATE, L_SETTING_AUTO_CREATE_AT, false},
     {SB_SET_PRIORITIES, L_SETTING_PRIORITIES_AT, false},
+    {SB_SET_REDELIVERY_DELAY, L_SETTING_REDELIVERY_DELAY_AT, false},
+    {SB_SET_REDELIVERY_MULTIPLIER, L_SETTING_REDELIVERY_MULTIPLIER_AT, false},
+    {SB_SET_MAX_REDELIVERY_DELAY, L_SETTING_MAX_REDELIVERY_DELAY_AT, false},
+    {SB_SET_MAX_SCHEDULED, L_SETTING_MAX_SCHEDULED_AT, false},
+    {SB_SET_DUPLICATE_IDS, L_SETTING_DUPLICATE_IDS_AT, false},
+    {SB_SET_GROUPS, L_SETTING_GROUPS_AT, false},
+    {SB_SET_REBALANCE, L_SETTING_REBALANCE_AT, false},
+    {SB_SET_SINGLE_ACTIVE, L_SETTING_SINGLE_ACTIVE_AT, false},
     {SB_SET_LAST_VALUE, L_SETTING_LAST_VALUE_AT, false},
     {SB_SET_NON_DESTRUCTIVE, L_SETTING_NON_DESTRUCTIVE_AT, false},
     {SB_SET_MAX_PRODUCER_BYTES, L_SETTING_MAX_PRODUCER_BYTES_AT, false},
@@ -82,6 +90,9 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("max_bytes", s->max_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
         (code = limit("when_full", s->when_full, L_DROP_OLDEST)) != SB_OK ||
         (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
+        (code = limit("groups", s->groups, L_BUCKETS)) != SB_OK ||
+        (code = limit("rebalance", s->rebalance, 1)) != SB_OK ||
+        (code = limit("single_active", s->single_active, 1)) != SB_OK ||
         (code = limit("last_value", s->last_value, 1)) != SB_OK ||
         (code = limit("non_destructive", s->non_destructive, 1)) != SB_OK ||
         (code = limit("max_producer_bytes", s->max_producer_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
@@ -89,7 +100,12 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("slow_consumer_policy", s->slow_consumer_policy, L_DISCONNECT)) != SB_OK ||
         (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
         (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
+        (code = limit("duplicate_ids", s->duplicate_ids, L_DUPLICATE_IDS_MAX)) != SB_OK ||
         (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
+        (code = limit("redelivery_delay", s->redelivery_delay_ns, time_max)) != SB_OK ||
+        (code = limit("redelivery_multiplier", s->redelivery_multiplier, L_MULTIPLIER_MAX)) != SB_OK ||
+        (code = limit("max_redelivery_delay", s->max_redelivery_delay_ns, time_max)) != SB_OK ||
+        (code = limit("max_scheduled", s->max_scheduled, L_MAX_SCHEDULED_MAX)) != SB_OK ||
         (code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX)) != SB_OK ||
         (code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter)) != SB_OK ||
         (code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue)) != SB_OK)
@@ -105,6 +121,9 @@ int64_t settings_write(const sb_settings *settings, void *page)
     word_store(page, L_SETTING_MAX_BYTES_AT, s->max_bytes);
     word_store(page, L_SETTING_WHEN_FULL_AT, s->when_full);
     word_store(page, L_SETTING_PRIORITIES_AT, s->priorities);
+    word_store(page, L_SETTING_GROUPS_AT, s->groups);
+    word_store(page, L_SETTING_REBALANCE_AT, s->rebalance);
+    word_store(page, L_SETTING_SINGLE_ACTIVE_AT, s->single_active);
     word_store(page, L_SETTING_LAST_VALUE_AT, s->last_value);
     word_store(page, L_SETTING_NON_DESTRUCTIVE_AT, s->non_destructive);
     word_store(page, L_SETTING_MAX_PRODUCER_BYTES_AT, s->max_producer_bytes);
@@ -113,11 +132,22 @@ int64_t settings_write(const sb_settings *settings, void *page)
     word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
     word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
     word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
+    word_store(page, L_SETTING_REDELIVERY_DELAY_AT, s->redelivery_delay_ns);
+    word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, s->redelivery_multiplier);
+    word_store(page, L_SETTING_MAX_REDELIVERY_DELAY_AT, s->max_redelivery_delay_ns);
+    word_store(page, L_SETTING_MAX_SCHEDULED_AT, s->max_scheduled);
+    word_store(page, L_SETTING_DUPLICATE_IDS_AT, s->duplicate_ids);
     word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
     word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
     if (s->given_length)
         memcpy((char *)page + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);
     return settings_agree(page);
+}
+
+/* A queue that keeps the last values, or all messages. */
+static bool keeps(const void *page)
+{
+    return word_load(page, L_SETTING_LAST_VALUE_AT) || word_load(page, L_SETTING_NON_DESTRUCTIVE_AT);
 }
 
 /* What nobody can have of a queue from which nothing is taken; a pattern may give it all the same,
@@ -133,7 +163,21 @@ static int64_t kept_agree(const void *page)
         {SB_SET_PRIORITIES, "priorities", "each consumer sees all messages, in their order"},
         {SB_SET_SLOW_CONSUMER_THRESHOLD, "slow_consumer_threshold", "nobody has to wait for one"},
     };
+    static const struct {
+        int64_t at;
+        const char *name, *why;
+    } NEITHER[] = {
+        {L_SETTING_GROUPS_AT, "groups", "they are about who takes, and in which order"},
+        {L_SETTING_SINGLE_ACTIVE_AT, "single_active", "it is about who takes, and in which order"},
+        {L_SETTING_REDELIVERY_DELAY_AT, "redelivery_delay", "what comes back is there at once"},
+        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is published counts, whatever was before"},
+    };
     int64_t set = word_load(page, L_SETTINGS_SET_AT);
+    const char *kind = word_load(page, L_SETTING_LAST_VALUE_AT) ? "last_value" : "non_destructive";
+    for (size_t each = 0; keeps(page) && each < sizeof NEITHER / sizeof *NEITHER; each++)
+        if (word_load(page, NEITHER[each].at))
+            return fail(SB_INVALID, "a %s queue has no %s: %s", kind, NEITHER[each].name,
+                        NEITHER[each].why);
     if (!word_load(page, L_SETTING_NON_DESTRUCTIVE_AT))
         return SB_OK;
     for (size_t each = 0; each < sizeof WITHOUT / sizeof *WITHOUT; each++)
@@ -148,6 +192,22 @@ int64_t settings_agree(const void *page)
     int64_t ttl_max = word_load(page, L_SETTING_TTL_MAX_AT);
     if (ttl_max && word_load(page, L_SETTING_TTL_MIN_AT) > ttl_max)
         return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
+    int64_t multiplier = word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT);
+    if (multiplier && multiplier < L_MULTIPLIER_UNIT)
+        return fail(SB_INVALID, "redelivery_multiplier is less than 1: the delay would become shorter");
+    int64_t delay_max = word_load(page, L_SETTING_MAX_REDELIVERY_DELAY_AT);
+    if (delay_max && word_load(page, L_SETTING_REDELIVERY_DELAY_AT) > delay_max)
+        return fail(SB_INVALID, "redelivery_delay is longer than max_redelivery_delay");
+    int64_t groups = word_load(page, L_SETTING_GROUPS_AT);
+    int64_t single = word_load(page, L_SETTING_SINGLE_ACTIVE_AT);
+    if (groups && single)
+        return fail(SB_INVALID, "groups and single_active exclude each other: with a single active "
+                    "consumer all messages go to one anyway");
+    if ((groups || single) && word_load(page, L_SETTING_PRIORITIES_AT))
+        return fail(SB_INVALID, "%s and priorities exclude each other: the order is that of "
+                    "publishing, or that of priorities", groups ? "groups" : "single_active");
+    if (word_load(page, L_SETTING_REBALANCE_AT) && !groups)
+        return fail(SB_INVALID, "rebalance is for a queue with groups");
     return kept_agree(page);
 }
 
@@ -159,6 +219,15 @@ int64_t settings_finished(const void *page)
         return fail(SB_INVALID, "non_destructive and when_full 'block' without a ttl or ttl_max: "
                     "nothing ever leaves, so producers would wait for ever");
     return settings_agree(page);
+}
+
+int64_t settings_mode(const void *page)
+{
+    int64_t single = word_load(page, L_SETTING_SINGLE_ACTIVE_AT);
+    int64_t buckets = single ? 1 : word_load(page, L_SETTING_GROUPS_AT);
+    return word_load(page, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT |
+           buckets << L_MODE_BUCKETS_SHIFT | (single ? L_MODE_SINGLE : 0) |
+           (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) ? L_MODE_KEPT : 0);
 }
 
 /* --- from patterns, and the defaults ------------------------------------------------------------ */
@@ -215,6 +284,12 @@ void settings_default(void *page, int64_t have)
         word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, L_AUTO_DELETE_DELAY_NS);
     if (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) && !(have & SB_SET_WHEN_FULL))
         word_store(page, L_SETTING_WHEN_FULL_AT, L_DROP_OLDEST);
+    if (word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT) == 0)
+        word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, L_MULTIPLIER_UNIT);
+    if (word_load(page, L_SETTING_MAX_SCHEDULED_AT) == 0)
+        word_store(page, L_SETTING_MAX_SCHEDULED_AT, L_MAX_SCHEDULED);
+    if (!(have & SB_SET_DUPLICATE_IDS) && !keeps(page))
+        word_store(page, L_SETTING_DUPLICATE_IDS_AT, L_DUPLICATE_IDS);
 }
 
 static bool same(const void *left, const void *right, const struct place *place)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.exchange import Exchange
     from shmbroker.ipc.message import Message
     from shmbroker.ipc.named_subscription import NamedSubscription
+    from shmbroker.ipc.producer import Producer
     from shmbroker.ipc.queue import Queue
     from shmbroker.ipc.request import Reply
     from shmbroker.ipc.ring import Ring
@@ -72,6 +73,7 @@ __all__ = [
     "NoReply",
     "NotASegment",
     "NotFound",
+    "Producer",
     "Queue",
     "QueueFull",
     "QueueStatistics",
@@ -99,6 +101,7 @@ _ELSEWHERE = {
     "Exchange": "exchange",
     "Message": "message",
     "NamedSubscription": "named_subscription",
+    "Producer": "producer",
     "Queue": "queue",
     "QueueStatistics": "statistics",
     "Reply": "request",

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import shmbroker
 from shmbroker import Broker, Damaged, InvalidArgument, Queue, QueueFull, aio
 from shmbroker.core.layout import RING_SLOTS_START, SLOT_BYTES, SLOT_CHAIN_AT
+from tests.cli.command import eventually
 from tests.crash.process import Process
 from tests.ipc.victim import KILLS, Confirm, dying
 
@@ -128,7 +130,20 @@ def by_properties(broker: Broker, queue: Queue) -> None:
     queue.publish(b"new", key="eur", properties={"n": 1}, ttl=60.0, priority=7)
 
 
-@pytest.mark.parametrize("way", [by_loan, by_transaction, by_exchange, by_moving, by_properties])
+def with_an_id(broker: Broker, queue: Queue) -> None:
+    for body in (b"older", b"new"):  # not looked at: what comes last is the value
+        queue.publish(body, key="eur", message_id="7")
+
+
+def by_a_schedule(broker: Broker, queue: Queue) -> None:
+    queue.publish(b"new", key="eur", deliver_after=0.01)
+    eventually(lambda: bodies(queue) == [b"new"])
+
+
+@pytest.mark.parametrize(
+    "way",
+    [by_loan, by_transaction, by_exchange, by_moving, by_properties, with_an_id, by_a_schedule],
+)
 def test_however_it_is_published(
     way: Callable[[Broker, Queue], None], broker: Broker, prices: Queue
 ) -> None:
@@ -150,6 +165,15 @@ def test_a_key_without_news_does_not_fill_the_ring(prices: Queue) -> None:
     numbers = prices.statistics()
     assert (numbers.published, numbers.replaced, numbers.acked) == (501, 499, 0)
     assert numbers.carried > 0
+
+
+def test_a_full_queue_takes_scheduled_news(prices: Queue) -> None:
+    for number in range(14):
+        prices.publish(b"-", key=f"k{number}", timeout=0)
+    for turn in range(20):
+        prices.publish(b"%d" % turn, key="k3", deliver_after=0.001)
+    eventually(lambda: value_of(prices, "k3") == b"19")
+    assert prices.statistics().depth == 14
 
 
 def test_a_full_queue_takes_news_and_no_new_keys(prices: Queue) -> None:
@@ -208,6 +232,33 @@ def test_there_is_no_value_of_a_plain_queue(broker: Broker, prices: Queue) -> No
         prices.value("")
     with pytest.raises(InvalidArgument, match="a key is text"):
         prices.value(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["last_value", "non_destructive"])
+@pytest.mark.parametrize(
+    ("name", "value", "without"),
+    [
+        ("groups", True, False),
+        ("single_active", True, False),
+        ("redelivery_delay", 1.0, None),
+        ("duplicate_ids", 20_000, 0),
+    ],
+)
+def test_what_neither_kind_can_have(
+    broker: Broker, kind: Any, name: Any, value: Any, without: Any
+) -> None:
+    with pytest.raises(InvalidArgument, match=f"a {kind} queue has no {name}: "):
+        broker.declare_queue("kept", **{kind: True, name: value})
+    broker.settings("#", **{name: value})
+    with pytest.raises(InvalidArgument, match=f"a {kind} queue has no {name}: "):
+        broker.declare_queue("kept", **{kind: True})
+    kept = broker.declare_queue("kept", **{kind: True, name: without})
+    assert kept.explain()["duplicate_ids"].value == 0
+
+
+def test_named_producers_have_no_part_in_it(prices: Queue) -> None:
+    with pytest.raises(InvalidArgument, match="'prices' keeps the last values: it has no named"):
+        prices.producer("ecb").publish(b"1.07", key="eur")
 
 
 def test_too_many_slots(broker: Broker) -> None:
