@@ -307,6 +307,7 @@ RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above we
 RING_CONSUMER_BELL_AT: Final = RING_HEAD_AT + PAIR_BYTES
 RING_SUBSCRIBER_BELL_AT: Final = RING_CONSUMER_BELL_AT + 8  # publishers look at both at once
 RING_PRODUCER_BELL_AT: Final = RING_CONSUMER_BELL_AT + PAIR_BYTES
+RING_CONFIRM_BELL_AT: Final = RING_PRODUCER_BELL_AT + 8  # for who waits until the barrier moves
 RING_COUNTERS_AT: Final = RING_PRODUCER_BELL_AT + PAIR_BYTES
 RING_SETTINGS_AT: Final = 2 * PAGE_BYTES  # a page for per-queue settings
 RING_GATES_AT: Final = 3 * PAGE_BYTES
@@ -337,6 +338,7 @@ SETTING_NON_DESTRUCTIVE_AT: Final = RING_SETTINGS_AT + 264
 SETTING_MAX_PRODUCER_BYTES_AT: Final = RING_SETTINGS_AT + 272
 SETTING_SLOW_CONSUMER_THRESHOLD_AT: Final = RING_SETTINGS_AT + 280  # ns for one message
 SETTING_SLOW_CONSUMER_POLICY_AT: Final = RING_SETTINGS_AT + 288
+SETTING_DURABLE_AT: Final = RING_SETTINGS_AT + 320
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
 SETTING_SCHEDULE_OF_AT: Final = RING_SETTINGS_AT + 496  # of a schedule: reference to its queue
@@ -371,6 +373,7 @@ SETTING_NAMES: Final = (
     "groups",
     "rebalance",
     "single_active",
+    "durable",
     "last_value",
     "non_destructive",
     "max_producer_bytes",
@@ -605,6 +608,7 @@ QUEUE_SHARED: Final = 4  # a subscription that several consume at once
 QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
 QUEUE_SCHEDULE: Final = 16  # the schedule of another: it has no name for people
 QUEUE_SLOW: Final = 32  # or whether a consumer is slow
+QUEUE_DURABLE: Final = 64  # what is in it is in the journal too
 
 EXCHANGE_KIND_AT: Final = 8
 EXCHANGE_FLAGS_AT: Final = 16
@@ -673,6 +677,7 @@ PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
 
 OWNS_QUEUES: Final = 1
 OWNS_NO_MORE: Final = 2  # what it owned has been dealt with, and nothing is given to it
+TENDS: Final = 4  # it looks after all queues: that it has opened one is in nobody's way
 
 PARTICIPANT_FREE: Final = 0
 PARTICIPANT_LIVE: Final = 1

@@ -318,8 +318,8 @@ MUTANTS: Final = (
         "bucket-settled-while-others-hold-messages-of-it",
         "single-threads",
         "bucket_admits",
-        "if is_held_by_others(port, bucket, mode):",
-        "if False:",
+        "        return PENDING\n    if compare_exchange",
+        "        pass\n    if compare_exchange",
     ),
     _one(
         "group-taken-past-one-that-is-in-a-stranger's-hand",
@@ -492,8 +492,8 @@ MUTANTS: Final = (
         "transaction-number-noted-before-it-is-placed",
         "transaction",
         "place_once",
-        "position = place(port, chunk, tail)",
-        "store_release(noted, origin & SEQUENCE_MASK)\n    position = place(port, chunk, tail)",
+        "position = place_keyed(port, chunk, tail)",
+        "store_release(noted, origin & SEQUENCE_MASK)\n    position = place_keyed(port, chunk, tail)",
     ),
     _one(
         "transaction-settled-by-nobody",
