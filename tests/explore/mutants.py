@@ -493,7 +493,8 @@ MUTANTS: Final = (
         "transaction",
         "place_once",
         "position = place_keyed(port, chunk, tail)",
-        "store_release(noted, origin & SEQUENCE_MASK)\n    position = place_keyed(port, chunk, tail)",
+        "store_release(noted, origin & SEQUENCE_MASK)\n"
+        "    position = place_keyed(port, chunk, tail)",
     ),
     _one(
         "transaction-settled-by-nobody",
