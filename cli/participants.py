@@ -14,6 +14,7 @@ from shmbroker.cli.output import (
     print_names,
     print_table,
 )
+from shmbroker.cli.units import format_size
 
 
 @click.command(
@@ -42,6 +43,7 @@ def participants(as_json: bool, names: bool, vhost: str) -> None:
                     "name": p.name,
                     "state": p.state,
                     "connected_at": p.connected_at,
+                    "bytes": p.bytes,
                     "queues": list(p.queues),
                 }
                 for p in found
@@ -51,9 +53,17 @@ def participants(as_json: bool, names: bool, vhost: str) -> None:
         print_names(p.name for p in found)
     else:
         print_table(
-            ["ID", "PID", "NAME", "STATE", "CONNECTED", "QUEUES"],
+            ["ID", "PID", "NAME", "STATE", "CONNECTED", "HOLDS", "QUEUES"],
             [
-                [p.id, str(p.pid), p.name, p.state, instant(p.connected_at), ", ".join(p.queues)]
+                [
+                    p.id,
+                    str(p.pid),
+                    p.name,
+                    p.state,
+                    instant(p.connected_at),
+                    format_size(p.bytes),
+                    ", ".join(p.queues),
+                ]
                 for p in found
             ],
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
@@ -166,6 +167,32 @@ def groups(name: str, as_json: bool, vhost: str) -> None:
             ["GROUP", "PARTICIPANT", "WAITING", "TAKEN"],
             [[info.group, info.participant, info.waiting, info.taken] for info in found],
         )
+
+
+@queue.command(
+    examples="""
+    shmbroker queue value prices eur
+    shmbroker queue value prices eur --json | jq .body
+    """
+)
+@name_argument
+@click.argument("key")
+@json_option
+@vhost_option
+def value(name: str, key: str, as_json: bool, vhost: str) -> None:
+    """The newest message of KEY, of a queue that keeps the last value.
+
+    Nothing is taken.  Ends with 1 if there is none.
+    """
+    with observed(vhost) as broker:
+        message = queue_named(broker, name).value(key)
+    if message is None:
+        raise click.ClickException(f"queue {name!r} has no message of key {key!r}")
+    if as_json:
+        print_json(browsed_fields(message))
+    else:
+        sys.stdout.buffer.write(message.body + b"\n")
+        sys.stdout.flush()
 
 
 def latency_text(latency: dict[str, int] | None) -> str | None:

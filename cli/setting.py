@@ -37,10 +37,11 @@ KINDS: dict[str, click.ParamType[Any]] = {
     "buckets": UpTo("buckets", BUCKETS),
     "factor": click.FloatRange(min=1),
     "number": click.IntRange(min=0),
+    "rate": click.FloatRange(min=0, min_open=True),
 }
 METAVARS = {
     "count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N",
-    "buckets": "N", "factor": "X", "number": "N",
+    "buckets": "N", "factor": "X", "number": "N", "rate": "MESSAGES",
 }  # fmt: skip
 
 

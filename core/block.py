@@ -74,9 +74,10 @@ def block_owned_word(port: int, word: int) -> int:
 
 
 @kernel
-def block_sealed_word(word: int) -> int:
+def block_sealed_word(word: int, owner: int) -> int:
+    """`owner`: whose messages are in it, 0 if that one is dead: they are nobody's share then."""
     kept = word & ((QUEUE_MASK << BLOCK_QUEUE_SHIFT) | GENERATION_MASK)
-    return (BLOCK_SEALED << BLOCK_STATE_SHIFT) | kept
+    return (BLOCK_SEALED << BLOCK_STATE_SHIFT) | (owner << BLOCK_OWNER_SHIFT) | kept
 
 
 @kernel
@@ -122,8 +123,11 @@ def block_free(port: int, block: int) -> int:
 
 
 @cold
-def block_seal(port: int, block: int, word: int, last: int) -> int:
-    """OWNED, exactly this word, to SEALED up to position last; 1 if we did it."""
+def block_seal(port: int, block: int, word: int, last: int, owner: int) -> int:
+    """OWNED, exactly this word, to SEALED up to position last; 1 if we did it.
+
+    `owner`: see block_sealed_word.
+    """
     address = block_at(port, block)
     # the note is read before the word is looked at again: if the block went on to another life
     # since, either the word differs or the note will
@@ -133,7 +137,21 @@ def block_seal(port: int, block: int, word: int, last: int) -> int:
     sealed = ((last & POSITION_MASK) << NOTE_POSITION_SHIFT) | (word & NOTE_GENERATION_MASK)
     compare_exchange(address + BLOCK_NOTE_AT, note, sealed)
     # SYNC POINT: seal (release): the note is written before the word says that it counts
-    return int(compare_exchange(address, word, block_sealed_word(word)) == word)
+    return int(compare_exchange(address, word, block_sealed_word(word, owner)) == word)
+
+
+@exported_cold
+def blocks_of(port: int, holder: int) -> int:
+    """How many blocks of the arena a participant holds, in all queues.
+
+    Blocks of this queue that head has passed are nobody's any more.
+    """
+    count = 0
+    for block in range(committed_blocks(port)):
+        word = load_acquire(block_at(port, block))
+        if block_state(word) != BLOCK_FREE and block_owner(word) == holder:
+            count += 1 - seal_is_passed(port, block, word)
+    return count
 
 
 @exported_cold

@@ -52,6 +52,8 @@ JOURNAL_DAMAGED: Final = -44
 TORN: Final = -45
 STALE: Final = -46
 UNCONFIRMED: Final = -47
+OVER_SHARE: Final = -48
+SLOW: Final = -49
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -94,6 +96,8 @@ TEXTS: Final[dict[int, str]] = {
     UNCONFIRMED: "nobody has confirmed in time that the message is on disk",
     TAKEN: "another participant has this subscription: share it, or wait until that one leaves",
     ASSIGNED: "who takes what is a matter of groups: look there",
+    OVER_SHARE: "the participant holds as much of the arena as one producer may",
+    SLOW: "the participant was disconnected: it was a slow consumer; connect again",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
@@ -104,4 +108,4 @@ TEXTS: Final[dict[int, str]] = {
     STALE: "another has begun to write this journal: this one must end",
 }
 
-assert sorted(TEXTS) == list(range(UNCONFIRMED, OK + 1))
+assert sorted(TEXTS) == list(range(SLOW, OK + 1))

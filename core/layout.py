@@ -29,6 +29,12 @@ Slot verdict: what of the message at a position, if it is one of those of which 
     +------------------------------+-------------------------------------------+---+
     | 0                            | 1 + position                              |dup|
     +------------------------------+-------------------------------------------+---+
+Slot chain and slot older, of a ring that keeps the newest of each key only (latest.py)
+
+     63    62    61                 48 47                                           0
+    +---+------+----------------------+---------------------------------------------+
+    | 0 | out  | lap (low), 0 a chain | 1 + position of the next older, 0 none      |
+    +---+------+----------------------+---------------------------------------------+
 
 Hints and truths of the header: tail is a plain position; take and head carry an epoch
 
@@ -55,7 +61,7 @@ Gate
     | active | kind   | owner          | position: all below may be recycled         |
     +--------+--------+----------------+---------------------------------------------+
 
-Block word, and its note
+Block word, and its note; of a sealed one the owner is whose messages are in it, 0 a dead one's
 
      63    61 60            49 48                32 31                              0
     +--------+----------------+--------------------+---------------------------------+
@@ -80,7 +86,8 @@ body
     0   shape      body:32 | key:16 | properties:16     lengths in bytes
     8   origin     producer:16 | sequence:48            0: not numbered
     16  published  ns since the epoch, 0 unknown
-    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | 0:20 | deliveries:4
+    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | age:20 | deliveries:4
+                   age: of what was carried, see carry.py
                    deliveries: how often it had been delivered before it was placed in its slot
     32  expiry     monotonic ns of this boot, 0 never: steps of the wall clock change nothing
     40  group      hash of the message group, 0 none
@@ -143,7 +150,8 @@ of the segment's file whose number is its id.
     16  start of the process             48  name length
     24  namespace of the pid             56  name
     120 how far its transaction is: none, prepared, committed
-    128 words: reference to a queue, and in the highest bits what it does there
+    128 when whoever is to leave had joined
+    136 words: reference to a queue, and in the highest bits what it does there
 
 Transaction: what a participant commits, in a segment with a record for each; only the record of
 one that has begun a transaction has memory behind it
@@ -204,13 +212,26 @@ DONE: Final = 3
 
 CHUNK_UNIT_SHIFT: Final = 6  # chunks start on lines
 
+# --- positions ------------------------------------------------------------------------------------
+POSITION_BITS: Final = 48
+POSITION_MASK: Final = (1 << POSITION_BITS) - 1
+EPOCH_SHIFT: Final = POSITION_BITS
+EPOCH_STEP: Final = 1 << EPOCH_SHIFT
+
 # --- slot -----------------------------------------------------------------------------------------
 SLOT_SHIFT: Final = 6
 SLOT_BYTES: Final = 1 << SLOT_SHIFT
 SLOT_WORD_AT: Final = 0
 SLOT_LEASE_AT: Final = 8
 SLOT_VERDICT_AT: Final = 16
-# 24..63: room for what a later layout-compatible feature keeps beside a message
+SLOT_CHAIN_AT: Final = 32  # the newest message of those whose keys lead to this slot
+SLOT_OLDER_AT: Final = 40  # what comes after the message here, in its chain
+SLOT_TOLD_AT: Final = 48  # the LEASED word of a slow consumer, of whom it was told
+# 24..31, 56..63: room for what a later layout-compatible feature keeps beside a message
+
+LINK_LAP_SHIFT: Final = POSITION_BITS
+LINK_LAP_MASK: Final = 0x3FFF
+LINK_OUT: Final = 1 << 62  # the message is done with: nothing is put behind it any more
 
 LEASE_DEADLINE_SHIFT: Final = 24
 LEASE_DELIVERIES_SHIFT: Final = 20
@@ -218,12 +239,6 @@ LEASE_LAP_SHIFT: Final = 12
 LEASE_LAP_MASK: Final = 0xFF
 LEASE_TAG_MASK: Final = (1 << LEASE_DEADLINE_SHIFT) - 1
 LEASE_OVER: Final = 1  # as a deadline: somebody is about to revoke the delivery
-
-# --- positions ------------------------------------------------------------------------------------
-POSITION_BITS: Final = 48
-POSITION_MASK: Final = (1 << POSITION_BITS) - 1
-EPOCH_SHIFT: Final = POSITION_BITS
-EPOCH_STEP: Final = 1 << EPOCH_SHIFT
 
 # --- gate -----------------------------------------------------------------------------------------
 GATE_ACTIVE_SHIFT: Final = 62
@@ -251,6 +266,9 @@ RING_IDS_AT: Final = 64  # so many message ids are remembered behind the slots, 
 RING_IDS_MADE_AT: Final = 72  # 1: that has memory behind it
 RING_IDENTITY_BYTES: Final = 80
 RING_CHANGES_AT: Final = 1024  # moves when something that was passed over may be taken after all
+COUNTER_CARRIED_AT: Final = 1152  # counters for which there is no more room at RING_COUNTERS_AT
+COUNTER_REPLACED_AT: Final = COUNTER_CARRIED_AT + 8
+COUNTER_SLOW_AT: Final = COUNTER_CARRIED_AT + 16
 RING_BUCKETS_AT: Final = 2048
 
 BUCKETS: Final = 256  # at most; a ring without groups has none
@@ -279,6 +297,7 @@ RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
 MODE_PAUSED: Final = 1  # nothing is taken
 MODE_SINGLE: Final = 2  # one consumer at a time: all messages are in bucket 0
+MODE_KEPT: Final = 4  # nor ever: consumers look, each at its own place
 MODE_LEVELS_SHIFT: Final = 8  # so many levels of priority, 0 none
 MODE_LEVELS_MASK: Final = 0xFF
 MODE_BUCKETS_SHIFT: Final = 16  # so many buckets of groups, 0 none
@@ -314,6 +333,11 @@ SETTING_REDELIVERY_MULTIPLIER_AT: Final = RING_SETTINGS_AT + 168  # in millionth
 SETTING_MAX_REDELIVERY_DELAY_AT: Final = RING_SETTINGS_AT + 176  # ns
 SETTING_MAX_SCHEDULED_AT: Final = RING_SETTINGS_AT + 184
 SETTING_DUPLICATE_IDS_AT: Final = RING_SETTINGS_AT + 192  # so many ids are remembered
+SETTING_LAST_VALUE_AT: Final = RING_SETTINGS_AT + 256
+SETTING_NON_DESTRUCTIVE_AT: Final = RING_SETTINGS_AT + 264
+SETTING_MAX_PRODUCER_BYTES_AT: Final = RING_SETTINGS_AT + 272
+SETTING_SLOW_CONSUMER_THRESHOLD_AT: Final = RING_SETTINGS_AT + 280  # ns for one message
+SETTING_SLOW_CONSUMER_POLICY_AT: Final = RING_SETTINGS_AT + 288
 SETTING_DURABLE_AT: Final = RING_SETTINGS_AT + 320
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
@@ -350,12 +374,20 @@ SETTING_NAMES: Final = (
     "rebalance",
     "single_active",
     "durable",
+    "last_value",
+    "non_destructive",
+    "max_producer_bytes",
+    "slow_consumer_threshold",
+    "slow_consumer_policy",
 )
 """The bit of each in a word is its place here."""
 
 BLOCK: Final = 0  # when full
 FAIL: Final = 1
 DROP_OLDEST: Final = 2
+
+NOTIFY: Final = 0  # of a slow consumer
+DISCONNECT: Final = 1
 
 MAX_DELIVERIES: Final = 10  # unless said otherwise
 AUTO_DELETE_DELAY_NS: Final = 60_000_000_000
@@ -483,9 +515,15 @@ MARK_FLAGS_SHIFT: Final = 32
 MARK_FLAGS_MASK: Final = 0xFFFF
 MARK_PRIORITY_SHIFT: Final = 24
 MARK_PRIORITY_MASK: Final = 0xFF
+MARK_AGE_SHIFT: Final = 4
+MARK_AGE_MASK: Final = 0xFFFFF
 MARK_DELIVERIES_MASK: Final = DELIVERIES_MASK
+CARRIED_SLOTS_MAX: Final = MARK_AGE_MASK + 1  # of a ring in which messages are carried
+CARRIED_PART: Final = 16
+"""One slot of so many is only for what is carried."""
 CHUNK_EXTENDED: Final = 1
 CHUNK_ONCE: Final = 2  # of several that are the same, one counts
+CHUNK_CARRIED: Final = 4  # it has another age than its position says: see carry.py
 
 SCHEDULED_ID_AT: Final = 0  # in the body of a message in a schedule
 SCHEDULED_TIME_AT: Final = 8
@@ -570,6 +608,7 @@ QUEUE_SUBSCRIPTION: Final = 2
 QUEUE_SHARED: Final = 4  # a subscription that several consume at once
 QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
 QUEUE_SCHEDULE: Final = 16  # the schedule of another: it has no name for people
+QUEUE_SLOW: Final = 32  # or whether a consumer is slow
 QUEUE_DURABLE: Final = 64  # what is in it is in the journal too
 
 EXCHANGE_KIND_AT: Final = 8
@@ -633,7 +672,8 @@ PARTICIPANT_NAME_AT: Final = 56
 PARTICIPANT_NAME_BYTES_MAX: Final = 56
 PARTICIPANT_TRANSACTION_AT: Final = 112
 PARTICIPANT_OWNS_AT: Final = 120  # OWNS_*: set before a queue belongs to it
-PARTICIPANT_LIST_AT: Final = 128  # references to the queues that it uses, with what for
+PARTICIPANT_EXPELLED_AT: Final = 128  # when whoever is to leave had joined, 0 nobody
+PARTICIPANT_LIST_AT: Final = 136  # references to the queues that it uses, with what for
 PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
 
 OWNS_QUEUES: Final = 1
@@ -726,7 +766,10 @@ PORT_PENDING: Final = PORT_ROOM + 64  # here is one that will be for us; -1: non
 PORT_BLOCKED: Final = PORT_ROOM + 72  # a bit a bucket: one of it is in somebody else's hand
 PORT_IDS: Final = PORT_BLOCKED + BUCKETS // 8  # address of the memory of message ids
 PORT_IDS_MAX: Final = PORT_IDS + 8  # how many it holds, 0: there is none
-PORT_MESSAGE: Final = PORT_ROOM + 128  # the message that was last received into it
+PORT_FOUND_PLACE: Final = PORT_ROOM + 120  # where chain_find has found a message to hang,
+PORT_FOUND_LINK: Final = PORT_ROOM + 128  # and by which link
+PORT_SHARE: Final = PORT_ROOM + 136  # bytes of the arena that our participant may hold, 0 all
+PORT_MESSAGE: Final = PORT_ROOM + 192  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
 # --- message: what a take tells; private memory ---------------------------------------------------
@@ -770,7 +813,9 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
-assert COUNTER_WITHDRAWN_AT < RING_LEVELS_AT
+assert COUNTER_WITHDRAWN_AT < RING_LATENCY_AT
+assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
+assert COUNTER_SLOW_AT < RING_BUCKETS_AT
 assert IDS_PART_BITS + IDS_LAP_BITS == 63
 assert 3 * IDS_PART_BITS == 2 * 63
 assert BUCKET_STATE_SHIFT == 60
@@ -781,7 +826,13 @@ assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_STOP < PORT_RUNS
-assert PORT_IDS_MAX < PORT_MESSAGE
+assert MARK_DELIVERIES_MASK < 1 << MARK_AGE_SHIFT
+assert MARK_AGE_MASK << MARK_AGE_SHIFT < 1 << MARK_PRIORITY_SHIFT
+assert LINK_LAP_MASK << LINK_LAP_SHIFT < LINK_OUT
+assert SLOT_TOLD_AT < SLOT_BYTES
+assert PORT_IDS_MAX < PORT_FOUND_PLACE
+assert PORT_SHARE < PORT_MESSAGE
+assert SETTING_SLOW_CONSUMER_POLICY_AT < SETTINGS_SERIAL_AT
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT
@@ -799,6 +850,6 @@ assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
 assert BINDING_EXCLUSIVE_AT < BINDING_KEY_AT
 assert BINDING_PAYLOAD_BYTES == 448
 assert PARTICIPANT_NAME_AT + PARTICIPANT_NAME_BYTES_MAX <= PARTICIPANT_TRANSACTION_AT
-assert PARTICIPANT_TRANSACTION_AT < PARTICIPANT_OWNS_AT < PARTICIPANT_LIST_AT
+assert PARTICIPANT_TRANSACTION_AT < PARTICIPANT_OWNS_AT < PARTICIPANT_EXPELLED_AT
 assert TRANSACTION_OPERATIONS_AT + TRANSACTION_OPERATIONS * OPERATION_BYTES <= TRANSACTION_BYTES
 assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 61

@@ -23,6 +23,7 @@ from shmbroker.core.layout import (
     LEVELS,
     MARK_PRIORITY_MASK,
     MARK_PRIORITY_SHIFT,
+    MODE_KEPT,
     MODE_LEVELS_MASK,
     MODE_LEVELS_SHIFT,
     MODE_PAUSED,
@@ -99,7 +100,7 @@ def level_search(port: int, level: int, levels: int) -> int:
 @kernel
 def level_find(port: int, mode: int) -> int:
     """The oldest READY position of the highest level that has one."""
-    if mode & MODE_PAUSED:
+    if mode & (MODE_PAUSED | MODE_KEPT):
         return EMPTY
     levels = mode_levels(mode)
     for below in range(levels):

@@ -12,7 +12,9 @@ from shmbroker.core.codes import DAMAGED, DUPLICATE, FULL, INVALID
 from shmbroker.core.duplicate import verdict_of
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, kernel
+from shmbroker.core.latest import keeps_latest
 from shmbroker.core.layout import (
+    CARRIED_PART,
     CHUNK_ORIGIN_AT,
     DONE,
     ORIGIN_PRODUCER_SHIFT,
@@ -44,10 +46,16 @@ def is_recycled(port: int, position: int) -> int:
 
 
 @cold
-def place_further(port: int, chunk: int, tail: int) -> int:
-    """The first free position at tail or above, when the slot of tail was not just FREE."""
+def place_further(port: int, chunk: int, tail: int, most: int) -> int:
+    """The first free position at tail or above, when the slot of tail was not just FREE.
+
+    FULL if that is so many positions above head, or as many as there are slots.
+    """
     slots = load(port + PORT_SLOT_MASK) + 1
     for _ in range(TRIES + 2 * slots):
+        if most < slots and not is_recycled(port, tail - most):
+            if reclaim(port) == 0 and not is_recycled(port, tail - most):
+                return FULL
         lap = lap_of(port, tail)
         slot = slot_at(port, tail)
         ready = word_ready(chunk, lap)
@@ -77,7 +85,24 @@ def place(port: int, chunk: int, tail: int) -> int:
     # SYNC POINT: publish (release): pairs with the load of take_find and of cursors
     if compare_exchange(slot_at(port, tail), lap, word_ready(chunk, lap)) == lap:
         return tail
-    return place_further(port, chunk, tail)
+    return place_further(port, chunk, tail, load(port + PORT_SLOT_MASK) + 1)
+
+
+@kernel
+def slots_for_news(port: int) -> int:
+    """How many slots there are for what is published, but for what is carried."""
+    slots = load(port + PORT_SLOT_MASK) + 1
+    if not keeps_latest(port):
+        return slots
+    return slots - (slots + CARRIED_PART - 1) // CARRIED_PART
+
+
+@kernel
+def place_keyed(port: int, chunk: int, tail: int) -> int:
+    """place; a ring that keeps the newest of each key has slots left for what is carried."""
+    if not keeps_latest(port):
+        return place(port, chunk, tail)
+    return place_further(port, chunk, tail, slots_for_news(port))
 
 
 @kernel
@@ -99,13 +124,8 @@ def numbered(port: int, origin: int) -> int:
 
 
 @kernel
-def publish_chunk_once(port: int, chunk: int) -> int:
-    """Publish a reserved and filled chunk: its position, or FULL; then it is still reserved."""
-    if run_of(port, chunk) < 0:
-        return INVALID
-    origin = next_origin(port)
-    store(load(port + PORT_DATA) + chunk + CHUNK_ORIGIN_AT, origin)
-    position = place(port, chunk, tail_load(port))
+def chunk_placed(port: int, chunk: int, origin: int, position: int) -> int:
+    """A reserved chunk was placed at this position, or not: what is to be noted."""
     if position < 0:
         return position
     numbered(port, origin)
@@ -113,6 +133,16 @@ def publish_chunk_once(port: int, chunk: int) -> int:
     compare_exchange(tail, position, (position + 1) & POSITION_MASK)
     run_published(port, chunk, position)
     return position
+
+
+@kernel
+def publish_chunk_once(port: int, chunk: int) -> int:
+    """Publish a reserved and filled chunk: its position, or FULL; then it is still reserved."""
+    if run_of(port, chunk) < 0:
+        return INVALID
+    origin = next_origin(port)
+    store(load(port + PORT_DATA) + chunk + CHUNK_ORIGIN_AT, origin)
+    return chunk_placed(port, chunk, origin, place_keyed(port, chunk, tail_load(port)))
 
 
 @cold

@@ -9,9 +9,9 @@ that they were its, and the sweep seals them.
 from __future__ import annotations
 
 from shmbroker.core.atomics import load, load_acquire, store
-from shmbroker.core.block import block_at, block_free, block_seal, run_search
+from shmbroker.core.block import block_at, block_free, block_seal, blocks_of, run_search
 from shmbroker.core.chunk import chunk_bytes
-from shmbroker.core.codes import ARENA_FULL, INVALID, TOO_LARGE, TOO_MANY_LOANS
+from shmbroker.core.codes import ARENA_FULL, INVALID, OVER_SHARE, TOO_LARGE, TOO_MANY_LOANS
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
@@ -26,10 +26,12 @@ from shmbroker.core.layout import (
     PORT_DATA_BYTES,
     PORT_HEAD_SEEN,
     PORT_LIMIT,
+    PORT_OWNER,
     PORT_PUBLISHED,
     PORT_RUN_BYTES,
     PORT_RUN_COUNT,
     PORT_RUNS,
+    PORT_SHARE,
     RUN_BYTES_AT,
     RUN_BYTES_MAX,
     RUN_ENTRY_SHIFT,
@@ -91,7 +93,8 @@ def run_release(port: int, index: int) -> int:
         if last < load(port + PORT_HEAD_SEEN):
             block_free(port, block)
         else:
-            block_seal(port, block, load_acquire(block_at(port, block)), last)
+            word = load_acquire(block_at(port, block))
+            block_seal(port, block, word, last, load(port + PORT_OWNER))
     return index
 
 
@@ -144,11 +147,28 @@ def run_place(port: int) -> int:
 
 
 @cold
+def share_left(port: int, needed: int) -> int:
+    """How many blocks our participant may still own; if too few, empty runs are returned."""
+    share = load(port + PORT_SHARE) >> load(port + PORT_BLOCK_SHIFT)
+    owner = load(port + PORT_OWNER)
+    left = share - blocks_of(port, owner)
+    if left < needed and port_trim(port) > 0:
+        left = share - blocks_of(port, owner)
+    return left
+
+
+@cold
 def run_acquire(port: int, length: int) -> int:
     """Own blocks for at least this many bytes and use them; a code if there are none."""
     shift = load(port + PORT_BLOCK_SHIFT)
     needed = (length + (1 << shift) - 1) >> shift
     wanted = max(needed, load(port + PORT_RUN_BYTES) >> shift)
+    if load(port + PORT_SHARE) != 0:
+        if needed << shift > load(port + PORT_SHARE):
+            return TOO_LARGE
+        wanted = min(wanted, share_left(port, needed))
+        if wanted < needed:
+            return OVER_SHARE
     first = run_search(port, wanted)
     if first == ARENA_FULL:
         wanted = needed

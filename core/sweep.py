@@ -21,6 +21,7 @@ from shmbroker.core.block import (
     block_owner,
     block_queue,
     block_seal,
+    block_sealed_word,
     block_state,
     seal_is_passed,
 )
@@ -38,6 +39,7 @@ from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported, exported_cold, kernel
 from shmbroker.core.layout import (
     BLOCK_OWNED,
+    BLOCK_SEALED,
     BUCKET_FREE,
     COUNTER_DROPPED_AT,
     COUNTER_REVOKED_AT,
@@ -57,6 +59,7 @@ from shmbroker.core.layout import (
     RING_HEAD_AT,
     RING_TAKE_AT,
     SLOT_LEASE_AT,
+    SLOT_TOLD_AT,
 )
 from shmbroker.core.level import level_hint, level_of, mode_levels, ring_mode
 from shmbroker.core.reclaim import reclaim
@@ -158,10 +161,14 @@ def block_sweep(port: int, block: int, tail: int, alive: int) -> int:
             return 0
         # all that the dead one published is below the true tail, which was found after its death
         if tail > load(port + PORT_HEAD_SEEN):
-            return block_seal(port, block, word, tail - 1)
+            return block_seal(port, block, word, tail - 1, 0)
         passed = 1
     if passed:
         return int(compare_exchange(address, word, block_free_word(word)) == word)
+    if block_state(word) == BLOCK_SEALED and block_queue(word) == load(port + PORT_QUEUE):
+        owner = block_owner(word)
+        if owner != 0 and not is_alive(alive, owner):  # whoever gets its id has no part in it
+            return int(compare_exchange(address, word, block_sealed_word(word, 0)) == word)
     return 0
 
 
@@ -218,6 +225,41 @@ def sweep(port: int, alive: int, now_ms: int, grace_ms: int) -> int:
     repaired = ring_sweep(port, tail, alive, now_ms, grace_ms)
     head_load(port)
     return repaired + blocks_sweep(port, tail, alive)
+
+
+@exported_cold
+def word_of(port: int, position: int) -> int:
+    """The word of the message at this position, 0 if it is of another lap."""
+    word = load_acquire(slot_at(port, position))
+    return word if (word & LAP_MASK) == lap_of(port, position) else 0
+
+
+@exported_cold
+def told_of(port: int, position: int, word: int) -> int:
+    """Note that it was told of this delivery: 1 the first time."""
+    address = slot_at(port, position) + SLOT_TOLD_AT
+    seen = load_acquire(address)
+    if seen == word or word_of(port, position) != word:
+        return 0
+    return int(compare_exchange(address, seen, word) == seen)
+
+
+@exported_cold
+def revoke(port: int, position: int, word: int) -> int:
+    """Take a message out of the hand that this LEASED word names; 1 if it was there.
+
+    As a lease that ran out: what a transaction has pledged stays (transaction.py).
+    """
+    address = slot_at(port, position) + SLOT_LEASE_AT
+    lease = load_acquire(address)
+    tag = word_lease_tag(word)
+    if lease == tag:  # pledged, or held without end
+        return 0
+    marked = (LEASE_OVER << LEASE_DEADLINE_SHIFT) | tag
+    if compare_exchange(address, lease, marked) != lease or not put_back(port, position, word):
+        return 0
+    count(port, COUNTER_REVOKED_AT)
+    return 1
 
 
 @exported

@@ -39,6 +39,7 @@ from shmbroker.core.group import (
     mode_buckets,
 )
 from shmbroker.core.kernel import cold, exported_cold, kernel
+from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.layout import (
     CHUNK_EXTENDED,
     CHUNK_MARK_AT,
@@ -340,6 +341,8 @@ def put_back(port: int, position: int, leased: int) -> int:
     if compare_exchange(slot_at(port, position), leased, ready) != leased:
         return 0
     lower_hints(port, position, ready)
+    if keeps_latest(port):
+        latest_note(port, position, ready, 0)  # there may be a newer one of its key
     return 1
 
 

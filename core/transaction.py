@@ -24,6 +24,7 @@ from shmbroker.core.codes import DAMAGED, INVALID, NO_PRODUCER, OK, REVOKED
 from shmbroker.core.gate import gates_floor
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported_cold, kernel
+from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.layout import (
     CHUNK_MARK_AT,
     CHUNK_ORIGIN_AT,
@@ -35,7 +36,6 @@ from shmbroker.core.layout import (
     LEASE_TAG_MASK,
     ORIGIN_PRODUCER_SHIFT,
     PORT_HEADER,
-    PORT_SLOT_MASK,
     POSITION_MASK,
     PRODUCER_IDENTITY_AT,
     PRODUCER_SEQUENCE_AT,
@@ -46,10 +46,10 @@ from shmbroker.core.layout import (
     SLOT_LEASE_AT,
 )
 from shmbroker.core.producer import producer_at
-from shmbroker.core.publish import place
+from shmbroker.core.publish import place_keyed, slots_for_news
 from shmbroker.core.run import run_published
 from shmbroker.core.tail import tail_pass, true_tail
-from shmbroker.core.word import lap_of, slot_at, word_lease_tag, word_state
+from shmbroker.core.word import lap_of, slot_at, word_lease_tag, word_ready, word_state
 
 TRIES = 8
 """A lease is written when a message is taken, once by a sweep, and when it is revoked."""
@@ -138,7 +138,7 @@ def room_with(port: int, positions: int, count: int) -> int:
     end = head_load(port)
     while end < limit and (is_done(port, end) or is_listed(positions, count, end)):
         end += 1
-    return load(port + PORT_SLOT_MASK) + 1 - (tail - end)
+    return slots_for_news(port) - (tail - end)
 
 
 @exported_cold
@@ -166,7 +166,7 @@ def place_once(port: int, chunk: int, origin: int) -> int:
     if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
         return OK
     once = is_once(load(chunk_address(port, chunk) + CHUNK_MARK_AT))
-    position = place(port, chunk, tail)
+    position = place_keyed(port, chunk, tail)
     if position < 0:
         return position
     # SYNC POINT: sequence (release): before tail passes the message
@@ -175,6 +175,8 @@ def place_once(port: int, chunk: int, origin: int) -> int:
         tail_pass(port, position)
     address = load(port + PORT_HEADER) + RING_TAIL_AT
     compare_exchange(address, position, (position + 1) & POSITION_MASK)
+    if keeps_latest(port):
+        latest_note(port, position, word_ready(chunk, 0), 1)
     return OK
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any
+from typing import Any, Self
 
 from shmbroker.core.layout import (
     CHUNK_EXPIRY_AT,
@@ -66,7 +66,7 @@ class CopiedMessage:
         return group_of(self.properties)
 
     @classmethod
-    def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> CopiedMessage:
+    def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> Self:
         """From the copy of a whole chunk, up to the end of the body."""
         shape, _origin, published, mark = _HEADER.unpack_from(chunk)
         start = CHUNK_HEADER_BYTES

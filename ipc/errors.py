@@ -171,6 +171,8 @@ ERRORS: dict[int, type[Error]] = {
     codes.TORN: JournalDamaged,
     codes.STALE: JournalFailed,
     codes.ASSIGNED: Empty,
+    codes.OVER_SHARE: QueueFull,
+    codes.SLOW: ConnectionClosed,
 }
 
 

@@ -115,6 +115,11 @@ typedef struct sb_settings {{
     int64_t groups;         /* buckets for message groups, up to {layout.BUCKETS}; 0: none */
     int64_t rebalance;      /* 1: groups are bound anew whenever a consumer joins */
     int64_t single_active;  /* 1: one consumer at a time gets messages */
+    int64_t last_value;     /* 1: of the messages of a key only the newest stays */
+    int64_t non_destructive; /* 1: nothing is taken, consumers look (sb_subscribe) */
+    int64_t max_producer_bytes; /* of the arena, of one participant; 0: as much as there is */
+    int64_t slow_consumer_ns; /* a consumer is slow that takes longer for a message; 0: none is */
+    int64_t slow_consumer_policy; /* SB_NOTIFY or SB_DISCONNECT */
     int64_t auto_delete;    /* 1: gone when it is empty and was not used for the delay */
     int64_t auto_delete_delay_ns;
     int64_t duplicate_ids;  /* ids remembered; 0: {layout.DUPLICATE_IDS}, or none if set */
@@ -222,6 +227,9 @@ typedef struct sb_queue_statistics {{
     int64_t delayed;   /* left it for a while, to be redelivered: published again then */
     int64_t scheduled; /* not to be delivered yet */
     int64_t duplicates, withdrawn; /* not published; published, and dropped before anybody got it */
+    int64_t carried;  /* to the end of the ring: it has few slots for so many keys */
+    int64_t replaced; /* by newer ones of the same key */
+    int64_t slow;     /* how often a consumer was found to be slow */
     int64_t paused, consumers, producers;
     int64_t latency[{layout.LATENCY_BUCKETS}]; /* from publish to take, of every 64th message */
     int64_t levels;                 /* of priority, 0 none */
@@ -274,6 +282,8 @@ void *sb_catalog(sb_connection *connection);
 void *sb_participants(sb_connection *connection);
 /* The memory of all messages: one's body lies at its offset. */
 void *sb_arena(sb_connection *connection, int64_t *bytes);
+/* How much of it each participant holds; `shares` has room for 4096, by id. */
+void sb_arena_shares(sb_connection *connection, int64_t *shares);
 
 /* --- queues --- */
 
@@ -293,6 +303,7 @@ int64_t sb_temporary_queue(sb_connection *connection, int64_t slots, const sb_se
 /* What was given when it was declared, and by whom: its length. */
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity);
 int64_t sb_when_full(sb_queue *queue);
+int64_t sb_is_non_destructive(sb_queue *queue);
 /* Move what is expired to where it belongs, or drop it: how many.  Nobody gets such a message
  * anyway; waiting calls, full queues and sb_tend do this by themselves. */
 int64_t sb_expire(sb_queue *queue);
@@ -362,6 +373,10 @@ int64_t sb_message_deliveries(const sb_message *message);
 /* Copy the whole chunk of the message at a position: its length, SB_GONE, SB_EMPTY, ... */
 int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
                   int64_t capacity);
+/* Copy the whole chunk of the newest message of a key, taken or not, of a queue that keeps the last
+ * value: its length, SB_EMPTY if there is none. */
+int64_t sb_value(sb_queue *queue, const void *key, int64_t key_length, sb_message *message,
+                 void *buffer, int64_t capacity);
 /* Where what is scheduled for a queue waits: for sb_browse and sb_statistics only.  Or NULL. */
 int64_t sb_schedule(sb_queue *queue, sb_queue **schedule);
 /* 1: it will not be delivered; 0: there is none of this id any more. */
@@ -521,6 +536,7 @@ int64_t sb_system_wait(int64_t address, int64_t value, int64_t timeout_ns);
 int64_t sb_system_wake(int64_t address, int64_t count);
 int64_t sb_system_clock(void);
 int64_t sb_system_decide(int64_t port, int64_t message);
+int64_t sb_system_revoked(int64_t port);
 """
 
 

@@ -25,6 +25,8 @@ class ParticipantInfo:
     """live, leaving, or dead: its process is gone, and nobody has repaired what it left yet."""
     connected_at: int
     queues: tuple[str, ...]
+    bytes: int
+    """Of the arena, in all queues: messages that it has published, and memory that it keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Participants:
 
     def listed(self, names: dict[int, str]) -> list[ParticipantInfo]:
         (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
+        shares = ffi.new("int64_t[]", at.PARTICIPANTS)
+        lib.sb_arena_shares(self._connection, shares)
         listed = []
         for number in range(1, min(high, at.PARTICIPANTS)):
             start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES
@@ -62,6 +66,7 @@ class Participants:
                     state=_STATES[state] if alive else "dead",
                     connected_at=joined,
                     queues=tuple(sorted(each for each in queues if each is not None)),
+                    bytes=shares[number],
                 )
             )
         return listed

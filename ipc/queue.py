@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from shmbroker.core.codes import DUPLICATE, EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.core.layout import (
@@ -26,12 +26,14 @@ from shmbroker.ipc.group import GroupInfo, group_bytes, groups_of
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
+from shmbroker.ipc.onlooker import Onlooker
 from shmbroker.ipc.outgoing import (
     Confirm,
     Options,
     PartsWithId,
     as_buffer,
     id_bytes,
+    key_bytes,
     outgoing,
     parts,
 )
@@ -386,10 +388,14 @@ class Queue:
         groups that were bound to us are let go at the end.
 
         Each is acknowledged when the next is asked for, unless it was dealt with before.  If the
-        loop is left in the middle of one, it is given back.
+        loop is left in the middle of one, it is given back.  Of a non_destructive queue nothing is
+        taken: each call is a consumer that sees all messages, from the first one on.
         """
         selection = None if selector is None else Selection(selector)
         consuming = Consuming(self, priority, exclusive)
+        if lib.sb_is_non_destructive(self._queue):
+            yield from self._look_on(selection, timeout)
+            return
         consuming.begin()
         try:
             while True:
@@ -411,6 +417,11 @@ class Queue:
                 del message
         finally:
             consuming.end()
+
+    def _look_on(self, selection: Selection | None, timeout: float | None) -> Iterator[Message]:
+        """What is shown has all that a message in hand has, but is in nobody's."""
+        with Onlooker(self, selection, timeout) as onlooker:
+            yield from cast("Iterator[Message]", onlooker)
 
     def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message in one call: at most once."""
@@ -520,6 +531,30 @@ class Queue:
             return None
         chunk = room.bytes[:length]
         return CopiedMessage.of(position, message.word, message.length, chunk), chunk
+
+    def value(self, key: str) -> CopiedMessage | None:
+        """The newest message of this key, taken by somebody or not; None if there is none.
+
+        For queues that keep the last value; nothing is taken (docs/last-value.md).
+        """
+        name = key_bytes(key)
+        room = self._room or Room()
+        self._room = None
+        message = room.messages + 0
+        while True:
+            length: int = lib.sb_value(
+                self._queue, name, len(name), message, room.buffer, room.capacity
+            )
+            if length != TOO_SMALL:
+                break
+            room.enlarge(length_of(message))
+        chunk = room.bytes[: max(0, length)]
+        self._room = room
+        if length == EMPTY:
+            return None
+        if length < 0:
+            raise self._error(length, f"the value of {key!r} in")
+        return CopiedMessage.of(message.position, message.word, message.length, chunk)
 
     def _told(self, ring: Any = None) -> Any:
         told = ffi.new("sb_queue_statistics *")

@@ -8,15 +8,18 @@ from typing import Any, Final, Literal
 from shmbroker.core.layout import (
     AUTO_DELETE_DELAY_NS,
     BLOCK,
+    DISCONNECT,
     DROP_OLDEST,
     DUPLICATE_IDS,
     FAIL,
     MAX_DELIVERIES,
     MAX_SCHEDULED,
+    NOTIFY,
     SETTING_NAMES,
 )
 
 WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest": DROP_OLDEST}
+SLOW_POLICY: Final[dict[str, int]] = {"notify": NOTIFY, "disconnect": DISCONNECT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Setting:
     name: str
     kind: Literal[
         "count", "queue", "seconds", "size", "flag", "choice", "levels", "buckets", "factor",
-        "number",
+        "number", "rate",
     ]  # fmt: skip
     default: Any
     help: str
@@ -51,6 +54,14 @@ SETTINGS: Final = (
     Setting("groups", "buckets", False, "Each message group goes to one consumer at a time."),
     Setting("rebalance", "flag", False, "Bind groups anew when a consumer joins."),
     Setting("single_active", "flag", False, "One consumer at a time gets all messages."),
+    Setting("last_value", "flag", False, "Of the messages of a key only the newest stays."),
+    Setting("non_destructive", "flag", False, "Nothing is taken: each consumer sees all."),
+    Setting("max_producer_bytes", "size", None,
+            "Who has more of the arena publishes no more here; else as it has."),
+    Setting("slow_consumer_threshold", "rate", None,
+            "A consumer is slow that does less than so many messages a second."),
+    Setting("slow_consumer_policy", "choice", "notify", "What happens to it then.",
+            tuple(SLOW_POLICY)),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
     Setting("durable", "flag", False, "Delivered when it is on disk, and there after a crash."),

@@ -16,10 +16,11 @@ from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.names import name_bytes
 from shmbroker.ipc.outgoing import ttl_ns
 from shmbroker.ipc.properties import pack, unpack_all
-from shmbroker.ipc.setting import DEFAULTS, WHEN_FULL
+from shmbroker.ipc.setting import DEFAULTS, SLOW_POLICY, WHEN_FULL
 from shmbroker.ipc.units import parse_size
 
 WhenFull = Literal["block", "fail", "drop-oldest"]
+SlowPolicy = Literal["notify", "disconnect"]
 
 
 class CommonSettings(TypedDict, total=False):
@@ -49,6 +50,15 @@ class CommonSettings(TypedDict, total=False):
     """Groups are bound anew whenever a consumer joins."""
     single_active: bool
     """One consumer at a time gets messages, the one with the highest priority; others stand by."""
+    last_value: bool
+    """A message replaces those of the same key that nobody has (docs/last-value.md)."""
+    non_destructive: bool
+    """Consuming takes nothing: each consumer sees all messages."""
+    max_producer_bytes: int | str | None
+    """A participant that holds more of the arena, in all queues, has no room in this one."""
+    slow_consumer_threshold: float | None
+    """Messages a second: who does less while others wait is slow; None: nobody is."""
+    slow_consumer_policy: SlowPolicy
     auto_delete: bool
     """It is deleted when it is empty and nobody has used it for auto_delete_delay."""
     auto_delete_delay: float
@@ -137,6 +147,25 @@ def _flag(name: str, value: Any) -> int:
     return int(value)
 
 
+def _choice(name: str, asked: Mapping[str, Any], choices: Mapping[str, int]) -> int:
+    value = asked[name]
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidArgument(f"{name} is {', '.join(choices)}, not {value!r}")
+    return choices[value]
+
+
+def _pace(value: Any) -> int:
+    """How many nanoseconds a message may take at so many a second."""
+    if value is None:
+        return 0
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 1e-6 <= value <= 1e9:
+        raise InvalidArgument(
+            "slow_consumer_threshold is a number of messages a second, from 0.000001 to a "
+            f"thousand millions, or None; not {value!r}"
+        )
+    return round(1e9 / value)
+
+
 def _levels(value: Any) -> int:
     if value is True:
         return LEVELS
@@ -163,9 +192,6 @@ def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tupl
             f"a queue has no setting {unknown[0]!r}; there are {', '.join(sorted(known))}"
         )
     asked = {**known, **given}
-    when_full = asked["when_full"]
-    if not isinstance(when_full, str) or when_full not in WHEN_FULL:
-        raise InvalidArgument(f"when_full is {', '.join(WHEN_FULL)}, not {when_full!r}")
     names = [
         ffi.NULL if name is None else ffi.new("char[]", name_bytes(name))
         for name in (asked["dead_letter"], asked["expiry_queue"])
@@ -181,12 +207,17 @@ def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tupl
             "ttl_max_ns": _time("ttl_max", asked["ttl_max"]),
             "max_messages": _count("max_messages", asked["max_messages"]),
             "max_bytes": _size("max_bytes", asked["max_bytes"]),
-            "when_full": WHEN_FULL[when_full],
+            "when_full": _choice("when_full", asked, WHEN_FULL),
             "priorities": _levels(asked["priorities"]),
             "duplicate_ids": _number("duplicate_ids", given.get("duplicate_ids", 0)),
             "groups": _buckets(asked["groups"]),
             "rebalance": _flag("rebalance", asked["rebalance"]),
             "single_active": _flag("single_active", asked["single_active"]),
+            "last_value": _flag("last_value", asked["last_value"]),
+            "non_destructive": _flag("non_destructive", asked["non_destructive"]),
+            "max_producer_bytes": _size("max_producer_bytes", asked["max_producer_bytes"]),
+            "slow_consumer_ns": _pace(asked["slow_consumer_threshold"]),
+            "slow_consumer_policy": _choice("slow_consumer_policy", asked, SLOW_POLICY),
             "auto_delete": _flag("auto_delete", asked["auto_delete"]),
             "auto_delete_delay_ns": _time("auto_delete_delay", given.get("auto_delete_delay")),
             "auto_create": _flag("auto_create", asked.get("auto_create", False)),
@@ -224,4 +255,10 @@ def explained(packed: bytes) -> dict[str, Explained]:
         for bit, name in enumerate(SETTING_NAMES):
             if bits >> bit & 1:
                 found[name] = Explained(settings.get(name), f"pattern {pattern!r}")
-    return found | {name: Explained(value, "declared") for name, value in declared.items()}
+    found |= {name: Explained(value, "declared") for name, value in declared.items()}
+    if found["non_destructive"].value and found["when_full"].source == "default":
+        found["when_full"] = Explained("drop-oldest", "default")  # settings.c
+    keeps = found["last_value"].value or found["non_destructive"].value
+    if keeps and found["duplicate_ids"].source == "default":
+        found["duplicate_ids"] = Explained(0, "default")
+    return found

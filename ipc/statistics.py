@@ -69,6 +69,12 @@ class QueueStatistics:
     dead_lettered: int
     """Rejected: dropped, as long as the queue has no dead-letter queue."""
     dropped: int
+    replaced: int
+    """By newer ones of the same key."""
+    carried: int
+    """To the end of the ring, because they held up what was replaced behind them."""
+    slow_consumers: int
+    """How often a consumer was found to be slow."""
     duplicates: int
     """Not published, because a message with this id or number was before."""
     bytes: int
@@ -87,10 +93,11 @@ class QueueStatistics:
     def of(cls, told: Any) -> QueueStatistics:
         dropped = told.dropped + told.damaged
         returned = told.given_back + told.revoked
-        published = max(0, told.tail - told.withdrawn)
+        published = max(0, told.tail - told.withdrawn - told.carried)
         done = published - told.ready - told.leased
+        gone = told.rejected + dropped + told.expired + told.delayed + told.replaced
         # read one after another while others work: what cannot be is rounded to what can
-        acked = max(0, done - told.rejected - dropped - told.expired - told.delayed)
+        acked = max(0, done - gone)
         return cls(
             depth=told.ready + told.leased,
             published=published,
@@ -100,6 +107,9 @@ class QueueStatistics:
             expired=told.expired,
             dead_lettered=told.rejected,
             dropped=dropped,
+            replaced=told.replaced,
+            carried=told.carried,
+            slow_consumers=told.slow,
             duplicates=told.duplicates + told.withdrawn,
             bytes=told.bytes,
             consumers=told.consumers,

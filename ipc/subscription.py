@@ -56,6 +56,12 @@ class Subscription:
         return self._get(nanoseconds(timeout))
 
     def _get(self, timeout_ns: int) -> CopiedMessage:
+        chunk = self._fetch(timeout_ns)
+        message = self._room.messages[0]
+        return CopiedMessage.of(message.position, message.word, message.length, chunk)
+
+    def _fetch(self, timeout_ns: int) -> bytes:
+        """A copy of the chunk of the next message; what else there is to know is in our room."""
         # what was returned before is dealt with: move our gate before we wait
         if self._unreleased >= self._release_every:
             self._release()
@@ -69,10 +75,9 @@ class Subscription:
                 length = self._next(deadline.left())
         if length < 0:
             raise self._queue._error(length, "reading")
-        message = self._room.messages[0]
         self._unreleased += 1
-        chunk = self._room.bytes[:length]
-        return CopiedMessage.of(message.position, message.word, message.length, chunk)
+        chunk: bytes = self._room.bytes[:length]
+        return chunk
 
     def _next(self, timeout_ns: int) -> int:
         room = self._room

@@ -44,6 +44,11 @@ def system_decide(port: int, message: int) -> int:
     _unbound("system_decide")
 
 
+def system_revoked(port: int) -> int:
+    """What to answer when a message was no longer ours: REVOKED; we may have to leave."""
+    _unbound("system_revoked")
+
+
 SYSTEM: dict[str, int] = {
     "system_allocate": 3,
     "system_yield": 0,
@@ -51,5 +56,6 @@ SYSTEM: dict[str, int] = {
     "system_wake": 2,
     "system_clock": 0,
     "system_decide": 2,
+    "system_revoked": 1,
 }
 """Each function and how many words it takes; all return one."""

@@ -16,6 +16,7 @@ from shmbroker.core.batch import (
     receive_taken,
     take_within,
 )
+from shmbroker.core.carry import carried_mark, carry_on, carry_take
 from shmbroker.core.chunk import body_offset, chunk_bytes
 from shmbroker.core.codes import (
     DAMAGED,
@@ -25,6 +26,7 @@ from shmbroker.core.codes import (
     INVALID,
     NEEDS_COMMIT,
     OK,
+    REVOKED,
     TOO_LARGE,
     TOO_SMALL,
     UNDECIDED,
@@ -32,6 +34,7 @@ from shmbroker.core.codes import (
 from shmbroker.core.cursor import cursor_copy, cursor_next
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
+from shmbroker.core.latest import keeps_latest, latest_note
 from shmbroker.core.layout import (
     ARENA_COMMITTED_AT,
     BODY_BYTES_MAX,
@@ -50,6 +53,8 @@ from shmbroker.core.layout import (
     MESSAGE_BODY,
     MESSAGE_BYTES,
     MESSAGE_LENGTH,
+    MESSAGE_POSITION,
+    MESSAGE_SHAPE,
     MESSAGE_SHIFT,
     MESSAGE_WORD,
     OUTGOING_BODY,
@@ -83,11 +88,13 @@ from shmbroker.core.take import (
     finish,
     give_back_once,
     is_special,
+    put_back,
     receive_once,
     take_once,
 )
 from shmbroker.core.transaction import place_once
-from shmbroker.ipc.system import system_allocate, system_decide
+from shmbroker.core.word import word_ready
+from shmbroker.ipc.system import system_allocate, system_decide, system_revoked
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
 ROOM_PAUSES = 32
@@ -276,6 +283,8 @@ def publish_with(port: int, outgoing: int, extension: int) -> int:
     if position < 0:
         unreserve(port, chunk)
         return position
+    if keeps_latest(port):
+        latest_note(port, position, word_ready(chunk, 0), 1)
     tell_consumers(port)
     return position
 
@@ -285,6 +294,8 @@ def publish_chunk(port: int, chunk: int) -> int:
     """Publish a reserved and filled chunk: its position, or FULL; then it is still reserved."""
     position = publish_chunk_once(port, chunk)
     if position >= 0:
+        if keeps_latest(port):
+            latest_note(port, position, word_ready(chunk, 0), 1)
         tell_consumers(port)
     return position
 
@@ -298,10 +309,27 @@ def publish_chunk_checked(port: int, chunk: int, origin: int) -> int:
     return position
 
 
+@exported_cold
+def carry(port: int, message: int) -> int:
+    """Publish the oldest message once more, as old as it is, and drop it here; see carry.py."""
+    code = carry_take(port, message)
+    if code != OK:
+        return code
+    chunk = reserve_any(port, load(message + MESSAGE_SHAPE), carried_mark(message))
+    if chunk < 0:
+        put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
+        return chunk
+    code = carry_on(port, message, chunk)
+    tell_consumers(port)
+    return code
+
+
 @exported
 def ack(port: int, message: int) -> int:
     """The message is dealt with: OK, or REVOKED if it was no longer ours."""
     code = ack_once(port, message)
+    if code == REVOKED:
+        return system_revoked(port)
     tell_producers(port)
     return code
 
@@ -310,6 +338,8 @@ def ack(port: int, message: int) -> int:
 def ack_many(port: int, messages: int, count: int) -> int:
     """Acknowledge these messages; how many were still ours."""
     acked = ack_many_once(port, messages, count)
+    if acked < count:
+        system_revoked(port)
     tell_producers(port)
     return acked
 
@@ -318,6 +348,8 @@ def ack_many(port: int, messages: int, count: int) -> int:
 def give_back(port: int, message: int) -> int:
     """Let somebody else have the message: OK, or REVOKED if it was no longer ours."""
     code = give_back_once(port, message)
+    if code == REVOKED:
+        return system_revoked(port)
     tell_consumers(port)
     return code
 

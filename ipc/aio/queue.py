@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from shmbroker.core.layout import FAIL
 from shmbroker.ipc import queue as sync
@@ -13,11 +13,13 @@ from shmbroker.ipc.aio.bell import A_MESSAGE, CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.producer import Producer
+from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.verb import awaitable
 from shmbroker.ipc.consuming import Consuming
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.onlooker import Onlooker
 from shmbroker.ipc.outgoing import Confirm, Options
 from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
@@ -241,9 +243,11 @@ class Queue:
         priority and exclusive: see docs/groups.md.
         """
         selection = None if selector is None else Selection(selector)
-        return Consumer(
-            self, Consuming(self._sync, priority, exclusive), selection, timeout, prefetch
-        )
+        consuming = Consuming(self._sync, priority, exclusive)
+        if lib.sb_is_non_destructive(self._sync._queue):
+            onlooker = Onlooker(self._sync, selection, timeout)
+            return cast(Consumer, Subscription(self._broker, onlooker, timeout))
+        return Consumer(self, consuming, selection, timeout, prefetch)
 
     async def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message at once: at most once."""
@@ -275,6 +279,7 @@ class Queue:
         """move_to, and the messages stay here as well."""
         return self._sync.copy_to(other._sync, limit, selector)
 
+    value = awaitable(sync.Queue.value)
     statistics = awaitable(sync.Queue.statistics)
     groups = awaitable(sync.Queue.groups)
     let_go = awaitable(sync.Queue.let_go)

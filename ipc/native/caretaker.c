@@ -48,8 +48,11 @@ static void upkeep(sb_connection *connection)
     int64_t row = 0, code;
     while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
         sb_queue *queue = NULL;
-        int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row++);
-        if (reference < 0 || !queue_needs_upkeep(connection, reference))
+        int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row);
+        int64_t flags = word_load(connection->catalog.memory,
+                                  sb_catalog_entry_at(L_QUEUES, row++) + L_QUEUE_FLAGS_AT);
+        if (reference < 0 ||
+            !(flags & L_QUEUE_SLOW || queue_needs_upkeep(connection, reference)))
             continue;
         pthread_mutex_lock(&connection->mutex);
         code = queue_handle(connection, reference, &queue);
@@ -60,6 +63,7 @@ static void upkeep(sb_connection *connection)
         if (!in)
             continue;
         queue_expire(queue, &in->port);
+        slow_look(queue, &in->port);
         lane_leave(in);
     }
     clerk_upkeep(connection);

@@ -170,15 +170,26 @@ struct clerk {
     batch batch;
 };
 
-static int64_t room_in(sb_queue *queue, lane *in)
+/* How many may be moved there now, of which this is the first. */
+static int64_t room_in(sb_queue *queue, lane *in, const sb_outgoing *first)
 {
     int64_t most = queue->max_messages > 0 && queue->max_messages < queue->slots
                        ? queue->max_messages : queue->slots;
     int64_t room;
     do
         room = most - sb_port_window(&in->port);
-    while (room <= 0 && queue_make_room(queue, in));
+    while (room <= 0 && !(queue->last_value && (room = queue_within(queue, in, first) == SB_OK)) &&
+           queue_make_room(queue, in, first));
     return room < BATCH ? room : BATCH;
+}
+
+/* What a message of a schedule will be, as far as a limit looks at it. */
+static sb_outgoing shape_of(const sb_message *message)
+{
+    sb_outgoing shape = {.length = message->length - L_SCHEDULED_BYTES};
+    shape.key = sb_message_key(message, &shape.key_length);
+    shape.properties = sb_message_properties(message, &shape.properties_length);
+    return shape;
 }
 
 static bool is_due(const scheduled *read)
@@ -204,7 +215,8 @@ static int64_t prepare(desk *at, lane *out, lane *in, int64_t position, batch *m
         keep(at, &out->port, position); /* it is gone, or not due: the clock was set */
         return SB_GONE;
     }
-    int64_t code = queue_within(at->queue, in, message->length);
+    const sb_outgoing shape = shape_of(message);
+    int64_t code = queue_within(at->queue, in, &shape);
     if (code != SB_OK)
         return code;
     if (!schedule_take(&out->port, message)) {
@@ -241,6 +253,16 @@ static int64_t commit(desk *at, lane *out, lane *in, batch *made)
     return code;
 }
 
+static int64_t room_for(desk *at, lane *out, lane *in, int64_t position, batch *made)
+{
+    sb_message *message = &made->messages[0];
+    scheduled read;
+    sb_outgoing shape = {0};
+    if (schedule_read(at->schedule, &out->port, position, message, &read))
+        shape = shape_of(message);
+    return room_in(at->queue, in, &shape);
+}
+
 /* Move some of what is due: how many, or why they have to wait. */
 static int64_t move_some(desk *at, lane *out, lane *in, batch *made)
 {
@@ -252,7 +274,7 @@ static int64_t move_some(desk *at, lane *out, lane *in, batch *made)
                                                                                  : NULL;
         if (!from || made->count == room)
             break;
-        if (room < 0 && (room = room_in(at->queue, in)) <= 0)
+        if (room < 0 && (room = room_for(at, out, in, from->all[0].position, made)) <= 0)
             return SB_FULL;
         due first = heap_pop(from);
         code = prepare(at, out, in, first.position, made);
@@ -287,7 +309,8 @@ static int64_t move_all(desk *at, lane *out, lane *in)
             at->retry_ns = RETRY_NS / 2;
             continue;
         }
-        if (moved != SB_FULL && moved != SB_ARENA_FULL && moved != SB_NO_MEMORY)
+        if (moved != SB_FULL && moved != SB_OVER_SHARE && moved != SB_ARENA_FULL &&
+            moved != SB_NO_MEMORY)
             log_note(at->queue->connection, "what is scheduled for queue '%s' cannot be moved: %s",
                      at->queue->name, sb_strerror(moved));
         at->retry_ns = 2 * at->retry_ns < RETRY_NS_MAX ? 2 * at->retry_ns : RETRY_NS_MAX;

@@ -242,6 +242,7 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
     pthread_mutex_init(&connection->mutex, NULL);
     pthread_mutex_init(&connection->repair, NULL);
     pthread_mutex_init(&connection->settle, NULL);
+    pthread_mutex_init(&connection->slow, NULL);
     connection->queues = calloc(L_QUEUE_ROWS, sizeof *connection->queues);
     int64_t code = connection->queues ? attach(connection) : fail_system("memory");
     if (code == SB_OK)
@@ -278,8 +279,11 @@ int64_t sb_observe(const char *vhost, sb_connection **made)
 int64_t sb_disconnect(sb_connection *connection)
 {
     int64_t open = 0;
-    if (!atomic_compare_exchange_strong(&connection->closed, &open, SB_CLOSED))
-        return open == SB_CLOSED ? SB_OK : open;
+    if (!atomic_compare_exchange_strong(&connection->closed, &open, SB_CLOSED) &&
+        open != SB_CLOSED && open != SB_SLOW)
+        return open;
+    if (atomic_exchange(&connection->left, 1))
+        return SB_OK;
     list_remove(connection);
     clerk_end(connection);
     pthread_mutex_lock(&connection->mutex);
@@ -303,7 +307,7 @@ void sb_connection_free(sb_connection *connection)
 {
     if (!connection)
         return;
-    if (atomic_load(&connection->closed) == 0)
+    if (atomic_load(&connection->closed) == 0 || atomic_load(&connection->closed) == SB_SLOW)
         sb_disconnect(connection);
     bool forked = atomic_load(&connection->closed) == SB_FORKED;
     for (int64_t row = 0; connection->queues && row < L_QUEUE_ROWS; row++)
@@ -361,6 +365,19 @@ void *sb_arena(sb_connection *connection, int64_t *bytes)
     int64_t data_at = sb_arena_data_at(word_load(connection->arena.memory, L_ARENA_BLOCKS_AT));
     *bytes = connection->arena.bytes - data_at;
     return (char *)connection->arena.memory + data_at;
+}
+
+void sb_arena_shares(sb_connection *connection, int64_t *shares)
+{
+    void *arena = connection->arena.memory;
+    int64_t blocks = word_load(arena, L_ARENA_BLOCKS_AT);
+    int64_t committed = word_load(arena, L_ARENA_COMMITTED_AT);
+    memset(shares, 0, sizeof *shares * L_PARTICIPANTS);
+    for (int64_t block = 0; block < committed && block < blocks; block++) {
+        int64_t word = word_load(arena, L_ARENA_TABLE_AT + (block << L_BLOCK_ENTRY_SHIFT));
+        if (((word >> L_BLOCK_STATE_SHIFT) & L_STATE_MASK) != L_BLOCK_FREE)
+            shares[(word >> L_BLOCK_OWNER_SHIFT) & L_OWNER_MASK] += L_BLOCK_BYTES;
+    }
 }
 
 /* --- changing the catalog ------------------------------------------------------------------------ */
@@ -563,6 +580,8 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
         return fail_system("random numbers");
     if (word_load(settings, L_SETTING_AUTO_DELETE_AT))
         flags |= L_QUEUE_AUTO_DELETE;
+    if (word_load(settings, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT))
+        flags |= L_QUEUE_SLOW;
     if (word_load(settings, L_SETTING_DURABLE_AT))
         flags |= L_QUEUE_DURABLE;
     /* who closes deals with what it owns under this lock, after it has set `closed` */
@@ -654,6 +673,9 @@ int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots
         return declare_again(connection, row, name, slots, page);
     if (code == SB_OK)
         code = patterns_apply(connection, name, page);
+    if (code == SB_OK && word_load(page, L_SETTING_LAST_VALUE_AT) && slots > L_CARRIED_SLOTS_MAX)
+        code = fail(SB_INVALID, "a queue with last_value has at most %lld slots, not %lld",
+                    (long long)L_CARRIED_SLOTS_MAX, (long long)slots);
     if (code == SB_OK)
         code = make_grave(connection, page, L_SETTING_DEAD_LETTER_AT, slots);
     if (code == SB_OK)

@@ -137,12 +137,18 @@ static void identify(sb_queue *queue, const sb_outgoing *message, int64_t identi
     identity[1] = (int64_t)(hash[1] >> 1) | (hash[0] == 0);
 }
 
+static int64_t no_numbers(const sb_queue *queue)
+{
+    return fail(SB_INVALID, "queue '%s' keeps the last values: it has no named producers, a value that "
+                "is published again replaces itself", queue->name);
+}
+
 static int64_t begin(sb_queue *queue, const sb_outgoing *message, once *made)
 {
     made->outgoing = *message;
     made->properties = made->few;
     made->identity[0] = made->identity[1] = made->origin = 0;
-    int64_t code = id_check(message);
+    int64_t code = message->producer && queue->last_value ? no_numbers(queue) : id_check(message);
     made->is_checked = message->producer || ids_of(queue) > 0;
     if (code == SB_OK && message->producer)
         made->origin = message->producer << L_ORIGIN_PRODUCER_SHIFT | message->sequence;
@@ -269,6 +275,8 @@ int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length)
                     (long long)length);
     if (!queue_is_usable(queue, &code))
         return code;
+    if (queue->last_value)
+        return no_numbers(queue);
     if (queue->connection->id == 0)
         return fail(SB_INVALID, "the connection only observes: connect to publish or take");
     code = port_to_look(queue, &port);

@@ -87,7 +87,7 @@ int64_t patterns_apply(sb_connection *connection, const char *name, void *page)
         code = settings_inherit(page, pattern, refused(connection, name, pattern), &have);
     }
     settings_default(page, have);
-    return code == SB_OK ? settings_agree(page) : code;
+    return code == SB_OK ? settings_finished(page) : code;
 }
 
 bool patterns_create(sb_connection *connection, const char *name)

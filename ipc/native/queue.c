@@ -20,6 +20,16 @@ static int64_t *field(sb_port *port, int64_t at)
 
 /* --- lanes --------------------------------------------------------------------------------------- */
 
+/* What the port of a lane has beside that of a bare ring. */
+static void port_equip(sb_queue *queue, sb_port *port)
+{
+    port->file = queue->connection->arena.file;
+    *field(port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
+    *field(port, L_PORT_MESSAGES_MAX) = queue->max_messages;
+    *field(port, L_PORT_RANK) = atomic_load(&queue->rank);
+    *field(port, L_PORT_SHARE) = queue->max_producer_bytes;
+}
+
 static lane *lane_make(sb_queue *queue, int64_t *code)
 {
     sb_connection *connection = queue->connection;
@@ -41,10 +51,7 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
         participant_uses(connection, queue->reference, 0);
         *code = sb_port_open(&made->port, queue->ring.memory, queue->ring.bytes,
                              connection->arena.memory, connection->arena.bytes, connection->id);
-        made->port.file = connection->arena.file;
-        *field(&made->port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
-        *field(&made->port, L_PORT_MESSAGES_MAX) = queue->max_messages;
-        *field(&made->port, L_PORT_RANK) = atomic_load(&queue->rank);
+        port_equip(queue, &made->port);
     }
     if (*code == SB_OK) {
         atomic_store(&made->busy, IN);
@@ -79,10 +86,17 @@ bool queue_is_usable(sb_queue *queue, int64_t *code)
     return false;
 }
 
+lane *lane_refuse(sb_queue *queue)
+{
+    if (atomic_load(&queue->connection->closed) == SB_SLOW)
+        sb_disconnect(queue->connection); /* who noticed was in a lane, and could not leave */
+    return NULL;
+}
+
 lane *lane_search(sb_queue *queue, int64_t *code)
 {
     if (!queue_is_usable(queue, code))
-        return NULL;
+        return lane_refuse(queue);
     int64_t count = atomic_load_explicit(&queue->lanes_made, memory_order_acquire);
     for (int64_t index = 0; index < count; index++) {
         lane *each = atomic_load_explicit(&queue->lanes[index], memory_order_relaxed);
@@ -148,6 +162,11 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     int64_t mode = setting(queue, L_RING_MODE_AT);
     queue->buckets = mode >> L_MODE_BUCKETS_SHIFT & L_MODE_BUCKETS_MASK;
     queue->grouped = queue->buckets && !(mode & L_MODE_SINGLE);
+    queue->last_value = setting(queue, L_SETTING_LAST_VALUE_AT);
+    queue->non_destructive = setting(queue, L_SETTING_NON_DESTRUCTIVE_AT);
+    queue->max_producer_bytes = setting(queue, L_SETTING_MAX_PRODUCER_BYTES_AT);
+    queue->slow_consumer_ns = setting(queue, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT);
+    last_value_limit(queue);
     if (setting(queue, L_SETTING_AUTO_DELETE_AT))
         queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
     queue->redelivery_ns = setting(queue, L_SETTING_REDELIVERY_DELAY_AT);
@@ -175,6 +194,8 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
     memset(alive, 0xFF, sizeof alive);
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
     code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
+    if (code >= 0 && queue->last_value)
+        sb_port_latest_repair(&port);
     expiry_unknown(queue);
     schedule_unknown(queue);
     if (queue->buckets)
@@ -231,6 +252,7 @@ void queue_free(sb_queue *queue)
     for (int64_t index = 0; index < count; index++)
         free(atomic_load(&queue->lanes[index]));
     segment_detach(&queue->ring);
+    free(queue->watch);
     free(queue);
 }
 
@@ -271,6 +293,8 @@ void queue_look_after(sb_queue *queue, sb_port *port)
     queue_used(queue);
     queue_upkeep(port);
     queue_expire(queue, port);
+    slow_look(queue, port);
+    slow_find_out(queue->connection);
     clerk_look(queue);
     sb_repair(queue->connection);
     auto_delete_some(queue->connection);
@@ -295,8 +319,7 @@ int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadlin
 
 int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline)
 {
-    return wait_in(queue, &in->port,
-                   queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room, deadline);
+    return wait_in(queue, &in->port, wait_kernel(queue), deadline);
 }
 
 /* --- publishing ---------------------------------------------------------------------------------- */
@@ -312,13 +335,23 @@ int64_t queue_expiry(const sb_queue *queue, int64_t ttl_ns)
     return ttl_ns > 0 ? monotonic_deadline(ttl_ns) : 0;
 }
 
+static int64_t bytes_of(const sb_outgoing *message)
+{
+    return message->length + message->key_length + message->properties_length + CHUNK_OVERHEAD;
+}
+
 /* Whether the limits of the queue's settings leave room for one more that takes so many bytes of the
  * arena: SB_OK, SB_FULL or SB_TOO_LARGE.  Several producers that look at once may each find the same
  * room; its bytes are counted again after an eighth of what was left. */
-static int64_t within_limits(sb_queue *queue, lane *in, int64_t length)
+static int64_t within_limits(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
     sb_port *port = &in->port;
-    if (queue->max_messages > 0 && sb_port_window(port) >= queue->max_messages)
+    int64_t length = bytes_of(message);
+    if (queue->last_value) {
+        int64_t code = last_value_room(queue, port, message->key, message->key_length);
+        if (code != SB_OK)
+            return code;
+    } else if (queue->max_messages > 0 && sb_port_window(port) >= queue->max_messages)
         return SB_FULL;
     if (queue->max_bytes > 0 && (in->bytes_left -= length) < 0) {
         int64_t left = queue->max_bytes - sb_port_bytes_held(port);
@@ -331,32 +364,55 @@ static int64_t within_limits(sb_queue *queue, lane *in, int64_t length)
     return SB_OK;
 }
 
-static int64_t bytes_of(const sb_outgoing *message)
-{
-    return message->length + message->key_length + message->properties_length + CHUNK_OVERHEAD;
-}
-
 static bool is_limited(const sb_queue *queue)
 {
     return (queue->max_messages | queue->max_bytes) > 0;
 }
 
-int64_t queue_within(sb_queue *queue, lane *in, int64_t bytes)
+/* Return memory of ours that holds no message: how many runs of blocks. */
+static int64_t share_trim(sb_connection *connection)
 {
-    return is_limited(queue) ? within_limits(queue, in, bytes + CHUNK_OVERHEAD) : SB_OK;
+    int64_t trimmed = 0;
+    pthread_mutex_lock(&connection->mutex);
+    for (int64_t row = 0; row < L_QUEUE_ROWS; row++) {
+        sb_queue *queue = connection->queues[row];
+        int64_t count = queue ? atomic_load(&queue->lanes_made) : 0;
+        for (int64_t index = 0; index < count; index++) {
+            lane *each = atomic_load(&queue->lanes[index]);
+            int64_t idle = IDLE;
+            if (!atomic_compare_exchange_strong(&each->busy, &idle, IN))
+                continue;
+            trimmed += sb_port_trim(&each->port);
+            lane_leave(each);
+        }
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    return trimmed;
 }
 
-bool queue_make_room(sb_queue *queue, lane *in)
+int64_t queue_within(sb_queue *queue, lane *in, const sb_outgoing *message)
+{
+    return is_limited(queue) ? within_limits(queue, in, message) : SB_OK;
+}
+
+bool queue_make_room(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
     return queue_expire(queue, &in->port) > 0 ||
+           last_value_carry(queue, &in->port, message->key, message->key_length) ||
            (queue->when_full == L_DROP_OLDEST && sb_port_drop_oldest(&in->port) > 0);
+}
+
+static bool is_worth_trying(sb_queue *queue, lane *in, const sb_outgoing *message, int64_t code)
+{
+    return code == SB_FULL ? queue_make_room(queue, in, message)
+                           : code == SB_OVER_SHARE && share_trim(queue->connection) > 0;
 }
 
 wait_for wait_kernel(const sb_queue *queue)
 {
     /* a schedule is full before its ring is */
-    return queue->max_bytes || setting(queue, L_SETTING_SCHEDULE_OF_AT) ? sb_port_wait_for_head
-                                                                        : sb_port_wait_for_room;
+    return queue->max_bytes | queue->max_producer_bytes || setting(queue, L_SETTING_SCHEDULE_OF_AT)
+               ? sb_port_wait_for_head : sb_port_wait_for_room;
 }
 
 /* What a chunk has beyond its header, with its expiry there already; NULL if that is nothing. */
@@ -370,14 +426,14 @@ static const int64_t *extended(const sb_queue *queue, const sb_outgoing *message
 
 static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
-    int64_t code = is_limited(queue) ? within_limits(queue, in, bytes_of(message)) : SB_OK;
+    int64_t code = is_limited(queue) ? within_limits(queue, in, message) : SB_OK;
     if (code != SB_OK)
         return code == SB_FULL ? once_refused(queue, &in->port, message) : code;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
     int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
     const int64_t checked = message->id_length | message->producer;
     if ((message->key_length | message->properties_length | message->priority | extension[0] |
-         checked) == 0)
+         checked | queue->last_value) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
     const int64_t *more = extended(queue, message, extension);
     code = checked ? once_publish(queue, &in->port, message, more)
@@ -392,8 +448,14 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t code;
     do
         code = publish_in(queue, in, message);
-    while (code == SB_FULL && queue_make_room(queue, in));
+    while (code < 0 && is_worth_trying(queue, in, message, code));
     return code;
+}
+
+/* The queue, or this participant's part of the arena. */
+static bool has_no_room(int64_t code)
+{
+    return code < 0 && (code == SB_FULL || code == SB_OVER_SHARE);
 }
 
 static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *message,
@@ -401,16 +463,15 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
 {
     sb_port *port = &in->port;
     int64_t deadline = monotonic_deadline(timeout_ns), code = SB_FULL;
-    for (int64_t spins = queue->connection->spins; spins > 0 && code == SB_FULL; spins -= 32) {
+    for (int64_t spins = queue->connection->spins; spins > 0 && has_no_room(code); spins -= 32) {
         sb_port_room_wait(port);
         code = publish_in(queue, in, message);
     }
-    while (code == SB_FULL) {
-        code = wait_in(queue, port, wait_kernel(queue), deadline);
-        if (code == SB_OK)
-            code = queue_offer(queue, in, message);
-        else
-            return code;
+    while (has_no_room(code)) {
+        int64_t waited = wait_in(queue, port, wait_kernel(queue), deadline);
+        if (waited != SB_OK)
+            return waited == SB_FULL ? code : waited;
+        code = queue_offer(queue, in, message);
     }
     return code;
 }
@@ -426,6 +487,14 @@ int64_t explained(sb_queue *queue, int64_t code)
                    : fail(code, "queue '%s' is full: its %lld slots hold messages that nobody has "
                           "acknowledged, or that a subscriber has not seen", queue->name,
                           (long long)queue->slots);
+    if (code == SB_OVER_SHARE)
+        return fail(SB_FULL, "queue '%s': this participant holds as much of the arena as a producer "
+                    "may (max_producer_bytes %lld): what it has published is to be acknowledged "
+                    "first", queue->name, (long long)queue->max_producer_bytes);
+    if (code == SB_TOO_LARGE && queue->max_producer_bytes > 0)
+        return fail(code, "queue '%s': a message has at most a quarter of the arena, and no more than "
+                    "max_producer_bytes %lld or max_bytes %lld (0: no such limit)", queue->name,
+                    (long long)queue->max_producer_bytes, (long long)queue->max_bytes);
     if (code == SB_TOO_LARGE && queue->max_bytes > 0)
         return fail(code, "queue '%s' holds at most %lld bytes, and a message at most a quarter of the "
                     "arena", queue->name, (long long)queue->max_bytes);
@@ -445,7 +514,7 @@ static int64_t publish_at_once(sb_queue *queue, const sb_outgoing *message, int6
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
     code = queue_offer(queue, in, message);
-    if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL)
+    if (has_no_room(code) && timeout_ns != 0 && queue->when_full != L_FAIL)
         code = publish_slowly(queue, in, message, timeout_ns);
     code = queue_published(queue, code);
     lane_leave(in);
@@ -491,12 +560,14 @@ int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t ti
     return publish_at_once(queue, &message, timeout_ns);
 }
 
+static const sb_outgoing NOTHING; /* in particular: no key */
+
 /* As many as there is room for; one by one where each has to be looked at. */
 static int64_t publish_several(sb_queue *queue, lane *in, const char *bodies,
                                const int64_t *lengths, int64_t count)
 {
     if ((queue->max_messages | queue->max_bytes | queue->ttl_ns | queue->ttl_max_ns |
-         queue->when_full) == 0)
+         queue->max_producer_bytes | queue->when_full) == 0)
         return sb_port_publish_many(&in->port, bodies, lengths, count);
     int64_t code = SB_OK, done = 0;
     while (done < count) {
@@ -522,12 +593,14 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);
-        if (code == SB_FULL && queue_make_room(queue, in))
+        if (code == SB_FULL && queue_make_room(queue, in, &NOTHING))
             continue;
-        if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL) {
-            code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
-            if (code == SB_OK)
+        if (has_no_room(code) && timeout_ns != 0 && queue->when_full != L_FAIL) {
+            int64_t waited = wait_in(queue, &in->port, wait_kernel(queue), deadline);
+            if (waited == SB_OK)
                 continue;
+            if (waited != SB_FULL)
+                code = waited;
         }
         if (code < 0)
             break;
@@ -586,15 +659,26 @@ static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
     return NULL;
 }
 
+/* What is on loan, as far as a limit looks at it. */
+static sb_outgoing lent(const sb_loan *loan, const void *chunk)
+{
+    const sb_message message = {.chunk = chunk, .shape = word_load(chunk, L_CHUNK_SHAPE_AT),
+                                .mark = word_load(chunk, L_CHUNK_MARK_AT)};
+    sb_outgoing shape = {.length = loan->length};
+    shape.key = sb_message_key(&message, &shape.key_length);
+    return shape;
+}
+
 static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan, const void *memory)
 {
     int64_t code;
+    const sb_outgoing shape = lent(loan, memory);
     do {
-        code = is_limited(queue) ? within_limits(queue, in, loan->length + CHUNK_OVERHEAD) : SB_OK;
+        code = is_limited(queue) ? within_limits(queue, in, &shape) : SB_OK;
         if (code == SB_OK)
             code = is_once(memory) ? once_publish_loan(queue, &in->port, loan->chunk, memory)
                                    : sb_port_publish_chunk(&in->port, loan->chunk);
-    } while (code == SB_FULL && queue_make_room(queue, in));
+    } while (code == SB_FULL && queue_make_room(queue, in, &shape));
     return code;
 }
 
@@ -690,9 +774,18 @@ static int64_t receive_several(sb_port *port, const wanted *what, int64_t looks)
 }
 
 /* Who looks in vain may be the only one who is there for what is scheduled. */
-static __attribute__((noinline, cold)) void found_nothing(sb_queue *queue)
+static __attribute__((noinline, cold)) int64_t found_nothing(sb_queue *queue)
 {
     clerk_look(queue);
+    return nothing_taken(queue);
+}
+
+int64_t nothing_taken(const sb_queue *queue)
+{
+    if (!queue->non_destructive)
+        return SB_EMPTY;
+    return fail(SB_INVALID, "queue '%s' is non_destructive: nothing is taken from it, each consumer "
+                "looks at all messages (consume, browse, sb_subscribe)", queue->name);
 }
 
 /* Look so many times, then sleep until there is something to take or the time is over. */
@@ -707,7 +800,7 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     code = kernel(&in->port, &what, looks);
     code = code == SB_UNDECIDED ? SB_EMPTY : code;
     if (code == SB_EMPTY)
-        found_nothing(queue);
+        code = found_nothing(queue);
     if (code == SB_EMPTY && timeout_ns != 0) {
         int64_t deadline = monotonic_deadline(timeout_ns);
         do {
@@ -943,6 +1036,9 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .expired = word_load(ring, L_COUNTER_EXPIRED_AT),
         .dropped = word_load(ring, L_COUNTER_DROPPED_AT),
         .rejected = word_load(ring, L_COUNTER_REJECTED_AT),
+        .carried = word_load(ring, L_COUNTER_CARRIED_AT),
+        .replaced = word_load(ring, L_COUNTER_REPLACED_AT),
+        .slow = word_load(ring, L_COUNTER_SLOW_AT),
         .damaged = word_load(ring, L_COUNTER_DAMAGED_AT),
         .duplicates = word_load(ring, L_COUNTER_DUPLICATES_AT),
         .withdrawn = word_load(ring, L_COUNTER_WITHDRAWN_AT),
@@ -1025,6 +1121,7 @@ int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
     lane *in = (lane *)((char *)port - offsetof(lane, port));
     sb_port_close(port);
     code = port_to_look(queue, port);
+    port_equip(queue, port);
     if (code == SB_OK)
         lane_leave(in);
     return code;
@@ -1036,6 +1133,8 @@ int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64
     int64_t code = port_lend(queue, &port);
     if (code != SB_OK)
         return code;
+    if (queue->non_destructive)
+        queue_note_use(queue, L_USE_CONSUMES);
     code = lossy ? sb_cursor_open_lossy(cursor, port, from_now)
                  : sb_cursor_open(cursor, port, SB_GATE_FLEETING, from_now);
     if (code != SB_OK) {
@@ -1084,6 +1183,14 @@ static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadli
     return code;
 }
 
+/* Of a copied message, where nothing is taken: what is done with was replaced, dropped or expired. */
+static bool is_to_see(const sb_message *message, const void *copied)
+{
+    int64_t expiry = expiry_of_chunk(copied);
+    return ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) != L_DONE &&
+           (expiry <= 0 || expiry > sb_system_clock());
+}
+
 int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *buffer,
                 int64_t capacity, int64_t timeout_ns)
 {
@@ -1093,6 +1200,8 @@ int64_t sb_next(sb_queue *queue, sb_cursor *cursor, sb_message *message, void *b
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     for (;;) {
         code = sb_cursor_copy_whole(cursor, message, buffer, capacity);
+        if (code >= 0 && queue->non_destructive && !is_to_see(message, buffer))
+            continue;
         if (code != SB_EMPTY || timeout_ns == 0)
             return code;
         code = cursor_wait_in(queue, cursor, deadline);

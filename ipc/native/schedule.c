@@ -330,9 +330,10 @@ static int64_t offer(sb_queue *queue, sb_queue *schedule, lane *in, const sb_out
                      int64_t due, int64_t *id)
 {
     int64_t code = schedule_room(schedule, in);
+    sb_outgoing shape = *message;
+    shape.length += L_SCHEDULED_BYTES;
     if (code == SB_OK)
-        code = queue_within(schedule, in, message->length + message->key_length +
-                                              message->properties_length + L_SCHEDULED_BYTES);
+        code = queue_within(schedule, in, &shape);
     if (code != SB_OK)
         return code;
     word_store(&in->port, L_PORT_PUBLISHED, realtime_ns());

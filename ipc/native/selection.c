@@ -118,6 +118,10 @@ int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *want
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
+    if (queue->non_destructive) {
+        lane_leave(in);
+        return nothing_taken(queue);
+    }
     queue_note_use(queue, L_USE_CONSUMES);
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     while ((code = select_in(queue, &in->port, wanted, message)) == SB_EMPTY && timeout_ns != 0) {

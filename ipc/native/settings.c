@@ -38,6 +38,11 @@ static const struct place {
     {SB_SET_GROUPS, L_SETTING_GROUPS_AT, false},
     {SB_SET_REBALANCE, L_SETTING_REBALANCE_AT, false},
     {SB_SET_SINGLE_ACTIVE, L_SETTING_SINGLE_ACTIVE_AT, false},
+    {SB_SET_LAST_VALUE, L_SETTING_LAST_VALUE_AT, false},
+    {SB_SET_NON_DESTRUCTIVE, L_SETTING_NON_DESTRUCTIVE_AT, false},
+    {SB_SET_MAX_PRODUCER_BYTES, L_SETTING_MAX_PRODUCER_BYTES_AT, false},
+    {SB_SET_SLOW_CONSUMER_THRESHOLD, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT, false},
+    {SB_SET_SLOW_CONSUMER_POLICY, L_SETTING_SLOW_CONSUMER_POLICY_AT, false},
 };
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
@@ -89,6 +94,11 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("groups", s->groups, L_BUCKETS)) != SB_OK ||
         (code = limit("rebalance", s->rebalance, 1)) != SB_OK ||
         (code = limit("single_active", s->single_active, 1)) != SB_OK ||
+        (code = limit("last_value", s->last_value, 1)) != SB_OK ||
+        (code = limit("non_destructive", s->non_destructive, 1)) != SB_OK ||
+        (code = limit("max_producer_bytes", s->max_producer_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
+        (code = limit("slow_consumer_threshold", s->slow_consumer_ns, time_max)) != SB_OK ||
+        (code = limit("slow_consumer_policy", s->slow_consumer_policy, L_DISCONNECT)) != SB_OK ||
         (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
         (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
         (code = limit("duplicate_ids", s->duplicate_ids, L_DUPLICATE_IDS_MAX)) != SB_OK ||
@@ -102,6 +112,9 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter)) != SB_OK ||
         (code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue)) != SB_OK)
         return code;
+    if (s->max_producer_bytes > 0 && s->max_producer_bytes < L_BLOCK_BYTES)
+        return fail(SB_INVALID, "max_producer_bytes is at least %d, which is how the arena is divided, "
+                    "not %lld", (int)L_BLOCK_BYTES, (long long)s->max_producer_bytes);
     word_store(page, L_SETTING_MAX_DELIVERIES_AT, deliveries);
     word_store(page, L_SETTING_TTL_AT, s->ttl_ns);
     word_store(page, L_SETTING_TTL_MIN_AT, s->ttl_min_ns);
@@ -113,6 +126,11 @@ int64_t settings_write(const sb_settings *settings, void *page)
     word_store(page, L_SETTING_GROUPS_AT, s->groups);
     word_store(page, L_SETTING_REBALANCE_AT, s->rebalance);
     word_store(page, L_SETTING_SINGLE_ACTIVE_AT, s->single_active);
+    word_store(page, L_SETTING_LAST_VALUE_AT, s->last_value);
+    word_store(page, L_SETTING_NON_DESTRUCTIVE_AT, s->non_destructive);
+    word_store(page, L_SETTING_MAX_PRODUCER_BYTES_AT, s->max_producer_bytes);
+    word_store(page, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT, s->slow_consumer_ns);
+    word_store(page, L_SETTING_SLOW_CONSUMER_POLICY_AT, s->slow_consumer_policy);
     word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
     word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
     word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
@@ -127,6 +145,51 @@ int64_t settings_write(const sb_settings *settings, void *page)
     if (s->given_length)
         memcpy((char *)page + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);
     return settings_agree(page);
+}
+
+/* A queue that keeps the last values, or all messages. */
+static bool keeps(const void *page)
+{
+    return word_load(page, L_SETTING_LAST_VALUE_AT) || word_load(page, L_SETTING_NON_DESTRUCTIVE_AT);
+}
+
+/* What nobody can have of a queue from which nothing is taken; a pattern may give it all the same,
+ * for other queues that it matches. */
+static int64_t kept_agree(const void *page)
+{
+    static const struct {
+        int64_t set;
+        const char *name, *why;
+    } WITHOUT[] = {
+        {SB_SET_MAX_DELIVERIES, "max_deliveries", "nothing is delivered, each consumer looks"},
+        {SB_SET_DEAD_LETTER, "dead_letter", "nothing is delivered, so nothing can be rejected"},
+        {SB_SET_PRIORITIES, "priorities", "each consumer sees all messages, in their order"},
+        {SB_SET_SLOW_CONSUMER_THRESHOLD, "slow_consumer_threshold", "nobody has to wait for one"},
+    };
+    static const struct {
+        int64_t at;
+        const char *name, *why;
+    } NEITHER[] = {
+        {L_SETTING_GROUPS_AT, "groups", "they are about who takes, and in which order"},
+        {L_SETTING_SINGLE_ACTIVE_AT, "single_active", "it is about who takes, and in which order"},
+        {L_SETTING_REDELIVERY_DELAY_AT, "redelivery_delay", "what comes back is there at once"},
+        {L_SETTING_DURABLE_AT, "durable", "the journal follows what is taken, not what is replaced or "
+         "stays"},
+        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is published counts, whatever was before"},
+    };
+    int64_t set = word_load(page, L_SETTINGS_SET_AT);
+    const char *kind = word_load(page, L_SETTING_LAST_VALUE_AT) ? "last_value" : "non_destructive";
+    for (size_t each = 0; keeps(page) && each < sizeof NEITHER / sizeof *NEITHER; each++)
+        if (word_load(page, NEITHER[each].at))
+            return fail(SB_INVALID, "a %s queue has no %s: %s", kind, NEITHER[each].name,
+                        NEITHER[each].why);
+    if (!word_load(page, L_SETTING_NON_DESTRUCTIVE_AT))
+        return SB_OK;
+    for (size_t each = 0; each < sizeof WITHOUT / sizeof *WITHOUT; each++)
+        if (set & WITHOUT[each].set)
+            return fail(SB_INVALID, "a non_destructive queue has no %s: %s", WITHOUT[each].name,
+                        WITHOUT[each].why);
+    return SB_OK;
 }
 
 int64_t settings_agree(const void *page)
@@ -151,7 +214,17 @@ int64_t settings_agree(const void *page)
     if ((groups || single) && word_load(page, L_SETTING_PRIORITIES_AT))
         return fail(SB_INVALID, "%s and priorities exclude each other: the order is that of "
                     "publishing, or that of priorities", groups ? "groups" : "single_active");
-    return SB_OK;
+    return kept_agree(page);
+}
+
+int64_t settings_finished(const void *page)
+{
+    if (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) &&
+        word_load(page, L_SETTING_WHEN_FULL_AT) == L_BLOCK && !word_load(page, L_SETTING_TTL_AT) &&
+        !word_load(page, L_SETTING_TTL_MAX_AT))
+        return fail(SB_INVALID, "non_destructive and when_full 'block' without a ttl or ttl_max: "
+                    "nothing ever leaves, so producers would wait for ever");
+    return settings_agree(page);
 }
 
 int64_t settings_mode(const void *page)
@@ -159,7 +232,8 @@ int64_t settings_mode(const void *page)
     int64_t single = word_load(page, L_SETTING_SINGLE_ACTIVE_AT);
     int64_t buckets = single ? 1 : word_load(page, L_SETTING_GROUPS_AT);
     return word_load(page, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT |
-           buckets << L_MODE_BUCKETS_SHIFT | (single ? L_MODE_SINGLE : 0);
+           buckets << L_MODE_BUCKETS_SHIFT | (single ? L_MODE_SINGLE : 0) |
+           (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) ? L_MODE_KEPT : 0);
 }
 
 /* --- from patterns, and the defaults ------------------------------------------------------------ */
@@ -214,11 +288,13 @@ void settings_default(void *page, int64_t have)
         word_store(page, L_SETTING_MAX_DELIVERIES_AT, L_MAX_DELIVERIES);
     if (!(have & SB_SET_AUTO_DELETE_DELAY))
         word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, L_AUTO_DELETE_DELAY_NS);
+    if (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) && !(have & SB_SET_WHEN_FULL))
+        word_store(page, L_SETTING_WHEN_FULL_AT, L_DROP_OLDEST);
     if (word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT) == 0)
         word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, L_MULTIPLIER_UNIT);
     if (word_load(page, L_SETTING_MAX_SCHEDULED_AT) == 0)
         word_store(page, L_SETTING_MAX_SCHEDULED_AT, L_MAX_SCHEDULED);
-    if (!(have & SB_SET_DUPLICATE_IDS))
+    if (!(have & SB_SET_DUPLICATE_IDS) && !keeps(page))
         word_store(page, L_SETTING_DUPLICATE_IDS_AT, L_DUPLICATE_IDS);
 }
 
@@ -271,6 +347,11 @@ int64_t setting_name(const sb_queue *queue, int64_t at, char *name)
 int64_t sb_when_full(sb_queue *queue)
 {
     return queue->when_full;
+}
+
+int64_t sb_is_non_destructive(sb_queue *queue)
+{
+    return queue->non_destructive;
 }
 
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity)

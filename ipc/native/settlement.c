@@ -264,6 +264,13 @@ static int64_t prepare(attempt *made, party *with, int64_t now_ns)
     if (code != SB_OK)
         return code == SB_NO_PRODUCER ? SB_FULL : code; /* that many others commit to it now */
     int64_t room = sb_port_room_with(&port, made->positions, pledged);
+    lane *in = room >= 0 && room < with->publishes && queue->last_value ? lane_enter(queue, &code)
+                                                                        : NULL;
+    if (in) {
+        if (last_value_carry(queue, &in->port, NULL, 0))
+            room = sb_port_room_with(&port, made->positions, pledged);
+        lane_leave(in);
+    }
     return room < 0 ? room : room < with->publishes ? SB_FULL : SB_OK;
 }
 

@@ -83,10 +83,12 @@ struct sb_connection {
     int sweep_file;        /* another description of the same file: whose byte it locks is dead */
     int catalog_lock_file; /* holds the catalog's lock while we change it */
     _Atomic int64_t closed; /* 0, or the code that every call answers */
+    _Atomic int64_t left;   /* 1: somebody is leaving for us, or has left */
     int64_t spins;
     bool restores; /* the vhost; to others it does not exist until that is done */
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
     pthread_mutex_t repair; /* one thread at a time sweeps for us */
+    pthread_mutex_t slow;   /* one thread at a time looks for slow consumers */
     pthread_mutex_t settle; /* one transaction of ours at a time is committed */
     int64_t commits, settled; /* how many were committed, and how many of them have happened */
     bool has_record; /* there is memory behind it */
@@ -265,6 +267,8 @@ int64_t settings_write(const sb_settings *settings, void *page);
 int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
 void settings_default(void *page, int64_t have);
 int64_t settings_agree(const void *page);
+/* The same, once nothing is missing any more. */
+int64_t settings_finished(const void *page);
 /* How a ring with these settings is taken from: its RING_MODE. */
 int64_t settings_mode(const void *page);
 /* Whether what is asked for, and was written, is what a queue was declared as. */
@@ -461,6 +465,22 @@ void clerk_end(sb_connection *connection);
  * SB_OK, and it is no longer ours.  SB_REVOKED: it was not; any other code: it still is. */
 int64_t delay_redelivery(sb_queue *queue, sb_port *port, sb_message *message, int64_t deliveries);
 
+/* --- last_value.c ------------------------------------------------------------------------------- */
+
+/* How many messages it may hold, so that there is room for what is carried. */
+void last_value_limit(sb_queue *queue);
+/* Whether there is room for a message of this key: SB_OK, or SB_FULL. */
+int64_t last_value_room(sb_queue *queue, sb_port *port, const void *key, int64_t key_length);
+/* Make room for one among what was replaced: whether there is some now. */
+bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t key_length);
+
+/* --- slow_consumer.c ---------------------------------------------------------------------------- */
+
+/* Look who is slow, and do what the queue's settings say. */
+void slow_look(sb_queue *queue, sb_port *port);
+/* If we are to leave: from now on every call answers SB_SLOW. */
+void slow_find_out(sb_connection *connection);
+
 /* --- queue.c ------------------------------------------------------------------------------------ */
 
 #define LANES 64
@@ -486,6 +506,9 @@ struct sb_queue {
     int64_t grouped; /* 1: what a message's group is, is looked up when it is published */
     _Atomic int64_t rank;      /* our priority among its consumers */
     _Atomic int64_t consuming; /* how many sb_consume_begin there were, less those that ended */
+    int64_t max_producer_bytes, slow_consumer_ns;
+    bool last_value, non_destructive;
+    struct slow_watch *watch; /* what was seen of its consumers; NULL until somebody looks */
     int64_t auto_delete_ns; /* 0: it is not deleted by itself */
     int64_t redelivery_ns;  /* 0: what comes back is redelivered at once */
     sb_queue *_Atomic schedule; /* once we know it */
@@ -506,6 +529,8 @@ struct sb_queue {
 /* An idle lane for this thread, or a code in *code and NULL. */
 lane *lane_search(sb_queue *queue, int64_t *code);
 bool queue_is_usable(sb_queue *queue, int64_t *code);
+/* No lane: NULL. */
+lane *lane_refuse(sb_queue *queue);
 static inline void lane_leave(lane *left)
 {
     atomic_store_explicit(&left->busy, 0, memory_order_release);
@@ -527,11 +552,13 @@ static inline lane *lane_enter(sb_queue *queue, int64_t *code)
     if (queue_is_usable(queue, code))
         return first;
     lane_leave(first);
-    return NULL;
+    return lane_refuse(queue);
 }
 
 /* A port for one look or repair, outside of all lanes: it owns no memory. */
 int64_t port_to_look(sb_queue *queue, sb_port *port);
+/* SB_EMPTY, or why there is never anything to take. */
+int64_t nothing_taken(const sb_queue *queue);
 /* The code, with more words about it. */
 int64_t explained(sb_queue *queue, int64_t code);
 typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
@@ -579,10 +606,10 @@ wait_for wait_kernel(const sb_queue *queue);
 int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline);
 /* Until when a message with this time to live may be delivered there, 0 for ever. */
 int64_t queue_expiry(const sb_queue *queue, int64_t ttl_ns);
-/* Whether its limits leave room for one more with so many bytes: SB_OK, SB_FULL or SB_TOO_LARGE. */
-int64_t queue_within(sb_queue *queue, lane *in, int64_t bytes);
-/* It is full: drop what nobody is to get any more; whether it is worth trying again. */
-bool queue_make_room(sb_queue *queue, lane *in);
+/* Whether its limits leave room for this one: SB_OK, SB_FULL or SB_TOO_LARGE. */
+int64_t queue_within(sb_queue *queue, lane *in, const sb_outgoing *message);
+/* It is full for this one: drop what nobody is to get any more; whether it is worth trying again. */
+bool queue_make_room(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* Repair what the dead one has left: the ring, and unless it still publishes, its blocks. */

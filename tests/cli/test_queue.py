@@ -11,7 +11,8 @@ INFO_KEYS = [
 ]  # fmt: skip
 STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "published", "delivered", "acked", "redelivered",
-    "expired", "dead_lettered", "scheduled", "duplicates", "bytes", "consumers", "latency",
+    "expired", "dead_lettered", "dropped", "scheduled", "duplicates", "replaced", "carried",
+    "slow_consumers", "bytes", "consumers", "latency",
 ]  # fmt: skip
 SCHEDULED_KEYS = [
     "id", "deliver_at", "key", "properties", "published_at", "body", "body_encoding", "bytes",
@@ -166,3 +167,18 @@ def test_what_is_no_time_of_day(orders: Shell) -> None:
         orders("pub", "orders", "x", "--deliver-after", "1s", "--deliver-at", "2040-01-01").code
         == 2
     )
+
+
+def test_the_value_of_a_key(shell: Shell) -> None:
+    shell.does("queue", "declare", "prices", "--last-value", "--non-destructive")
+    for price in ("1.07", "1.08"):
+        shell.does("pub", "prices", price, "--key", "eur")
+    assert shell.does("queue", "value", "prices", "eur").lines == ["1.08"]
+    assert shell.does("queue", "value", "prices", "eur", "--json").json["body"] == "1.08"
+    answer = shell("queue", "value", "prices", "usd")
+    assert answer.code == 1
+    assert "queue 'prices' has no message of key 'usd'" in answer.said
+    assert shell.does("queue", "stat", "prices", "--json").json["replaced"] == 1
+    answer = shell("consumer", "--destination", "prices", "--message-count", "1")
+    assert answer.code == 1
+    assert "nothing is taken" in answer.said

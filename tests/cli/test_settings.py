@@ -18,9 +18,12 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "seconds": ("250ms", 0.25),
     "size": ("1MiB", 1 << 20),
     "flag": ("", True),
-    "choice": ("fail", "fail"),
+    "choice": ("", ""),
     "levels": ("3", 3),
     "buckets": ("16", 16),
+    "factor": ("1.5", 1.5),
+    "number": ("3", 3),
+    "rate": ("0.5", 0.5),
 }
 
 
@@ -32,6 +35,8 @@ def test_the_table_is_what_declare_queue_takes() -> None:
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda each: each.name)
 def test_each_setting_is_an_option(shell: Shell, setting: Any) -> None:
     text, value = EXAMPLES[setting.kind]
+    if setting.choices:
+        text = value = setting.choices[-1]
     option = "--" + setting.name.replace("_", "-")
     arguments = [option, text] if text else [option]
     shell.does("settings", "set", "x.#", *arguments)

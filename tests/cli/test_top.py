@@ -66,7 +66,7 @@ def test_top_once(shell: Shell, consumer: subprocess.Popen[bytes]) -> None:
 
 def test_participants(shell: Shell, consumer: subprocess.Popen[bytes]) -> None:
     (found,) = shell.does("participants", "--json").json
-    assert list(found) == ["id", "pid", "name", "state", "connected_at", "queues"]
+    assert list(found) == ["id", "pid", "name", "state", "connected_at", "bytes", "queues"]
     assert found["pid"] == consumer.pid
     assert found["name"] == "shmbroker consumer"
     assert found["state"] == "live"

@@ -108,6 +108,8 @@ class RingRules(Rules):
             raise Violation(f"{was} became {now}")
         body = self._memory.body(memory, now.chunk)
         producer, number = divmod(body, 1 << PRODUCER_SHIFT)
+        if self._memory.is_carried(memory, now.chunk):  # a copy of what is in the carrier's hand
+            return ledger._replace(published=(*ledger.published, body))
         if self._cast.producer(self._cast.owner(actor)) != producer:
             raise Violation(f"{self._cast.owner(actor)} published the message of {producer}")
         wanted = ledger.last_of(producer) + 1
@@ -292,7 +294,8 @@ class RingRules(Rules):
             raise Violation(f"position {position} lies in a free block")
         if block.state == at.BLOCK_OWNED:
             producer = body >> PRODUCER_SHIFT
-            if self._cast.producer(block.owner) != producer:
+            is_carried = self._memory.is_carried(memory, word.chunk)
+            if self._cast.producer(block.owner) != producer and not is_carried:
                 raise Violation(f"position {position} lies in a block that {block.owner} fills")
             return
         note = memory[self._memory.notes[word.chunk // self._geometry.block_bytes]]

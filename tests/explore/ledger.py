@@ -21,6 +21,10 @@ class Ledger(NamedTuple):
 
     held: tuple[tuple[int, int], ...] = ()
     """What somebody was told to have, and whose it is; in rings with groups only."""
+    values: tuple[int, ...] = ()
+    """The body of each message with a key, in the order of publishing; not those of copies."""
+    consumed: tuple[int, ...] = ()
+    """Of these, what consumers have acknowledged."""
 
     def holding(self, number: int, actor: int) -> Ledger:
         return self._replace(held=tuple(sorted((*self.held, (number, actor)))))

@@ -41,6 +41,7 @@ IS_THERE_WORK: Final = 3
 WHAT_TIME: Final = 4
 MAY_I_SLEEP: Final = 5
 IS_IT_MY_TURN: Final = 6
+IS_THERE_A_VALUE: Final = 7
 
 # answers
 GO_ON: Final = 0
@@ -58,6 +59,9 @@ LEFT: Final = 7
 MISSED: Final = 8
 RANG: Final = 9
 ADOPTED: Final = 10
+SETTLED: Final = 14
+FOUND: Final = 15
+ENDED: Final = 16
 
 PRODUCER_SHIFT: Final = 8
 NO_LEASES: Final = 0
@@ -69,6 +73,8 @@ def forget() -> int:
     store(PORT + at.PORT_FOUND_TAKE, 0)
     store(PORT + at.PORT_FOUND_WORD, 0)
     store(PORT + at.PORT_SPECIAL, 0)
+    store(PORT + at.PORT_FOUND_PLACE, 0)
+    store(PORT + at.PORT_FOUND_LINK, 0)
     for each in range(7):
         store(MESSAGE + 8 * each, 0)
         store(MESSAGE + at.MESSAGE_BYTES + 8 * each, 0)

@@ -29,12 +29,15 @@ NAMED: Final = 99
 """The identity of a named producer."""
 CHUNK_BYTES: Final = at.LINE_BYTES
 BODY_BYTES: Final = 8
+KEYED_BODY_AT: Final = at.CHUNK_HEADER_BYTES + 16
 
 PORT: Final = PRIVATE_AT
 MESSAGE: Final = PRIVATE_AT + 0x4000
 BODY: Final = PRIVATE_AT + 0x5000
 ALIVE: Final = PRIVATE_AT + 0x6000
 CURSOR: Final = PRIVATE_AT + 0x7000
+
+KEY_FIELD: Final = at.SHAPE_LENGTH_MASK << at.SHAPE_KEY_SHIFT
 
 STATES: Final = ("FREE", "READY", "LEASED", "DONE")
 BLOCK_STATES: Final = ("FREE", "OWNED", "SEALED")
@@ -65,6 +68,10 @@ class Geometry:
     generation: int = 0
     chunk_role: int = BULK
     transactions: bool = False
+    finds: bool = False
+    """Somebody looks for the newest of a key."""
+    keyed: bool = False
+    """Of each key the newest stays; messages have keys of a byte."""
     ids: int = 0
     """How many message ids are remembered."""
     noted: int = 0
@@ -185,6 +192,11 @@ def _bucket(word: int) -> str:
     return f"{state}{owner} (serial {word & at.BUCKET_SERIAL_MASK})"
 
 
+def _link(word: int) -> str:
+    out = " (out)" if word & at.LINK_OUT else ""
+    return f"to {position_of(word) - 1}{out}" if position_of(word) else f"the last{out}"
+
+
 def _gate(word: int) -> str:
     if not (word >> at.GATE_ACTIVE_SHIFT) & 1:
         return "open"
@@ -209,6 +221,9 @@ class RingMemory(Memory):
         self.consumer_bell = self.word("consumer bell", RING + at.RING_CONSUMER_BELL_AT)
         self.word("subscriber bell", RING + at.RING_SUBSCRIBER_BELL_AT)
         self.word("mode", RING + at.RING_MODE_AT, CONSTANT)
+        self.word("last value", RING + at.SETTING_LAST_VALUE_AT, CONSTANT)
+        self.word("carried", RING + at.COUNTER_CARRIED_AT, BLIND)
+        self.word("replaced", RING + at.COUNTER_REPLACED_AT, SHARED if geometry.finds else BLIND)
         self.levels = [
             self.word(
                 f"level[{i}]", RING + at.RING_LEVELS_AT + i * at.PAIR_BYTES, SHARED, _position
@@ -222,7 +237,7 @@ class RingMemory(Memory):
         if geometry.buckets:
             self.word("changes", RING + at.RING_CHANGES_AT)
         self.word("producer bell", RING + at.RING_PRODUCER_BELL_AT)
-        for each in range(11):
+        for each in range(15):
             self.word(f"counter[{each}]", RING + at.RING_COUNTERS_AT + 8 * each, BLIND)
         self.gates = [
             self.word(f"gate[{i}]", RING + at.RING_GATES_AT + i * at.GATE_BYTES, SHARED, _gate)
@@ -236,10 +251,17 @@ class RingMemory(Memory):
             sequence = self.word(f"producer[{i}].sequence", producer + at.PRODUCER_SEQUENCE_AT)
             self.sequences.append(sequence)
         self.slots, self.leases, self.verdicts = [], [], []
+        self.chains: list[int] = []
+        self.older: list[int] = []
         for i in range(geometry.slots):
             slot = geometry.slot(i)
             self.slots.append(self.word(f"slot[{i}].word", slot, SHARED, _slot))
             self.leases.append(self.word(f"slot[{i}].lease", slot + at.SLOT_LEASE_AT))
+            if geometry.keyed:
+                chain = self.word(f"slot[{i}].chain", slot + at.SLOT_CHAIN_AT, SHARED, _link)
+                self.chains.append(chain)
+                older = self.word(f"slot[{i}].older", slot + at.SLOT_OLDER_AT, SHARED, _link)
+                self.older.append(older)
             if geometry.once:
                 at_ = slot + at.SLOT_VERDICT_AT
                 self.verdicts.append(self.word(f"slot[{i}].verdict", at_, SHARED, _verdict))
@@ -271,21 +293,31 @@ class RingMemory(Memory):
 
     def body(self, memory: Sequence[int], chunk: int) -> int:
         """The first word of the body of the message in a chunk."""
-        word = (chunk + at.CHUNK_HEADER_BYTES) >> 3
-        if self.is_once(memory, chunk):
-            word += at.CHUNK_ONCE_BYTES >> 3
-        if word >= len(self.data):
-            raise Violation(f"chunk {chunk} lies outside of the arena")
-        mark = memory[self.data[(chunk + at.CHUNK_MARK_AT) >> 3]]
-        if mark >> at.MARK_FLAGS_SHIFT & at.CHUNK_EXTENDED:
-            word += at.CHUNK_EXTENSION_BYTES >> 3
-        return memory[self.data[word]]
+        keyed = self.geometry.keyed and self._in(memory, chunk + at.CHUNK_SHAPE_AT) & KEY_FIELD
+        if keyed:
+            return self._in(memory, chunk + KEYED_BODY_AT)
+        flags = self._flags(memory, chunk)
+        body = chunk + at.CHUNK_HEADER_BYTES
+        if flags & at.CHUNK_ONCE:
+            body += at.CHUNK_ONCE_BYTES
+        if flags & at.CHUNK_EXTENDED:
+            body += at.CHUNK_EXTENSION_BYTES
+        return self._in(memory, body)
+
+    def is_carried(self, memory: Sequence[int], chunk: int) -> bool:
+        return bool(self._flags(memory, chunk) & at.CHUNK_CARRIED)
 
     def is_once(self, memory: Sequence[int], chunk: int) -> bool:
-        mark = (chunk + at.CHUNK_MARK_AT) >> 3
-        if mark >= len(self.data):
-            raise Violation(f"chunk {chunk} lies outside of the arena")
-        return bool(memory[self.data[mark]] >> at.MARK_FLAGS_SHIFT & at.CHUNK_ONCE)
+        return bool(self._flags(memory, chunk) & at.CHUNK_ONCE)
+
+    def _flags(self, memory: Sequence[int], chunk: int) -> int:
+        return self._in(memory, chunk + at.CHUNK_MARK_AT) >> at.MARK_FLAGS_SHIFT
+
+    def _in(self, memory: Sequence[int], offset: int) -> int:
+        word = offset >> 3
+        if word >= len(self.data):
+            raise Violation(f"offset {offset} lies outside of the arena")
+        return memory[self.data[word]]
 
     def identity(self, memory: Sequence[int], chunk: int) -> tuple[int, int, int]:
         """By what a message of which one counts is the same as another."""
@@ -306,13 +338,14 @@ class RingMemory(Memory):
 
 
 @program
-def ring_set_up(blocks: int, flags: int, barrier: int, mode: int) -> int:
+def ring_set_up(blocks: int, flags: int, barrier: int, mode: int, keyed: int) -> int:
     """What formatting leaves; the geometry is too small for ring_format and arena_format."""
     store(RING + at.RING_QUEUE_AT, QUEUE)
     store(RING + at.RING_FLAGS_AT, flags)
     store(RING + at.RING_BARRIER_AT, barrier)
     store(RING + at.RING_MODE_AT, mode)
     store(RING + at.RING_IDS_MADE_AT, 1)
+    store(RING + at.SETTING_LAST_VALUE_AT, keyed)
     store(ARENA + at.ARENA_COMMITTED_AT, blocks)
     return 0
 

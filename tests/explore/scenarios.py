@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import committing, once, processes
+from tests.explore import committing, keyed, once, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
@@ -76,6 +76,8 @@ class Play:
     groups: tuple[int, ...] = ()
     """Of each message of the one producer; 0: none."""
     writers: dict[int, int] = field(default_factory=dict)
+    keys: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Of each producer the keys of its messages, in a ring that keeps the newest of each."""
 
 
 def _names(players: Iterable[Player]) -> list[str]:
@@ -101,11 +103,40 @@ def staged(name: str, play: Play) -> Scenario:
         size = geometry.slots, geometry.blocks, geometry.block_bytes
         return *size, owner, scan, int(owns), geometry.ids
 
+    cast = Cast(
+        owners=owners,
+        producers=part(PRODUCER),
+        consumers=part(CONSUMER),
+        cursors=part(CURSOR),
+        leases_end=play.leases_end,
+        gives_back=play.gives_back,
+        drops=play.drops,
+        lossy=play.lossy,
+        numbered=play.numbered,
+        transaction=play.transaction,
+        groups=play.groups,
+        expected=play.messages,
+        writers=play.writers,
+    )
+    ends, extra = processes.surviving, play.extra
+    rules = RingRules(geometry, memory, cast)
+    if play.keys:
+        ends = keyed.outliving
+        rules = keyed.KeyedRules(geometry, memory, cast, play.keys)
+    elif geometry.once:
+        ends, extra = once.surviving, play.retried
+        rules = OnceRules(geometry, memory, cast)
     return Scenario(
         name=name,
         memory=memory,
         setup=ring_set_up,
-        setup_arguments=(geometry.blocks, geometry.flags, geometry.barrier, geometry.mode),
+        setup_arguments=(
+            geometry.blocks,
+            geometry.flags,
+            geometry.barrier,
+            geometry.mode,
+            geometry.keyed,
+        ),
         roles=tuple(
             Role(
                 name=each,
@@ -120,30 +151,12 @@ def staged(name: str, play: Play) -> Scenario:
         ),
         epilogue=Role(
             name="survivor",
-            program=once.surviving if geometry.once else processes.surviving,
-            arguments=(EPILOGUE_OWNER, play.retried if geometry.once else play.extra),
+            program=ends,
+            arguments=(EPILOGUE_OWNER, extra),
             opening=port_opening,
             opening_arguments=opening(EPILOGUE_OWNER, 0, False),
         ),
-        rules=(OnceRules if geometry.once else RingRules)(
-            geometry,
-            memory,
-            Cast(
-                owners=owners,
-                producers=part(PRODUCER),
-                consumers=part(CONSUMER),
-                cursors=part(CURSOR),
-                leases_end=play.leases_end,
-                gives_back=play.gives_back,
-                drops=play.drops,
-                lossy=play.lossy,
-                numbered=play.numbered,
-                transaction=play.transaction,
-                groups=play.groups,
-                expected=play.messages,
-                writers=play.writers,
-            ),
-        ),
+        rules=rules,
         watched=(memory.head, *memory.slots, *memory.leases, *memory.verdicts),
         kills=play.kills,
         stops=play.stops,
@@ -217,6 +230,23 @@ def rebalancer(times: int, **more: bool) -> Player:
     return Player(OTHER, processes.rebalancing, (times,), **more)
 
 
+def key_producer(owner: int, keys: tuple[int, ...], **more: bool) -> Player:
+    """Publishes a message of each of these keys, in this order."""
+    packed = sum(key << keyed.KEY_BITS * i for i, key in enumerate(keys))
+    return Player(
+        PRODUCER,
+        keyed.producing_keys,
+        (owner, len(keys), packed),
+        scan=owner - 1,
+        owns=True,
+        **more,
+    )
+
+
+def carrier(owner: int, times: int = 1, **more: bool) -> Player:
+    return Player(PRODUCER, keyed.carrying, (times,), scan=owner - 1, owns=True, **more)
+
+
 def leaser(deadline_ms: int) -> Player:
     return Player(CONSUMER, processes.leasing, (deadline_ms,), stoppable=True)
 
@@ -278,6 +308,7 @@ def glancer(last: int) -> Player:
 
 ROOMY: Final = replace(WORN, blocks=2, block_bytes=4 * CHUNK_BYTES, gates=0)
 """A block for each producer, with room for all that it publishes: the ring is what is explored."""
+KEYED: Final = replace(ROOMY, slots=4, base=4 * at.LAP_MASK, keyed=True)
 TIGHT: Final = replace(WORN, blocks=4, block_bytes=CHUNK_BYTES, gates=0)
 """A chunk a block, and few of them: the arena is what is explored."""
 GATED: Final = replace(ROOMY, blocks=1)
@@ -397,6 +428,60 @@ PLAYS: Final[dict[str, Play]] = {
         messages=2,
         gives_back=True,
         groups=(1, 0),
+    ),
+    "latest": Play(
+        KEYED,
+        (key_producer(1, (1,)), key_producer(2, (1,))),
+        messages=2,
+        kills=1,
+        drops=True,
+        keys={1: (1,), 2: (1,)},
+    ),
+    "latest-taken": Play(
+        KEYED,
+        (key_producer(1, (1, 1)), consumer()),
+        messages=2,
+        kills=1,
+        drops=True,
+        keys={1: (1, 1)},
+    ),
+    "latest-recycled": Play(
+        replace(KEYED, slots=2),
+        (key_producer(1, (1, 1, 1)), consumer()),
+        messages=3,
+        drops=True,
+        keys={1: (1, 1, 1)},
+    ),
+    "latest-returned": Play(
+        KEYED,
+        (key_producer(1, (1, 1)), Player(OTHER, keyed.returning)),
+        messages=2,
+        drops=True,
+        gives_back=True,
+        keys={1: (1, 1)},
+    ),
+    "latest-behind": Play(
+        KEYED,
+        (key_producer(1, (1, 1)), key_producer(2, (5,))),
+        messages=3,
+        drops=True,
+        keys={1: (1, 1), 2: (5,)},
+    ),
+    "latest-found": Play(
+        replace(KEYED, finds=True),
+        (key_producer(1, (1, 1, 1)), Player(OTHER, keyed.finding, (1, 0))),
+        messages=3,
+        drops=True,
+        keys={1: (1, 1, 1)},
+    ),
+    "carry": Play(
+        KEYED,
+        (key_producer(1, (1, 1)), carrier(2)),
+        messages=2,
+        kills=1,
+        drops=True,
+        gives_back=True,
+        keys={1: (1, 1)},
     ),
     "sweeper": Play(
         ROOMY,
@@ -750,6 +835,44 @@ DEEP: Final[dict[str, Play]] = {
         (settled(1, 2), consumer(), follower(0), follower(1)),
         messages=2,
         kills=1,
+    ),
+    "latest-consumed": Play(
+        KEYED,
+        (key_producer(1, (1,)), key_producer(2, (5,)), consumer()),
+        messages=2,
+        drops=True,
+        keys={1: (1,), 2: (5,)},
+    ),
+    "carry-taken": Play(
+        KEYED,
+        (key_producer(1, (1, 5)), carrier(2), consumer()),
+        messages=2,
+        drops=True,
+        gives_back=True,
+        keys={1: (1, 5)},
+    ),
+    "carry-again": Play(
+        KEYED,
+        (key_producer(1, (1, 1)), carrier(2, 2)),
+        messages=2,
+        drops=True,
+        gives_back=True,
+        keys={1: (1, 1)},
+    ),
+    "carry-found": Play(
+        replace(KEYED, finds=True),
+        (key_producer(1, (1, 1)), carrier(2), Player(OTHER, keyed.finding, (1, 0))),
+        messages=2,
+        drops=True,
+        gives_back=True,
+        keys={1: (1, 1)},
+    ),
+    "latest-repaired": Play(
+        KEYED,
+        (key_producer(1, (1,)), key_producer(2, (5,)), Player(OTHER, keyed.repairing)),
+        messages=2,
+        drops=True,
+        keys={1: (1,), 2: (5,)},
     ),
 }
 """For `make explore`.  The largest, exchange-deep, has 63 million states: half an hour, 11 GB."""

@@ -111,6 +111,8 @@ class Translation:
             return self._translated(copy)
         if function is atomics.fill:
             return self._translated(fill)
+        if function is atomics.load_byte:
+            return self._translated(load_byte)
         if isinstance(function, FunctionType) and function in _ours(function):
             return self._translated(function)
         return None
@@ -161,6 +163,12 @@ def fill(target: int, byte: int, length: int) -> int:
         kept = load(target + done) & ~mask
         store(target + done, kept | (pattern & mask))
     return 0
+
+
+@program
+def load_byte(address: int) -> int:
+    """What `atomics.load_byte` does."""
+    return (load(address & -8) >> 8 * (address & 7)) & 0xFF
 
 
 @cache
