@@ -410,8 +410,10 @@ static bool is_worth_trying(sb_queue *queue, lane *in, const sb_outgoing *messag
 
 wait_for wait_kernel(const sb_queue *queue)
 {
-    /* a schedule is full before its ring is */
-    return queue->max_bytes | queue->max_producer_bytes || setting(queue, L_SETTING_SCHEDULE_OF_AT)
+    /* a schedule is full before its ring is; and where messages are carried, room is made by who
+     * looks again, so they must not all sleep until there is some */
+    return queue->max_bytes | queue->max_producer_bytes | queue->last_value ||
+                   setting(queue, L_SETTING_SCHEDULE_OF_AT)
                ? sb_port_wait_for_head : sb_port_wait_for_room;
 }
 
