@@ -113,6 +113,13 @@ one that has begun a transaction has memory behind it
         16  its LEASED word, or the origin in its chunk: its number in a series of the ring
         24  (free)
 
+Histograms of a queue, in a segment of their own: times are counted in stripes, each written by one
+port, but for the first, which is for all that found none
+
+    page 0       identity: magic, version, bytes, arena, queue | range and digits
+    page 1...    a word a stripe: 0 free, else its owner | 1 once it has memory behind it
+                 stripes: for each kind so many counts, then that of what fits in none of them
+
 Entry of a binding
 
     0   source       reference to an exchange
@@ -167,7 +174,8 @@ SLOT_SHIFT: Final = 6
 SLOT_BYTES: Final = 1 << SLOT_SHIFT
 SLOT_WORD_AT: Final = 0
 SLOT_LEASE_AT: Final = 8
-# 16..63: room for what a later layout-compatible feature keeps beside a message
+SLOT_TAKEN_AT: Final = 16  # ns since the epoch, 0 unknown: only kept while times are recorded
+# 24..63: room for what a later layout-compatible feature keeps beside a message
 
 LEASE_DEADLINE_SHIFT: Final = 24
 LEASE_DELIVERIES_SHIFT: Final = 20
@@ -209,6 +217,7 @@ RING_IDENTITY_BYTES: Final = 64
 RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
+RING_RECORDING_AT: Final = RING_TAKE_AT + 16  # number of the histograms to count in, 0 none
 MODE_PAUSED: Final = 1  # nothing is taken
 MODE_LEVELS_SHIFT: Final = 8  # so many levels of priority, 0 none
 RING_HEAD_AT: Final = RING_TAKE_AT + PAIR_BYTES
@@ -295,11 +304,9 @@ RING_NEXT_EXPIRY_AT: Final = RING_COUNTERS_AT + 48
 RING_USED_AT: Final = RING_COUNTERS_AT + 56  # monotonic ns; kept for AUTO_DELETE only
 RING_DOOMED_AT: Final = RING_COUNTERS_AT + 64  # 1: somebody is about to delete the queue
 
-RING_LATENCY_AT: Final = RING_COUNTERS_AT + PAIR_BYTES
-LATENCY_BUCKETS: Final = 256  # a quarter of a power of two of nanoseconds each
-LATENCY_EVERY: Final = 64  # messages: one of so many is measured
+RING_HISTOGRAMS_AT: Final = RING_COUNTERS_AT + 72  # number of the histograms that there are, 0 none
 
-RING_LEVELS_AT: Final = RING_LATENCY_AT + 8 * LATENCY_BUCKETS  # a hint for each level of priority
+RING_LEVELS_AT: Final = RING_COUNTERS_AT + PAIR_BYTES  # a hint for each level of priority
 LEVELS: Final = 10
 LEVEL_DEFAULT: Final = 4
 
@@ -543,6 +550,42 @@ OPERATION_WHERE_AT: Final = 8
 OPERATION_WORD_AT: Final = 16
 OPERATION_ACKS: Final = 1 << 62  # in the word of the queue
 
+# --- histograms segment ----------------------------------------------------------------------------
+HISTOGRAMS_MAGIC: Final = 0x00545349484D4853  # "SHMHIST\0"
+HISTOGRAMS_MAGIC_AT: Final = 0
+HISTOGRAMS_VERSION_AT: Final = 8
+HISTOGRAMS_BYTES_AT: Final = 16
+HISTOGRAMS_ARENA_AT: Final = 24  # identity of the vhost's arena
+HISTOGRAMS_QUEUE_AT: Final = 32
+HISTOGRAMS_LOWEST_AT: Final = 40  # values down to this are told apart, in ns
+HISTOGRAMS_HIGHEST_AT: Final = 48
+HISTOGRAMS_DIGITS_AT: Final = 56
+HISTOGRAMS_STRIPES_AT: Final = PAGE_BYTES
+STRIPES: Final = 17  # the first is everybody's
+STRIPE_OWNER_AT: Final = 0
+STRIPE_COMMITTED_AT: Final = 8
+HISTOGRAMS_COUNTS_AT: Final = 2 * PAGE_BYTES
+
+PUBLISH_TAKE: Final = 0  # the kinds of times
+TAKE_ACK: Final = 1
+PUBLISH_DURABLE: Final = 2  # nobody counts it yet
+KINDS: Final = 3
+KINDS_COMMITTED: Final = 2
+
+LOWEST_NS: Final = 1  # unless said otherwise
+HIGHEST_NS: Final = 3_600_000_000_000
+HIGHEST_NS_MAX: Final = 1 << 50
+DIGITS: Final = 2
+DIGITS_MAX: Final = 3
+
+# --- recording: where one port counts; private memory ---------------------------------------------
+RECORDING_COUNTS: Final = 0  # address of its stripe
+RECORDING_SHARED: Final = 8  # 1: others count there too
+RECORDING_UNIT: Final = 16  # exponent of the lowest value
+RECORDING_HALF: Final = 24  # exponent of half the buckets that a power of two has
+RECORDING_LENGTH: Final = 32  # how many counts a kind has
+RECORDING_BYTES: Final = 40
+
 # --- port: what one thread of a program knows of one ring; private memory -------------------------
 PORT_HEADER: Final = 0  # address of the ring segment
 PORT_SLOTS: Final = 8  # address of slot 0
@@ -590,6 +633,7 @@ PORT_QUEUE_HANDLE: Final = PORT_ROOM + 16  # whose port it is, for the floor abo
 PORT_MESSAGES_MAX: Final = PORT_ROOM + 24  # how many the ring may hold, 0: its slots
 COPIED_BYTES: Final = 1024  # what take_next copies into the room: cheaper than asking for it later
 PORT_SPECIAL: Final = PORT_ROOM + 32  # how many of the messages taken last are special (take.py)
+PORT_RECORDER: Final = PORT_ROOM + 40  # of the floor above: how it records times, 0 not at all
 PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
@@ -628,13 +672,15 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
-assert RING_DOOMED_AT < RING_LATENCY_AT
+assert RING_RECORDING_AT < RING_TAKE_AT + LINE_BYTES
+assert RING_HISTOGRAMS_AT < RING_LEVELS_AT
+assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
 assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_STOP < PORT_RUNS
-assert PORT_SPECIAL < PORT_MESSAGE
+assert PORT_RECORDER < PORT_MESSAGE
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT

@@ -32,6 +32,12 @@ PARAMETER_TYPES = {
     "ring": "void *",
     "arena": "void *",
     "catalog": "void *",
+    "histograms": "void *",
+    "recording": "int64_t *",
+    "counts": "int64_t *",
+    "sums": "int64_t *",
+    "before": "const int64_t *",
+    "indexes": "int64_t *",
     "name": "const void *",
     "key": "const void *",
     "pattern": "const void *",
@@ -186,6 +192,14 @@ typedef struct sb_subscription {{
     const sb_settings *settings;
 }} sb_subscription;
 
+/* What the histograms of a queue can tell apart; times in ns. */
+typedef struct sb_histograms {{
+    int64_t number;  /* of those that there are: changes with the range; 0: there are none */
+    int64_t lowest, highest, digits;
+    int64_t length;  /* how many counts each kind has; one more is of what fits in none */
+    int64_t recording; /* 1: times are recorded now */
+}} sb_histograms;
+
 /* Whether a message is meant: 1 or 0. */
 typedef int64_t (*sb_chooser)(const sb_message *message, void *context);
 
@@ -201,7 +215,8 @@ typedef struct sb_queue_statistics {{
     int64_t slots, head, tail, ready, leased, bytes;
     int64_t given_back, revoked, expired, dropped, rejected, damaged;
     int64_t paused, consumers, producers;
-    int64_t latency[{layout.LATENCY_BUCKETS}]; /* from publish to take, of every 64th message */
+    int64_t recording;              /* 1: times are recorded; 0 they are not */
+    int64_t histograms;             /* number of the histograms that there are, 0 none */
     int64_t levels;                 /* of priority, 0 none */
     int64_t waiting[{layout.LEVELS}];    /* of each level, in nobody's hand */
     int64_t waiting_since[{layout.LEVELS}]; /* when the oldest was published, ns since the epoch */
@@ -320,6 +335,14 @@ int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *
 int64_t sb_purge(sb_queue *queue);
 int64_t sb_pause(sb_queue *queue, int64_t paused);
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
+/* Record times, from publishing to taking and from there to acknowledging, or stop that.  A range
+ * of 0 is that of before, or 1 ns to an hour; 0 digits are 2.  Another range starts from nothing. */
+int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t highest_ns,
+                   int64_t digits);
+int64_t sb_histograms_told(sb_queue *queue, sb_histograms *told);
+/* The counts of one kind, SB_PUBLISH_TAKE or SB_TAKE_ACK: SB_GONE if these are not the histograms of
+ * this number.  Room for told.length + 1. */
+int64_t sb_counts(sb_queue *queue, int64_t number, int64_t kind, int64_t *counts);
 /* Head and tail of a queue by its row, without mapping its ring: equal if it is empty. */
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
                   int64_t *paused);
@@ -462,6 +485,8 @@ int64_t sb_system_wait(int64_t address, int64_t value, int64_t timeout_ns);
 int64_t sb_system_wake(int64_t address, int64_t count);
 int64_t sb_system_clock(void);
 int64_t sb_system_decide(int64_t port, int64_t message);
+int64_t sb_system_taken(int64_t port, int64_t messages, int64_t count);
+int64_t sb_system_acked(int64_t port, int64_t taken);
 """
 
 
@@ -515,6 +540,8 @@ def enumerators() -> str:
             f"    SB_SET_{name.upper()} = {1 << bit},"
             for bit, name in enumerate(layout.SETTING_NAMES)
         ),
+        f"    SB_PUBLISH_TAKE = {layout.PUBLISH_TAKE},",
+        f"    SB_TAKE_ACK = {layout.TAKE_ACK},",
         f"    SB_BLOCK = {layout.BLOCK},",
         f"    SB_FAIL = {layout.FAIL},",
         f"    SB_DROP_OLDEST = {layout.DROP_OLDEST},",

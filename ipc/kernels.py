@@ -13,6 +13,7 @@ from shmbroker.core import (  # noqa: F401
     gate,
     head,
     headers,
+    histogram,
     packed,
     port,
     producer,

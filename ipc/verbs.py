@@ -48,6 +48,7 @@ from shmbroker.core.layout import (
     MESSAGE_BODY,
     MESSAGE_BYTES,
     MESSAGE_LENGTH,
+    MESSAGE_POSITION,
     MESSAGE_SHIFT,
     MESSAGE_WORD,
     OUTGOING_BODY,
@@ -64,6 +65,7 @@ from shmbroker.core.layout import (
     PORT_DATA_BYTES,
     PORT_FILE,
     PORT_HEAD_SEEN,
+    PORT_HEADER,
     PORT_MESSAGE,
     PORT_ROOM,
     PORT_ROOM_BYTES,
@@ -71,10 +73,13 @@ from shmbroker.core.layout import (
     PORT_SPECIAL,
     POSITION_MASK,
     PROPERTIES_BYTES_MAX,
+    RING_RECORDING_AT,
     SHAPE_BODY_SHIFT,
     SHAPE_KEY_SHIFT,
+    SLOT_TAKEN_AT,
 )
 from shmbroker.core.publish import publish_chunk_once
+from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import reserve, run_of, unreserve
 from shmbroker.core.take import (
     ack_once,
@@ -85,7 +90,8 @@ from shmbroker.core.take import (
     take_once,
 )
 from shmbroker.core.transaction import place_once
-from shmbroker.ipc.system import system_allocate, system_decide
+from shmbroker.core.word import slot_at
+from shmbroker.ipc.system import system_acked, system_allocate, system_decide, system_taken
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
 ROOM_PAUSES = 32
@@ -271,10 +277,44 @@ def publish_chunk(port: int, chunk: int) -> int:
     return position
 
 
+@kernel
+def is_recorded(port: int) -> int:
+    """Not 0 if times are recorded; the word is in the line of take, which was looked at just now."""
+    return load(load(port + PORT_HEADER) + RING_RECORDING_AT)
+
+
+@kernel
+def taken_at(port: int, message: int) -> int:
+    """When a message in hand was taken, 0 unknown; in the line of the word that ack changes."""
+    return load(slot_at(port, load(message + MESSAGE_POSITION)) + SLOT_TAKEN_AT)
+
+
+@cold
+def ack_recorded(port: int, message: int) -> int:
+    taken = taken_at(port, message)
+    store(slot_at(port, load(message + MESSAGE_POSITION)) + SLOT_TAKEN_AT, 0)  # while it is ours
+    code = ack_once(port, message)
+    if code == OK and taken != 0:
+        system_acked(port, taken)
+    return code
+
+
+@cold
+def ack_many_recorded(port: int, messages: int, count: int) -> int:
+    acked = 0
+    for index in range(count):
+        acked += ack_recorded(port, messages + (index << MESSAGE_SHIFT)) == OK
+    reclaim(port)
+    return acked
+
+
 @exported
 def ack(port: int, message: int) -> int:
     """The message is dealt with: OK, or REVOKED if it was no longer ours."""
-    code = ack_once(port, message)
+    if taken_at(port, message):
+        code = ack_recorded(port, message)
+    else:
+        code = ack_once(port, message)
     tell_producers(port)
     return code
 
@@ -282,7 +322,10 @@ def ack(port: int, message: int) -> int:
 @exported
 def ack_many(port: int, messages: int, count: int) -> int:
     """Acknowledge these messages; how many were still ours."""
-    acked = ack_many_once(port, messages, count)
+    if count > 0 and taken_at(port, messages):
+        acked = ack_many_recorded(port, messages, count)
+    else:
+        acked = ack_many_once(port, messages, count)
     tell_producers(port)
     return acked
 
@@ -317,9 +360,12 @@ def take(port: int, message: int) -> int:
     """Take the oldest message that nobody has: OK, EMPTY, or DAMAGED (that message is dropped)."""
     while True:
         code = take_once(port, message)
-        if code != OK or not is_special(message):
+        if code != OK:
             return code
-        code = system_decide(port, message)
+        if is_special(message):
+            code = system_decide(port, message)
+        if code == OK and is_recorded(port):
+            system_taken(port, message, 1)
         if code != GONE:
             return code
 
@@ -353,6 +399,8 @@ def take_fitting(port: int, messages: int, count: int, capacity: int) -> int:
         taken = take_within(port, messages, count, capacity)
         if taken > 0 and load(port + PORT_SPECIAL):
             taken = decide_all(port, messages, taken)
+        if taken > 0 and is_recorded(port):
+            system_taken(port, messages, taken)
         if taken != GONE:
             return taken
 
@@ -378,18 +426,43 @@ def receive_special(port: int, message: int, buffer: int, capacity: int) -> int:
     return length
 
 
+@kernel
+def receive_one(port: int, message: int, buffer: int, capacity: int) -> int:
+    """receive, and GONE if there is another message to try."""
+    length = receive_once(port, message, buffer, capacity)
+    if length == UNDECIDED:
+        length = receive_special(port, message, buffer, capacity)
+    return length
+
+
+@cold
+def receive_recorded(port: int, message: int, buffer: int, capacity: int) -> int:
+    """The same; between taking and acknowledging, because the chunk says when it was published."""
+    code = take(port, message)
+    if code != OK:
+        return code
+    length = load(message + MESSAGE_LENGTH)
+    if length > capacity:
+        return TOO_SMALL
+    copy(buffer, load(message + MESSAGE_BODY), length)
+    store(slot_at(port, load(message + MESSAGE_POSITION)) + SLOT_TAKEN_AT, 0)
+    if ack_once(port, message) != OK:
+        return GONE  # revoked meanwhile: somebody else has it
+    return length
+
+
 @exported
 def receive(port: int, message: int, buffer: int, capacity: int) -> int:
     """Take, copy the body, acknowledge: its length, or a code.
 
     With TOO_SMALL the message is taken and not acknowledged: its length is in `message`.
     """
-    while True:
-        length = receive_once(port, message, buffer, capacity)
-        if length == UNDECIDED:
-            length = receive_special(port, message, buffer, capacity)
-        if length != GONE:
-            break
+    length = GONE
+    while length == GONE:
+        if is_recorded(port):
+            length = receive_recorded(port, message, buffer, capacity)
+        else:
+            length = receive_one(port, message, buffer, capacity)
     if length >= 0:
         tell_producers(port)
     return length

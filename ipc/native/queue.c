@@ -20,6 +20,19 @@ static int64_t *field(sb_port *port, int64_t at)
 
 /* --- lanes --------------------------------------------------------------------------------------- */
 
+static int64_t lane_open_port(sb_queue *queue, lane *opened)
+{
+    sb_connection *connection = queue->connection;
+    sb_port *port = &opened->port;
+    int64_t code = sb_port_open(port, queue->ring.memory, queue->ring.bytes,
+                                connection->arena.memory, connection->arena.bytes, connection->id);
+    port->file = connection->arena.file;
+    *field(port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
+    *field(port, L_PORT_MESSAGES_MAX) = queue->max_messages;
+    *field(port, L_PORT_RECORDER) = (int64_t)(intptr_t)&opened->recorder;
+    return code;
+}
+
 static lane *lane_make(sb_queue *queue, int64_t *code)
 {
     sb_connection *connection = queue->connection;
@@ -39,11 +52,8 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
     if (*code == SB_OK) {
         memset(made, 0, sizeof *made);
         participant_uses(connection, queue->reference, 0);
-        *code = sb_port_open(&made->port, queue->ring.memory, queue->ring.bytes,
-                             connection->arena.memory, connection->arena.bytes, connection->id);
-        made->port.file = connection->arena.file;
-        *field(&made->port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
-        *field(&made->port, L_PORT_MESSAGES_MAX) = queue->max_messages;
+        made->recorder = (recorder){.queue = queue, .clock = &made->clock};
+        *code = lane_open_port(queue, made);
     }
     if (*code == SB_OK) {
         atomic_store(&made->busy, IN);
@@ -169,6 +179,7 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
     code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
     expiry_unknown(queue);
+    latency_sweep(queue, dead);
     if (code > 0)
         sb_port_wake_all(&port);
     return code;
@@ -209,8 +220,10 @@ void queue_shut(sb_queue *queue)
                 sb_port_wake_all(&port);
             nanosleep(&pause, NULL);
         }
-        if (idle != ON_LOAN)
+        if (idle != ON_LOAN) {
+            recorder_close(&each->recorder);
             sb_port_close(&each->port); /* and it stays busy: nobody enters again */
+        }
     }
     atomic_store(&queue->shut, 2);
 }
@@ -218,8 +231,11 @@ void queue_shut(sb_queue *queue)
 void queue_free(sb_queue *queue)
 {
     int64_t count = atomic_load(&queue->lanes_made);
-    for (int64_t index = 0; index < count; index++)
-        free(atomic_load(&queue->lanes[index]));
+    for (int64_t index = 0; index < count; index++) {
+        lane *each = atomic_load(&queue->lanes[index]);
+        recorder_free(&each->recorder);
+        free(each);
+    }
     segment_detach(&queue->ring);
     free(queue);
 }
@@ -589,28 +605,11 @@ int64_t sb_loan_drop(sb_queue *queue, sb_loan *loan)
     return SB_OK;
 }
 
-/* --- latency ------------------------------------------------------------------------------------- */
-
-/* From publish to take, of every 64th message: buckets of a quarter of a power of two. */
-static void latency_note(sb_queue *queue, const sb_message *message)
-{
-    if (message->position % L_LATENCY_EVERY != 0)
-        return;
-    int64_t published = word_load(message->chunk, L_CHUNK_PUBLISHED_AT);
-    int64_t ns = realtime_ns() - published;
-    if (published == 0 || ns < 0)
-        return;
-    int exponent = 63 - __builtin_clzll((uint64_t)ns | 4);
-    int64_t bucket = exponent * 4 + ((ns >> (exponent - 2)) & 3);
-    atomic_fetch_add_explicit((_Atomic int64_t *)((char *)queue->ring.memory + L_RING_LATENCY_AT +
-                                                  bucket * 8), 1, memory_order_relaxed);
-}
-
 /* --- taking -------------------------------------------------------------------------------------- */
 
 /* What is wanted of a take: one of these, and what it is called with. */
 typedef struct wanted {
-    sb_message *messages; /* the first of them is measured */
+    sb_message *messages;
     int64_t count;
     sb_room *room;
 } wanted;
@@ -663,8 +662,6 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
         } while (code == SB_EMPTY || (code == SB_UNDECIDED && sb_system_clock() < deadline));
         code = code == SB_UNDECIDED ? SB_EMPTY : code;
     }
-    if (code >= 0)
-        latency_note(queue, what.messages);
     lane_leave(in);
     return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
 }
@@ -883,10 +880,11 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .rejected = word_load(ring, L_COUNTER_REJECTED_AT),
         .damaged = word_load(ring, L_COUNTER_DAMAGED_AT),
         .paused = word_load(ring, L_RING_MODE_AT) & L_MODE_PAUSED,
+        .recording = word_load(ring, L_RING_RECORDING_AT) != 0,
+        .histograms = word_load(ring, L_RING_HISTOGRAMS_AT),
         .consumers = participant_users(queue->connection, queue->reference, L_USE_CONSUMES),
         .producers = participant_users(queue->connection, queue->reference, L_USE_PRODUCES),
     };
-    memcpy(told->latency, (char *)ring + L_RING_LATENCY_AT, sizeof told->latency);
     told->levels = levels_of(queue);
     if (told->levels > 0)
         count_levels(&port, told);
@@ -958,7 +956,7 @@ int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
         return code;
     lane *in = (lane *)((char *)port - offsetof(lane, port));
     sb_port_close(port);
-    code = port_to_look(queue, port);
+    code = lane_open_port(queue, in);
     if (code == SB_OK)
         lane_leave(in);
     return code;

@@ -216,7 +216,7 @@ typedef struct stamp_clock {
     int64_t base_ns;
 } stamp_clock;
 
-int64_t stamp_renew(stamp_clock *clock, uint64_t cycles);
+int64_t stamp_renew(stamp_clock *clock);
 
 static inline uint64_t stamp_cycles(void)
 {
@@ -236,7 +236,7 @@ static inline int64_t stamp_ns(stamp_clock *clock)
     uint64_t cycles = stamp_cycles(), since = cycles - clock->cycles;
     if (since < clock->window)
         return clock->base_ns + (int64_t)((since * clock->factor) >> 32);
-    return stamp_renew(clock, cycles);
+    return stamp_renew(clock);
 }
 
 /* --- settings.c --------------------------------------------------------------------------------- */
@@ -326,6 +326,27 @@ bool is_expired(const sb_message *message);
 /* Take what is expired, and bury it: how many. */
 int64_t queue_expire(sb_queue *queue, sb_port *port);
 
+/* --- latency.c ---------------------------------------------------------------------------------- */
+
+/* Where and by which clock a lane counts times; all zero but for queue and clock at first. */
+typedef struct recorder {
+    int64_t recording[L_RECORDING_BYTES / 8];
+    int64_t number;  /* of the histograms that are mapped, 0 none */
+    int64_t refused; /* of those that cannot be */
+    int64_t stripe;  /* that is ours, 0 everybody's */
+    segment histograms;
+    sb_queue *queue;
+    stamp_clock *clock;
+} recorder;
+
+void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number);
+/* Unmap, and let another have the stripe; or only unmap, if our participant has left. */
+void recorder_close(recorder *closed);
+void recorder_free(recorder *freed);
+/* The dead one counts no more: how many stripes it had. */
+int64_t latency_sweep(sb_queue *queue, int64_t dead);
+void latency_remove(sb_connection *connection, int64_t reference);
+
 /* --- queue.c ------------------------------------------------------------------------------------ */
 
 #define LANES 64
@@ -338,6 +359,7 @@ typedef struct lane {
     _Atomic int64_t busy;
     stamp_clock clock;
     int64_t bytes_left; /* to be published before the queue's bytes are counted again */
+    recorder recorder;
     sb_port port;
 } lane;
 

@@ -111,6 +111,8 @@ class Translation:
             return self._translated(copy)
         if function is atomics.fill:
             return self._translated(fill)
+        if function is atomics.highest_bit:
+            return highest_bit
         if isinstance(function, FunctionType) and function in _ours(function):
             return self._translated(function)
         return None
@@ -161,6 +163,11 @@ def fill(target: int, byte: int, length: int) -> int:
         kept = load(target + done) & ~mask
         store(target + done, kept | (pattern & mask))
     return 0
+
+
+def highest_bit(value: int) -> int:
+    """What `atomics.highest_bit` does: no step."""
+    return value.bit_length() - 1
 
 
 @cache

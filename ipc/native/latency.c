@@ -1,0 +1,326 @@
+/* Times that messages take, counted in histograms (core/histogram.py) by whoever takes and
+ * acknowledges.
+ *
+ * A queue's histograms are a segment of their own, which has a number; the ring says by this number
+ * whether to count, and where.  A lane maps the segment and claims a stripe when it first counts, and
+ * again when the number has changed: a segment never changes its range.  The dead one's stripes are
+ * freed with whatever else it left in the queue. */
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared.h"
+
+#define CLOCK_ERROR_NS 10000 /* two lanes' clocks may differ by this, at most */
+#define LOOKS 8
+
+void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number)
+{
+    snprintf(path, NAME_ROOM, "/dev/shm/shmbroker.%s.latency-%lld-%lld-%lld", vhost,
+             (long long)(reference & L_REFERENCE_INDEX_MASK),
+             (long long)(reference >> L_REFERENCE_INDEX_BITS), (long long)number);
+}
+
+static int64_t attach(sb_queue *queue, int64_t number, segment *attached)
+{
+    char path[NAME_ROOM];
+    histograms_path(path, queue->connection->vhost, queue->reference, number);
+    int64_t code = segment_attach(attached, path, L_HISTOGRAMS_COUNTS_AT);
+    if (code != SB_OK)
+        return code;
+    code = sb_histograms_check(attached->memory, attached->bytes,
+                               queue->reference & L_REFERENCE_INDEX_MASK,
+                               word_load(queue->ring.memory, L_RING_ARENA_AT));
+    if (code == SB_OK)
+        return SB_OK;
+    segment_detach(attached);
+    return fail(code, "%s: %s", path, sb_strerror(code));
+}
+
+/* What it says of itself, checked once more: the check's own reads may have been of other words. */
+static int64_t range_of(const segment *attached, sb_histograms *told)
+{
+    told->lowest = word_load(attached->memory, L_HISTOGRAMS_LOWEST_AT);
+    told->highest = word_load(attached->memory, L_HISTOGRAMS_HIGHEST_AT);
+    told->digits = word_load(attached->memory, L_HISTOGRAMS_DIGITS_AT);
+    told->length = sb_histogram_length(told->lowest, told->highest, told->digits);
+    int64_t bytes = sb_histograms_bytes(told->lowest, told->highest, told->digits);
+    return bytes < 0 || bytes > attached->bytes ? fail(SB_DAMAGED, "its histograms are damaged")
+                                                : SB_OK;
+}
+
+static int64_t counts_at(int64_t stripe, int64_t length)
+{
+    return L_HISTOGRAMS_COUNTS_AT + stripe * sb_stripe_bytes(length);
+}
+
+static char *stripe_word(const segment *attached, int64_t stripe)
+{
+    return (char *)attached->memory + L_HISTOGRAMS_STRIPES_AT + stripe * L_PAIR_BYTES;
+}
+
+/* --- counting ------------------------------------------------------------------------------------ */
+
+void recorder_close(recorder *closed)
+{
+    if (closed->stripe)
+        sb_stripe_release(closed->histograms.memory, closed->stripe,
+                          closed->queue->connection->id);
+    if (closed->number)
+        segment_detach(&closed->histograms);
+    closed->stripe = closed->number = 0;
+}
+
+void recorder_free(recorder *freed)
+{
+    freed->stripe = 0; /* who has left has returned it already */
+    recorder_close(freed);
+}
+
+/* One that has memory, or else the first, which is everybody's. */
+static int64_t stripe_take(recorder *with, int64_t length)
+{
+    int64_t id = with->queue->connection->id;
+    int64_t stripe = sb_stripe_claim(with->histograms.memory, id);
+    if (stripe == 0)
+        return 0;
+    if (sb_system_allocate(with->histograms.file, counts_at(stripe, length),
+                           L_KINDS_COMMITTED * sb_histogram_bytes(length)) != SB_OK) {
+        sb_stripe_release(with->histograms.memory, stripe, id);
+        return 0;
+    }
+    word_store(stripe_word(&with->histograms, stripe), L_STRIPE_COMMITTED_AT, 1);
+    return stripe;
+}
+
+static __attribute__((noinline)) bool recorder_open(recorder *opened, int64_t number)
+{
+    sb_histograms told;
+    if (number == opened->refused)
+        return false;
+    recorder_close(opened);
+    int64_t code = attach(opened->queue, number, &opened->histograms);
+    if (code == SB_OK) {
+        opened->number = number;
+        code = range_of(&opened->histograms, &told);
+    }
+    if (code != SB_OK) {
+        opened->refused = number;
+        log_note(opened->queue->connection, "queue '%s': times are not recorded: %s",
+                 opened->queue->name, sb_detail(code));
+        recorder_close(opened);
+        return false;
+    }
+    opened->stripe = stripe_take(opened, told.length);
+    close(opened->histograms.file);
+    opened->histograms.file = -1;
+    char *counts = (char *)opened->histograms.memory + counts_at(opened->stripe, told.length);
+    sb_recording_open(opened->recording, (int64_t *)counts, opened->stripe == 0,
+                      told.lowest, told.highest, told.digits);
+    return true;
+}
+
+/* The recorder of a port, ready to count, or NULL if nothing is counted now. */
+static inline recorder *recorder_of(sb_port *port)
+{
+    recorder *with = (recorder *)(intptr_t)word_load(port, L_PORT_RECORDER);
+    if (!with)
+        return NULL; /* a bare ring, or somebody who settles for others */
+    int64_t number = word_load(with->queue->ring.memory, L_RING_RECORDING_AT);
+    if (number == with->number && number != 0)
+        return with;
+    return number != 0 && recorder_open(with, number) ? with : NULL;
+}
+
+/* Two lanes' clocks may differ a little; more than that below 0 fits in no bucket. */
+static inline void count(recorder *with, int64_t kind, int64_t from, int64_t to)
+{
+    int64_t ns = (int64_t)((uint64_t)to - (uint64_t)from);
+    sb_record(with->recording, kind, ns < 0 && ns > -CLOCK_ERROR_NS ? 0 : ns);
+}
+
+int64_t sb_system_taken(int64_t port_address, int64_t messages, int64_t taken)
+{
+    sb_port *port = (sb_port *)(intptr_t)port_address;
+    recorder *with = recorder_of(port);
+    if (!with)
+        return 0;
+    int64_t now = stamp_ns(with->clock);
+    char *slots = (char *)(intptr_t)word_load(port, L_PORT_SLOTS);
+    int64_t mask = word_load(port, L_PORT_SLOT_MASK);
+    for (int64_t each = 0; each < taken; each++) {
+        const sb_message *message = (const sb_message *)(intptr_t)messages + each;
+        int64_t published = word_load(message->chunk, L_CHUNK_PUBLISHED_AT);
+        word_store(slots + ((message->position & mask) << L_SLOT_SHIFT), L_SLOT_TAKEN_AT, now);
+        if (published != 0)
+            count(with, L_PUBLISH_TAKE, published, now);
+    }
+    return taken;
+}
+
+int64_t sb_system_acked(int64_t port, int64_t taken)
+{
+    recorder *with = recorder_of((sb_port *)(intptr_t)port);
+    if (with)
+        count(with, L_TAKE_ACK, taken, stamp_ns(with->clock));
+    return 0;
+}
+
+int64_t latency_sweep(sb_queue *queue, int64_t dead)
+{
+    segment histograms;
+    int64_t number = word_load(queue->ring.memory, L_RING_HISTOGRAMS_AT);
+    if (number == 0 || attach(queue, number, &histograms) != SB_OK)
+        return 0;
+    int64_t released = sb_stripes_release(histograms.memory, dead);
+    segment_detach(&histograms);
+    return released;
+}
+
+/* Its ring is about to go: the number of its histograms is in there. */
+void latency_remove(sb_connection *connection, int64_t reference)
+{
+    char path[NAME_ROOM];
+    int64_t number = 0;
+    queue_path(path, connection->vhost, reference);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return;
+    bool known = pread(file, &number, sizeof number, L_RING_HISTOGRAMS_AT) == sizeof number;
+    close(file);
+    if (!known || number == 0)
+        return;
+    histograms_path(path, connection->vhost, reference, number);
+    unlink(path);
+}
+
+/* --- switching, under the catalog's lock --------------------------------------------------------- */
+
+static int64_t make(sb_queue *queue, int64_t number, const sb_histograms *range)
+{
+    char temporary[NAME_ROOM], path[NAME_ROOM];
+    segment made;
+    int64_t committed = counts_at(0, range->length) +
+                        L_KINDS_COMMITTED * sb_histogram_bytes(range->length);
+    int64_t code = segment_make(
+        &made, temporary, sb_histograms_bytes(range->lowest, range->highest, range->digits),
+        committed);
+    if (code != SB_OK)
+        return code;
+    sb_histograms_format(made.memory, range->lowest, range->highest, range->digits,
+                         queue->reference & L_REFERENCE_INDEX_MASK,
+                         word_load(queue->ring.memory, L_RING_ARENA_AT));
+    histograms_path(path, queue->connection->vhost, queue->reference, number);
+    unlink(path); /* left by one who died before the ring knew of it */
+    code = segment_name(temporary, path);
+    segment_detach(&made);
+    return code;
+}
+
+/* Start, in histograms of this range: those that there are, or new ones. */
+static int64_t record_in(sb_queue *queue, const sb_histograms *asked)
+{
+    char path[NAME_ROOM];
+    void *ring = queue->ring.memory;
+    sb_histograms there = {.lowest = L_LOWEST_NS, .highest = L_HIGHEST_NS, .digits = L_DIGITS};
+    segment attached;
+    int64_t number = word_load(ring, L_RING_HISTOGRAMS_AT);
+    if (number != 0 && attach(queue, number, &attached) == SB_OK) {
+        if (range_of(&attached, &there) == SB_OK)
+            there.number = number;
+        segment_detach(&attached);
+    }
+    sb_histograms wanted = {.lowest = asked->lowest ? asked->lowest : there.lowest,
+                            .highest = asked->highest ? asked->highest : there.highest,
+                            .digits = asked->digits ? asked->digits : there.digits};
+    wanted.length = sb_histogram_length(wanted.lowest, wanted.highest, wanted.digits);
+    if (wanted.length < 0 || wanted.digits < 2)
+        return fail(SB_INVALID, "a histogram has 2 or 3 digits, and a range from at least 1 ns up to "
+                    "twice that or more, at most %lld s, not %lld digits from %lld to %lld ns",
+                    (long long)(L_HIGHEST_NS_MAX / 1000000000), (long long)wanted.digits,
+                    (long long)wanted.lowest, (long long)wanted.highest);
+    if (there.number == 0 || wanted.lowest != there.lowest || wanted.highest != there.highest ||
+        wanted.digits != there.digits) {
+        int64_t next = (number & INT64_C(0x7FFFFFFFFFFF)) + 1, code = make(queue, next, &wanted);
+        if (code != SB_OK)
+            return code;
+        word_store(ring, L_RING_HISTOGRAMS_AT, next);
+        histograms_path(path, queue->connection->vhost, queue->reference, number);
+        unlink(path); /* who counts there goes on for one more message */
+        number = next;
+    }
+    word_store(ring, L_RING_RECORDING_AT, number);
+    return SB_OK;
+}
+
+int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t highest_ns,
+                   int64_t digits)
+{
+    const sb_histograms asked = {.lowest = lowest_ns, .highest = highest_ns, .digits = digits};
+    int64_t code = change_code(queue->connection);
+    if (code == SB_OK)
+        code = connection_lock(queue->connection);
+    if (code != SB_OK)
+        return code;
+    if (queue_is_usable(queue, &code)) {
+        if (records)
+            code = record_in(queue, &asked);
+        else
+            word_store(queue->ring.memory, L_RING_RECORDING_AT, 0);
+    }
+    connection_unlock(queue->connection);
+    return code;
+}
+
+/* --- reading ------------------------------------------------------------------------------------- */
+
+int64_t sb_histograms_told(sb_queue *queue, sb_histograms *told)
+{
+    int64_t code;
+    segment attached;
+    *told = (sb_histograms){0};
+    for (int look = 0; look < LOOKS; look++) {
+        if (!queue_is_usable(queue, &code))
+            return code;
+        int64_t number = word_load(queue->ring.memory, L_RING_HISTOGRAMS_AT);
+        if (number == 0)
+            return SB_OK;
+        code = attach(queue, number, &attached);
+        if (code != SB_OK)
+            continue; /* another range was asked for just now */
+        code = range_of(&attached, told);
+        segment_detach(&attached);
+        told->number = number;
+        told->recording = word_load(queue->ring.memory, L_RING_RECORDING_AT) == number;
+        return code;
+    }
+    return code;
+}
+
+int64_t sb_counts(sb_queue *queue, int64_t number, int64_t kind, int64_t *counts)
+{
+    int64_t code;
+    segment attached;
+    sb_histograms told;
+    if (!queue_is_usable(queue, &code))
+        return code;
+    if (kind < 0 || kind >= L_KINDS_COMMITTED)
+        return fail(SB_INVALID, "times of kind %lld are not counted", (long long)kind);
+    if (number != word_load(queue->ring.memory, L_RING_HISTOGRAMS_AT) ||
+        attach(queue, number, &attached) != SB_OK)
+        return fail(SB_GONE, "queue '%s' has other histograms now", queue->name);
+    code = range_of(&attached, &told);
+    if (code == SB_OK)
+        memset(counts, 0, (size_t)(told.length + 1) * 8);
+    for (int64_t stripe = 0; code == SB_OK && stripe < L_STRIPES; stripe++) {
+        if (word_load(stripe_word(&attached, stripe), L_STRIPE_COMMITTED_AT) == 0)
+            continue; /* it has no memory: to look could be a SIGBUS */
+        int64_t at = counts_at(stripe, told.length) + kind * sb_histogram_bytes(told.length);
+        sb_counts_add((int64_t *)((char *)attached.memory + at), told.length, counts);
+    }
+    segment_detach(&attached);
+    return code;
+}
