@@ -174,7 +174,7 @@ SLOT_SHIFT: Final = 6
 SLOT_BYTES: Final = 1 << SLOT_SHIFT
 SLOT_WORD_AT: Final = 0
 SLOT_LEASE_AT: Final = 8
-SLOT_TAKEN_AT: Final = 16  # ns since the epoch, 0 unknown: only kept while times are recorded
+SLOT_TAKEN_AT: Final = 16  # cycles, 0 unknown: only kept while times are recorded
 # 24..63: room for what a later layout-compatible feature keeps beside a message
 
 LEASE_DEADLINE_SHIFT: Final = 24

@@ -335,8 +335,8 @@ int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *
 int64_t sb_purge(sb_queue *queue);
 int64_t sb_pause(sb_queue *queue, int64_t paused);
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
-/* Record times, from publishing to taking and from there to acknowledging, or stop that.  A range
- * of 0 is that of before, or 1 ns to an hour; 0 digits are 2.  Another range starts from nothing. */
+/* Record times, from publishing to taking and from there to acknowledging, or stop that.  Each
+ * message is counted when it is acknowledged.  A range of 0 is that of before, or 1 ns to an hour; 0 digits are 2.  Another range starts from nothing. */
 int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t highest_ns,
                    int64_t digits);
 int64_t sb_histograms_told(sb_queue *queue, sb_histograms *told);
@@ -485,8 +485,7 @@ int64_t sb_system_wait(int64_t address, int64_t value, int64_t timeout_ns);
 int64_t sb_system_wake(int64_t address, int64_t count);
 int64_t sb_system_clock(void);
 int64_t sb_system_decide(int64_t port, int64_t message);
-int64_t sb_system_taken(int64_t port, int64_t messages, int64_t count);
-int64_t sb_system_acked(int64_t port, int64_t taken);
+int64_t sb_system_acked(int64_t port, int64_t messages, int64_t count);
 """
 
 

@@ -44,13 +44,8 @@ def system_decide(port: int, message: int) -> int:
     _unbound("system_decide")
 
 
-def system_taken(port: int, messages: int, count: int) -> int:
-    """Record for how long these messages waited; they were taken just now."""
-    _unbound("system_taken")
-
-
-def system_acked(port: int, taken: int) -> int:
-    """Record for how long a message was in hand that was taken then and acknowledged just now."""
+def system_acked(port: int, messages: int, count: int) -> int:
+    """Record the times of messages that are about to be acknowledged."""
     _unbound("system_acked")
 
 
@@ -61,7 +56,6 @@ SYSTEM: dict[str, int] = {
     "system_wake": 2,
     "system_clock": 0,
     "system_decide": 2,
-    "system_taken": 3,
-    "system_acked": 2,
+    "system_acked": 3,
 }
 """Each function and how many words it takes; all return one."""

@@ -7,7 +7,15 @@ sleep or give up.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, copy, load, load_acquire, pause, store
+from shmbroker.core.atomics import (
+    compare_exchange,
+    copy,
+    cycles,
+    load,
+    load_acquire,
+    pause,
+    store,
+)
 from shmbroker.core.batch import (
     PLAIN_MARK,
     ack_many_once,
@@ -79,7 +87,6 @@ from shmbroker.core.layout import (
     SLOT_TAKEN_AT,
 )
 from shmbroker.core.publish import publish_chunk_once
-from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import reserve, run_of, unreserve
 from shmbroker.core.take import (
     ack_once,
@@ -88,10 +95,11 @@ from shmbroker.core.take import (
     is_special,
     receive_once,
     take_once,
+    take_seen,
 )
 from shmbroker.core.transaction import place_once
 from shmbroker.core.word import slot_at
-from shmbroker.ipc.system import system_acked, system_allocate, system_decide, system_taken
+from shmbroker.ipc.system import system_acked, system_allocate, system_decide
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
 ROOM_PAUSES = 32
@@ -284,37 +292,31 @@ def is_recorded(port: int) -> int:
 
 
 @kernel
-def taken_at(port: int, message: int) -> int:
-    """When a message in hand was taken, 0 unknown; in the line of the word that ack changes."""
-    return load(slot_at(port, load(message + MESSAGE_POSITION)) + SLOT_TAKEN_AT)
-
-
-@cold
-def ack_recorded(port: int, message: int) -> int:
-    taken = taken_at(port, message)
-    store(slot_at(port, load(message + MESSAGE_POSITION)) + SLOT_TAKEN_AT, 0)  # while it is ours
-    code = ack_once(port, message)
-    if code == OK and taken != 0:
-        system_acked(port, taken)
-    return code
-
-
-@cold
-def ack_many_recorded(port: int, messages: int, count: int) -> int:
-    acked = 0
+def note_taken(port: int, messages: int, count: int) -> int:
+    """These were taken just now: the rest is done when they are acknowledged, as who waits for them
+    is in a hurry.  A stop in here, and the end of a lease, may give the next holder a wrong time."""
+    now = cycles()
     for index in range(count):
-        acked += ack_recorded(port, messages + (index << MESSAGE_SHIFT)) == OK
-    reclaim(port)
-    return acked
+        position = load(messages + (index << MESSAGE_SHIFT) + MESSAGE_POSITION)
+        store(slot_at(port, position) + SLOT_TAKEN_AT, now)
+    return now
+
+
+@kernel
+def note_acked(port: int, messages: int, count: int) -> int:
+    """These are about to be acknowledged.  That they are recorded is in the first one's slot, in
+    the line whose word changes next."""
+    position = load(messages + MESSAGE_POSITION)
+    if load(slot_at(port, position) + SLOT_TAKEN_AT):
+        system_acked(port, messages, count)
+    return count
 
 
 @exported
 def ack(port: int, message: int) -> int:
     """The message is dealt with: OK, or REVOKED if it was no longer ours."""
-    if taken_at(port, message):
-        code = ack_recorded(port, message)
-    else:
-        code = ack_once(port, message)
+    note_acked(port, message, 1)
+    code = ack_once(port, message)
     tell_producers(port)
     return code
 
@@ -322,10 +324,9 @@ def ack(port: int, message: int) -> int:
 @exported
 def ack_many(port: int, messages: int, count: int) -> int:
     """Acknowledge these messages; how many were still ours."""
-    if count > 0 and taken_at(port, messages):
-        acked = ack_many_recorded(port, messages, count)
-    else:
-        acked = ack_many_once(port, messages, count)
+    if count > 0:
+        note_acked(port, messages, count)
+    acked = ack_many_once(port, messages, count)
     tell_producers(port)
     return acked
 
@@ -348,6 +349,15 @@ def transaction_place(port: int, chunk: int, origin: int) -> int:
 
 
 @exported_cold
+def take_selected(port: int, message: int) -> int:
+    """take_seen."""
+    code = take_seen(port, message)
+    if code == OK and is_recorded(port):
+        note_taken(port, message, 1)
+    return code
+
+
+@exported_cold
 def transaction_finish(port: int, position: int, leased: int) -> int:
     """Acknowledge this message of a transaction that is committed: 1, or 0 if it was before."""
     done = finish(port, position, leased)
@@ -365,7 +375,7 @@ def take(port: int, message: int) -> int:
         if is_special(message):
             code = system_decide(port, message)
         if code == OK and is_recorded(port):
-            system_taken(port, message, 1)
+            note_taken(port, message, 1)
         if code != GONE:
             return code
 
@@ -400,7 +410,7 @@ def take_fitting(port: int, messages: int, count: int, capacity: int) -> int:
         if taken > 0 and load(port + PORT_SPECIAL):
             taken = decide_all(port, messages, taken)
         if taken > 0 and is_recorded(port):
-            system_taken(port, messages, taken)
+            note_taken(port, messages, taken)
         if taken != GONE:
             return taken
 
@@ -437,7 +447,7 @@ def receive_one(port: int, message: int, buffer: int, capacity: int) -> int:
 
 @cold
 def receive_recorded(port: int, message: int, buffer: int, capacity: int) -> int:
-    """The same; between taking and acknowledging, because the chunk says when it was published."""
+    """The same, with times noted in between."""
     code = take(port, message)
     if code != OK:
         return code
@@ -445,7 +455,7 @@ def receive_recorded(port: int, message: int, buffer: int, capacity: int) -> int
     if length > capacity:
         return TOO_SMALL
     copy(buffer, load(message + MESSAGE_BODY), length)
-    store(slot_at(port, load(message + MESSAGE_POSITION)) + SLOT_TAKEN_AT, 0)
+    note_acked(port, message, 1)
     if ack_once(port, message) != OK:
         return GONE  # revoked meanwhile: somebody else has it
     return length
@@ -481,6 +491,8 @@ def receive_many(
     taken = take_fitting(port, messages, count, capacity)
     if taken <= 0:
         return taken
+    if load(messages + MESSAGE_LENGTH) <= capacity:
+        note_acked(port, messages, taken)
     received = receive_taken(port, messages, taken, count, buffer, capacity, ends)
     if received > 0:
         tell_producers(port)

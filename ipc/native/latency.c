@@ -1,5 +1,8 @@
-/* Times that messages take, counted in histograms (core/histogram.py) by whoever takes and
- * acknowledges.
+/* Times that messages take, counted in histograms (core/histogram.py) by whoever acknowledges.
+ *
+ * Taking leaves a count of cycles in the slot and no more, because somebody waits for the message;
+ * all else is done when it is acknowledged.  So each message is counted once, however often it was
+ * delivered.
  *
  * A queue's histograms are a segment of their own, which has a number; the ring says by this number
  * whether to count, and where.  A lane maps the segment and claims a stripe when it first counts, and
@@ -114,6 +117,7 @@ static __attribute__((noinline)) bool recorder_open(recorder *opened, int64_t nu
         recorder_close(opened);
         return false;
     }
+    stamp_settle(opened->clock);
     opened->stripe = stripe_take(opened, told.length);
     close(opened->histograms.file);
     opened->histograms.file = -1;
@@ -136,37 +140,38 @@ static inline recorder *recorder_of(sb_port *port)
 }
 
 /* Two lanes' clocks may differ a little; more than that below 0 fits in no bucket. */
-static inline void count(recorder *with, int64_t kind, int64_t from, int64_t to)
+static inline void count(recorder *with, int64_t kind, int64_t ns)
 {
-    int64_t ns = (int64_t)((uint64_t)to - (uint64_t)from);
     sb_record(with->recording, kind, ns < 0 && ns > -CLOCK_ERROR_NS ? 0 : ns);
 }
 
-int64_t sb_system_taken(int64_t port_address, int64_t messages, int64_t taken)
+/* Of those that are still ours: an acknowledgement that comes too late is none. */
+int64_t sb_system_acked(int64_t port_address, int64_t messages, int64_t acked)
 {
     sb_port *port = (sb_port *)(intptr_t)port_address;
     recorder *with = recorder_of(port);
-    if (!with)
-        return 0;
-    int64_t now = stamp_ns(with->clock);
     char *slots = (char *)(intptr_t)word_load(port, L_PORT_SLOTS);
-    int64_t mask = word_load(port, L_PORT_SLOT_MASK);
-    for (int64_t each = 0; each < taken; each++) {
-        const sb_message *message = (const sb_message *)(intptr_t)messages + each;
-        int64_t published = word_load(message->chunk, L_CHUNK_PUBLISHED_AT);
-        word_store(slots + ((message->position & mask) << L_SLOT_SHIFT), L_SLOT_TAKEN_AT, now);
-        if (published != 0)
-            count(with, L_PUBLISH_TAKE, published, now);
-    }
-    return taken;
-}
-
-int64_t sb_system_acked(int64_t port, int64_t taken)
-{
-    recorder *with = recorder_of((sb_port *)(intptr_t)port);
+    int64_t mask = word_load(port, L_PORT_SLOT_MASK), now = 0;
+    uint64_t cycles = 0;
     if (with)
-        count(with, L_TAKE_ACK, taken, stamp_ns(with->clock));
-    return 0;
+        now = stamp_both(with->clock, &cycles);
+    for (int64_t each = 0; each < acked; each++) {
+        const sb_message *message = (const sb_message *)(intptr_t)messages + each;
+        char *slot = slots + ((message->position & mask) << L_SLOT_SHIFT);
+        int64_t taken = word_load(slot, L_SLOT_TAKEN_AT);
+        if (taken == 0 || word_load(slot, L_SLOT_WORD_AT) != message->word)
+            continue;
+        word_store(slot, L_SLOT_TAKEN_AT, 0);
+        if (!with)
+            continue;
+        int64_t in_hand = stamp_passed(with->clock, cycles - (uint64_t)taken);
+        int64_t published = word_load(message->chunk, L_CHUNK_PUBLISHED_AT);
+        count(with, L_TAKE_ACK, in_hand);
+        if (published != 0)
+            count(with, L_PUBLISH_TAKE,
+                  (int64_t)((uint64_t)now - (uint64_t)in_hand - (uint64_t)published));
+    }
+    return acked;
 }
 
 int64_t latency_sweep(sb_queue *queue, int64_t dead)

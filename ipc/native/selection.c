@@ -61,11 +61,9 @@ static int64_t select_in(sb_queue *queue, sb_port *port, sb_selection *wanted, s
         return SB_EMPTY;
     }
     while (find(queue, port, wanted, message) == SB_OK) {
-        if (sb_port_take_seen(port, message) != SB_OK)
+        if (sb_port_take_selected(port, message) != SB_OK)
             continue; /* somebody else was faster */
         int64_t code = sb_system_decide((int64_t)(intptr_t)port, (int64_t)(intptr_t)message);
-        if (code == SB_OK && setting(queue, L_RING_RECORDING_AT))
-            sb_system_taken((int64_t)(intptr_t)port, (int64_t)(intptr_t)message, 1);
         if (code != SB_GONE) /* undecided: it waits for room where the dead go */
             return code == SB_UNDECIDED ? SB_EMPTY : code;
     }

@@ -231,13 +231,34 @@ static inline uint64_t stamp_cycles(void)
 #endif
 }
 
-static inline int64_t stamp_ns(stamp_clock *clock)
+static inline int64_t stamp_of(stamp_clock *clock, uint64_t cycles)
 {
-    uint64_t cycles = stamp_cycles(), since = cycles - clock->cycles;
+    uint64_t since = cycles - clock->cycles;
     if (since < clock->window)
         return clock->base_ns + (int64_t)((since * clock->factor) >> 32);
     return stamp_renew(clock);
 }
+
+static inline int64_t stamp_ns(stamp_clock *clock)
+{
+    return stamp_of(clock, stamp_cycles());
+}
+
+/* The same, and the cycles that it was made from. */
+static inline int64_t stamp_both(stamp_clock *clock, uint64_t *cycles)
+{
+    *cycles = stamp_cycles();
+    return stamp_of(clock, *cycles);
+}
+
+/* How long so many cycles take; below 0, if they are so many that the count went backwards. */
+static inline int64_t stamp_passed(const stamp_clock *clock, uint64_t cycles)
+{
+    return (int64_t)(cycles >> 63 ? -1 : ((unsigned __int128)cycles * clock->factor) >> 32);
+}
+
+/* Have a factor now, if need be by waiting 100 us for it. */
+void stamp_settle(stamp_clock *clock);
 
 /* --- settings.c --------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 
 #define NEAR_CYCLES 1000
 #define TRIES 4
+#define SETTLE_NS 100000
 
 /* The time of day, and the count of cycles half way through asking for it: whoever was interrupted in
  * between asks again, so that the clocks of two lanes differ by some 10 ns only. */
@@ -44,4 +45,14 @@ int64_t stamp_renew(stamp_clock *clock)
     clock->base_ns = now;
     clock->cycles = cycles;
     return now;
+}
+
+void stamp_settle(stamp_clock *clock)
+{
+    uint64_t cycles, later;
+    int64_t now = read_both(&cycles), passed = 0;
+    while (clock->factor == 0 && passed >= 0 && passed < SETTLE_NS)
+        passed = read_both(&later) - now;
+    if (clock->factor == 0 && passed > 0)
+        clock->factor = (uint64_t)(((unsigned __int128)(uint64_t)passed << 32) / (later - cycles));
 }
