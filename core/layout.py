@@ -578,13 +578,18 @@ HIGHEST_NS_MAX: Final = 1 << 50
 DIGITS: Final = 2
 DIGITS_MAX: Final = 3
 
-# --- recording: where one port counts; private memory ---------------------------------------------
-RECORDING_COUNTS: Final = 0  # address of its stripe
-RECORDING_SHARED: Final = 8  # 1: others count there too
-RECORDING_UNIT: Final = 16  # exponent of the lowest value
-RECORDING_HALF: Final = 24  # exponent of half the buckets that a power of two has
-RECORDING_LENGTH: Final = 32  # how many counts a kind has
-RECORDING_BYTES: Final = 40
+# --- recording: the clock of one port, and where it counts; private memory ------------------------
+CLOCK_CYCLES: Final = 0
+CLOCK_WINDOW: Final = 8  # so many cycles from there the factor holds
+CLOCK_FACTOR: Final = 16  # nanoseconds a cycle, times 2^32
+CLOCK_BASE: Final = 24  # ns since the epoch
+RECORDING_NUMBER: Final = 32  # of the histograms, 0 none
+RECORDING_COUNTS: Final = 40  # address of its stripe
+RECORDING_SHARED: Final = 48  # 1: others count there too
+RECORDING_UNIT: Final = 56  # exponent of the lowest value
+RECORDING_HALF: Final = 64  # exponent of half the buckets that a power of two has
+RECORDING_LENGTH: Final = 72  # how many counts a kind has
+RECORDING_BYTES: Final = 80
 
 # --- port: what one thread of a program knows of one ring; private memory -------------------------
 PORT_HEADER: Final = 0  # address of the ring segment
@@ -633,7 +638,7 @@ PORT_QUEUE_HANDLE: Final = PORT_ROOM + 16  # whose port it is, for the floor abo
 PORT_MESSAGES_MAX: Final = PORT_ROOM + 24  # how many the ring may hold, 0: its slots
 COPIED_BYTES: Final = 1024  # what take_next copies into the room: cheaper than asking for it later
 PORT_SPECIAL: Final = PORT_ROOM + 32  # how many of the messages taken last are special (take.py)
-PORT_RECORDER: Final = PORT_ROOM + 40  # of the floor above: how it records times, 0 not at all
+PORT_RECORDING: Final = PORT_ROOM + 40  # address of it, 0: this port records no times
 PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
@@ -680,7 +685,7 @@ assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
 assert PORT_STOP < PORT_RUNS
-assert PORT_RECORDER < PORT_MESSAGE
+assert PORT_RECORDING < PORT_MESSAGE
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT

@@ -485,7 +485,7 @@ int64_t sb_system_wait(int64_t address, int64_t value, int64_t timeout_ns);
 int64_t sb_system_wake(int64_t address, int64_t count);
 int64_t sb_system_clock(void);
 int64_t sb_system_decide(int64_t port, int64_t message);
-int64_t sb_system_acked(int64_t port, int64_t messages, int64_t count);
+int64_t sb_system_recorder(int64_t recording);
 """
 
 

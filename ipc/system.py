@@ -44,9 +44,9 @@ def system_decide(port: int, message: int) -> int:
     _unbound("system_decide")
 
 
-def system_acked(port: int, messages: int, count: int) -> int:
-    """Record the times of messages that are about to be acknowledged."""
-    _unbound("system_acked")
+def system_recorder(recording: int) -> int:
+    """Put a port's recording in order: its clock, and where it counts.  OK, or nothing is counted."""
+    _unbound("system_recorder")
 
 
 SYSTEM: dict[str, int] = {
@@ -56,6 +56,6 @@ SYSTEM: dict[str, int] = {
     "system_wake": 2,
     "system_clock": 0,
     "system_decide": 2,
-    "system_acked": 3,
+    "system_recorder": 1,
 }
 """Each function and how many words it takes; all return one."""

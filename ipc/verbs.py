@@ -7,15 +7,7 @@ sleep or give up.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import (
-    compare_exchange,
-    copy,
-    cycles,
-    load,
-    load_acquire,
-    pause,
-    store,
-)
+from shmbroker.core.atomics import compare_exchange, copy, load, load_acquire, pause, store
 from shmbroker.core.batch import (
     PLAIN_MARK,
     ack_many_once,
@@ -56,7 +48,6 @@ from shmbroker.core.layout import (
     MESSAGE_BODY,
     MESSAGE_BYTES,
     MESSAGE_LENGTH,
-    MESSAGE_POSITION,
     MESSAGE_SHIFT,
     MESSAGE_WORD,
     OUTGOING_BODY,
@@ -73,7 +64,6 @@ from shmbroker.core.layout import (
     PORT_DATA_BYTES,
     PORT_FILE,
     PORT_HEAD_SEEN,
-    PORT_HEADER,
     PORT_MESSAGE,
     PORT_ROOM,
     PORT_ROOM_BYTES,
@@ -81,10 +71,8 @@ from shmbroker.core.layout import (
     PORT_SPECIAL,
     POSITION_MASK,
     PROPERTIES_BYTES_MAX,
-    RING_RECORDING_AT,
     SHAPE_BODY_SHIFT,
     SHAPE_KEY_SHIFT,
-    SLOT_TAKEN_AT,
 )
 from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve, run_of, unreserve
@@ -98,8 +86,8 @@ from shmbroker.core.take import (
     take_seen,
 )
 from shmbroker.core.transaction import place_once
-from shmbroker.core.word import slot_at
-from shmbroker.ipc.system import system_acked, system_allocate, system_decide
+from shmbroker.ipc.recording import is_recorded, note_acked, note_taken
+from shmbroker.ipc.system import system_allocate, system_decide
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
 ROOM_PAUSES = 32
@@ -283,33 +271,6 @@ def publish_chunk(port: int, chunk: int) -> int:
     if position >= 0:
         tell_consumers(port)
     return position
-
-
-@kernel
-def is_recorded(port: int) -> int:
-    """Not 0 if times are recorded; the word is in the line of take, which was looked at just now."""
-    return load(load(port + PORT_HEADER) + RING_RECORDING_AT)
-
-
-@kernel
-def note_taken(port: int, messages: int, count: int) -> int:
-    """These were taken just now: the rest is done when they are acknowledged, as who waits for them
-    is in a hurry.  A stop in here, and the end of a lease, may give the next holder a wrong time."""
-    now = cycles()
-    for index in range(count):
-        position = load(messages + (index << MESSAGE_SHIFT) + MESSAGE_POSITION)
-        store(slot_at(port, position) + SLOT_TAKEN_AT, now)
-    return now
-
-
-@kernel
-def note_acked(port: int, messages: int, count: int) -> int:
-    """These are about to be acknowledged.  That they are recorded is in the first one's slot, in
-    the line whose word changes next."""
-    position = load(messages + MESSAGE_POSITION)
-    if load(slot_at(port, position) + SLOT_TAKEN_AT):
-        system_acked(port, messages, count)
-    return count
 
 
 @exported

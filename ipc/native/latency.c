@@ -1,8 +1,4 @@
-/* Times that messages take, counted in histograms (core/histogram.py) by whoever acknowledges.
- *
- * Taking leaves a count of cycles in the slot and no more, because somebody waits for the message;
- * all else is done when it is acknowledged.  So each message is counted once, however often it was
- * delivered.
+/* Histograms of the times that messages take (core/histogram.py, ipc/recording.py).
  *
  * A queue's histograms are a segment of their own, which has a number; the ring says by this number
  * whether to count, and where.  A lane maps the segment and claims a stripe when it first counts, and
@@ -17,7 +13,6 @@
 
 #include "shared.h"
 
-#define CLOCK_ERROR_NS 10000 /* two lanes' clocks may differ by this, at most */
 #define LOOKS 8
 
 void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number)
@@ -99,79 +94,43 @@ static int64_t stripe_take(recorder *with, int64_t length)
     return stripe;
 }
 
-static __attribute__((noinline)) bool recorder_open(recorder *opened, int64_t number)
+static int64_t recorder_open(recorder *opened, int64_t number)
 {
     sb_histograms told;
-    if (number == opened->refused)
-        return false;
     recorder_close(opened);
     int64_t code = attach(opened->queue, number, &opened->histograms);
-    if (code == SB_OK) {
-        opened->number = number;
-        code = range_of(&opened->histograms, &told);
-    }
-    if (code != SB_OK) {
-        opened->refused = number;
-        log_note(opened->queue->connection, "queue '%s': times are not recorded: %s",
-                 opened->queue->name, sb_detail(code));
-        recorder_close(opened);
-        return false;
-    }
-    stamp_settle(opened->clock);
+    if (code != SB_OK)
+        return code;
+    opened->number = number;
+    code = range_of(&opened->histograms, &told);
+    if (code != SB_OK)
+        return code;
     opened->stripe = stripe_take(opened, told.length);
     close(opened->histograms.file);
     opened->histograms.file = -1;
     char *counts = (char *)opened->histograms.memory + counts_at(opened->stripe, told.length);
-    sb_recording_open(opened->recording, (int64_t *)counts, opened->stripe == 0,
-                      told.lowest, told.highest, told.digits);
-    return true;
+    return sb_recording_open((int64_t *)opened, (int64_t *)counts, opened->stripe == 0,
+                             told.lowest, told.highest, told.digits);
 }
 
-/* The recorder of a port, ready to count, or NULL if nothing is counted now. */
-static inline recorder *recorder_of(sb_port *port)
+int64_t sb_system_recorder(int64_t recording)
 {
-    recorder *with = (recorder *)(intptr_t)word_load(port, L_PORT_RECORDER);
-    if (!with)
-        return NULL; /* a bare ring, or somebody who settles for others */
-    int64_t number = word_load(with->queue->ring.memory, L_RING_RECORDING_AT);
-    if (number == with->number && number != 0)
-        return with;
-    return number != 0 && recorder_open(with, number) ? with : NULL;
-}
-
-/* Two lanes' clocks may differ a little; more than that below 0 fits in no bucket. */
-static inline void count(recorder *with, int64_t kind, int64_t ns)
-{
-    sb_record(with->recording, kind, ns < 0 && ns > -CLOCK_ERROR_NS ? 0 : ns);
-}
-
-/* Of those that are still ours: an acknowledgement that comes too late is none. */
-int64_t sb_system_acked(int64_t port_address, int64_t messages, int64_t acked)
-{
-    sb_port *port = (sb_port *)(intptr_t)port_address;
-    recorder *with = recorder_of(port);
-    char *slots = (char *)(intptr_t)word_load(port, L_PORT_SLOTS);
-    int64_t mask = word_load(port, L_PORT_SLOT_MASK), now = 0;
-    uint64_t cycles = 0;
-    if (with)
-        now = stamp_both(with->clock, &cycles);
-    for (int64_t each = 0; each < acked; each++) {
-        const sb_message *message = (const sb_message *)(intptr_t)messages + each;
-        char *slot = slots + ((message->position & mask) << L_SLOT_SHIFT);
-        int64_t taken = word_load(slot, L_SLOT_TAKEN_AT);
-        if (taken == 0 || word_load(slot, L_SLOT_WORD_AT) != message->word)
-            continue;
-        word_store(slot, L_SLOT_TAKEN_AT, 0);
-        if (!with)
-            continue;
-        int64_t in_hand = stamp_passed(with->clock, cycles - (uint64_t)taken);
-        int64_t published = word_load(message->chunk, L_CHUNK_PUBLISHED_AT);
-        count(with, L_TAKE_ACK, in_hand);
-        if (published != 0)
-            count(with, L_PUBLISH_TAKE,
-                  (int64_t)((uint64_t)now - (uint64_t)in_hand - (uint64_t)published));
+    recorder *with = (recorder *)(intptr_t)recording;
+    int64_t number = word_load(with->queue->ring.memory, L_RING_RECORDING_AT), code = SB_OK;
+    if (number == 0 || number == with->refused)
+        return SB_GONE;
+    if (number != with->number)
+        code = recorder_open(with, number);
+    if (code != SB_OK) {
+        log_note(with->queue->connection, "queue '%s': its times are not recorded: %s",
+                 with->queue->name, sb_detail(code));
+        recorder_close(with);
+        with->refused = number;
+        return code;
     }
-    return acked;
+    stamp_ns(&with->clock);
+    stamp_settle(&with->clock);
+    return SB_OK;
 }
 
 int64_t latency_sweep(sb_queue *queue, int64_t dead)

@@ -29,7 +29,7 @@ static int64_t lane_open_port(sb_queue *queue, lane *opened)
     port->file = connection->arena.file;
     *field(port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
     *field(port, L_PORT_MESSAGES_MAX) = queue->max_messages;
-    *field(port, L_PORT_RECORDER) = (int64_t)(intptr_t)&opened->recorder;
+    *field(port, L_PORT_RECORDING) = (int64_t)(intptr_t)&opened->recorder;
     return code;
 }
 
@@ -52,7 +52,7 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
     if (*code == SB_OK) {
         memset(made, 0, sizeof *made);
         participant_uses(connection, queue->reference, 0);
-        made->recorder = (recorder){.queue = queue, .clock = &made->clock};
+        made->recorder = (recorder){.queue = queue};
         *code = lane_open_port(queue, made);
     }
     if (*code == SB_OK) {
@@ -362,7 +362,7 @@ static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t code = is_limited(queue) ? within_limits(queue, in, bytes_of(message)) : SB_OK;
     if (code != SB_OK)
         return code;
-    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
+    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->recorder.clock);
     const int64_t extension[4] = {expiry_of(queue, message->ttl_ns)};
     if ((message->key_length | message->properties_length | message->priority | extension[0]) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
@@ -492,7 +492,7 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
-    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
+    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->recorder.clock);
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);

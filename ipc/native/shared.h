@@ -231,30 +231,12 @@ static inline uint64_t stamp_cycles(void)
 #endif
 }
 
-static inline int64_t stamp_of(stamp_clock *clock, uint64_t cycles)
+static inline int64_t stamp_ns(stamp_clock *clock)
 {
-    uint64_t since = cycles - clock->cycles;
+    uint64_t since = stamp_cycles() - clock->cycles;
     if (since < clock->window)
         return clock->base_ns + (int64_t)((since * clock->factor) >> 32);
     return stamp_renew(clock);
-}
-
-static inline int64_t stamp_ns(stamp_clock *clock)
-{
-    return stamp_of(clock, stamp_cycles());
-}
-
-/* The same, and the cycles that it was made from. */
-static inline int64_t stamp_both(stamp_clock *clock, uint64_t *cycles)
-{
-    *cycles = stamp_cycles();
-    return stamp_of(clock, *cycles);
-}
-
-/* How long so many cycles take; below 0, if they are so many that the count went backwards. */
-static inline int64_t stamp_passed(const stamp_clock *clock, uint64_t cycles)
-{
-    return (int64_t)(cycles >> 63 ? -1 : ((unsigned __int128)cycles * clock->factor) >> 32);
 }
 
 /* Have a factor now, if need be by waiting 100 us for it. */
@@ -349,16 +331,23 @@ int64_t queue_expire(sb_queue *queue, sb_port *port);
 
 /* --- latency.c ---------------------------------------------------------------------------------- */
 
-/* Where and by which clock a lane counts times; all zero but for queue and clock at first. */
+/* The clock of a lane, and where it counts times; all zero but for the queue at first. */
 typedef struct recorder {
-    int64_t recording[L_RECORDING_BYTES / 8];
-    int64_t number;  /* of the histograms that are mapped, 0 none */
-    int64_t refused; /* of those that cannot be */
+    stamp_clock clock; /* this and what follows: see L_RECORDING_* */
+    int64_t number;
+    int64_t where[(L_RECORDING_BYTES - L_RECORDING_COUNTS) / 8];
+    int64_t refused; /* number of the histograms that cannot be used */
     int64_t stripe;  /* that is ours, 0 everybody's */
     segment histograms;
     sb_queue *queue;
-    stamp_clock *clock;
 } recorder;
+
+_Static_assert(offsetof(stamp_clock, cycles) == L_CLOCK_CYCLES &&
+               offsetof(stamp_clock, window) == L_CLOCK_WINDOW &&
+               offsetof(stamp_clock, factor) == L_CLOCK_FACTOR &&
+               offsetof(stamp_clock, base_ns) == L_CLOCK_BASE &&
+               offsetof(recorder, number) == L_RECORDING_NUMBER &&
+               offsetof(recorder, where) == L_RECORDING_COUNTS, "as the kernels have it");
 
 void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number);
 /* Unmap, and let another have the stripe; or only unmap, if our participant has left. */
@@ -378,7 +367,6 @@ enum { IDLE, IN, ON_LOAN }; /* what a lane is */
  * threads may use one handle, and each publishes and waits in a port of its own. */
 typedef struct lane {
     _Atomic int64_t busy;
-    stamp_clock clock;
     int64_t bytes_left; /* to be published before the queue's bytes are counted again */
     recorder recorder;
     sb_port port;
