@@ -47,6 +47,7 @@ def statistics_fields(
         "dead_lettered": statistics.dead_lettered,
         "bytes": statistics.bytes,
         "consumers": statistics.consumers,
+        "recorded": statistics.is_recorded,
         "latency": None if latency is None else asdict(latency),
     }
 

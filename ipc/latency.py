@@ -5,15 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from shmbroker.core.codes import GONE, OK
 from shmbroker.core.layout import PUBLISH_TAKE, TAKE_ACK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from shmbroker.ipc.queue import Queue
 
 KINDS: Final[dict[str, int]] = {"publish-take": PUBLISH_TAKE, "take-ack": TAKE_ACK}
 """`publish-durable` will be the third."""
@@ -114,25 +111,26 @@ class Counts:
         )
 
 
-def counts_of(queue: Queue) -> dict[str, Counts]:
-    """The counts of each kind now; empty if times were never recorded."""
+def counts_of(connection: Any, reference: int) -> dict[str, Counts] | int:
+    """The counts of each kind now, of the queue with this reference; or a code.
+
+    Empty if its times were never recorded.
+    """
     told = ffi.new("sb_histograms *")
+    code: int = OK
     for _ in range(LOOKS):
-        code: int = lib.sb_histograms_told(queue._queue, told)
-        if code != OK:
+        code = lib.sb_histograms_told(connection, reference, told)
+        if code != OK or told.number == 0:
             break
-        if told.number == 0:
-            return {}
+        found: dict[str, Counts] = {}
         range_ = Range(told.lowest, told.highest, told.digits)
-        found = {}
         for name, kind in KINDS.items():
             values = ffi.new("int64_t[]", told.length + 1)
-            code = lib.sb_counts(queue._queue, told.number, kind, values)
-            if code != OK:
-                break
-            found[name] = Counts(range_, told.number, values)
+            code = lib.sb_counts(connection, reference, told.number, kind, values)
+            if code == OK:
+                found[name] = Counts(range_, told.number, values)
+        if len(found) == len(KINDS):
+            return found
         if code != GONE:  # gone: another range was asked for just now
             break
-    if code != OK:
-        raise queue._error(code, "reading the times of")
-    return found
+    return code if code != OK else {}

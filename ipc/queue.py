@@ -21,7 +21,7 @@ from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
-from shmbroker.ipc.latency import Histogram, counts_of
+from shmbroker.ipc.latency import Counts, Histogram, counts_of
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
@@ -428,8 +428,7 @@ class Queue:
     def statistics(self) -> QueueStatistics:
         """What the queue has seen and holds."""
         told = self._told()
-        counts = counts_of(self) if told.histograms else {}
-        waited = counts.get("publish-take")
+        waited = self._counts().get("publish-take") if told.histograms else None
         return QueueStatistics.of(told, waited and Latency.of(waited.since(None)))
 
     def histograms(self) -> dict[str, Histogram]:
@@ -437,7 +436,14 @@ class Queue:
 
         `publish-take`: how long messages waited; `take-ack`: how long they were in hand.
         """
-        return {kind: counts.since(None) for kind, counts in counts_of(self).items()}
+        return {kind: counts.since(None) for kind, counts in self._counts().items()}
+
+    def _counts(self) -> dict[str, Counts]:
+        reference = lib.sb_queue_reference(self._queue)
+        counts = counts_of(self._broker._connection, reference)
+        if isinstance(counts, int):
+            raise self._error(counts, "reading the latency of")
+        return counts
 
     @property
     def is_paused(self) -> bool:

@@ -209,6 +209,8 @@ class Queue:
         return self._sync.copy_to(other._sync, limit, selector)
 
     statistics = awaitable(sync.Queue.statistics)
+    latency = awaitable(sync.Queue.latency)
+    histograms = awaitable(sync.Queue.histograms)
     purge = awaitable(sync.Queue.purge)
     pause = awaitable(sync.Queue.pause)
     resume = awaitable(sync.Queue.resume)

@@ -6,6 +6,7 @@
  * freed with whatever else it left in the queue. */
 
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,16 +23,17 @@ void histograms_path(char *path, const char *vhost, int64_t reference, int64_t n
              (long long)(reference >> L_REFERENCE_INDEX_BITS), (long long)number);
 }
 
-static int64_t attach(sb_queue *queue, int64_t number, segment *attached)
+static int64_t attach(sb_connection *connection, int64_t reference, int64_t number,
+                      segment *attached)
 {
     char path[NAME_ROOM];
-    histograms_path(path, queue->connection->vhost, queue->reference, number);
+    histograms_path(path, connection->vhost, reference, number);
     int64_t code = segment_attach(attached, path, L_HISTOGRAMS_COUNTS_AT);
     if (code != SB_OK)
         return code;
     code = sb_histograms_check(attached->memory, attached->bytes,
-                               queue->reference & L_REFERENCE_INDEX_MASK,
-                               word_load(queue->ring.memory, L_RING_ARENA_AT));
+                               reference & L_REFERENCE_INDEX_MASK,
+                               word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
     if (code == SB_OK)
         return SB_OK;
     segment_detach(attached);
@@ -98,7 +100,8 @@ static int64_t recorder_open(recorder *opened, int64_t number)
 {
     sb_histograms told;
     recorder_close(opened);
-    int64_t code = attach(opened->queue, number, &opened->histograms);
+    sb_queue *queue = opened->queue;
+    int64_t code = attach(queue->connection, queue->reference, number, &opened->histograms);
     if (code != SB_OK)
         return code;
     opened->number = number;
@@ -137,25 +140,38 @@ int64_t latency_sweep(sb_queue *queue, int64_t dead)
 {
     segment histograms;
     int64_t number = word_load(queue->ring.memory, L_RING_HISTOGRAMS_AT);
-    if (number == 0 || attach(queue, number, &histograms) != SB_OK)
+    if (number == 0 ||
+        attach(queue->connection, queue->reference, number, &histograms) != SB_OK)
         return 0;
     int64_t released = sb_stripes_release(histograms.memory, dead);
     segment_detach(&histograms);
     return released;
 }
 
+/* What the ring of a queue says, without mapping it: whether to record now, and the number of the
+ * histograms that there are. */
+static int64_t numbers_of(sb_connection *connection, int64_t reference, int64_t *recording,
+                          int64_t *number)
+{
+    char path[NAME_ROOM];
+    queue_path(path, connection->vhost, reference);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0 && errno == ENOENT)
+        return fail(SB_NOT_FOUND, "the queue was deleted");
+    if (file < 0)
+        return fail_system("opening %s", path);
+    bool read = pread(file, recording, 8, L_RING_RECORDING_AT) == 8 &&
+                pread(file, number, 8, L_RING_HISTOGRAMS_AT) == 8;
+    close(file);
+    return read ? SB_OK : fail(SB_TRUNCATED, "%s was cut short", path);
+}
+
 /* Its ring is about to go: the number of its histograms is in there. */
 void latency_remove(sb_connection *connection, int64_t reference)
 {
     char path[NAME_ROOM];
-    int64_t number = 0;
-    queue_path(path, connection->vhost, reference);
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0)
-        return;
-    bool known = pread(file, &number, sizeof number, L_RING_HISTOGRAMS_AT) == sizeof number;
-    close(file);
-    if (!known || number == 0)
+    int64_t recording, number;
+    if (numbers_of(connection, reference, &recording, &number) != SB_OK || number == 0)
         return;
     histograms_path(path, connection->vhost, reference, number);
     unlink(path);
@@ -192,7 +208,8 @@ static int64_t record_in(sb_queue *queue, const sb_histograms *asked)
     sb_histograms there = {.lowest = L_LOWEST_NS, .highest = L_HIGHEST_NS, .digits = L_DIGITS};
     segment attached;
     int64_t number = word_load(ring, L_RING_HISTOGRAMS_AT);
-    if (number != 0 && attach(queue, number, &attached) == SB_OK) {
+    if (number != 0 &&
+        attach(queue->connection, queue->reference, number, &attached) == SB_OK) {
         if (range_of(&attached, &there) == SB_OK)
             there.number = number;
         segment_detach(&attached);
@@ -241,41 +258,44 @@ int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t 
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
-int64_t sb_histograms_told(sb_queue *queue, sb_histograms *told)
+int64_t sb_histograms_told(sb_connection *connection, int64_t reference, sb_histograms *told)
 {
-    int64_t code;
     segment attached;
+    int64_t recording, number, code = atomic_load(&connection->closed);
     *told = (sb_histograms){0};
-    for (int look = 0; look < LOOKS; look++) {
-        if (!queue_is_usable(queue, &code))
+    for (int look = 0; code == SB_OK && look < LOOKS; look++) {
+        code = numbers_of(connection, reference, &recording, &number);
+        if (code != SB_OK || number == 0)
             return code;
-        int64_t number = word_load(queue->ring.memory, L_RING_HISTOGRAMS_AT);
-        if (number == 0)
-            return SB_OK;
-        code = attach(queue, number, &attached);
-        if (code != SB_OK)
-            continue; /* another range was asked for just now */
-        code = range_of(&attached, told);
-        segment_detach(&attached);
+        code = attach(connection, reference, number, &attached);
+        if (code == SB_SYSTEM) {
+            code = look + 1 < LOOKS ? SB_OK : code; /* another range was asked for just now */
+            continue;
+        }
+        if (code == SB_OK) {
+            code = range_of(&attached, told);
+            segment_detach(&attached);
+        }
         told->number = number;
-        told->recording = word_load(queue->ring.memory, L_RING_RECORDING_AT) == number;
+        told->recording = recording == number;
         return code;
     }
     return code;
 }
 
-int64_t sb_counts(sb_queue *queue, int64_t number, int64_t kind, int64_t *counts)
+int64_t sb_counts(sb_connection *connection, int64_t reference, int64_t number, int64_t kind,
+                  int64_t *counts)
 {
-    int64_t code;
     segment attached;
     sb_histograms told;
-    if (!queue_is_usable(queue, &code))
+    int64_t code = atomic_load(&connection->closed);
+    if (code != SB_OK)
         return code;
     if (kind < 0 || kind >= L_KINDS_COMMITTED)
         return fail(SB_INVALID, "times of kind %lld are not counted", (long long)kind);
-    if (number != word_load(queue->ring.memory, L_RING_HISTOGRAMS_AT) ||
-        attach(queue, number, &attached) != SB_OK)
-        return fail(SB_GONE, "queue '%s' has other histograms now", queue->name);
+    code = attach(connection, reference, number, &attached);
+    if (code != SB_OK)
+        return code == SB_SYSTEM ? fail(SB_GONE, "the queue has other histograms now") : code;
     code = range_of(&attached, &told);
     if (code == SB_OK)
         memset(counts, 0, (size_t)(told.length + 1) * 8);

@@ -1048,6 +1048,11 @@ const char *sb_queue_name(sb_queue *queue)
     return queue->name;
 }
 
+int64_t sb_queue_reference(sb_queue *queue)
+{
+    return queue->reference;
+}
+
 int64_t sb_queue_slots(sb_queue *queue)
 {
     return queue->slots;

@@ -40,12 +40,14 @@ if TYPE_CHECKING:
         Unroutable,
     )
     from shmbroker.ipc.exchange import Exchange
+    from shmbroker.ipc.latency import Histogram
     from shmbroker.ipc.message import Message
     from shmbroker.ipc.named_subscription import NamedSubscription
     from shmbroker.ipc.queue import Queue
     from shmbroker.ipc.request import Reply
     from shmbroker.ipc.ring import Ring
     from shmbroker.ipc.selector import Selector
+    from shmbroker.ipc.spool import Spool
     from shmbroker.ipc.statistics import QueueStatistics
     from shmbroker.ipc.subscription import Subscription
     from shmbroker.ipc.transaction import Transaction
@@ -62,6 +64,7 @@ __all__ = [
     "Empty",
     "Error",
     "Exchange",
+    "Histogram",
     "InUse",
     "InvalidArgument",
     "InvalidName",
@@ -97,6 +100,7 @@ _ELSEWHERE = {
     "Broker": "broker",
     "CopiedMessage": "copied",
     "Exchange": "exchange",
+    "Histogram": "latency",
     "Message": "message",
     "NamedSubscription": "named_subscription",
     "Queue": "queue",
@@ -104,6 +108,7 @@ _ELSEWHERE = {
     "Reply": "request",
     "Ring": "ring",
     "Selector": "selector",
+    "Spool": "spool",
     "Subscription": "subscription",
     "Transaction": "transaction",
     "connect": "broker",

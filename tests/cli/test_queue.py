@@ -11,7 +11,7 @@ INFO_KEYS = [
 ]  # fmt: skip
 STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "published", "delivered", "acked", "redelivered",
-    "expired", "dead_lettered", "bytes", "consumers", "latency",
+    "expired", "dead_lettered", "bytes", "consumers", "recorded", "latency",
 ]  # fmt: skip
 MESSAGE_KEYS = [
     "position", "key", "properties", "published_at", "body", "body_encoding", "bytes",

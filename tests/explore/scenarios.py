@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import committing, processes
+from tests.explore import committing, counting, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
@@ -545,8 +545,15 @@ DEEP: Final[dict[str, Play]] = {
 
 ALL_PLAYS: Final = {**PLAYS, **DEEP}
 
+ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
+    "stripes": lambda: counting.stripes(times=2, kills=1),
+}
+"""What has nothing to do with a ring."""
+
 
 def scenario(name: str) -> Scenario:
+    if name in ELSEWHERE:
+        return ELSEWHERE[name]()
     if name not in ALL_PLAYS:
-        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL_PLAYS)}")
+        raise ValueError(f"no scenario is called {name!r}; there are {', '.join([*ALL_PLAYS, *ELSEWHERE])}")
     return staged(name, ALL_PLAYS[name])

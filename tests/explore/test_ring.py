@@ -8,7 +8,7 @@ from tests.explore import tally
 from tests.explore.machine import Machine
 from tests.explore.mutants import MUTANTS, Mutant
 from tests.explore.report import explained
-from tests.explore.scenarios import PLAYS, scenario
+from tests.explore.scenarios import ELSEWHERE, PLAYS, scenario
 from tests.explore.search import explore
 from tests.explore.translation import Translation
 
@@ -16,7 +16,7 @@ MUTANT_STATES_MAX = 1_000_000
 STATES_WANTED = 300_000
 
 
-@pytest.mark.parametrize("name", PLAYS)
+@pytest.mark.parametrize("name", [*PLAYS, *ELSEWHERE])
 def test_nothing_can_go_wrong(name: str) -> None:
     outcome = explore(scenario(name))
     if outcome.failure is not None:
