@@ -132,7 +132,7 @@ class Interval:
 def quote(text: str) -> str:
     """Percent-encode what a tag or a comment cannot hold."""
     return re.sub(
-        r"[\x00-\x20%,;\[\]\x7f\x85\u2028\u2029]",
+        r"[\x00-\x1f\s%,;\[\]\x7f]",
         lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()),
         text,
     )

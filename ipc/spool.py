@@ -223,7 +223,7 @@ class Spool:
                 self._append(lines, start)
             self._before = now
             self._since_ns = until
-            if self._file is not None and self._is_full(until):
+            if self._file is not None and self._is_full():
                 self.rotate()
         except OSError as error:
             raise SystemRefused(f"the spool {self.folder} cannot be written: {error}") from error
@@ -252,10 +252,11 @@ class Spool:
     def _names(self) -> tuple[str, str, str]:
         return self.origin.host, self.origin.vhost, self.origin.build
 
-    def _is_full(self, now: int) -> bool:
+    def _is_full(self) -> bool:
         assert self._file is not None
         size = self._file.seek(0, os.SEEK_END)
-        return size >= self._rotate_bytes or now - self._opened_ns >= self._rotate_ns
+        age = monotonic_ns() - self._opened_ns
+        return size >= self._rotate_bytes or age >= self._rotate_ns
 
     def rotate(self) -> None:
         """Complete the file that is being written, if there is one."""

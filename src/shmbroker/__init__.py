@@ -84,6 +84,7 @@ __all__ = [
     "SegmentExists",
     "Selector",
     "SelectorError",
+    "Spool",
     "Subscription",
     "SubscriptionTaken",
     "SystemRefused",

@@ -72,7 +72,7 @@ def test_every_way_to_acknowledge_counts_each_message_once(queue: shmbroker.Queu
 def test_a_message_that_comes_back_is_counted_when_it_is_done_with(queue: shmbroker.Queue) -> None:
     queue.publish(b"x")
     for _ in range(3):
-        queue.get().nack()
+        queue.get().give_back()
     assert totals(queue) == (0, 0)
     queue.get().ack()
     assert totals(queue) == (1, 1)
