@@ -14,8 +14,8 @@ Readers sum all stripes; no count ever becomes less.
     claim      FREE -> owner    CAS
     release    owner -> FREE    CAS, after the last count: by the owner, or once it is proven dead
 
-So a stripe has one writer at any time, and the next one goes on where the former has stopped; who is
-killed loses at most the count that it was about to store.
+So a stripe has one writer at any time, and the next one goes on where the former has stopped; who
+is killed loses at most the count that it was about to store.
 """
 
 from __future__ import annotations

@@ -550,7 +550,7 @@ OPERATION_WHERE_AT: Final = 8
 OPERATION_WORD_AT: Final = 16
 OPERATION_ACKS: Final = 1 << 62  # in the word of the queue
 
-# --- histograms segment ----------------------------------------------------------------------------
+# --- histograms segment ---------------------------------------------------------------------------
 HISTOGRAMS_MAGIC: Final = 0x00545349484D4853  # "SHMHIST\0"
 HISTOGRAMS_MAGIC_AT: Final = 0
 HISTOGRAMS_VERSION_AT: Final = 8

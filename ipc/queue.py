@@ -429,7 +429,7 @@ class Queue:
         """What the queue has seen and holds."""
         told = self._told()
         waited = self._counts().get("publish-take") if told.histograms else None
-        return QueueStatistics.of(told, waited and Latency.of(waited.since(None)))
+        return QueueStatistics.of(told, None if waited is None else Latency.of(waited.since(None)))
 
     def histograms(self) -> dict[str, Histogram]:
         """The times that were recorded since `latency` was first switched on, in nanoseconds.

@@ -1,8 +1,8 @@
 """How long messages wait, and are in hand: noted by whoever takes, counted by whoever acknowledges.
 
 Taking leaves a count of cycles in the message's slot and no more, because somebody waits for the
-message; all else is done when it is acknowledged.  So each message is counted once, however often it
-was delivered, and who is killed counts at most one that another counts again.
+message; all else is done when it is acknowledged.  So each message is counted once, however often
+it was delivered, and who is killed counts at most one that another counts again.
 
 The word that says whether times are recorded is in the line of take, which whoever takes has looked
 at just now; whoever acknowledges looks at the slot, whose word it is about to change.

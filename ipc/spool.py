@@ -4,8 +4,8 @@
     HOST-VHOST-START.hlog          complete; the rename is the commit
     HOST-VHOST-START.parquet       the same, made from it
 
-Whoever is killed leaves a `.part`, and the next who opens the spool completes it: lines are whole or
-cut off, so what is behind the last newline goes.  One writer at a time: it holds the lock of
+Whoever is killed leaves a `.part`, and the next who opens the spool completes it: lines are whole
+or cut off, so what is behind the last newline goes.  One writer at a time: it holds the lock of
 `HOST-VHOST.lock`.  The oldest files go when there is more than `keep_bytes` of them.
 """
 

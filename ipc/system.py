@@ -45,7 +45,7 @@ def system_decide(port: int, message: int) -> int:
 
 
 def system_recorder(recording: int) -> int:
-    """Put a port's recording in order: its clock, and where it counts.  OK, or nothing is counted."""
+    """Put a recording in order: its clock, and where it counts.  OK, or nothing is counted."""
     _unbound("system_recorder")
 
 

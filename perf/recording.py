@@ -64,9 +64,7 @@ class Loops:
     def __init__(self, token: str) -> None:
         self._library = ctypes.CDLL(str(compiled(NATIVE / "recording.c", flags=pkg_config())))
         self._connection = ctypes.c_void_p()
-        self._check(
-            self._library.recording_connect(token.encode(), ctypes.byref(self._connection))
-        )
+        self._check(self._library.recording_connect(token.encode(), ctypes.byref(self._connection)))
 
     def serve(self, trips: int) -> None:
         self._check(self._library.recording_serve(self._connection, ctypes.c_int64(trips)))

