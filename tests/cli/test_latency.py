@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import signal
-import time
+import subprocess
 from pathlib import Path
 
+import shmbroker
 from shmbroker.ipc import hlog
-from tests.cli.command import Shell
+from tests.cli.command import Shell, eventually, line_of
 
 
 def use(shell: Shell, times: int) -> None:
-    for _ in range(times):
-        shell.does("pub", "orders", "a")
-        shell.does("sub", "orders", "--count", "1")
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        queue = broker.queue("orders")
+        for _ in range(times):
+            queue.publish(b"a")
+            queue.get().ack()
 
 
 def test_on_is_recorded_and_off_is_not(shell: Shell) -> None:
@@ -53,13 +56,11 @@ def test_the_caretaker_writes_the_spool(shell: Shell, tmp_path: Path) -> None:
     shell.does("queue", "latency", "orders", "on")
     folder = tmp_path / "spool"
     options = ("--spool", str(folder), "--spool-interval", "50ms", "--spool-no-parquet")
-    caretaker = shell.start("run", *options)
+    caretaker = shell.start("run", *options, stderr=subprocess.PIPE)
     try:
-        while not list(folder.glob("*.lock")):
-            time.sleep(0.01)
+        assert line_of(caretaker.stderr).startswith(b"taking care")
         use(shell, 3)
-        while not list(folder.glob("*.part")):
-            time.sleep(0.01)
+        eventually(lambda: list(folder.glob("*.part")))
         again = shell("run", *options)
         assert again.code == 1
         assert "one is enough" in again.said
