@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.catalog import QueueInfo
     from shmbroker.ipc.copied import CopiedMessage
     from shmbroker.ipc.message import Message
+    from shmbroker.ipc.scheduled import ScheduledMessage
     from shmbroker.ipc.statistics import QueueStatistics
 
 Fields = dict[str, Any]
@@ -45,6 +46,8 @@ def statistics_fields(
         "redelivered": statistics.redelivered,
         "expired": statistics.expired,
         "dead_lettered": statistics.dead_lettered,
+        "scheduled": statistics.scheduled,
+        "duplicates": statistics.duplicates,
         "bytes": statistics.bytes,
         "consumers": statistics.consumers,
         "recorded": statistics.is_recorded,
@@ -59,6 +62,17 @@ def message_fields(message: CopiedMessage | Message) -> Fields:
         "properties": message.properties,
         "published_at": message.published_at,
         **body_fields(message.body),
+    }
+
+
+def scheduled_fields(message: ScheduledMessage) -> Fields:
+    fields = message_fields(message)
+    del fields["position"]
+    return {
+        "id": message.id,
+        "deliver_at": message.deliver_at.isoformat(),
+        **fields,
+        "deliveries": message.deliveries,
     }
 
 

@@ -14,9 +14,11 @@ from shmbroker.cli.group import Verb
 from shmbroker.cli.names import exchange_names, queue_names
 from shmbroker.cli.output import say
 from shmbroker.cli.properties import PROPERTY
-from shmbroker.cli.units import DURATION, format_count
+from shmbroker.cli.units import DURATION, TIME_OF_DAY, format_count
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from shmbroker.ipc.broker import Broker
 
 Publish = Callable[[bytes], int]
@@ -53,8 +55,8 @@ def publisher(
         to_queue = queue_named(broker, queue)
 
         def publish(body: bytes) -> int:
-            to_queue.publish(body, key=key, timeout=timeout, **options)
-            return 1
+            position = to_queue.publish(body, key=key, timeout=timeout, **options)
+            return int(position is not None)
 
         return publish
     through = exchange_named(broker, exchange)
@@ -81,6 +83,8 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
     shmbroker pub orders 'one coffee'
     shmbroker pub orders --property table=7 --property urgent=true 'one coffee'
     shmbroker pub orders --ttl 30s --priority 9 'one espresso'
+    shmbroker pub orders --deliver-after 2h 'one cake'
+    shmbroker pub orders --id order-17 'one coffee'
     shmbroker pub --exchange prices --key eu.de.fx 1.08
     shmbroker pub photos --file cat.jpg
     tail -F app.log | shmbroker pub logs --lines
@@ -93,7 +97,16 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
 @click.option("--property", "properties", type=PROPERTY, multiple=True,
     help="A number, true, false, null, or text; may be repeated.")  # fmt: skip
 @click.option("--ttl", type=DURATION, help="It is not delivered after so long.")
+@click.option("--deliver-after", type=DURATION, help="It is not delivered before so long.")
+@click.option("--deliver-at", type=TIME_OF_DAY,
+    help="It is not delivered before this time of day: 2026-11-22T08:00.")  # fmt: skip
 @click.option("--priority", metavar="0-9", type=click.IntRange(0, 9), help="9 is the most urgent.")
+@click.option(
+    "--id",
+    "message_id",
+    metavar="ID",
+    help="Publish it once, however often it is tried: not if there was a message with this id.",
+)
 @click.option("--file", type=click.File("rb"), help="Publish what is in this file; - is stdin.")
 @click.option("--lines", is_flag=True, help="Each line of the file or of stdin is a message.")
 @click.option("--mandatory", is_flag=True, help="Fail if no queue takes it.")
@@ -101,16 +114,25 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
 @vhost_option
 def pub(
     words: tuple[str, ...], exchange: str | None, key: str | None,
-    properties: tuple[tuple[str, object], ...], ttl: float | None, priority: int | None,
+    properties: tuple[tuple[str, object], ...], ttl: float | None, deliver_after: float | None,
+    deliver_at: datetime | None, priority: int | None, message_id: str | None,
     file: IO[bytes] | None, lines: bool, mandatory: bool, timeout: float | None, vhost: str,
 ) -> None:  # fmt: skip
     """Publish BODY, or a file, or stdin, to QUEUE."""
     queue, body = addressed(words, exchange)
     if body is not None and (file or lines):
         raise click.UsageError("a body is either an argument or in a file")
+    if deliver_after is not None and deliver_at is not None:
+        raise click.UsageError("either --deliver-after or --deliver-at")
+    if message_id is not None and lines:
+        raise click.UsageError("an id is one message's: publish each line for itself, or without")
     published = taken = 0
     with connected(vhost) as broker:
-        options = {"properties": dict(properties) or None, "ttl": ttl, "priority": priority}
+        options = {
+            "properties": dict(properties) or None, "ttl": ttl, "priority": priority,
+            "deliver_after": deliver_after, "deliver_at": deliver_at,
+            "message_id": message_id,
+        }  # fmt: skip
         publish = publisher(broker, queue, exchange, key, mandatory, timeout, options)
         try:
             for one in bodies(body, file, lines):
@@ -122,6 +144,8 @@ def pub(
 
 def summary(published: int, taken: int, queue: str | None, exchange: str | None) -> str:
     messages = format_count(published, "message")
+    if exchange is None and taken < published:
+        return f"nothing to queue {queue!r}: a message with this id was published before"
     if exchange is None:
         return f"{messages} to queue {queue!r}"
     if published and not taken:

@@ -8,7 +8,12 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from shmbroker.cli.connection import connected, observed, queue_named, vhost_option
-from shmbroker.cli.fields import browsed_fields, queue_fields, statistics_fields
+from shmbroker.cli.fields import (
+    browsed_fields,
+    queue_fields,
+    scheduled_fields,
+    statistics_fields,
+)
 from shmbroker.cli.group import Group
 from shmbroker.cli.names import queue_names
 from shmbroker.cli.output import (
@@ -174,12 +179,53 @@ def browse(name: str, count: int | None, as_json: bool, vhost: str) -> None:
         )  # fmt: skip
 
 
+@queue.command(
+    examples="""
+    shmbroker queue scheduled orders
+    shmbroker queue scheduled orders --json | jq .[0].deliver_at
+    shmbroker queue scheduled orders --cancel 17
+    """
+)
+@name_argument
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Not more than so many.")
+@click.option("--cancel", metavar="ID", type=int, help="The message of this id is not delivered.")
+@json_option
+@vhost_option
+def scheduled(name: str, count: int | None, cancel: int | None, as_json: bool, vhost: str) -> None:
+    """The messages that are not to be delivered yet, what is due first at the top."""
+    if cancel is not None:
+        return cancel_scheduled(name, cancel, vhost)
+    with observed(vhost) as broker:
+        messages = queue_named(broker, name).scheduled()[:count]
+    if as_json:
+        print_json([scheduled_fields(message) for message in messages])
+    else:
+        columns = columns_left(EXCERPT_COLUMNS_TAKEN)
+        print_table(
+            ["ID", "DUE", "DELIVERIES", "KEY", "SIZE", "BODY"],
+            [
+                [m.id, m.deliver_at.astimezone().isoformat(" ", "milliseconds"), m.deliveries,
+                 m.key, format_size(len(m.body)), excerpt(m.body, columns)]
+                for m in messages
+            ],
+        )  # fmt: skip
+
+
+def cancel_scheduled(name: str, number: int, vhost: str) -> None:
+    with connected(vhost) as broker:
+        if not queue_named(broker, name).cancel_scheduled(number):
+            raise click.ClickException(
+                f"queue {name!r} has no scheduled message {number}: it was delivered or cancelled"
+            )
+    say(f"message {number} of queue {name!r} is not delivered")
+
+
 @queue.command(examples="shmbroker queue purge orders --yes")
 @name_argument
 @yes_option
 @vhost_option
 def purge(name: str, yes: bool, vhost: str) -> None:
-    """Throw away all messages that nobody has taken."""
+    """Throw away all messages that nobody has taken, what is scheduled as well."""
     with connected(vhost) as broker:
         found = queue_named(broker, name)
         confirm(yes, f"throw away all messages of queue {name!r}")

@@ -9,7 +9,7 @@ import click
 
 from shmbroker.cli.names import queue_names
 from shmbroker.cli.units import DURATION, SIZE
-from shmbroker.core.layout import LEVELS
+from shmbroker.core.layout import BUCKETS, LEVELS
 from shmbroker.ipc.setting import SETTINGS, Setting
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -17,13 +17,15 @@ Function = TypeVar("Function", bound=Callable[..., object])
 NONE = "none"
 
 
-class Levels(click.ParamType[Any]):
-    """A number of levels of priority, or all."""
+class UpTo(click.ParamType[Any]):
+    """A number, of levels of priority or buckets of groups, or all."""
 
-    name = "levels"
+    def __init__(self, name: str, most: int) -> None:
+        self.name = name
+        self.range = click.IntRange(0, most)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value == "all" or click.IntRange(0, LEVELS).convert(value, param, ctx)
+        return value == "all" or self.range.convert(value, param, ctx)
 
 
 KINDS: dict[str, click.ParamType[Any]] = {
@@ -31,9 +33,15 @@ KINDS: dict[str, click.ParamType[Any]] = {
     "seconds": DURATION,
     "size": SIZE,
     "queue": click.STRING,
-    "levels": Levels(),
+    "levels": UpTo("levels", LEVELS),
+    "buckets": UpTo("buckets", BUCKETS),
+    "factor": click.FloatRange(min=1),
+    "number": click.IntRange(min=0),
 }
-METAVARS = {"count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N"}
+METAVARS = {
+    "count": "N", "seconds": "DURATION", "size": "SIZE", "queue": "QUEUE", "levels": "N",
+    "buckets": "N", "factor": "X", "number": "N",
+}  # fmt: skip
 
 
 class OrNone(click.ParamType[Any]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import click
 
 from shmbroker.ipc.units import KIB, parse_duration, parse_size
@@ -35,8 +37,28 @@ class Duration(click.ParamType[float]):
             self.fail(f"{value!r} is no time; one is written 50us, 100ms, 2s or 5m", param, ctx)
 
 
+class TimeOfDay(click.ParamType[datetime]):
+    name = "time"
+
+    def convert(
+        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            return datetime.fromisoformat(value).astimezone()
+        except (ValueError, OverflowError):
+            self.fail(
+                f"{value!r} is no time of day; one is written 2026-11-22T08:00, here, or "
+                "2026-11-22T08:00Z",
+                param,
+                ctx,
+            )
+
+
 SIZE = Size()
 DURATION = Duration()
+TIME_OF_DAY = TimeOfDay()
 
 
 def format_number(value: float) -> str:

@@ -41,12 +41,14 @@ from shmbroker.core.layout import (
     RING_TAKE_AT,
     SHAPE_BODY_SHIFT,
 )
-from shmbroker.core.level import mode_levels, ring_mode
+from shmbroker.core.level import ring_mode
 from shmbroker.core.publish import next_origin, numbered, place
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import cut, cut_published, header_write
 from shmbroker.core.tail import tail_load, tail_pass
 from shmbroker.core.take import (
+    any_claim,
+    any_find,
     chunk_prefetch,
     claim,
     discard,
@@ -142,19 +144,19 @@ def length_ahead(port: int, word: int) -> int:
 
 @cold
 def take_each(port: int, messages: int, count: int, capacity: int) -> int:
-    """take_within for a ring with levels: what goes next is looked for each time."""
+    """take_within for a ring that is not plain: what goes next is looked for each time."""
     taken = 0
     special = 0
     position = 0
     while taken < count:
-        position = take_find(port)
+        position = any_find(port)
         if position < 0:
             break
         word = load(port + PORT_FOUND_WORD)
         length = length_ahead(port, word)
         if taken > 0 and length > capacity:
             break
-        leased = claim(port, position, word)
+        leased = any_claim(port, position, word)
         if leased == 0:
             continue
         message = messages + (taken << MESSAGE_SHIFT)
@@ -174,7 +176,7 @@ def take_within(port: int, messages: int, count: int, capacity: int) -> int:
 
     PORT_SPECIAL says how many of them are special.
     """
-    if mode_levels(ring_mode(port)):
+    if ring_mode(port):
         return take_each(port, messages, count, capacity)
     taken = 0
     damaged = 0

@@ -9,6 +9,8 @@ from shmbroker.core.layout import (
     CHUNK_EXTENDED,
     CHUNK_EXTENSION_BYTES,
     CHUNK_HEADER_BYTES,
+    CHUNK_ONCE,
+    CHUNK_ONCE_BYTES,
     LINE_BYTES,
     MARK_FLAGS_MASK,
     MARK_FLAGS_SHIFT,
@@ -46,11 +48,22 @@ def mark_flags(mark: int) -> int:
 
 
 @kernel
+def once_offset(mark: int) -> int:
+    """Where a chunk with the flag ONCE has the hash of its message's id."""
+    return CHUNK_HEADER_BYTES + (mark_flags(mark) & CHUNK_EXTENDED) * CHUNK_EXTENSION_BYTES
+
+
+@kernel
+def is_once(mark: int) -> int:
+    return int(mark_flags(mark) & CHUNK_ONCE != 0)
+
+
+@kernel
 def key_offset(mark: int) -> int:
     """Where the key starts in the chunk; the properties follow it."""
-    if mark_flags(mark) & CHUNK_EXTENDED:
-        return CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES
-    return CHUNK_HEADER_BYTES
+    if mark_flags(mark) == 0:
+        return CHUNK_HEADER_BYTES
+    return once_offset(mark) + is_once(mark) * CHUNK_ONCE_BYTES
 
 
 @kernel

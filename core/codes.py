@@ -45,6 +45,7 @@ UNFINISHED: Final = -37
 NO_REPLY: Final = -38
 REQUESTER_LEFT: Final = -39
 TAKEN: Final = -40
+ASSIGNED: Final = -41
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -55,7 +56,7 @@ TEXTS: Final[dict[int, str]] = {
     GONE: "the message at this position has been recycled",
     ARENA_FULL: "the arena is exhausted: take and acknowledge messages, or make it larger",
     TOO_LARGE: "the message is larger than a quarter of the arena",
-    DUPLICATE: "this sequence number was published before: the second copy is dropped",
+    DUPLICATE: "a message with this id or number was published before: this one is dropped",
     DAMAGED: "the shared memory contradicts itself: something else has written into it",
     INVALID: "an argument is out of range",
     NO_GATE: "all gates of this ring are taken",
@@ -85,9 +86,10 @@ TEXTS: Final[dict[int, str]] = {
     NO_REPLY: "no reply came in time",
     REQUESTER_LEFT: "the requester has left: nobody waits for this reply",
     TAKEN: "another participant has this subscription: share it, or wait until that one leaves",
+    ASSIGNED: "who takes what is a matter of groups: look there",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
 }
 
-assert sorted(TEXTS) == list(range(TAKEN, OK + 1))
+assert sorted(TEXTS) == list(range(ASSIGNED, OK + 1))

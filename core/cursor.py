@@ -8,7 +8,8 @@ looks whether head has passed the message while it did, and counts what it was t
 from __future__ import annotations
 
 from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, store
-from shmbroker.core.codes import DAMAGED, EMPTY, GONE, OK, REVOKED, TOO_SMALL
+from shmbroker.core.codes import DAMAGED, DUPLICATE, EMPTY, GONE, OK, REVOKED, TOO_SMALL
+from shmbroker.core.duplicate import is_duplicate
 from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
@@ -68,7 +69,7 @@ def cursor_open_lossy(cursor: int, port: int, from_now: int) -> int:
 
 @kernel
 def cursor_look(port: int, position: int, message: int) -> int:
-    """Find the message of this position, in any state: OK, EMPTY, GONE or DAMAGED."""
+    """Find the message of this position, in any state: OK, EMPTY, GONE, DUPLICATE or DAMAGED."""
     # SYNC POINT: publish (acquire): pairs with the CAS of place
     word = load_acquire(slot_at(port, position))
     ahead = laps_ahead(word, lap_of(port, position))
@@ -77,7 +78,10 @@ def cursor_look(port: int, position: int, message: int) -> int:
     if ahead < 0 or word_state(word) == FREE:
         return EMPTY
     chunk_prefetch(port, word)
-    return message_read(port, message, position, word)
+    code = message_read(port, message, position, word)
+    if code == OK and is_duplicate(port, message):
+        return DUPLICATE
+    return code
 
 
 @exported
@@ -85,9 +89,12 @@ def cursor_next(cursor: int, message: int) -> int:
     """The message at a gating cursor, which stays valid until cursor_move passes it."""
     if load(cursor + CURSOR_GATE) < 0:
         return REVOKED
-    code = cursor_look(load(cursor + CURSOR_PORT), load(cursor + CURSOR_POSITION), message)
-    if code == OK:
-        store(cursor + CURSOR_POSITION, load(cursor + CURSOR_POSITION) + 1)
+    code = DUPLICATE
+    while code == DUPLICATE:
+        position = load(cursor + CURSOR_POSITION)
+        code = cursor_look(load(cursor + CURSOR_PORT), position, message)
+        if code in (OK, DUPLICATE):
+            store(cursor + CURSOR_POSITION, position + 1)
     if code == GONE:  # the ring has passed our gate: somebody dropped it, taking us for dead
         return REVOKED
     return code
@@ -136,13 +143,15 @@ def peek(port: int, position: int, message: int, buffer: int, capacity: int) -> 
 
     EMPTY: not yet published.  GONE: recycled before, or while we looked.
     """
-    return look_and_copy(port, position, message, buffer, capacity, 0)
+    length = look_and_copy(port, position, message, buffer, capacity, 0)
+    return GONE if length == DUPLICATE else length
 
 
 @exported_cold
 def peek_whole(port: int, position: int, message: int, buffer: int, capacity: int) -> int:
     """peek for the whole chunk: header, key, properties and body."""
-    return look_and_copy(port, position, message, buffer, capacity, 1)
+    length = look_and_copy(port, position, message, buffer, capacity, 1)
+    return GONE if length == DUPLICATE else length
 
 
 @kernel
@@ -150,6 +159,10 @@ def copy_next(cursor: int, message: int, buffer: int, capacity: int, whole: int)
     port = load(cursor + CURSOR_PORT)
     position = load(cursor + CURSOR_POSITION)
     length = look_and_copy(port, position, message, buffer, capacity, whole)
+    while length == DUPLICATE:
+        position += 1
+        store(cursor + CURSOR_POSITION, position)
+        length = look_and_copy(port, position, message, buffer, capacity, whole)
     if length == GONE:
         head = head_load(port)
         if head <= position:  # its slot is of a later lap than head allows: go on behind it

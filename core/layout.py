@@ -23,12 +23,30 @@ Slot lease: until when the LEASED word holds, and which one is meant
     | deadline in ms, 0 none                | deliv.  | lap (low)  | owner          |
     +---------------------------------------+---------+------------+----------------+
 
+Slot verdict: what of the message at a position, if it is one of those of which one counts (once.py)
+
+     63                          49                                          1   0
+    +------------------------------+-------------------------------------------+---+
+    | 0                            | 1 + position                              |dup|
+    +------------------------------+-------------------------------------------+---+
+
 Hints and truths of the header: tail is a plain position; take and head carry an epoch
 
      63            48 47                                                            0
     +----------------+---------------------------------------------------------------+
     | epoch (signed) | position                                                      |
     +----------------+---------------------------------------------------------------+
+
+Bucket of message groups: who may take from it; the serial moves whenever somebody binds it
+
+     63    62 61    60 59          48 47      40 39                                 0
+    +--------+--------+--------------+----------+-----------------------------------+
+    | 0      | state  | owner        | rank     | serial                            |
+    +--------+--------+--------------+----------+-----------------------------------+
+
+    FREE         nobody's
+    BOUND        the owner's, as soon as nobody else has a message of it in hand
+    SETTLED      the owner may take
 
 Gate
 
@@ -48,16 +66,40 @@ Block word, and its note
     | last position published from the block                           | generation  |
     +------------------------------------------------------------------+-------------+
 
-Chunk: 32 bytes of header, 32 more if EXTENDED, key and properties (padded to 16), body
+Memory of message ids, behind the slots: a hash chain in a ring of the last N (ids.py)
+
+    0     how many ids were ever noted: the serial number of the last
+    128   N words: the last serial of each bucket
+          N entries of 32 bytes, serial s in entry s % N
+          0   three words, each 42 bits of the id's hash and 21 of the lap of s
+          24  the serial before it in the same bucket, 0 none
+
+Chunk: 32 bytes of header, 32 more if EXTENDED, 16 more if ONCE, key and properties (padded to 16),
+body
 
     0   shape      body:32 | key:16 | properties:16     lengths in bytes
     8   origin     producer:16 | sequence:48            0: not numbered
     16  published  ns since the epoch, 0 unknown
-    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | 0:24
+    24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | 0:20 | deliveries:4
+                   deliveries: how often it had been delivered before it was placed in its slot
     32  expiry     monotonic ns of this boot, 0 never: steps of the wall clock change nothing
     40  group      hash of the message group, 0 none
     48  not before monotonic ns of this boot, 0 at once
-    56  identity   hash of the message id, 0 none
+    56  (free)
+    and if ONCE, here or at 32: two words of 63 bits each of the hash of the message id, 0 none
+
+Body of a message in a schedule: 32 bytes, then what the body will be
+
+    0   id           of the queue's scheduled messages
+    8   time of day  ns since the epoch, at which it is due; 0: `not before` of the chunk says when
+    16  (free)
+
+Due word of a schedule: nothing in it is due before; see due.py
+
+     63                                                                        1   0
+    +----------------------------------------------------------------------------+----+
+    | monotonic ns of this boot, 0 nothing is scheduled                          | c  |
+    +----------------------------------------------------------------------------+----+
 
 Row word of the catalog: whether the entry of the same index is there, and which one it is
 
@@ -174,8 +216,9 @@ SLOT_SHIFT: Final = 6
 SLOT_BYTES: Final = 1 << SLOT_SHIFT
 SLOT_WORD_AT: Final = 0
 SLOT_LEASE_AT: Final = 8
-SLOT_TAKEN_AT: Final = 16  # cycles, 0 unknown: only kept while times are recorded
-# 24..63: room for what a later layout-compatible feature keeps beside a message
+SLOT_VERDICT_AT: Final = 16
+SLOT_TAKEN_AT: Final = 24  # cycles, 0 unknown: only kept while times are recorded
+# 32..63: room for what a later layout-compatible feature keeps beside a message
 
 LEASE_DEADLINE_SHIFT: Final = 24
 LEASE_DELIVERIES_SHIFT: Final = 20
@@ -212,14 +255,44 @@ RING_QUEUE_AT: Final = 32
 RING_FLAGS_AT: Final = 40
 RING_ARENA_AT: Final = 48  # identity of the arena that the chunks are in
 RING_BARRIER_AT: Final = 56  # 1 + index of the gate below which consumers may take; 0 none
-RING_IDENTITY_BYTES: Final = 64
+RING_IDS_AT: Final = 64  # so many message ids are remembered behind the slots, 0 none
+RING_IDS_MADE_AT: Final = 72  # 1: that has memory behind it
+RING_IDENTITY_BYTES: Final = 80
+RING_CHANGES_AT: Final = 1024  # moves when something that was passed over may be taken after all
+RING_BUCKETS_AT: Final = 2048
+
+BUCKETS: Final = 256  # at most; a ring without groups has none
+BUCKET_SHIFT: Final = 3
+BUCKET_SERIAL_BITS: Final = 40
+BUCKET_RANK_BITS: Final = 8
+BUCKET_SERIAL_MASK: Final = (1 << BUCKET_SERIAL_BITS) - 1
+BUCKET_RANK_SHIFT: Final = BUCKET_SERIAL_BITS
+BUCKET_RANK_MASK: Final = (1 << BUCKET_RANK_BITS) - 1
+BUCKET_OWNER_SHIFT: Final = BUCKET_RANK_SHIFT + BUCKET_RANK_BITS
+BUCKET_STATE_SHIFT: Final = BUCKET_OWNER_SHIFT + OWNER_BITS
+BUCKET_FREE: Final = 0
+BUCKET_BOUND: Final = 1
+BUCKET_SETTLED: Final = 2
+RANK_MAX: Final = 100  # of a consumer: its priority
+RANK_EXCLUSIVE: Final = BUCKET_RANK_MASK
+GROUP_BYTES_MAX: Final = 255
+
+NOT_OURS: Final = 0  # whether a consumer may take from a bucket
+OURS: Final = 1
+AGAIN: Final = 2  # it has just changed hands: look from head again
+PENDING: Final = 3  # it is ours, and somebody else still has a message of it in hand
 
 RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
 RING_RECORDING_AT: Final = RING_TAKE_AT + 16  # number of the histograms to count in, 0 none
+RING_HISTOGRAMS_AT: Final = RING_TAKE_AT + 24  # number of the histograms that there are, 0 none
 MODE_PAUSED: Final = 1  # nothing is taken
+MODE_SINGLE: Final = 2  # one consumer at a time: all messages are in bucket 0
 MODE_LEVELS_SHIFT: Final = 8  # so many levels of priority, 0 none
+MODE_LEVELS_MASK: Final = 0xFF
+MODE_BUCKETS_SHIFT: Final = 16  # so many buckets of groups, 0 none
+MODE_BUCKETS_MASK: Final = 0xFFFF
 RING_HEAD_AT: Final = RING_TAKE_AT + PAIR_BYTES
 RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above were never joined
 RING_CONSUMER_BELL_AT: Final = RING_HEAD_AT + PAIR_BYTES
@@ -239,11 +312,20 @@ SETTING_MAX_MESSAGES_AT: Final = RING_SETTINGS_AT + 32
 SETTING_MAX_BYTES_AT: Final = RING_SETTINGS_AT + 40
 SETTING_WHEN_FULL_AT: Final = RING_SETTINGS_AT + 48
 SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
+SETTING_GROUPS_AT: Final = RING_SETTINGS_AT + 64  # how many buckets
+SETTING_REBALANCE_AT: Final = RING_SETTINGS_AT + 72
+SETTING_SINGLE_ACTIVE_AT: Final = RING_SETTINGS_AT + 80
 SETTING_AUTO_DELETE_AT: Final = RING_SETTINGS_AT + 96
 SETTING_AUTO_DELETE_DELAY_AT: Final = RING_SETTINGS_AT + 104  # ns
 SETTING_AUTO_CREATE_AT: Final = RING_SETTINGS_AT + 112  # of a pattern only
+SETTING_REDELIVERY_DELAY_AT: Final = RING_SETTINGS_AT + 160  # ns
+SETTING_REDELIVERY_MULTIPLIER_AT: Final = RING_SETTINGS_AT + 168  # in millionths
+SETTING_MAX_REDELIVERY_DELAY_AT: Final = RING_SETTINGS_AT + 176  # ns
+SETTING_MAX_SCHEDULED_AT: Final = RING_SETTINGS_AT + 184
+SETTING_DUPLICATE_IDS_AT: Final = RING_SETTINGS_AT + 192  # so many ids are remembered
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
+SETTING_SCHEDULE_OF_AT: Final = RING_SETTINGS_AT + 496  # of a schedule: reference to its queue
 SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
 SETTING_DEAD_LETTER_AT: Final = RING_SETTINGS_AT + 512  # length of a name, then the name
 SETTING_EXPIRY_QUEUE_AT: Final = RING_SETTINGS_AT + 1024
@@ -267,6 +349,14 @@ SETTING_NAMES: Final = (
     "auto_delete_delay",
     "auto_create",
     "priorities",
+    "redelivery_delay",
+    "redelivery_multiplier",
+    "max_redelivery_delay",
+    "max_scheduled",
+    "duplicate_ids",
+    "groups",
+    "rebalance",
+    "single_active",
 )
 """The bit of each in a word is its place here."""
 
@@ -276,16 +366,33 @@ DROP_OLDEST: Final = 2
 
 MAX_DELIVERIES: Final = 10  # unless said otherwise
 AUTO_DELETE_DELAY_NS: Final = 60_000_000_000
+DUPLICATE_IDS: Final = 20_000
+DUPLICATE_IDS_MAX: Final = 1 << 22
 MAX_DELIVERIES_MAX: Final = 14  # the slot word counts to 15
+MULTIPLIER_UNIT: Final = 1_000_000
+MULTIPLIER_MAX: Final = 1000 * MULTIPLIER_UNIT
+MAX_SCHEDULED: Final = 100_000
+MAX_SCHEDULED_MAX: Final = 1 << 23  # with some room to spare in the largest ring
 RING_PRODUCERS_AT: Final = RING_GATES_AT + GATES * GATE_BYTES
 PRODUCERS: Final = 64  # entry 0 is never used: it means "not numbered"
 PRODUCER_BYTES: Final = LINE_BYTES
 PRODUCER_IDENTITY_AT: Final = 0
 PRODUCER_SEQUENCE_AT: Final = 8
+SERIES_KEPT: Final = 8  # entries that producers leave to transactions
 SERIES_IDLE: Final = -1 << OWNER_BITS
 """As an identity: a series of numbers for a transaction, in nobody's hand.  Above it and below 0:
 in that of the participant with the negative number.  Above 0: a producer's, for good."""
 RING_SLOTS_START: Final = RING_PRODUCERS_AT + PRODUCERS * PRODUCER_BYTES
+
+IDS_COUNT_AT: Final = 0
+IDS_BUCKETS_AT: Final = PAIR_BYTES
+IDS_BUCKET_BYTES: Final = 8
+IDS_ENTRY_BYTES: Final = 32
+IDS_BEFORE_AT: Final = 24
+IDS_PART_BITS: Final = 42
+IDS_PART_MASK: Final = (1 << IDS_PART_BITS) - 1
+IDS_LAP_BITS: Final = 21
+IDS_LAP_MASK: Final = (1 << IDS_LAP_BITS) - 1
 
 SLOTS_MIN: Final = 2
 SLOTS_MAX: Final = 1 << 24
@@ -303,10 +410,14 @@ RING_NEXT_EXPIRY_AT: Final = RING_COUNTERS_AT + 48
 """No message expires before this, in monotonic ns; 0: none does."""
 RING_USED_AT: Final = RING_COUNTERS_AT + 56  # monotonic ns; kept for AUTO_DELETE only
 RING_DOOMED_AT: Final = RING_COUNTERS_AT + 64  # 1: somebody is about to delete the queue
+RING_SCHEDULE_AT: Final = RING_COUNTERS_AT + 72  # reference to its schedule, 0: it has none
+RING_DUE_AT: Final = RING_COUNTERS_AT + 80  # of a schedule: its due word
+RING_SCHEDULED_AT: Final = RING_COUNTERS_AT + 88  # of a schedule: the last id that was given
+COUNTER_DELAYED_AT: Final = RING_COUNTERS_AT + 96  # left for the schedule, to be redelivered later
+COUNTER_DUPLICATES_AT: Final = RING_COUNTERS_AT + 104  # that never were in the ring
+COUNTER_WITHDRAWN_AT: Final = RING_COUNTERS_AT + 112  # and those that were
 
-RING_HISTOGRAMS_AT: Final = RING_COUNTERS_AT + 72  # number of the histograms that there are, 0 none
-
-RING_LEVELS_AT: Final = RING_COUNTERS_AT + PAIR_BYTES  # a hint for each level of priority
+RING_LEVELS_AT: Final = RING_COUNTERS_AT + 2 * PAIR_BYTES  # a hint for each level of priority
 LEVELS: Final = 10
 LEVEL_DEFAULT: Final = 4
 
@@ -356,8 +467,8 @@ CHUNK_HEADER_BYTES: Final = 32
 CHUNK_EXPIRY_AT: Final = 32
 CHUNK_GROUP_AT: Final = 40
 CHUNK_NOT_BEFORE_AT: Final = 48
-CHUNK_IDENTITY_AT: Final = 56
 CHUNK_EXTENSION_BYTES: Final = 32
+CHUNK_ONCE_BYTES: Final = 16
 
 SHAPE_BODY_SHIFT: Final = 32
 SHAPE_KEY_SHIFT: Final = 16
@@ -375,7 +486,14 @@ MARK_FLAGS_SHIFT: Final = 32
 MARK_FLAGS_MASK: Final = 0xFFFF
 MARK_PRIORITY_SHIFT: Final = 24
 MARK_PRIORITY_MASK: Final = 0xFF
+MARK_DELIVERIES_MASK: Final = DELIVERIES_MASK
 CHUNK_EXTENDED: Final = 1
+CHUNK_ONCE: Final = 2  # of several that are the same, one counts
+
+SCHEDULED_ID_AT: Final = 0  # in the body of a message in a schedule
+SCHEDULED_TIME_AT: Final = 8
+SCHEDULED_BYTES: Final = 32
+DUE_CLAIMED: Final = 1
 
 # --- catalog segment ------------------------------------------------------------------------------
 CATALOG_MAGIC: Final = 0x474C5441434D4853  # "SHMCATLG"
@@ -453,6 +571,7 @@ QUEUE_TEMPORARY: Final = 1  # flag: it is deleted when its owner leaves or dies
 QUEUE_SUBSCRIPTION: Final = 2
 QUEUE_SHARED: Final = 4  # a subscription that several consume at once
 QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
+QUEUE_SCHEDULE: Final = 16  # the schedule of another: it has no name for people
 
 EXCHANGE_KIND_AT: Final = 8
 EXCHANGE_FLAGS_AT: Final = 16
@@ -490,6 +609,7 @@ PARTICIPANTS_VERSION_AT: Final = 8
 PARTICIPANTS_BYTES_AT: Final = 16
 PARTICIPANTS_ARENA_AT: Final = 24  # identity of the vhost's arena
 PARTICIPANTS_HIGH_AT: Final = PAGE_BYTES  # owner ids at this and above were never used
+PARTICIPANTS_CLERK_BELL_AT: Final = PARTICIPANTS_HIGH_AT + PAIR_BYTES  # counts: see clerk.c
 PARTICIPANTS_LOG_AT: Final = 2 * PAGE_BYTES
 LOG_ENTRIES: Final = 64  # distinct texts; the rarest and oldest makes place
 LOG_BYTES: Final = 256
@@ -530,6 +650,8 @@ TRANSACTION_COMMITTED: Final = 2  # all of it happens, whoever does it
 
 USE_CONSUMES: Final = 1 << 62  # in a word of the list
 USE_PRODUCES: Final = 1 << 61
+USE_SERVES: Final = 1 << 60  # for others: it keeps nobody from deleting the queue
+USES: Final = USE_CONSUMES | USE_PRODUCES | USE_SERVES
 
 # --- transactions segment -------------------------------------------------------------------------
 TRANSACTIONS_MAGIC: Final = 0x004E4152544D4853  # "SHMTRAN\0"
@@ -638,8 +760,15 @@ PORT_QUEUE_HANDLE: Final = PORT_ROOM + 16  # whose port it is, for the floor abo
 PORT_MESSAGES_MAX: Final = PORT_ROOM + 24  # how many the ring may hold, 0: its slots
 COPIED_BYTES: Final = 1024  # what take_next copies into the room: cheaper than asking for it later
 PORT_SPECIAL: Final = PORT_ROOM + 32  # how many of the messages taken last are special (take.py)
-PORT_RECORDING: Final = PORT_ROOM + 40  # address of it, 0: this port records no times
-PORT_MESSAGE: Final = PORT_ROOM + 64  # the message that was last received into it
+PORT_RANK: Final = PORT_ROOM + 40  # the priority of its consumer among others
+PORT_LOOKED: Final = PORT_ROOM + 48  # nothing below is for us,
+PORT_CHANGES: Final = PORT_ROOM + 56  # while RING_CHANGES is this
+PORT_PENDING: Final = PORT_ROOM + 64  # here is one that will be for us; -1: none
+PORT_BLOCKED: Final = PORT_ROOM + 72  # a bit a bucket: one of it is in somebody else's hand
+PORT_IDS: Final = PORT_BLOCKED + BUCKETS // 8  # address of the memory of message ids
+PORT_IDS_MAX: Final = PORT_IDS + 8  # how many it holds, 0: there is none
+PORT_RECORDING: Final = PORT_IDS_MAX + 8  # address of it, 0: this port records no times
+PORT_MESSAGE: Final = PORT_ROOM + 192  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
 # --- message: what a take tells; private memory ---------------------------------------------------
@@ -663,7 +792,13 @@ OUTGOING_PROPERTIES: Final = 32
 OUTGOING_PROPERTIES_LENGTH: Final = 40
 OUTGOING_TTL: Final = 48
 OUTGOING_PRIORITY: Final = 56  # 1 + priority, 0 the default
-OUTGOING_BYTES: Final = 64
+OUTGOING_ID: Final = 64  # bytes of the message's id; what follows is read by C only
+OUTGOING_ID_LENGTH: Final = 72
+OUTGOING_PRODUCER: Final = 80  # index in the table of producers, 0 none
+OUTGOING_SEQUENCE: Final = 88
+OUTGOING_DELAY: Final = 96  # ns
+OUTGOING_DELIVER_AT: Final = 104  # ns since the epoch, 0: after the delay
+OUTGOING_BYTES: Final = 112
 
 # --- cursor: a subscriber's place; private memory -------------------------------------------------
 CURSOR_PORT: Final = 0
@@ -677,9 +812,14 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
-assert RING_RECORDING_AT < RING_TAKE_AT + LINE_BYTES
-assert RING_HISTOGRAMS_AT < RING_LEVELS_AT
+assert RING_HISTOGRAMS_AT < RING_TAKE_AT + LINE_BYTES
 assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
+assert COUNTER_WITHDRAWN_AT < RING_LEVELS_AT
+assert IDS_PART_BITS + IDS_LAP_BITS == 63
+assert 3 * IDS_PART_BITS == 2 * 63
+assert BUCKET_STATE_SHIFT == 60
+assert RANK_MAX < RANK_EXCLUSIVE
+assert RING_BUCKETS_AT + (BUCKETS << BUCKET_SHIFT) <= PAGE_BYTES
 assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES

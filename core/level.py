@@ -23,6 +23,7 @@ from shmbroker.core.layout import (
     LEVELS,
     MARK_PRIORITY_MASK,
     MARK_PRIORITY_SHIFT,
+    MODE_LEVELS_MASK,
     MODE_LEVELS_SHIFT,
     MODE_PAUSED,
     PAIR_BYTES,
@@ -49,7 +50,7 @@ def ring_mode(port: int) -> int:
 
 @kernel
 def mode_levels(mode: int) -> int:
-    return max(0, min(mode >> MODE_LEVELS_SHIFT, LEVELS))
+    return min(mode >> MODE_LEVELS_SHIFT & MODE_LEVELS_MASK, LEVELS)
 
 
 @kernel

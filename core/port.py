@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import fill, load, load_acquire, store, store_release
 from shmbroker.core.codes import (
+    DAMAGED,
     INVALID,
     NO_PRODUCER,
     NOT_A_SEGMENT,
@@ -18,7 +19,8 @@ from shmbroker.core.codes import (
 )
 from shmbroker.core.gate import gate_at
 from shmbroker.core.head import head_load
-from shmbroker.core.kernel import exported, kernel
+from shmbroker.core.ids import ids_bytes
+from shmbroker.core.kernel import exported, exported_cold, kernel
 from shmbroker.core.layout import (
     ARENA_BLOCK_BYTES_AT,
     ARENA_BLOCKS_AT,
@@ -31,6 +33,7 @@ from shmbroker.core.layout import (
     ARENA_VERSION_AT,
     BLOCK_BYTES,
     BLOCK_ENTRY_SHIFT,
+    DUPLICATE_IDS_MAX,
     GATES,
     LAYOUT_VERSION,
     OWNER_MASK,
@@ -44,8 +47,11 @@ from shmbroker.core.layout import (
     PORT_DATA_BYTES,
     PORT_FLAGS,
     PORT_HEADER,
+    PORT_IDS,
+    PORT_IDS_MAX,
     PORT_LAP_SHIFT,
     PORT_OWNER,
+    PORT_PENDING,
     PORT_PRODUCER,
     PORT_QUEUE,
     PORT_RECLAIM_MASK,
@@ -56,11 +62,13 @@ from shmbroker.core.layout import (
     PORT_SLOT_MASK,
     PORT_SLOTS,
     PRODUCER_SEQUENCE_AT,
+    PRODUCERS,
     QUEUE_MASK,
     RING_ARENA_AT,
     RING_BARRIER_AT,
     RING_BYTES_AT,
     RING_FLAGS_AT,
+    RING_IDS_AT,
     RING_MAGIC,
     RING_MAGIC_AT,
     RING_QUEUE_AT,
@@ -131,6 +139,15 @@ def ring_format(ring: int, slots: int, queue: int, flags: int, arena_identity: i
 
 
 @exported
+def ring_bytes_with(slots: int, ids: int) -> int:
+    """ring_bytes, with room behind it for so many message ids."""
+    size = ring_bytes(slots)
+    if size < 0 or ids < 0 or ids > DUPLICATE_IDS_MAX:
+        return INVALID
+    return size + (ids_bytes(ids) if ids else 0)
+
+
+@exported
 def arena_format(arena: int, data_bytes: int, identity: int) -> int:
     """Make an arena in zeroed memory, with nothing committed; its magic is written last."""
     size = arena_bytes(data_bytes)
@@ -155,11 +172,14 @@ def ring_check(ring: int, size: int) -> int:
     wanted = ring_bytes(load(ring + RING_SLOTS_AT))
     if wanted < 0 or load(ring + RING_BYTES_AT) != wanted:
         return NOT_A_SEGMENT
+    ids = load(ring + RING_IDS_AT)
+    if ids < 0 or ids > DUPLICATE_IDS_MAX:
+        return NOT_A_SEGMENT
     queue = load(ring + RING_QUEUE_AT)
     barrier = load(ring + RING_BARRIER_AT)
     if queue < 0 or queue > QUEUE_MASK or barrier < 0 or barrier > GATES:
         return NOT_A_SEGMENT
-    if size < wanted:
+    if size < wanted + (ids_bytes(ids) if ids else 0):
         return TRUNCATED
     return OK
 
@@ -204,11 +224,19 @@ def port_set(
     store(port + PORT_BLOCKS, blocks)
     store(port + PORT_RUN_BYTES, block_bytes)
     store(port + PORT_RECLAIM_MASK, min(RECLAIM_MASK_MAX, max(1, slots >> 2) - 1))
+    store(port + PORT_PENDING, -1)
     store(port + PORT_SCAN, (owner * blocks) >> 12)
     barrier = load(ring + RING_BARRIER_AT)
     if barrier > 0 and barrier <= GATES:
         store(port + PORT_BARRIER, gate_at(port, barrier - 1))
     head_load(port)
+    return OK
+
+
+@kernel
+def port_set_ids(port: int, address: int, capacity: int) -> int:
+    store(port + PORT_IDS, address)
+    store(port + PORT_IDS_MAX, capacity)
     return OK
 
 
@@ -226,15 +254,18 @@ def port_open(port: int, ring: int, ring_size: int, arena: int, arena_size: int,
     if load(ring + RING_ARENA_AT) != load(arena + ARENA_IDENTITY_AT):
         return WRONG_ARENA
     slots = load(ring + RING_SLOTS_AT)
+    ids = load(ring + RING_IDS_AT)
     blocks = load(arena + ARENA_BLOCKS_AT)
     # once more, from the values that are used: the checks' own reads may have been of others
-    if ring_bytes(slots) < 0 or ring_bytes(slots) > ring_size:
+    needed = ring_bytes_with(slots, ids)
+    if needed < 0 or needed > ring_size:
         return TRUNCATED
     if blocks <= 0 or blocks > ARENA_BYTES_MAX // BLOCK_BYTES:
         return NOT_A_SEGMENT
     if arena_bytes(blocks * BLOCK_BYTES) > arena_size:
         return TRUNCATED
-    return port_set(port, ring, arena, slots, blocks, BLOCK_BYTES, owner)
+    port_set(port, ring, arena, slots, blocks, BLOCK_BYTES, owner)
+    return port_set_ids(port, ring + ring_bytes(slots), ids)
 
 
 @exported
@@ -255,6 +286,16 @@ def port_number(port: int, identity: int) -> int:
     last = load_acquire(producer_at(port, producer) + PRODUCER_SEQUENCE_AT) & SEQUENCE_MASK
     store(port + PORT_SEQUENCE, last)
     return last
+
+
+@exported_cold
+def producer_last(port: int, producer: int) -> int:
+    """The last number that this producer has published, 0 if none; INVALID or DAMAGED."""
+    if producer <= 0 or producer >= PRODUCERS:
+        return INVALID
+    if true_tail(port) < 0:
+        return DAMAGED
+    return load_acquire(producer_at(port, producer) + PRODUCER_SEQUENCE_AT) & SEQUENCE_MASK
 
 
 @exported

@@ -5,6 +5,9 @@ each has published.  The rule that makes it exact: *tail never passes a numbered
 number is not in the table.*  The producer writes its own number before it moves tail; whoever
 helps tail past somebody else's message notes the number first.  So after tail has been helped to
 the truth, the table is the truth, at the price of one store to a private line per publish.
+
+A named producer says its numbers itself, and two processes may have the same name: its messages are
+ONCE (once.py), and its number is noted by whoever helps tail past them, itself included.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from shmbroker.core.atomics import (
     store_release,
 )
 from shmbroker.core.chunk import chunk_address
-from shmbroker.core.kernel import cold, kernel
+from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     CHUNK_ORIGIN_AT,
     ORIGIN_PRODUCER_SHIFT,
@@ -30,6 +33,7 @@ from shmbroker.core.layout import (
     RING_PRODUCERS_AT,
     RING_TAIL_AT,
     SEQUENCE_MASK,
+    SERIES_KEPT,
 )
 from shmbroker.core.word import word_chunk
 
@@ -39,10 +43,10 @@ def producer_at(port: int, producer: int) -> int:
     return load(port + PORT_HEADER) + RING_PRODUCERS_AT + producer * PRODUCER_BYTES
 
 
-@cold
+@exported_cold
 def producer_find(port: int, identity: int) -> int:
     """The index of the producer with this identity, taking a free entry if need be; 0 if full."""
-    for producer in range(1, PRODUCERS):
+    for producer in range(1, PRODUCERS - SERIES_KEPT):
         address = producer_at(port, producer) + PRODUCER_IDENTITY_AT
         seen = load_acquire(address)
         if seen == 0:
@@ -63,6 +67,15 @@ def own_sequence_note(port: int, sequence: int) -> int:
     # SYNC POINT: sequence (release): whoever sees tail moved on sees the number too
     store_release(producer_at(port, producer) + PRODUCER_SEQUENCE_AT, sequence)
     return producer
+
+
+@kernel
+def is_noted(port: int, producer: int, sequence: int) -> int:
+    """1 if this producer has published this number, or one above it."""
+    if producer <= 0 or producer >= PRODUCERS:
+        return 0
+    last = load_acquire(producer_at(port, producer) + PRODUCER_SEQUENCE_AT)
+    return int(last & SEQUENCE_MASK >= sequence)
 
 
 @cold

@@ -8,7 +8,8 @@ tried without a look at it: one transfer of the cache line instead of two.
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, store
-from shmbroker.core.codes import DAMAGED, FULL, INVALID
+from shmbroker.core.codes import DAMAGED, DUPLICATE, FULL, INVALID
+from shmbroker.core.duplicate import verdict_of
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, kernel
 from shmbroker.core.layout import (
@@ -112,3 +113,20 @@ def publish_chunk_once(port: int, chunk: int) -> int:
     compare_exchange(tail, position, (position + 1) & POSITION_MASK)
     run_published(port, chunk, position)
     return position
+
+
+@cold
+def publish_chunk_checked_once(port: int, chunk: int, origin: int) -> int:
+    """publish_chunk_once for a chunk with the flag ONCE, of this producer and number (0 none).
+
+    DUPLICATE: it was published, and it is not the one that counts.  If the ring has gone round
+    since, it is too late to tell: its position.
+    """
+    if run_of(port, chunk) < 0:
+        return INVALID
+    store(load(port + PORT_DATA) + chunk + CHUNK_ORIGIN_AT, origin)
+    position = place(port, chunk, tail_load(port))
+    if position < 0:
+        return position
+    run_published(port, chunk, position)
+    return DUPLICATE if verdict_of(port, position) else position

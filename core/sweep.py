@@ -2,6 +2,7 @@
 
     LEASED by the dead, or past its lease     given back
     READY below take, or its level's hint      they are lowered to it
+    buckets of groups of the dead             freed, after all that they held was given back
     DONE at head                              reclaimed
     blocks owned by the dead                  freed, or sealed up to the true tail
     sealed blocks that head has passed        freed
@@ -13,7 +14,7 @@ death is its business; a lease that runs out only revokes.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, load, load_acquire
+from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
 from shmbroker.core.block import (
     block_at,
     block_free_word,
@@ -25,10 +26,19 @@ from shmbroker.core.block import (
 )
 from shmbroker.core.chunk import committed_blocks
 from shmbroker.core.gate import gate_at, gate_is_active, gate_kind, gate_owner, gates_high
+from shmbroker.core.group import (
+    bucket_at,
+    bucket_free,
+    bucket_owner,
+    bucket_state,
+    groups_changed,
+    mode_buckets,
+)
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported, exported_cold, kernel
 from shmbroker.core.layout import (
     BLOCK_OWNED,
+    BUCKET_FREE,
     COUNTER_DROPPED_AT,
     COUNTER_REVOKED_AT,
     GATE_FLEETING,
@@ -39,6 +49,7 @@ from shmbroker.core.layout import (
     LEASED,
     PORT_HEAD_SEEN,
     PORT_HEADER,
+    PORT_LOOKED,
     PORT_QUEUE,
     PORT_SLOT_MASK,
     POSITION_MASK,
@@ -163,9 +174,24 @@ def blocks_sweep(port: int, tail: int, alive: int) -> int:
 
 
 @kernel
+def groups_sweep(port: int, alive: int) -> int:
+    """Free the buckets of the dead.  What they held was given back, so it comes first again."""
+    freed = 0
+    for bucket in range(mode_buckets(ring_mode(port))):
+        word = load_acquire(bucket_at(port, bucket))
+        if bucket_state(word) != BUCKET_FREE and not is_alive(alive, bucket_owner(word)):
+            freed += bucket_free(port, bucket, word)
+    if freed:
+        groups_changed(port)
+    store(port + PORT_LOOKED, 0)  # who dies between giving back and saying so is made up for
+    return freed
+
+
+@kernel
 def ring_sweep(port: int, tail: int, alive: int, now_ms: int, grace_ms: int) -> int:
     repaired = gates_sweep(port, alive)
     repaired += slots_sweep(port, tail, alive, now_ms, grace_ms)
+    repaired += groups_sweep(port, alive)
     for _ in range(load(port + PORT_SLOT_MASK) + 1):  # bounded: others may go on acknowledging
         if reclaim(port) == 0:
             break

@@ -1,7 +1,8 @@
 """Tail: a hint where the next message goes.  It may lag behind the truth and never leads it.
 
 The truth is in the words: the first position whose word is not yet of its lap.  Anyone who finds
-tail behind helps it on, one position at a time, noting the number of each message it passes.
+tail behind helps it on, one position at a time, noting the number of each message it passes, and
+deciding on those of which one counts (once.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from shmbroker.core.layout import (
     POSITION_MASK,
     RING_TAIL_AT,
 )
+from shmbroker.core.once import once_note
 from shmbroker.core.producer import sequence_note
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_state
 
@@ -52,7 +54,8 @@ def tail_pass(port: int, position: int) -> int:
         word = load_acquire(slot_at(port, tail))
         ahead = laps_ahead(word, lap_of(port, tail))
         if ahead == 0 and word_state(word) != FREE:
-            if sequence_note(port, word, tail):
+            # the verdict first: it is told by what is noted before this message
+            if once_note(port, word, tail) and sequence_note(port, word, tail):
                 compare_exchange(address, tail, (tail + 1) & POSITION_MASK)
         moved = load_acquire(address)
         if moved == tail:  # nobody moved it: the words deny that position was published

@@ -3,6 +3,7 @@
     take        READY -> LEASED(owner)     the CAS names the consumer
     ack         LEASED -> DONE             exactly our word, else the delivery was revoked
     give back   LEASED -> READY            one more delivery; take is lowered to it
+    unclaim     LEASED -> READY            by who took it and may not have it (group.py): no delivery
 
 `take` is a hint: the lowest position that may be READY.  It has an epoch, because a consumer that
 saw LEASED at position p and is about to move take past p must fail when p was given back meanwhile.
@@ -20,11 +21,28 @@ from shmbroker.core.atomics import (
     store,
 )
 from shmbroker.core.chunk import body_offset, chunk_address, chunk_bytes, chunk_fits, shape_body
-from shmbroker.core.codes import DAMAGED, EMPTY, GONE, OK, REVOKED, TOO_SMALL, UNDECIDED
+from shmbroker.core.codes import (
+    ASSIGNED,
+    DAMAGED,
+    EMPTY,
+    GONE,
+    OK,
+    REVOKED,
+    TOO_SMALL,
+    UNDECIDED,
+)
+from shmbroker.core.duplicate import is_duplicate
+from shmbroker.core.group import (
+    group_find,
+    groups_changed,
+    is_admitted,
+    mode_buckets,
+)
 from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     CHUNK_EXTENDED,
     CHUNK_MARK_AT,
+    CHUNK_ONCE,
     CHUNK_SHAPE_AT,
     COUNTER_DAMAGED_AT,
     COUNTER_GIVEN_BACK_AT,
@@ -74,6 +92,7 @@ from shmbroker.core.word import (
     word_lease_tag,
     word_leased,
     word_state,
+    word_unclaimed,
 )
 
 TRIES = 4096
@@ -93,10 +112,13 @@ def is_next(port: int, position: int, word: int) -> int:
 
 @cold
 def take_find(port: int) -> int:
-    """The READY position to take, with what was seen left in the port; EMPTY or DAMAGED."""
+    """The READY position to take, with what was seen left in the port; EMPTY or DAMAGED.
+
+    ASSIGNED if that depends on who takes: see group_find.
+    """
     mode = ring_mode(port)
     if mode:
-        return level_find(port, mode)
+        return ASSIGNED if mode_buckets(mode) else level_find(port, mode)
     address = load(port + PORT_HEADER) + RING_TAKE_AT
     for _ in range(TRIES + 4 * load(port + PORT_SLOT_MASK)):
         take = load_acquire(address)
@@ -194,11 +216,77 @@ def discard(port: int, position: int, leased: int) -> int:
     return 1
 
 
+@cold
+def hint_lower(port: int, address: int, position: int, ready: int) -> int:
+    """A message below a hint is READY again: lower the hint to it, in the next epoch.
+
+    The hint is read before the word is looked at again: if the message has gone on since, somebody
+    has lowered the hint before us, and our CAS fails.
+    """
+    for _ in range(TRIES):
+        hint = load_acquire(address)
+        above = (hint & POSITION_MASK) - position
+        if above < 0 or load_acquire(slot_at(port, position)) != ready:
+            return 0
+        if compare_exchange(address, hint, hint - above + EPOCH_STEP) == hint:
+            return 1
+    return 0
+
+
+@kernel
+def lower_hints(port: int, position: int, ready: int) -> int:
+    """Whoever looks for the next message finds this one, which is READY again."""
+    lowered = hint_lower(port, load(port + PORT_HEADER) + RING_TAKE_AT, position, ready)
+    mode = ring_mode(port)
+    levels = mode_levels(mode)
+    if levels:
+        level = level_of(port, ready, levels)
+        lowered += hint_lower(port, level_hint(port, level), position, ready)
+    if mode_buckets(mode):
+        groups_changed(port)
+    return lowered
+
+
 @kernel
 def is_special(message: int) -> int:
     """1 if a message that was taken may be one that is not to be delivered: see the floor above."""
-    extended = load(message + MESSAGE_MARK) & CHUNK_EXTENDED << MARK_FLAGS_SHIFT
-    return int(extended | load(message + MESSAGE_WORD) & DELIVERIES_FIELD != 0)
+    flags = load(message + MESSAGE_MARK) & (CHUNK_EXTENDED | CHUNK_ONCE) << MARK_FLAGS_SHIFT
+    return int(flags | load(message + MESSAGE_WORD) & DELIVERIES_FIELD != 0)
+
+
+@cold
+def any_find(port: int) -> int:
+    """take_find, or group_find."""
+    position = take_find(port)
+    return group_find(port) if position == ASSIGNED else position
+
+
+@cold
+def any_claim(port: int, position: int, word: int) -> int:
+    """claim, in a ring with groups as well: our word, or 0."""
+    leased = claim(port, position, word)
+    if leased == 0 or mode_buckets(ring_mode(port)) == 0 or is_admitted(port, leased):
+        return leased
+    # the bucket went to somebody else meanwhile, who may already be waiting for us
+    ready = word_unclaimed(leased)
+    if compare_exchange(slot_at(port, position), leased, ready) == leased:
+        lower_hints(port, position, ready)
+    return 0
+
+
+@cold
+def take_assigned(port: int, message: int) -> int:
+    """take_once in a ring with groups: the oldest message that we may have."""
+    while True:
+        position = group_find(port)
+        if position < 0:
+            return position
+        leased = any_claim(port, position, load(port + PORT_FOUND_WORD))
+        if leased != 0:
+            if message_read(port, message, position, leased) == OK:
+                return OK
+            if discard(port, position, leased):
+                return DAMAGED
 
 
 @kernel
@@ -220,7 +308,7 @@ def take_once(port: int, message: int) -> int:
         if not is_next(port, position, word):
             position = take_find(port)
             if position < 0:
-                return position
+                return take_assigned(port, message) if position == ASSIGNED else position
             word = load(port + PORT_FOUND_WORD)
         chunk_prefetch(port, word)
         leased = claim(port, position, word)
@@ -243,34 +331,6 @@ def ack_once(port: int, message: int) -> int:
     if position & mask == mask or load(message + MESSAGE_LENGTH) >= RUN_BYTES_MAX:
         reclaim(port)  # a large one at once: its producer wants the memory while it is warm
     return OK
-
-
-@cold
-def hint_lower(port: int, address: int, position: int, ready: int) -> int:
-    """A message below a hint is READY again: lower the hint to it, in the next epoch.
-
-    The hint is read before the word is looked at again: if the message has gone on since, somebody
-    has lowered the hint before us, and our CAS fails.
-    """
-    for _ in range(TRIES):
-        hint = load_acquire(address)
-        above = (hint & POSITION_MASK) - position
-        if above < 0 or load_acquire(slot_at(port, position)) != ready:
-            return 0
-        if compare_exchange(address, hint, hint - above + EPOCH_STEP) == hint:
-            return 1
-    return 0
-
-
-@kernel
-def lower_hints(port: int, position: int, ready: int) -> int:
-    """Whoever looks for the next message finds this one, which is READY again."""
-    lowered = hint_lower(port, load(port + PORT_HEADER) + RING_TAKE_AT, position, ready)
-    levels = mode_levels(ring_mode(port))
-    if levels:
-        level = level_of(port, ready, levels)
-        lowered += hint_lower(port, level_hint(port, level), position, ready)
-    return lowered
 
 
 @kernel
@@ -320,6 +380,18 @@ def drop_taken(port: int, message: int, counter: int) -> int:
 
 
 @exported_cold
+def withdraw(port: int, message: int) -> int:
+    """A duplicate that we have taken leaves the ring; it was counted before."""
+    code = (
+        OK
+        if finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
+        else (REVOKED)
+    )
+    reclaim(port)
+    return code
+
+
+@exported_cold
 def reject(port: int, message: int) -> int:
     """The message is of no use to anybody: drop and count it.  OK, or REVOKED."""
     return drop_taken(port, message, COUNTER_REJECTED_AT)
@@ -337,22 +409,43 @@ def look(port: int, position: int, message: int) -> int:
         return EMPTY
     if ahead > 0 or word_state(word) != READY or not is_visible(port, position):
         return GONE
-    return message_read(port, message, position, word)
-
-
-@exported_cold
-def take_seen(port: int, message: int) -> int:
-    """Take just the message that look has found: OK, GONE if it is no longer there, DAMAGED."""
-    if ring_mode(port) & MODE_PAUSED:
+    code = message_read(port, message, position, word)
+    if code == OK and is_duplicate(port, message):
         return GONE
-    position = load(message + MESSAGE_POSITION)
-    leased = claim(port, position, load(message + MESSAGE_WORD))
+    return code
+
+
+@kernel
+def read_seen(port: int, message: int, position: int, leased: int) -> int:
     if leased == 0:
         return GONE
     if message_read(port, message, position, leased) == OK:
         return OK
     discard(port, position, leased)
     return DAMAGED
+
+
+@exported_cold
+def take_seen(port: int, message: int) -> int:
+    """Take just the message that look has found: OK, GONE if it is no longer there, DAMAGED.
+
+    Whatever its group: this is not for a consumer.
+    """
+    if ring_mode(port) & MODE_PAUSED:
+        return GONE
+    position = load(message + MESSAGE_POSITION)
+    leased = claim(port, position, load(message + MESSAGE_WORD))
+    return read_seen(port, message, position, leased)
+
+
+@cold
+def take_admitted(port: int, message: int) -> int:
+    """take_seen for a consumer: GONE as well if it may not have the message, because of its group."""
+    if ring_mode(port) & MODE_PAUSED:
+        return GONE
+    position = load(message + MESSAGE_POSITION)
+    leased = any_claim(port, position, load(message + MESSAGE_WORD))
+    return read_seen(port, message, position, leased)
 
 
 @kernel

@@ -19,12 +19,13 @@ revokes and who pledges do so by CAS on the lease, so one of them wins; see leas
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store, store_release
-from shmbroker.core.chunk import chunk_address
+from shmbroker.core.chunk import chunk_address, is_once
 from shmbroker.core.codes import DAMAGED, INVALID, NO_PRODUCER, OK, REVOKED
 from shmbroker.core.gate import gates_floor
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
+    CHUNK_MARK_AT,
     CHUNK_ORIGIN_AT,
     CHUNK_PUBLISHED_AT,
     DONE,
@@ -47,7 +48,7 @@ from shmbroker.core.layout import (
 from shmbroker.core.producer import producer_at
 from shmbroker.core.publish import place
 from shmbroker.core.run import run_published
-from shmbroker.core.tail import true_tail
+from shmbroker.core.tail import tail_pass, true_tail
 from shmbroker.core.word import lap_of, slot_at, word_lease_tag, word_state
 
 TRIES = 8
@@ -164,11 +165,14 @@ def place_once(port: int, chunk: int, origin: int) -> int:
     # SYNC POINT: sequence (acquire)
     if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
         return OK
+    once = is_once(load(chunk_address(port, chunk) + CHUNK_MARK_AT))
     position = place(port, chunk, tail)
     if position < 0:
         return position
     # SYNC POINT: sequence (release): before tail passes the message
     store_release(noted, origin & SEQUENCE_MASK)
+    if once:  # tail does not pass it without a verdict
+        tail_pass(port, position)
     address = load(port + PORT_HEADER) + RING_TAIL_AT
     compare_exchange(address, position, (position + 1) & POSITION_MASK)
     return OK

@@ -91,6 +91,12 @@ def word_given_back(word: int) -> int:
 
 
 @kernel
+def word_unclaimed(leased: int) -> int:
+    """READY as before it was taken: it was not delivered."""
+    return (READY << STATE_SHIFT) | (leased & (DELIVERIES_FIELD | CHUNK_FIELD | LAP_MASK))
+
+
+@kernel
 def word_lease_tag(word: int) -> int:
     """Which LEASED word a lease belongs to: enough of it that a late writer is recognised."""
     deliveries = (word >> DELIVERIES_SHIFT) & DELIVERIES_MASK

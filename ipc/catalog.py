@@ -116,7 +116,10 @@ class Catalog:
             index = lib.sb_row_next(self._catalog, table, index + 1)
 
     def queues(self) -> Iterator[Entry]:
-        return self._rows(at.QUEUES)
+        """Those that have a name for people."""
+        for entry in self._rows(at.QUEUES):
+            if not entry.word(at.QUEUE_FLAGS_AT) & at.QUEUE_SCHEDULE:
+                yield entry
 
     def queue_names(self) -> dict[int, str]:
         """Name by reference."""

@@ -11,9 +11,12 @@ from shmbroker.core.layout import (
     CHUNK_EXTENDED,
     CHUNK_EXTENSION_BYTES,
     CHUNK_HEADER_BYTES,
+    CHUNK_ONCE,
+    CHUNK_ONCE_BYTES,
     DELIVERIES_MASK,
     DELIVERIES_SHIFT,
     LEASED,
+    MARK_DELIVERIES_MASK,
     MARK_FLAGS_MASK,
     MARK_FLAGS_SHIFT,
     MARK_PRIORITY_MASK,
@@ -23,10 +26,17 @@ from shmbroker.core.layout import (
     STATE_MASK,
     STATE_SHIFT,
 )
-from shmbroker.ipc.properties import unpack
+from shmbroker.ipc.group import group_of
+from shmbroker.ipc.properties import message_id_in, unpack
 
 _WORD = Struct("<q")
 _HEADER = Struct("<qqqq")  # shape, origin, published, mark
+
+
+def deliveries_of(word: int, mark: int) -> int:
+    """How often a message was delivered before: in this slot, and before it came there."""
+    here = (word >> DELIVERIES_SHIFT) & DELIVERIES_MASK
+    return min(here + (mark & MARK_DELIVERIES_MASK), DELIVERIES_MASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +55,26 @@ class CopiedMessage:
     expires_at: int = 0
     """In monotonic nanoseconds of this boot; 0: never."""
 
+    @property
+    def message_id(self) -> str | bytes | None:
+        """The id that it was published with."""
+        return message_id_in(self.properties)
+
+    @property
+    def group(self) -> str | None:
+        """The group that it was published with."""
+        return group_of(self.properties)
+
     @classmethod
     def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> CopiedMessage:
         """From the copy of a whole chunk, up to the end of the body."""
         shape, _origin, published, mark = _HEADER.unpack_from(chunk)
         start = CHUNK_HEADER_BYTES
         expiry = 0
-        if (mark >> MARK_FLAGS_SHIFT) & MARK_FLAGS_MASK & CHUNK_EXTENDED:
+        flags = (mark >> MARK_FLAGS_SHIFT) & MARK_FLAGS_MASK
+        if flags & CHUNK_ONCE:
+            start += CHUNK_ONCE_BYTES
+        if flags & CHUNK_EXTENDED:
             start += CHUNK_EXTENSION_BYTES
             (expiry,) = _WORD.unpack_from(chunk, CHUNK_EXPIRY_AT)
         level = (mark >> MARK_PRIORITY_SHIFT) & MARK_PRIORITY_MASK
@@ -63,7 +86,7 @@ class CopiedMessage:
             key=chunk[start:key_end].decode(errors="replace") or None,
             properties=unpack(chunk[key_end:properties_end]),
             published_at=published,
-            deliveries=(word >> DELIVERIES_SHIFT) & DELIVERIES_MASK,
+            deliveries=deliveries_of(word, mark),
             is_taken=(word >> STATE_SHIFT) & STATE_MASK == LEASED,
             priority=level - 1 if level else None,
             expires_at=expiry,

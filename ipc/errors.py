@@ -148,6 +148,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.NO_REPLY: NoReply,
     codes.REQUESTER_LEFT: RequesterLeft,
     codes.TAKEN: SubscriptionTaken,
+    codes.ASSIGNED: Empty,
 }
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.errors import Damaged
+from shmbroker.ipc.group import grouped
 from shmbroker.ipc.publication import Publication
+from shmbroker.ipc.scheduled import When
 from shmbroker.ipc.timeout import nanoseconds
 
 if TYPE_CHECKING:
@@ -43,15 +45,25 @@ class Exchange:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
         mandatory: bool = False,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
         timeout: float | None = None,
     ) -> int:
         """Publish to every queue that a binding leads to: how many.
 
         With `mandatory`, Unroutable if there is none.  If a queue has no room within the timeout
         it is QueueFull, and the queues before it have the message: the error says how many.
+
+        With a delay, or a time of day, each of them has it in its schedule (docs/scheduled.md).
+        With a message_id, each queue takes it once: a queue that has it already is counted as well.
         """
-        publication = Publication(self, body, key, properties, ttl, priority, mandatory)
+        publication = Publication(
+            self, body, key, grouped(properties, group), ttl, priority, message_id, mandatory,
+            deliver_after, deliver_at,
+        )  # fmt: skip
         return publication.go_on(nanoseconds(timeout))
 
     def __repr__(self) -> str:

@@ -22,6 +22,7 @@ PARAMETER_TYPES = {
     "body": "const void *",
     "outgoing": "const sb_outgoing *",
     "extension": "const int64_t *",
+    "once": "const int64_t *",
     "bodies": "const void *",
     "buffer": "void *",
     "lengths": "const int64_t *",
@@ -98,6 +99,12 @@ typedef struct sb_outgoing {{
     int64_t properties_length;
     int64_t ttl_ns;   /* how long it may be delivered; 0: as the queue's settings say */
     int64_t priority; /* SB_PRIORITY(0) to SB_PRIORITY(9); 0: the default, which is 4 */
+    const void *id;    /* of several messages with the same id, one counts: SB_DUPLICATE */
+    int64_t id_length; /* 1 to 255 bytes, 0: it has none; below 0: so many that are no text */
+    int64_t producer;  /* of sb_producer_open, 0 none; then instead of an id */
+    int64_t sequence;  /* its number: higher than those before, or it is SB_DUPLICATE */
+    int64_t delay_ns;      /* not to be delivered before; then publishing answers with an id */
+    int64_t deliver_at_ns; /* or not before this time of day, in ns since the epoch */
 }} sb_outgoing;
 
 /* How a queue treats its messages.  All zero: as sb_declare_queue makes it.  Times in ns. */
@@ -109,9 +116,17 @@ typedef struct sb_settings {{
     int64_t max_bytes;      /* of what is not acknowledged; 0: as much as there is */
     int64_t when_full;      /* SB_BLOCK, SB_FAIL or SB_DROP_OLDEST */
     int64_t priorities;     /* levels that go before each other, up to {layout.LEVELS}; 0: none */
+    int64_t groups;         /* buckets for message groups, up to {layout.BUCKETS}; 0: none */
+    int64_t rebalance;      /* 1: groups are bound anew whenever a consumer joins */
+    int64_t single_active;  /* 1: one consumer at a time gets messages */
     int64_t auto_delete;    /* 1: gone when it is empty and was not used for the delay */
     int64_t auto_delete_delay_ns;
+    int64_t duplicate_ids;  /* ids remembered; 0: {layout.DUPLICATE_IDS}, or none if set */
     int64_t auto_create;    /* of a pattern: sb_open_queue makes queues that match it */
+    int64_t redelivery_delay_ns;     /* what comes back is delivered again after so long */
+    int64_t redelivery_multiplier;   /* each time so many times as long, in millionths; 0: 1 */
+    int64_t max_redelivery_delay_ns; /* 0: no such limit */
+    int64_t max_scheduled;           /* 0 for {layout.MAX_SCHEDULED} */
     const char *dead_letter;  /* a queue for what cannot be delivered; made if there is none */
     const char *expiry_queue; /* and for what is expired; NULL: it is dropped and counted */
     const void *given;        /* for people: what was asked for, as a MessagePack map */
@@ -214,6 +229,9 @@ typedef struct sb_wait {{
 typedef struct sb_queue_statistics {{
     int64_t slots, head, tail, ready, leased, bytes;
     int64_t given_back, revoked, expired, dropped, rejected, damaged;
+    int64_t delayed;   /* left it for a while, to be redelivered: published again then */
+    int64_t scheduled; /* not to be delivered yet */
+    int64_t duplicates, withdrawn; /* not published; published, and dropped before anybody got it */
     int64_t paused, consumers, producers;
     int64_t recording;              /* 1: times are recorded; 0 they are not */
     int64_t histograms;             /* number of the histograms that there are, 0 none */
@@ -292,7 +310,8 @@ int64_t sb_expire(sb_queue *queue);
 int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue);
 /* SB_IN_USE if another participant uses it, unless forced. */
 int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force);
-/* Publish: the message's position.  SB_FULL if there was no room in time. */
+/* Publish: the message's position.  SB_FULL if there was no room in time; SB_DUPLICATE if it has an
+ * id or a number that was published before: all is well, and it is there once. */
 int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns);
 /* The same without waiting, SB_FULL at once; sb_get and sb_receive that look so many times. */
 int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length);
@@ -302,7 +321,12 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
 /* The same with each part as an argument: for other languages' bindings. */
 int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,
                         int64_t key_length, const void *properties, int64_t properties_length,
-                        int64_t ttl_ns, int64_t priority, int64_t timeout_ns);
+                        int64_t ttl_ns, int64_t priority, const void *id, int64_t id_length,
+                        int64_t timeout_ns);
+/* A producer of this name: to go into sb_outgoing.  For good, and at most 55 a queue. */
+int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length);
+/* The last number that is published: go on behind it.  0 at first. */
+int64_t sb_producer_sequence(sb_queue *queue, int64_t producer);
 /* Bodies that lie end to end: how many were published in time, from the first on. */
 int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths, int64_t count,
                         int64_t timeout_ns);
@@ -318,6 +342,21 @@ int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_
 /* Take, copy, acknowledge; as sb_port_receive. */
 int64_t sb_receive(sb_queue *queue, sb_room *room, int64_t timeout_ns);
 int64_t sb_receive_many(sb_queue *queue, sb_room *room, int64_t count, int64_t timeout_ns);
+/* Consume for a while: sb_consume_end lets go of our groups, or of being the active consumer.  In a
+ * queue with single_active, of several consumers the one with the highest priority, 0 to 100,
+ * gets messages; an exclusive one is alone as long as it is there: SB_IN_USE if there is another. */
+int64_t sb_consume_begin(sb_queue *queue, int64_t priority, int64_t exclusive);
+int64_t sb_consume_end(sb_queue *queue);
+/* Let others have this group of ours, or with NULL all: how many buckets of groups that were. */
+int64_t sb_let_go(sb_queue *queue, const char *group, int64_t length);
+/* Properties that make a message one of this group, beside those given: in a buffer with room for
+ * 275 bytes more; their length. */
+int64_t sb_group_properties(const char *group, const void *properties, int64_t length,
+                            void *buffer, int64_t capacity);
+/* The bucket that a group is in, SB_NOT_FOUND in a queue without groups; the participant that each
+ * bucket is bound to, 0: none. */
+int64_t sb_group_bucket(sb_queue *queue, const char *group, int64_t length);
+int64_t sb_group_owners(sb_queue *queue, int64_t *owners, int64_t capacity);
 /* SB_REVOKED if it is no longer ours. */
 int64_t sb_ack(sb_queue *queue, sb_message *message);
 int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count);
@@ -327,11 +366,18 @@ const void *sb_message_key(const sb_message *message, int64_t *length);
 const void *sb_message_properties(const sb_message *message, int64_t *length);
 /* Nanoseconds since the epoch. */
 int64_t sb_message_published_at(const sb_message *message);
+/* The id that it was published with: length 0 if it has none, below 0 if it is no text. */
+const void *sb_message_id(const sb_message *message, int64_t *length);
 /* How often it was delivered before. */
 int64_t sb_message_deliveries(const sb_message *message);
 /* Copy the whole chunk of the message at a position: its length, SB_GONE, SB_EMPTY, ... */
 int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
                   int64_t capacity);
+/* Where what is scheduled for a queue waits: for sb_browse and sb_statistics only.  Or NULL. */
+int64_t sb_schedule(sb_queue *queue, sb_queue **schedule);
+/* 1: it will not be delivered; 0: there is none of this id any more. */
+int64_t sb_cancel_scheduled(sb_queue *queue, int64_t id);
+/* Throw away all that nobody has, what is scheduled included. */
 int64_t sb_purge(sb_queue *queue);
 int64_t sb_pause(sb_queue *queue, int64_t paused);
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
@@ -435,7 +481,8 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
                                  const void *key, int64_t key_length, const void *properties,
                                  int64_t properties_length, int64_t ttl_ns, int64_t priority,
-                                 int64_t timeout_ns, int64_t *done);
+                                 const void *id, int64_t id_length, int64_t timeout_ns,
+                                 int64_t *done);
 /* After SB_FULL: the queue that had no room; NULL if the bindings have changed since. */
 int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,
                          const void *properties, int64_t properties_length, int64_t done,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import INTERRUPTED
+from shmbroker.core.codes import DUPLICATE, INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
@@ -67,12 +67,23 @@ class QueueLoan:
         self.position: int | None = None
         self.view = memoryview(ffi.buffer(loan.body, loan.length))
 
-    def publish(self, *, timeout: float | None = None) -> int:
-        """Publish: the message's position.  QueueFull leaves the loan as it is."""
+    @property
+    def is_open(self) -> bool:
+        """It was neither published nor dropped so far."""
+        return bool(self._loan.lane != ffi.NULL)
+
+    def publish(self, *, timeout: float | None = None) -> int | None:
+        """Publish: the message's position, None if one with its id was before.
+
+        QueueFull leaves the loan as it is.
+        """
         deadline = Deadline(nanoseconds(timeout))
         position: int = lib.sb_loan_publish(self._queue._queue, self._loan, deadline.left())
         while position == INTERRUPTED:
             position = lib.sb_loan_publish(self._queue._queue, self._loan, deadline.left())
+        if position == DUPLICATE:
+            self.view.release()
+            return None
         if position < 0:
             raise self._queue._error(position, "publishing to")
         self.view.release()
@@ -93,7 +104,7 @@ class QueueLoan:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self.position is not None:
+        if not self.is_open:
             return
         if kind is None:
             self.publish()
@@ -101,5 +112,5 @@ class QueueLoan:
             self.drop()
 
     def __del__(self) -> None:
-        if self.position is None and self._loan.lane != ffi.NULL:
+        if self.is_open:
             self.drop()

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shmbroker.core.codes import FULL, INTERRUPTED, REVOKED
-from shmbroker.core.layout import DELIVERIES_MASK, DELIVERIES_SHIFT
 from shmbroker.ipc import properties
 from shmbroker.ipc._dropped import Dropped
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.copied import deliveries_of
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import DeliveryRevoked, error_for
+from shmbroker.ipc.group import group_of
 from shmbroker.ipc.outgoing import as_buffer
-from shmbroker.ipc.properties import pack
+from shmbroker.ipc.properties import message_id_in, pack
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ class PortMessage:
         return properties.unpack(ffi.buffer(packed, length[0])[:])
 
     @property
+    def message_id(self) -> str | bytes | None:
+        """The id that it was published with."""
+        return message_id_in(self.properties)
+
+    @property
     def position(self) -> int:
         position: int = (self._message or self._dealt_with()).position
         return position
@@ -75,8 +81,8 @@ class PortMessage:
     @property
     def deliveries(self) -> int:
         """How often it was delivered before."""
-        word: int = (self._message or self._dealt_with()).word
-        return (word >> DELIVERIES_SHIFT) & DELIVERIES_MASK
+        message = self._message or self._dealt_with()
+        return deliveries_of(message.word, message.mark)
 
     @property
     def published_at(self) -> int:
@@ -169,6 +175,11 @@ class Message(PortMessage, Dropped):
     def reply_to(self) -> str | None:
         """The queue that a reply goes to; None if none is asked for."""
         return self.properties.get("JMSReplyTo")
+
+    @property
+    def group(self) -> str | None:
+        """The group that it was published with."""
+        return group_of(self.properties)
 
     @property
     def correlation_id(self) -> str | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict
 
 from shmbroker.core.layout import KEY_BYTES_MAX
 from shmbroker.ipc._native import ffi
 from shmbroker.ipc.errors import InvalidArgument
+from shmbroker.ipc.group import grouped
 from shmbroker.ipc.properties import pack
 
 SECONDS_MAX = 1e9
+ID_BYTES_MAX = 255
 
 
 def as_buffer(body: Any) -> Any:
@@ -57,17 +60,56 @@ def priority_code(priority: int | None) -> int:
     return priority + 1
 
 
+class Options(TypedDict, total=False):
+    """What may be said of a message that is published.
+
+    Taken as **options, because a parameter that is left out costs a call more than one dictionary
+    for all of them: most messages have none.
+    """
+
+    key: str | None
+    properties: Mapping[str, Any] | None
+    ttl: float | None
+    """It may be delivered for so many seconds."""
+    priority: int | None
+    """0 to 9."""
+    group: str | None
+    """In a queue with groups, messages of one go to one consumer at a time (docs/groups.md)."""
+    deliver_after: float | None
+    """It is not delivered before so many seconds (docs/scheduled.md)."""
+    deliver_at: datetime | float | None
+    """Nor before this time of day; a number is in seconds since 1970."""
+
+
+def id_bytes(message_id: str | bytes | None, what: str = "a message_id") -> tuple[bytes, int]:
+    """An id for C, and its length: of one that is no text below 0."""
+    if message_id is None:
+        return b"", 0
+    if isinstance(message_id, str):
+        encoded, sign = message_id.encode(errors="surrogatepass"), 1
+    elif isinstance(message_id, bytes):
+        encoded, sign = message_id, -1
+    else:
+        raise InvalidArgument(f"{what} is text or bytes, not {type(message_id).__name__}")
+    if not 1 <= len(encoded) <= ID_BYTES_MAX:
+        raise InvalidArgument(f"{what} has 1 to {ID_BYTES_MAX} bytes, not {len(encoded)}")
+    return encoded, sign * len(encoded)
+
+
 Parts = tuple[Any, int, bytes, int, bytes, int, int, int]
+PartsWithId = tuple[Any, int, bytes, int, bytes, int, int, int, bytes, int]
 
 
 def parts(
     body: Any,
-    key: str | None,
-    properties: Mapping[str, Any] | None,
-    ttl: float | None,
-    priority: int | None,
+    key: str | None = None,
+    properties: Mapping[str, Any] | None = None,
+    ttl: float | None = None,
+    priority: int | None = None,
+    group: str | None = None,
 ) -> Parts:
     """A message as arguments for C."""
+    properties = grouped(properties, group)
     named = b"" if key is None else key_bytes(key)
     packed = pack(properties) if properties else b""
     held = body if type(body) is bytes else as_buffer(body)
@@ -78,12 +120,15 @@ def parts(
 
 def outgoing(
     body: Any,
-    key: str | None,
-    properties: Mapping[str, Any] | None,
-    ttl: float | None,
-    priority: int | None,
+    key: str | None = None,
+    properties: Mapping[str, Any] | None = None,
+    ttl: float | None = None,
+    priority: int | None = None,
+    message_id: str | bytes | None = None,
+    group: str | None = None,
 ) -> tuple[Any, tuple[Any, ...]]:
     """A message for C, and what must live as long as it."""
+    properties = grouped(properties, group)
     held, named, packed = as_buffer(body), key_bytes(key), pack(properties)
     held_key, held_properties = ffi.from_buffer(named), ffi.from_buffer(packed)
     message = ffi.new("sb_outgoing *")
@@ -91,4 +136,6 @@ def outgoing(
     message.key, message.key_length = held_key, len(named)
     message.properties, message.properties_length = held_properties, len(packed)
     message.ttl_ns, message.priority = ttl_ns(ttl), priority_code(priority)
-    return message, (held, held_key, held_properties)
+    known, message.id_length = id_bytes(message_id)
+    message.id = held_id = ffi.from_buffer(known)
+    return message, (held, held_key, held_properties, held_id)

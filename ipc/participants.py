@@ -13,7 +13,7 @@ _STATES = {at.PARTICIPANT_LIVE: "live", at.PARTICIPANT_LEAVING: "leaving"}
 _ENTRY = Struct("<7q")
 _LIST = Struct(f"<{at.PARTICIPANT_LIST}q")
 _LOG = Struct("<4q")
-USES = at.USE_CONSUMES | at.USE_PRODUCES
+USES = at.USES
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,3 +55,12 @@ def unpack_all(packed: bytes) -> list[Any]:
     unpacker = msgpack.Unpacker(strict_map_key=False)
     unpacker.feed(packed)
     return list(unpacker)
+
+
+MESSAGE_ID = "JMSMessageID"
+
+
+def message_id_in(properties: dict[str, Any]) -> str | bytes | None:
+    """The id that a message was published with, or the property of its name."""
+    found = properties.get(MESSAGE_ID)
+    return found if isinstance(found, (str, bytes)) else None

@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from shmbroker.core.codes import EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
+from shmbroker.core.codes import DUPLICATE, EMPTY, FULL, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.core.layout import (
     COPIED_BYTES,
     DONE,
@@ -18,19 +18,23 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.consuming import Consuming
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
+from shmbroker.ipc.group import GroupInfo, group_bytes, groups_of
 from shmbroker.ipc.latency import Counts, Histogram, counts_of
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
-from shmbroker.ipc.outgoing import Parts, as_buffer, outgoing, parts
+from shmbroker.ipc.outgoing import Options, PartsWithId, as_buffer, id_bytes, outgoing, parts
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
+from shmbroker.ipc.producer import Producer
 from shmbroker.ipc.request import Reply, request
 from shmbroker.ipc.retry import Retried, retry
 from shmbroker.ipc.room import BATCH, Room, length_of
+from shmbroker.ipc.scheduled import ScheduledMessage, When, ring_of, schedule, scheduled
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
 from shmbroker.ipc.settings import Explained, explained
@@ -75,59 +79,77 @@ class Queue:
 
     # --- publishing ---------------------------------------------------------------------------
 
+    @overload
+    def publish(
+        self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]
+    ) -> int: ...
+
+    @overload
     def publish(
         self,
         body: Any,
         *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
+        message_id: str | bytes | None,
         timeout: float | None = None,
-    ) -> int:
+        **options: Unpack[Options],
+    ) -> int | None: ...
+
+    def publish(self, body: Any, *, timeout: float | None = None, **options: Any) -> int | None:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
-        It may be delivered for ttl seconds.  QueueFull if there is no room within the timeout; None
-        waits for ever.
+        QueueFull if there is no room within the timeout; None waits for ever.
+
+        Options are key, properties, ttl, priority, group, message_id, deliver_after and deliver_at.
+        With one of the last two the message is scheduled: it has no position yet, and this is its id in
+        the schedule.  With a message_id it is published once, however often it is tried and by
+        whom: None if the queue has, or had, a message with this id (docs/duplicates.md).
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
-        if (
-            key is None
-            and properties is None
-            and ttl is None
-            and priority is None
-            and type(body) is bytes
-        ):
+        if not options and type(body) is bytes:
             position: int = _publish(self._queue, body, len(body))
             if position >= 0:
                 return position
             if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
-        return self._publish_any(parts(body, key, properties, ttl, priority), timeout_ns)
+        if "deliver_after" in options or "deliver_at" in options:
+            return self._publish_scheduled(body, timeout_ns, **options)
+        identity = id_bytes(options.pop("message_id", None))
+        return self._publish_any((*parts(body, **options), *identity), timeout_ns)
 
-    def _publish_any(self, message: Parts, timeout_ns: int) -> int:
+    def _publish_any(self, message: PartsWithId, timeout_ns: int) -> int | None:
         position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
         if position == INTERRUPTED:
             deadline = Deadline(timeout_ns)
             while position == INTERRUPTED:
                 position = lib.sb_publish_with(self._queue, *message, deadline.left())
+        if position == DUPLICATE:
+            return None
         if position < 0:
             raise self._error(position, "publishing to")
         return position
 
-    def publish_nowait(
+    def _publish_scheduled(
         self,
         body: Any,
+        timeout_ns: int,
         *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
+        **options: Any,
     ) -> int:
+        message, _kept = outgoing(body, **options)
+        schedule(message, deliver_after, deliver_at)
+        deadline = Deadline(timeout_ns)
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_publish_message(self._queue, message, deadline.left())
+        if code < 0:
+            raise self._error(code, "publishing to")
+        return code
+
+    def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting: QueueFull at once."""
-        return self.publish(
-            body, key=key, properties=properties, ttl=ttl, priority=priority, timeout=0
-        )
+        return self.publish(body, timeout=0, **options)
 
     def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
         """Publish several messages at once: for how many there was room in time, from the first."""
@@ -166,6 +188,13 @@ class Queue:
                 break
         return done
 
+    def producer(self, name: str | bytes) -> Producer:
+        """A producer that numbers its messages: who has its name goes on where it ended.
+
+        A queue knows 55 names at most, for good.
+        """
+        return Producer(self, name)
+
     def loan(
         self,
         length: int,
@@ -174,11 +203,13 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
     ) -> QueueLoan:
         """Memory in the arena to fill in place; published on a clean exit of `with`."""
         if not isinstance(length, int) or length < 0:
             raise InvalidArgument(f"the length of a loan is a number of bytes, not {length!r}")
-        shape, _kept = outgoing(b"", key, properties, ttl, priority)
+        shape, _kept = outgoing(b"", key, properties, ttl, priority, message_id, group)
         shape.length = min(length, 1 << 62)
         loan = ffi.new("sb_loan *")
         code: int = lib.sb_loan_take(self._queue, shape, loan)
@@ -293,32 +324,41 @@ class Queue:
         selector: str | Selector | None = None,
         timeout: float | None = None,
         prefetch: int = 1,
+        priority: int = 0,
+        exclusive: bool = False,
     ) -> Iterator[Message]:
         """Take messages one after another, until none comes within the timeout.
 
         With a selector, only those that meet its condition (docs/selectors.md), each for itself.
+        Where one consumer is active at a time, priority and exclusive say which (docs/groups.md);
+        groups that were bound to us are let go at the end.
 
         Each is acknowledged when the next is asked for, unless it was dealt with before.  If the
         loop is left in the middle of one, it is given back.
         """
         selection = None if selector is None else Selection(selector)
-        while True:
-            try:
-                if selection is not None:
-                    messages = [self.select(selection, timeout=timeout)]
-                elif prefetch == 1:
-                    messages = [self.get(timeout=timeout)]
-                else:
-                    messages = self.get_many(prefetch, timeout=timeout)
-            except Empty:
-                return
-            messages.reverse()
-            while messages:
-                message = messages.pop()
-                yield message
-                if message.is_in_hand:
-                    message.ack()
-            del message
+        consuming = Consuming(self, priority, exclusive)
+        consuming.begin()
+        try:
+            while True:
+                try:
+                    if selection is not None:
+                        messages = [self.select(selection, timeout=timeout)]
+                    elif prefetch == 1:
+                        messages = [self.get(timeout=timeout)]
+                    else:
+                        messages = self.get_many(prefetch, timeout=timeout)
+                except Empty:
+                    return
+                messages.reverse()
+                while messages:
+                    message = messages.pop()
+                    yield message
+                    if message.is_in_hand:
+                        message.ack()
+                del message
+        finally:
+            consuming.end()
 
     def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message in one call: at most once."""
@@ -396,31 +436,42 @@ class Queue:
 
     def browse(self) -> Iterator[CopiedMessage]:
         """All messages that are there, in order, taken by somebody or not, without taking any."""
-        told = self._told()
+        for message, _chunk in self._copies(self._queue):
+            yield message
+
+    def scheduled(self) -> list[ScheduledMessage]:
+        """What is not to be delivered yet, first what is due first."""
+        ring = ring_of(self)
+        return scheduled(self._copies(ring)) if ring else []
+
+    def _copies(self, ring: Any) -> Iterator[tuple[CopiedMessage, bytes]]:
+        """All messages of a ring, and their chunks."""
+        told = self._told(ring)
         room = Room()
         for position in range(told.head, told.tail):
-            message = self._look(position, room)
+            message = self._look(ring, position, room)
             if message is not None:
                 yield message
 
-    def _look(self, position: int, room: Room) -> CopiedMessage | None:
-        """The message at this position if it is there and not done with."""
+    def _look(self, ring: Any, position: int, room: Room) -> tuple[CopiedMessage, bytes] | None:
+        """The message at this position, and its chunk, if it is there and not done with."""
         message = room.messages + 0
-        length: int = lib.sb_browse(self._queue, position, message, room.buffer, room.capacity)
+        length: int = lib.sb_browse(ring, position, message, room.buffer, room.capacity)
         if length == TOO_SMALL:
             room.enlarge(length_of(message))
-            return self._look(position, room)
+            return self._look(ring, position, room)
         if length in (GONE, EMPTY):
             return None
         if length < 0:
             raise self._error(length, "browsing")
         if (message.word >> STATE_SHIFT) & STATE_MASK == DONE:
             return None
-        return CopiedMessage.of(position, message.word, message.length, room.bytes[:length])
+        chunk = room.bytes[:length]
+        return CopiedMessage.of(position, message.word, message.length, chunk), chunk
 
-    def _told(self) -> Any:
+    def _told(self, ring: Any = None) -> Any:
         told = ffi.new("sb_queue_statistics *")
-        code: int = lib.sb_statistics(self._queue, told)
+        code: int = lib.sb_statistics(ring or self._queue, told)
         if code < 0:
             raise self._error(code, "looking at")
         return told
@@ -457,7 +508,23 @@ class Queue:
             raise self._error(length, "explaining")
         return explained(ffi.buffer(room)[:length])
 
+    def groups(self) -> list[GroupInfo]:
+        """Which groups there are and whose; or who is the single active consumer."""
+        return groups_of(self._queue, self.browse())
+
     # --- managing -----------------------------------------------------------------------------
+
+    def let_go(self, group: str | None = None) -> int:
+        """Let other consumers have this group, or all that is bound to us: how many buckets.
+
+        Messages of it that we have in hand are ours until they are dealt with; until then nobody
+        gets others.
+        """
+        named = ffi.NULL if group is None else group_bytes(group)
+        freed: int = lib.sb_let_go(self._queue, named, 0 if group is None else len(named))
+        if freed < 0:
+            raise self._error(freed, "letting go of groups of")
+        return freed
 
     def expire(self) -> int:
         """Move what is expired to where it belongs, or drop it: how many.
@@ -468,6 +535,16 @@ class Queue:
         if expired < 0:
             raise self._error(expired, "expiring")
         return expired
+
+    def cancel_scheduled(self, message_id: int) -> bool:
+        """A scheduled message is not delivered; False if there is none of this id (any more)."""
+        if not isinstance(message_id, int) or isinstance(message_id, bool):
+            raise InvalidArgument(f"an id is a number that publish answered, not {message_id!r}")
+        known = 0 < message_id < 1 << 62
+        code: int = lib.sb_cancel_scheduled(self._queue, message_id) if known else 0
+        if code < 0:
+            raise self._error(code, "cancelling in")
+        return code == 1
 
     def retry(self, limit: int | None = None) -> Retried:
         """Send dead letters back to the queues that they come from, up to limit of them.
@@ -503,7 +580,7 @@ class Queue:
         return pass_over(lib.sb_copy, self, other, limit, selector, timeout)
 
     def purge(self) -> int:
-        """Drop all messages that nobody has: how many."""
+        """Drop all messages that nobody has, and all that are scheduled: how many."""
         dropped: int = lib.sb_purge(self._queue)
         if dropped < 0:
             raise self._error(dropped, "purging")

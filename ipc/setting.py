@@ -9,8 +9,10 @@ from shmbroker.core.layout import (
     AUTO_DELETE_DELAY_NS,
     BLOCK,
     DROP_OLDEST,
+    DUPLICATE_IDS,
     FAIL,
     MAX_DELIVERIES,
+    MAX_SCHEDULED,
     SETTING_NAMES,
 )
 
@@ -20,7 +22,10 @@ WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest":
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
-    kind: Literal["count", "queue", "seconds", "size", "flag", "choice", "levels"]
+    kind: Literal[
+        "count", "queue", "seconds", "size", "flag", "choice", "levels", "buckets", "factor",
+        "number",
+    ]  # fmt: skip
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -41,8 +46,17 @@ SETTINGS: Final = (
     Setting("max_bytes", "size", None, "Not more than so much; else as the arena has."),
     Setting("when_full", "choice", "block", "What a producer finds then.", tuple(WHEN_FULL)),
     Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
+    Setting("duplicate_ids", "number", DUPLICATE_IDS,
+            "So many message ids are remembered; 0: they are not looked at."),
+    Setting("groups", "buckets", False, "Each message group goes to one consumer at a time."),
+    Setting("rebalance", "flag", False, "Bind groups anew when a consumer joins."),
+    Setting("single_active", "flag", False, "One consumer at a time gets all messages."),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
+    Setting("redelivery_delay", "seconds", None, "What comes back is delivered after so long."),
+    Setting("redelivery_multiplier", "factor", 1.0, "Each time after so many times as long."),
+    Setting("max_redelivery_delay", "seconds", None, "But not after longer."),
+    Setting("max_scheduled", "count", MAX_SCHEDULED, "So many messages may be scheduled."),
     Setting("auto_create", "flag", False, "Make a queue that matches when somebody asks for it.",
             is_of_patterns=True),
 )  # fmt: skip

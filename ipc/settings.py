@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
-from shmbroker.core.layout import LEVELS, SETTING_NAMES
+from shmbroker.core.layout import BUCKETS, LEVELS, MULTIPLIER_MAX, MULTIPLIER_UNIT, SETTING_NAMES
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.names import name_bytes
@@ -41,10 +41,25 @@ class Settings(TypedDict, total=False):
     when_full: WhenFull
     priorities: bool | int
     """The highest of the priorities 0 to 9 goes first; or so many levels, from 0 up."""
+    duplicate_ids: int
+    """So many of the last message ids are remembered, to drop duplicates; 0: none."""
+    groups: bool | int
+    """Messages of a group go to one consumer at a time; or in so many buckets, up to 256."""
+    rebalance: bool
+    """Groups are bound anew whenever a consumer joins."""
+    single_active: bool
+    """One consumer at a time gets messages, the one with the highest priority; others stand by."""
     auto_delete: bool
     """It is deleted when it is empty and nobody has used it for auto_delete_delay."""
     auto_delete_delay: float
     """Seconds."""
+    redelivery_delay: float | None
+    """What is given back, or comes from the dead, is delivered again after so many seconds."""
+    redelivery_multiplier: float
+    """Each time after so many times as long, 1 to 1000."""
+    max_redelivery_delay: float | None
+    max_scheduled: int
+    """Messages that are not to be delivered yet; what comes back after a delay is one as well."""
 
 
 class PatternSettings(Settings, total=False):
@@ -77,6 +92,12 @@ def _count(name: str, value: Any) -> int:
     return min(value, 1 << 60)
 
 
+def _number(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidArgument(f"{name} is a number from 0 up, not {value!r}")
+    return min(value, 1 << 60)
+
+
 def _time(name: str, value: Any) -> int:
     try:
         return ttl_ns(value)
@@ -95,6 +116,16 @@ def _size(name: str, value: Any) -> int:
     return _count(name, value)
 
 
+def _factor(name: str, value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if 1 <= value <= MULTIPLIER_MAX / MULTIPLIER_UNIT:
+            return round(value * MULTIPLIER_UNIT)
+    most = MULTIPLIER_MAX // MULTIPLIER_UNIT
+    raise InvalidArgument(f"{name} is a number from 1 to {most}, not {value!r}")
+
+
 def _flag(name: str, value: Any) -> int:
     if not isinstance(value, bool):
         raise InvalidArgument(f"{name} is True or False, not {value!r}")
@@ -109,6 +140,14 @@ def _levels(value: Any) -> int:
     raise InvalidArgument(
         f"priorities is True, or a number of levels up to {LEVELS}, not {value!r}"
     )
+
+
+def _buckets(value: Any) -> int:
+    if value is True:
+        return BUCKETS
+    if isinstance(value, int) and 0 <= value <= BUCKETS:
+        return int(value)
+    raise InvalidArgument(f"groups is True, or a number of buckets up to {BUCKETS}, not {value!r}")
 
 
 def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tuple[Any, Any]:
@@ -139,9 +178,19 @@ def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tupl
             "max_bytes": _size("max_bytes", asked["max_bytes"]),
             "when_full": WHEN_FULL[when_full],
             "priorities": _levels(asked["priorities"]),
+            "duplicate_ids": _number("duplicate_ids", given.get("duplicate_ids", 0)),
+            "groups": _buckets(asked["groups"]),
+            "rebalance": _flag("rebalance", asked["rebalance"]),
+            "single_active": _flag("single_active", asked["single_active"]),
             "auto_delete": _flag("auto_delete", asked["auto_delete"]),
             "auto_delete_delay_ns": _time("auto_delete_delay", given.get("auto_delete_delay")),
             "auto_create": _flag("auto_create", asked.get("auto_create", False)),
+            "redelivery_delay_ns": _time("redelivery_delay", asked["redelivery_delay"]),
+            "redelivery_multiplier": _factor(
+                "redelivery_multiplier", given.get("redelivery_multiplier")
+            ),
+            "max_redelivery_delay_ns": _time("max_redelivery_delay", asked["max_redelivery_delay"]),
+            "max_scheduled": _count("max_scheduled", given.get("max_scheduled")),
             "dead_letter": names[0],
             "expiry_queue": names[1],
             "given": held,

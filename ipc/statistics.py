@@ -48,6 +48,7 @@ class QueueStatistics:
     depth: int
     """Messages that are there, taken or not."""
     published: int
+    """One that comes back after a delay is counted again."""
     delivered: int
     acked: int
     redelivered: int
@@ -55,6 +56,8 @@ class QueueStatistics:
     dead_lettered: int
     """Rejected: dropped, as long as the queue has no dead-letter queue."""
     dropped: int
+    duplicates: int
+    """Not published, because a message with this id or number was before."""
     bytes: int
     consumers: int
     producers: int
@@ -64,6 +67,8 @@ class QueueStatistics:
     is_recorded: bool
     """Its latency, now."""
     latency: Latency | None
+    scheduled: int
+    """Not to be delivered yet; not in `depth`."""
     levels: tuple[Level, ...]
     """From the highest priority to the lowest; none if the queue has no priorities."""
 
@@ -71,18 +76,20 @@ class QueueStatistics:
     def of(cls, told: Any, latency: Latency | None) -> QueueStatistics:
         dropped = told.dropped + told.damaged
         returned = told.given_back + told.revoked
-        done = told.tail - told.ready - told.leased
+        published = max(0, told.tail - told.withdrawn)
+        done = published - told.ready - told.leased
         # read one after another while others work: what cannot be is rounded to what can
-        acked = max(0, done - told.rejected - dropped - told.expired)
+        acked = max(0, done - told.rejected - dropped - told.expired - told.delayed)
         return cls(
             depth=told.ready + told.leased,
-            published=told.tail,
+            published=published,
             delivered=acked + told.rejected + told.leased + returned,
             acked=acked,
             redelivered=returned,
             expired=told.expired,
             dead_lettered=told.rejected,
             dropped=dropped,
+            duplicates=told.duplicates + told.withdrawn,
             bytes=told.bytes,
             consumers=told.consumers,
             producers=told.producers,
@@ -91,6 +98,7 @@ class QueueStatistics:
             is_paused=bool(told.paused),
             is_recorded=bool(told.recording),
             latency=latency,
+            scheduled=told.scheduled,
             levels=tuple(
                 Level(each, told.waiting[each], told.waiting_since[each])
                 for each in reversed(range(told.levels))

@@ -22,6 +22,7 @@ from shmbroker.ipc.exchange import Exchange
 from shmbroker.ipc.message import Message
 from shmbroker.ipc.outgoing import outgoing
 from shmbroker.ipc.queue import Queue
+from shmbroker.ipc.scheduled import When, schedule
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
@@ -70,13 +71,20 @@ class Transaction:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
         mandatory: bool = False,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
     ) -> None:
         """Publish at commit: the body is copied, and an exchange decides who gets it, now.
 
-        With `mandatory`, Unroutable if no queue takes it.
+        With `mandatory`, Unroutable if no queue takes it.  With a message_id that a queue has
+        already, or gets before, it is left out there, and the rest happens.  A delay counts from
+        now.
         """
-        message, _kept = outgoing(body, key, properties, ttl, priority)
+        message, _kept = outgoing(body, key, properties, ttl, priority, message_id, group)
+        schedule(message, deliver_after, deliver_at)
         if isinstance(destination, Queue):
             code = lib.sb_transaction_publish(self._transaction, destination._queue, message)
         elif isinstance(destination, Exchange):

@@ -39,6 +39,8 @@ from shmbroker.core.layout import (
     CHUNK_EXTENSION_BYTES,
     CHUNK_HEADER_BYTES,
     CHUNK_MARK_AT,
+    CHUNK_ONCE,
+    CHUNK_ONCE_BYTES,
     CHUNK_SHAPE_AT,
     COPIED_BYTES,
     KEY_BYTES_MAX,
@@ -74,7 +76,7 @@ from shmbroker.core.layout import (
     SHAPE_BODY_SHIFT,
     SHAPE_KEY_SHIFT,
 )
-from shmbroker.core.publish import publish_chunk_once
+from shmbroker.core.publish import publish_chunk_checked_once, publish_chunk_once
 from shmbroker.core.run import reserve, run_of, unreserve
 from shmbroker.core.take import (
     ack_once,
@@ -82,8 +84,8 @@ from shmbroker.core.take import (
     give_back_once,
     is_special,
     receive_once,
+    take_admitted,
     take_once,
-    take_seen,
 )
 from shmbroker.core.transaction import place_once
 from shmbroker.ipc.recording import is_recorded, note_acked, note_taken
@@ -223,9 +225,8 @@ def shape_of(length: int, key_length: int, properties_length: int) -> int:
     return length << SHAPE_BODY_SHIFT | key_length << SHAPE_KEY_SHIFT | properties_length
 
 
-@exported
-def loan_with(port: int, outgoing: int, extension: int) -> int:
-    """loan for a message with a key, properties, a priority, or an extension of 32 bytes."""
+@kernel
+def loan_any(port: int, outgoing: int, extension: int, once: int) -> int:
     key_length = load(outgoing + OUTGOING_KEY_LENGTH)
     properties_length = load(outgoing + OUTGOING_PROPERTIES_LENGTH)
     shape = shape_of(load(outgoing + OUTGOING_LENGTH), key_length, properties_length)
@@ -236,6 +237,8 @@ def loan_with(port: int, outgoing: int, extension: int) -> int:
     )
     if extension != 0:
         mark |= CHUNK_EXTENDED << MARK_FLAGS_SHIFT
+    if once != 0:
+        mark |= CHUNK_ONCE << MARK_FLAGS_SHIFT
     chunk = reserve_any(port, shape, mark)
     if chunk < 0:
         return chunk
@@ -243,9 +246,24 @@ def loan_with(port: int, outgoing: int, extension: int) -> int:
     if extension != 0:
         copy(at, extension, CHUNK_EXTENSION_BYTES)
         at += CHUNK_EXTENSION_BYTES
+    if once != 0:
+        copy(at, once, CHUNK_ONCE_BYTES)
+        at += CHUNK_ONCE_BYTES
     copy(at, load(outgoing + OUTGOING_KEY), key_length)
     copy(at + key_length, load(outgoing + OUTGOING_PROPERTIES), properties_length)
     return chunk
+
+
+@exported
+def loan_with(port: int, outgoing: int, extension: int) -> int:
+    """loan for a message with a key, properties, a priority, or an extension of 32 bytes."""
+    return loan_any(port, outgoing, extension, 0)
+
+
+@exported_cold
+def loan_once(port: int, outgoing: int, extension: int, once: int) -> int:
+    """loan_with for a message of which one counts: `once` is the hash of its id, or two zeros."""
+    return loan_any(port, outgoing, extension, once)
 
 
 @exported
@@ -268,6 +286,15 @@ def publish_with(port: int, outgoing: int, extension: int) -> int:
 def publish_chunk(port: int, chunk: int) -> int:
     """Publish a reserved and filled chunk: its position, or FULL; then it is still reserved."""
     position = publish_chunk_once(port, chunk)
+    if position >= 0:
+        tell_consumers(port)
+    return position
+
+
+@exported_cold
+def publish_chunk_checked(port: int, chunk: int, origin: int) -> int:
+    """publish_chunk for a chunk of loan_once: DUPLICATE as well, and then it is not on loan."""
+    position = publish_chunk_checked_once(port, chunk, origin)
     if position >= 0:
         tell_consumers(port)
     return position
@@ -311,8 +338,8 @@ def transaction_place(port: int, chunk: int, origin: int) -> int:
 
 @exported_cold
 def take_selected(port: int, message: int) -> int:
-    """take_seen."""
-    code = take_seen(port, message)
+    """Take just the message that look has found, for a consumer: see take_admitted."""
+    code = take_admitted(port, message)
     if code == OK and is_recorded(port):
         note_taken(port, message, 1)
     return code

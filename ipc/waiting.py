@@ -22,6 +22,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import exchange, load, load_acquire
 from shmbroker.core.bell import ASLEEP, bell_arm, bell_ring
 from shmbroker.core.codes import EMPTY, FULL, OK, SLEPT
+from shmbroker.core.group import group_find, groups_changed, mode_buckets
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
@@ -32,9 +33,11 @@ from shmbroker.core.layout import (
     PORT_HEAD_SEEN,
     PORT_HEADER,
     PORT_MESSAGES_MAX,
+    PORT_PENDING,
     PORT_SLOT_MASK,
     PORT_STOP,
     POSITION_MASK,
+    RING_CHANGES_AT,
     RING_CONSUMER_BELL_AT,
     RING_PRODUCER_BELL_AT,
     RING_SUBSCRIBER_BELL_AT,
@@ -79,6 +82,10 @@ def tell_consumers(port: int) -> int:
 def wake_producers(port: int) -> int:
     header = load(port + PORT_HEADER)
     bell = header + RING_PRODUCER_BELL_AT
+    if mode_buckets(ring_mode(port)):  # somebody may wait for what was in our hand
+        groups_changed(port)
+        if bell_ring(header + RING_SUBSCRIBER_BELL_AT):
+            system_wake(header + RING_SUBSCRIBER_BELL_AT, ALL)
     take = load_acquire(header + RING_TAKE_AT) & POSITION_MASK
     waiting = tail_load(port) - take  # for consumers
     if waiting > 0 and waiting > (load(port + PORT_SLOT_MASK) + 1) * 3 >> 2:
@@ -110,6 +117,8 @@ def rouse(bell: int) -> int:
 def wake_all(port: int) -> int:
     """Everybody who sleeps on this ring looks again: it was repaired, resumed, or is gone."""
     header = load(port + PORT_HEADER)
+    if mode_buckets(ring_mode(port)):
+        groups_changed(port)
     rouse(header + RING_CONSUMER_BELL_AT)
     rouse(header + RING_SUBSCRIBER_BELL_AT)
     rouse(header + RING_PRODUCER_BELL_AT)
@@ -128,9 +137,42 @@ def sleep(port: int, bell: int, deadline: int, slice_end: int, longest: int) -> 
     return OK if code == EMPTY else code
 
 
+@cold
+def wait_for_grouped(port: int, deadline: int) -> int:
+    """wait_for_message where it depends on who waits: a message wakes all, as subscribers are.
+
+    Who has to wait until somebody else's messages are dealt with arms the producers' bell as well,
+    before it looks, because that is the one that an ack rings.
+    """
+    header = load(port + PORT_HEADER)
+    slice_end = system_clock() + SLICE_NS
+    nap = NAP_NS
+    while True:
+        bell_arm(header + RING_SUBSCRIBER_BELL_AT)
+        is_armed = load(port + PORT_PENDING) >= 0
+        if is_armed:
+            bell_arm(header + RING_PRODUCER_BELL_AT)
+        position = group_find(port)
+        if position >= 0:
+            return OK
+        if position != EMPTY:
+            return position
+        longest = SLICE_NS
+        if load(port + PORT_PENDING) >= 0:
+            if not is_armed:
+                continue
+            longest = nap  # nobody rings who took a message too late, and puts it back
+            nap = min(nap + nap, SLICE_NS)
+        code = sleep(port, header + RING_SUBSCRIBER_BELL_AT, deadline, slice_end, longest)
+        if code != OK:
+            return code
+
+
 @exported_cold
 def wait_for_message(port: int, deadline: int) -> int:
     """OK: there is something to take.  EMPTY: not until the deadline."""
+    if mode_buckets(ring_mode(port)):
+        return wait_for_grouped(port, deadline)
     bell = load(port + PORT_HEADER) + RING_CONSUMER_BELL_AT
     slice_end = system_clock() + SLICE_NS
     slept = 0
@@ -206,7 +248,8 @@ def wait_for_head(port: int, deadline: int) -> int:
 def returned(port: int) -> int:
     """How many messages came back; whoever waits for certain ones looks at all of them again."""
     header = load(port + PORT_HEADER)
-    return load_acquire(header + COUNTER_GIVEN_BACK_AT) + load_acquire(header + COUNTER_REVOKED_AT)
+    came = load_acquire(header + COUNTER_GIVEN_BACK_AT) + load_acquire(header + COUNTER_REVOKED_AT)
+    return came + load_acquire(header + RING_CHANGES_AT)
 
 
 @exported_cold

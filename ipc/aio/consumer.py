@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from shmbroker.ipc.consuming import Consuming
 from shmbroker.ipc.errors import Empty
 from shmbroker.ipc.message import Message
 from shmbroker.ipc.selection import Selection
@@ -21,9 +22,15 @@ class Consumer:
     """
 
     def __init__(
-        self, queue: Queue, selection: Selection | None, timeout: float | None, prefetch: int
+        self,
+        queue: Queue,
+        consuming: Consuming,
+        selection: Selection | None,
+        timeout: float | None,
+        prefetch: int,
     ) -> None:
         self._queue = queue
+        self._consuming = consuming
         self._selection = selection
         self._timeout = timeout
         self._prefetch = prefetch
@@ -37,10 +44,14 @@ class Consumer:
         last, self._last = self._last, None
         if last is not None and last.is_in_hand:
             last.ack()
+        self._consuming.begin()
         if not self._fetched:
             self._fetched.extend(await self._fetch())
         self._last = self._fetched.popleft()
         return self._last
+
+    def __del__(self) -> None:
+        self._consuming.end()
 
     async def _fetch(self) -> list[Message]:
         try:
@@ -50,4 +61,5 @@ class Consumer:
                 return [await self._queue.get(timeout=self._timeout)]
             return await self._queue.get_many(self._prefetch, timeout=self._timeout)
         except Empty:
+            self._consuming.end()
             raise StopAsyncIteration from None

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc import exchange as sync
 from shmbroker.ipc.aio.bell import ROOM, Bell
+from shmbroker.ipc.group import grouped
 from shmbroker.ipc.publication import Publication
+from shmbroker.ipc.scheduled import When
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
@@ -37,19 +39,28 @@ class Exchange:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
         mandatory: bool = False,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
         timeout: float | None = None,
     ) -> int:
         """Publish to every queue that a binding leads to: how many.
 
         If a queue has no room in time, or this is cancelled, the queues before it have the message.
         """
-        publication = Publication(self._sync, body, key, properties, ttl, priority, mandatory)
+        publication = Publication(
+            self._sync, body, key, grouped(properties, group), ttl, priority, message_id, mandatory,
+            deliver_after, deliver_at,
+        )  # fmt: skip
+        attempt = partial(publication.go_on, 0)
+        if deliver_after is not None or deliver_at is not None:
+            return await self._broker._patience.until_done_by_naps(attempt, timeout)
 
         def room() -> Bell:
             return Bell.of(self._broker._sleeper, publication.full_queue(), ROOM)
 
-        attempt = partial(publication.go_on, 0)
         return await self._broker._patience.until_done(attempt, room, timeout)
 
     def __repr__(self) -> str:

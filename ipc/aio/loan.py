@@ -12,7 +12,10 @@ from shmbroker.ipc.loan import QueueLoan
 if TYPE_CHECKING:
     from types import TracebackType
 
-UntilDone = Callable[[Callable[[], int], Callable[[], Bell], float | None], Awaitable[int]]
+Published = int | None
+UntilDone = Callable[
+    [Callable[[], Published], Callable[[], Bell], float | None], Awaitable[Published]
+]
 
 
 class Loan:
@@ -32,8 +35,11 @@ class Loan:
         """Where it was published; None if it was not."""
         return self._sync.position
 
-    async def publish(self, *, timeout: float | None = None) -> int:
-        """Publish: the message's position.  QueueFull leaves the loan as it is."""
+    async def publish(self, *, timeout: float | None = None) -> int | None:
+        """Publish: the message's position, None if one with its id was before.
+
+        QueueFull leaves the loan as it is.
+        """
         attempt = partial(self._sync.publish, timeout=0)
         return await self._until_done(attempt, self._room, timeout)
 
@@ -50,11 +56,11 @@ class Loan:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self.position is not None:
+        if not self._sync.is_open:
             return
         try:
             if kind is None:
                 await self.publish()
         finally:
-            if self.position is None:
+            if self._sync.is_open:
                 self.drop()

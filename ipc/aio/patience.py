@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic
 from typing import TypeVar
 
 from shmbroker.ipc.aio.bell import Bell
@@ -15,6 +16,10 @@ Result = TypeVar("Result")
 TURN = 32
 """Who always finds something would never let anybody else run: after so many the loop goes round.
 Before trying, not after: what was taken is never in the hands of somebody who is cancelled."""
+
+
+NAP_S = 0.001
+NAP_S_MAX = 0.016
 
 
 class Patience:
@@ -46,6 +51,22 @@ class Patience:
                 return await self._when_rung(attempt, bell)
         except TimeoutError:
             return attempt()  # a last time; it says itself why not
+
+    async def until_done_by_naps(
+        self, attempt: Callable[[], Result], timeout: float | None
+    ) -> Result:
+        """Try; after QueueFull, again and again: there is no bell for this."""
+        nanoseconds(timeout)  # refuses what is no time-out
+        end = None if timeout is None else monotonic() + timeout
+        nap = NAP_S
+        while True:
+            try:
+                return attempt()
+            except QueueFull:
+                if end is not None and monotonic() >= end:
+                    raise
+            await asyncio.sleep(nap)
+            nap = min(2 * nap, NAP_S_MAX)
 
     async def _when_rung(self, attempt: Callable[[], Result], bell: Callable[[], Bell]) -> Result:
         wanted, rung = bell(), None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from shmbroker.core.layout import FAIL
 from shmbroker.ipc import queue as sync
@@ -12,10 +12,13 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import A_MESSAGE, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
+from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.verb import awaitable
+from shmbroker.ipc.consuming import Consuming
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.outgoing import Options
 from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
 from shmbroker.ipc.selection import Selection
@@ -56,41 +59,47 @@ class Queue:
 
     # --- publishing ---------------------------------------------------------------------------
 
+    @overload
+    async def publish(
+        self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]
+    ) -> int: ...
+
+    @overload
     async def publish(
         self,
         body: Any,
         *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
+        message_id: str | bytes | None,
         timeout: float | None = None,
-    ) -> int:
-        """Publish a copy of bytes, or of any buffer: the message's position."""
-        attempt = partial(
-            self._sync.publish,
-            body,
-            key=key,
-            properties=properties,
-            ttl=ttl,
-            priority=priority,
-            timeout=0,
-        )
+        **options: Unpack[Options],
+    ) -> int | None: ...
+
+    async def publish(
+        self, body: Any, *, timeout: float | None = None, **options: Any
+    ) -> int | None:
+        """Publish a copy of bytes, or of any buffer: the message's position.
+
+        Its id in the schedule, if it is not to be delivered before a time (docs/scheduled.md).
+        With a message_id: None if the queue has, or had, a message with this id.
+        """
+        attempt = partial(self._sync.publish, body, timeout=0, **options)
+        if "deliver_after" in options or "deliver_at" in options:
+            patience = 0 if self._fails else timeout
+            return await self._broker._patience.until_done_by_naps(attempt, patience)
+        return await self._when_there_is_room(attempt, timeout)
+
+    async def _when_there_is_room(
+        self, attempt: Callable[[], int | None], timeout: float | None
+    ) -> int | None:
         return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
 
-    def publish_nowait(
-        self,
-        body: Any,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
-    ) -> int:
+    def producer(self, name: str | bytes) -> Producer:
+        """A producer that numbers its messages: who has its name goes on where it ended."""
+        return Producer(self, self._sync.producer(name))
+
+    def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting: QueueFull at once."""
-        return self._sync.publish_nowait(
-            body, key=key, properties=properties, ttl=ttl, priority=priority
-        )
+        return self._sync.publish(body, timeout=0, **options)
 
     async def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
         """Publish several messages: how many there was room for in time, from the first.
@@ -122,9 +131,19 @@ class Queue:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
     ) -> Loan:
         """Memory in the arena to fill in place; published on a clean exit of `async with`."""
-        loan = self._sync.loan(length, key=key, properties=properties, ttl=ttl, priority=priority)
+        loan = self._sync.loan(
+            length,
+            key=key,
+            properties=properties,
+            ttl=ttl,
+            priority=priority,
+            message_id=message_id,
+            group=group,
+        )
         return Loan(loan, self._until_done, self._room)
 
     async def request(
@@ -170,13 +189,18 @@ class Queue:
         selector: str | Selector | None = None,
         timeout: float | None = None,
         prefetch: int = 1,
+        priority: int = 0,
+        exclusive: bool = False,
     ) -> Consumer:
         """`async for` over messages as they come, until none comes within the timeout.
 
         With a selector, only those that meet its condition (docs/selectors.md), each for itself.
+        priority and exclusive: see docs/groups.md.
         """
         selection = None if selector is None else Selection(selector)
-        return Consumer(self, selection, timeout, prefetch)
+        return Consumer(
+            self, Consuming(self._sync, priority, exclusive), selection, timeout, prefetch
+        )
 
     async def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message at once: at most once."""
@@ -211,11 +235,15 @@ class Queue:
     statistics = awaitable(sync.Queue.statistics)
     latency = awaitable(sync.Queue.latency)
     histograms = awaitable(sync.Queue.histograms)
+    groups = awaitable(sync.Queue.groups)
+    let_go = awaitable(sync.Queue.let_go)
     purge = awaitable(sync.Queue.purge)
     pause = awaitable(sync.Queue.pause)
     resume = awaitable(sync.Queue.resume)
     explain = awaitable(sync.Queue.explain)
     expire = awaitable(sync.Queue.expire)
+    scheduled = awaitable(sync.Queue.scheduled)
+    cancel_scheduled = awaitable(sync.Queue.cancel_scheduled)
     retry = awaitable(sync.Queue.retry)
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.errors import InvalidArgument, TransactionEnded
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.scheduled import When
 from shmbroker.ipc.timeout import nanoseconds
 
 if TYPE_CHECKING:
@@ -46,7 +47,11 @@ class Transaction:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
         mandatory: bool = False,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
     ) -> None:
         """Publish at commit: the body is copied, and an exchange decides who gets it, now."""
         if not isinstance(destination, (Queue, Exchange)):
@@ -58,7 +63,11 @@ class Transaction:
             properties=properties,
             ttl=ttl,
             priority=priority,
+            message_id=message_id,
+            group=group,
             mandatory=mandatory,
+            deliver_after=deliver_after,
+            deliver_at=deliver_at,
         )
 
     async def commit(self, *, timeout: float | None = None) -> None:

@@ -54,12 +54,15 @@ static void upkeep(sb_connection *connection)
         pthread_mutex_lock(&connection->mutex);
         code = queue_handle(connection, reference, &queue);
         pthread_mutex_unlock(&connection->mutex);
+        if (code == SB_OK)
+            queue_note_use(queue, L_USE_SERVES);
         lane *in = code == SB_OK ? lane_enter(queue, &code) : NULL;
         if (!in)
             continue;
         queue_expire(queue, &in->port);
         lane_leave(in);
     }
+    clerk_upkeep(connection);
     auto_delete(connection, 0);
 }
 

@@ -254,6 +254,7 @@ int64_t sb_disconnect(sb_connection *connection)
     if (!atomic_compare_exchange_strong(&connection->closed, &open, SB_CLOSED))
         return open == SB_CLOSED ? SB_OK : open;
     list_remove(connection);
+    clerk_end(connection);
     pthread_mutex_lock(&connection->mutex);
     pthread_mutex_unlock(&connection->mutex); /* a change of the catalog is finished */
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
@@ -454,17 +455,18 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
 {
     char temporary[NAME_ROOM], path[NAME_ROOM];
     segment ring;
-    int64_t bytes = sb_ring_bytes(slots);
-    int64_t code = segment_make(&ring, temporary, bytes, bytes);
+    int64_t ids = word_load(settings, L_SETTING_DUPLICATE_IDS_AT);
+    int64_t code = segment_make(&ring, temporary, sb_ring_bytes_with(slots, ids),
+                                sb_ring_bytes(slots)); /* duplicates.c commits the rest */
     if (code != SB_OK)
         return code;
     sb_ring_format(ring.memory, slots, reference & L_REFERENCE_INDEX_MASK, 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
+    word_store(ring.memory, L_RING_IDS_AT, ids);
     word_store(ring.memory, L_RING_USED_AT, sb_system_clock());
     memcpy((char *)ring.memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
-    word_store(ring.memory, L_RING_MODE_AT,
-               word_load(settings, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT);
+    word_store(ring.memory, L_RING_MODE_AT, settings_mode(settings));
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
     code = segment_name(temporary, path);
@@ -472,9 +474,8 @@ static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t s
     return code;
 }
 
-/* settings: a page of them, as settings_write has it. */
-static int64_t queue_add(sb_connection *connection, const char *name, int64_t slots,
-                         const char *settings, int64_t flags)
+int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
+                  int64_t flags)
 {
     void *catalog = connection->catalog.memory;
     int64_t identity[2];
@@ -668,6 +669,9 @@ void queue_remove(sb_connection *connection, int64_t reference)
     unlink(path);
     if (known && known->reference == reference)
         atomic_store(&known->gone, SB_NOT_FOUND);
+    int64_t schedule = schedule_find(connection, reference);
+    if (schedule >= 0)
+        queue_remove(connection, schedule);
 }
 
 static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force,
@@ -708,9 +712,14 @@ static int64_t delete_queue(sb_connection *connection, const char *name, int64_t
     if (!deleted)
         return code;
     /* without the lock: whoever is in a lane may need it to get out */
+    sb_queue *schedule = atomic_load(&deleted->schedule);
     queue_shut(deleted);
+    if (schedule)
+        queue_shut(schedule);
     if (connection_lock(connection) == SB_OK) {
         participant_forgets(connection, connection->id, deleted->reference);
+        if (schedule)
+            participant_forgets(connection, connection->id, schedule->reference);
         connection_unlock(connection);
     }
     return code;

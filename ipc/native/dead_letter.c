@@ -225,6 +225,8 @@ int64_t sb_system_decide(int64_t port_address, int64_t message_address)
     sb_queue *queue = (sb_queue *)(intptr_t)word_load(port, L_PORT_QUEUE_HANDLE);
     if (!queue)
         return SB_OK; /* a bare ring has no settings */
+    if (once_withdraw(port, message))
+        return SB_GONE;
     int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
     int64_t deliveries = sb_message_deliveries(message);
     death reason;
@@ -233,6 +235,12 @@ int64_t sb_system_decide(int64_t port_address, int64_t message_address)
     else if (most > 0 && deliveries >= most) {
         reason = SPENT;
         deliveries = most; /* what went on while its dead-letter queue was full is no delivery */
+    } else if (queue->redelivery_ns && (message->word >> L_DELIVERIES_SHIFT) & L_DELIVERIES_MASK) {
+        int64_t code = delay_redelivery(queue, port, message, deliveries);
+        if (code != SB_OK && code != SB_REVOKED)
+            return SB_OK;
+        message->word = 0;
+        return SB_GONE;
     } else
         return SB_OK;
     bool waits = bury(queue, port, message, reason, deliveries) == SB_FULL;

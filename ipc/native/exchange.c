@@ -229,6 +229,8 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
     int64_t code = atomic_load(&exchange->connection->closed);
     if (code != SB_OK)
         return code;
+    if (message->producer)
+        return fail(SB_INVALID, "a named producer is one queue's: publish to it, or with an id");
     int64_t deadline = timeout_ns > 0 && timeout_ns < SB_FOREVER ? monotonic_deadline(timeout_ns) : 0;
     sb_queue *few[FEW_QUEUES], **queues;
     bool was_deleted;
@@ -245,8 +247,8 @@ again:
         }
         code = sb_publish_message(queues[*done], message, left);
         was_deleted = code == SB_NOT_FOUND;
-        if (was_deleted)
-            code = SB_OK; /* since */
+        if (was_deleted || code == SB_DUPLICATE) /* since; or this queue has it */
+            code = SB_OK;
     }
     if (queues != few)
         free(queues);
@@ -260,10 +262,11 @@ again:
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
                                  const void *key, int64_t key_length, const void *properties,
                                  int64_t properties_length, int64_t ttl_ns, int64_t priority,
-                                 int64_t timeout_ns, int64_t *done)
+                                 const void *id, int64_t id_length, int64_t timeout_ns,
+                                 int64_t *done)
 {
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
-                                 ttl_ns, priority};
+                                 ttl_ns, priority, id, id_length, 0, 0, 0, 0};
     return sb_exchange_publish(exchange, &message, timeout_ns, done);
 }
 

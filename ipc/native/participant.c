@@ -170,7 +170,7 @@ static int64_t sweep_queues(sb_connection *connection, int64_t dead, bool publis
     } else {
         for (int64_t index = 0; index < used; index++) {
             int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
-            int64_t reference = word & ~(L_USE_CONSUMES | L_USE_PRODUCES);
+            int64_t reference = word & ~L_USES;
             code = reference ? sweep_queue(connection, reference, dead, publishes) : 0;
             if (code < 0 && code != SB_DAMAGED)
                 return code; /* the next who looks goes on */
@@ -324,7 +324,7 @@ int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t u
     for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
         int64_t at = L_PARTICIPANT_LIST_AT + 8 * index;
         int64_t word = word_load(entry, at);
-        if ((word & ~(L_USE_CONSUMES | L_USE_PRODUCES)) == reference) {
+        if ((word & ~L_USES) == reference) {
             word_store(entry, at, word | use);
             return SB_OK;
         }
@@ -340,15 +340,37 @@ int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t u
     return SB_OK;
 }
 
+/* With `serving`, also those who only look after it. */
+static int64_t users_of(sb_connection *connection, int64_t reference, int64_t use, bool serving)
+{
+    int64_t users = 0, end = high(connection);
+    for (int64_t id = 1; id < end; id++) {
+        char *entry = entry_of(connection, id);
+        if (word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_LIVE)
+            continue;
+        int64_t used = list_length(entry);
+        for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
+            int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
+            if ((word & ~L_USES) != reference)
+                continue;
+            users += use == 0 ? id != connection->id && ((word & L_USES) != L_USE_SERVES || serving)
+                              : (word & use) != 0;
+        }
+        /* one that uses more queues than its list holds may use any */
+        if (use == 0 && used > L_PARTICIPANT_LIST && id != connection->id)
+            users++;
+    }
+    return users;
+}
+
 bool participant_used(sb_connection *connection, int64_t reference)
 {
     char *entry = entry_of(connection, connection->id);
     int64_t used = list_length(entry);
     for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++)
-        if ((word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index) &
-             ~(L_USE_CONSUMES | L_USE_PRODUCES)) == reference)
+        if ((word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index) & ~L_USES) == reference)
             return true;
-    return participant_users(connection, reference, 0) > 0;
+    return users_of(connection, reference, 0, true) > 0;
 }
 
 void participant_forgets(sb_connection *connection, int64_t id, int64_t reference)
@@ -356,7 +378,7 @@ void participant_forgets(sb_connection *connection, int64_t id, int64_t referenc
     char *entry = entry_of(connection, id);
     for (int64_t index = 0; index < list_length(entry) && index < L_PARTICIPANT_LIST; index++) {
         int64_t at = L_PARTICIPANT_LIST_AT + 8 * index;
-        if ((word_load(entry, at) & ~(L_USE_CONSUMES | L_USE_PRODUCES)) == reference)
+        if ((word_load(entry, at) & ~L_USES) == reference)
             word_store(entry, at, 0);
     }
     int64_t row = reference & L_REFERENCE_INDEX_MASK;
@@ -382,7 +404,7 @@ int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t f
         int64_t used = list_length(entry);
         for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
             int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
-            if ((word & ~(int64_t)L_USE_PRODUCES) == (reference | L_USE_CONSUMES))
+            if ((word & ~(L_USE_PRODUCES | L_USE_SERVES)) == (reference | L_USE_CONSUMES))
                 return id;
         }
     }
@@ -391,21 +413,5 @@ int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t f
 
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use)
 {
-    int64_t users = 0, end = high(connection);
-    for (int64_t id = 1; id < end; id++) {
-        char *entry = entry_of(connection, id);
-        if (word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_LIVE)
-            continue;
-        int64_t used = list_length(entry);
-        for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
-            int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
-            if ((word & ~(L_USE_CONSUMES | L_USE_PRODUCES)) != reference)
-                continue;
-            users += use == 0 ? id != connection->id : (word & use) != 0;
-        }
-        /* one that uses more queues than its list holds may use any */
-        if (use == 0 && used > L_PARTICIPANT_LIST && id != connection->id)
-            users++;
-    }
-    return users;
+    return users_of(connection, reference, use, false);
 }

@@ -9,9 +9,12 @@ static int64_t address(const void *at)
     return (int64_t)(intptr_t)at;
 }
 
-static unsigned char *put_text(unsigned char *at, const char *text, int64_t length)
+static unsigned char *put_text(unsigned char *at, const char *text, int64_t length, bool is_bytes)
 {
-    if (length < 32)
+    if (is_bytes) {
+        *at++ = 0xC4;
+        *at++ = (unsigned char)length;
+    } else if (length < 32)
         *at++ = (unsigned char)(0xA0 | length);
     else {
         *at++ = 0xD9;
@@ -52,7 +55,8 @@ static bool is_named(int64_t key, const char *name)
     return length == (int64_t)strlen(name) && memcmp(text, name, (size_t)length) == 0;
 }
 
-int64_t property_text(const void *properties, int64_t length, const char *name, const char **text)
+/* Where the value of a property is, -1 if there is none. */
+static int64_t value_of(const void *properties, int64_t length, const char *name)
 {
     int64_t end = address(properties) + length, key = sb_map_start(address(properties), end);
     while (key >= 0 && key < end) {
@@ -60,10 +64,30 @@ int64_t property_text(const void *properties, int64_t length, const char *name, 
         if (after < 0)
             return -1;
         if (is_named(key, name))
-            return text_at(value, text);
+            return value;
         key = after;
     }
     return -1;
+}
+
+int64_t property_text(const void *properties, int64_t length, const char *name, const char **text)
+{
+    int64_t value = value_of(properties, length, name);
+    return value < 0 ? -1 : text_at(value, text);
+}
+
+int64_t property_id(const void *properties, int64_t length, const char *name, const char **id)
+{
+    int64_t value = value_of(properties, length, name);
+    if (value < 0)
+        return 0;
+    const unsigned char *object = (const unsigned char *)(intptr_t)value;
+    if (object[0] == 0xC4) {
+        *id = (const char *)object + 2;
+        return -(int64_t)object[1];
+    }
+    int64_t bytes = text_at(value, id);
+    return bytes > 0 ? bytes : 0;
 }
 
 int64_t properties_with(unsigned char *made, const void *properties, int64_t length,
@@ -88,8 +112,8 @@ int64_t properties_with(unsigned char *made, const void *properties, int64_t len
         key = after;
     }
     for (int each = 0; each < count; each++) {
-        at = put_text(at, pairs[each].name, (int64_t)strlen(pairs[each].name));
-        at = put_text(at, pairs[each].value, pairs[each].length);
+        at = put_text(at, pairs[each].name, (int64_t)strlen(pairs[each].name), false);
+        at = put_text(at, pairs[each].value, pairs[each].length, pairs[each].is_bytes);
         total++;
     }
     made[0] = 0xDE;

@@ -11,7 +11,7 @@
 
 #include "shared.h"
 
-#define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES) /* at most */
+#define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES + L_CHUNK_ONCE_BYTES) /* at most */
 
 static int64_t *field(sb_port *port, int64_t at)
 {
@@ -29,6 +29,7 @@ static int64_t lane_open_port(sb_queue *queue, lane *opened)
     port->file = connection->arena.file;
     *field(port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
     *field(port, L_PORT_MESSAGES_MAX) = queue->max_messages;
+    *field(port, L_PORT_RANK) = atomic_load(&queue->rank);
     *field(port, L_PORT_RECORDING) = (int64_t)(intptr_t)&opened->recorder;
     return code;
 }
@@ -125,6 +126,8 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
     memcpy(queue->name, entry + L_ENTRY_NAME_AT, length > 0 && length <= L_NAME_BYTES_MAX
                                                      ? (size_t)length : 0);
+    queue->key[0] = word_load(entry, L_QUEUE_IDENTITY_HIGH_AT);
+    queue->key[1] = word_load(entry, L_QUEUE_IDENTITY_LOW_AT);
     queue_path(path, connection->vhost, reference);
     int64_t code = segment_attach(&queue->ring, path, 1);
     if (code == SB_SYSTEM && sb_row_of(connection->catalog.memory, L_QUEUES, reference) < 0)
@@ -152,8 +155,12 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->max_messages = setting(queue, L_SETTING_MAX_MESSAGES_AT);
     queue->max_bytes = setting(queue, L_SETTING_MAX_BYTES_AT);
     queue->when_full = setting(queue, L_SETTING_WHEN_FULL_AT);
+    int64_t mode = setting(queue, L_RING_MODE_AT);
+    queue->buckets = mode >> L_MODE_BUCKETS_SHIFT & L_MODE_BUCKETS_MASK;
+    queue->grouped = queue->buckets && !(mode & L_MODE_SINGLE);
     if (setting(queue, L_SETTING_AUTO_DELETE_AT))
         queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
+    queue->redelivery_ns = setting(queue, L_SETTING_REDELIVERY_DELAY_AT);
     *mapped = queue;
     return SB_OK;
 }
@@ -179,6 +186,9 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
     code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
     expiry_unknown(queue);
+    schedule_unknown(queue);
+    if (queue->buckets)
+        sb_port_groups_touch(&port);
     latency_sweep(queue, dead);
     if (code > 0)
         sb_port_wake_all(&port);
@@ -249,8 +259,10 @@ void queue_note_use(sb_queue *queue, int64_t use)
     pthread_mutex_lock(&queue->connection->mutex);
     if (atomic_load(&queue->connection->closed) == SB_OK)
         participant_uses(queue->connection, queue->reference, use);
-    atomic_fetch_or(&queue->uses, use);
+    int64_t before = atomic_fetch_or(&queue->uses, use);
     pthread_mutex_unlock(&queue->connection->mutex);
+    if (use & ~before & L_USE_CONSUMES)
+        group_join(queue);
 }
 
 /* --- waiting ------------------------------------------------------------------------------------- */
@@ -275,6 +287,7 @@ void queue_look_after(sb_queue *queue, sb_port *port)
     queue_used(queue);
     queue_upkeep(port);
     queue_expire(queue, port);
+    clerk_look(queue);
     sb_repair(queue->connection);
     auto_delete_some(queue->connection);
 }
@@ -304,8 +317,7 @@ int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline)
 
 /* --- publishing ---------------------------------------------------------------------------------- */
 
-/* Until when this message may be delivered, 0 for ever. */
-static int64_t expiry_of(const sb_queue *queue, int64_t ttl_ns)
+int64_t queue_expiry(const sb_queue *queue, int64_t ttl_ns)
 {
     if (ttl_ns <= 0)
         ttl_ns = queue->ttl_ns;
@@ -345,8 +357,12 @@ static bool is_limited(const sb_queue *queue)
     return (queue->max_messages | queue->max_bytes) > 0;
 }
 
-/* A full queue may have what nobody is to get any more: whether it is worth trying again. */
-static bool make_room(sb_queue *queue, lane *in)
+int64_t queue_within(sb_queue *queue, lane *in, int64_t bytes)
+{
+    return is_limited(queue) ? within_limits(queue, in, bytes + CHUNK_OVERHEAD) : SB_OK;
+}
+
+bool queue_make_room(sb_queue *queue, lane *in)
 {
     return queue_expire(queue, &in->port) > 0 ||
            (queue->when_full == L_DROP_OLDEST && sb_port_drop_oldest(&in->port) > 0);
@@ -354,19 +370,34 @@ static bool make_room(sb_queue *queue, lane *in)
 
 wait_for wait_kernel(const sb_queue *queue)
 {
-    return queue->max_bytes ? sb_port_wait_for_head : sb_port_wait_for_room;
+    /* a schedule is full before its ring is */
+    return queue->max_bytes || setting(queue, L_SETTING_SCHEDULE_OF_AT) ? sb_port_wait_for_head
+                                                                        : sb_port_wait_for_room;
+}
+
+/* What a chunk has beyond its header, with its expiry there already; NULL if that is nothing. */
+static const int64_t *extended(const sb_queue *queue, const sb_outgoing *message,
+                               int64_t extension[4])
+{
+    if (queue->grouped)
+        extension[1] = group_of(message->properties, message->properties_length);
+    return extension[0] | extension[1] ? extension : NULL;
 }
 
 static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
     int64_t code = is_limited(queue) ? within_limits(queue, in, bytes_of(message)) : SB_OK;
     if (code != SB_OK)
-        return code;
+        return code == SB_FULL ? once_refused(queue, &in->port, message) : code;
     *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->recorder.clock);
-    const int64_t extension[4] = {expiry_of(queue, message->ttl_ns)};
-    if ((message->key_length | message->properties_length | message->priority | extension[0]) == 0)
+    int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
+    const int64_t checked = message->id_length | message->producer;
+    if ((message->key_length | message->properties_length | message->priority | extension[0] |
+         checked) == 0)
         return sb_port_publish(&in->port, message->body, message->length);
-    code = sb_port_publish_with(&in->port, message, extension[0] ? extension : NULL);
+    const int64_t *more = extended(queue, message, extension);
+    code = checked ? once_publish(queue, &in->port, message, more)
+                   : sb_port_publish_with(&in->port, message, more);
     if (code >= 0 && extension[0])
         expiry_note(queue, extension[0]);
     return code;
@@ -377,7 +408,7 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t code;
     do
         code = publish_in(queue, in, message);
-    while (code == SB_FULL && make_room(queue, in));
+    while (code == SB_FULL && queue_make_room(queue, in));
     return code;
 }
 
@@ -422,7 +453,7 @@ int64_t explained(sb_queue *queue, int64_t code)
     return code;
 }
 
-int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+static int64_t publish_at_once(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
@@ -435,6 +466,16 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     code = queue_published(queue, code);
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
+}
+
+int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+{
+    if (is_scheduled(message)) {
+        int64_t due = schedule_due(message);
+        if (due != 0)
+            return due < 0 ? due : schedule_publish(queue, message, due, timeout_ns);
+    }
+    return publish_at_once(queue, message, timeout_ns);
 }
 
 int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
@@ -452,17 +493,18 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
 
 int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,
                         int64_t key_length, const void *properties, int64_t properties_length,
-                        int64_t ttl_ns, int64_t priority, int64_t timeout_ns)
+                        int64_t ttl_ns, int64_t priority, const void *id, int64_t id_length,
+                        int64_t timeout_ns)
 {
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
-                                 ttl_ns, priority};
-    return sb_publish_message(queue, &message, timeout_ns);
+                                 ttl_ns, priority, id, id_length, 0, 0, 0, 0};
+    return publish_at_once(queue, &message, timeout_ns);
 }
 
 int64_t sb_publish(sb_queue *queue, const void *body, int64_t length, int64_t timeout_ns)
 {
     const sb_outgoing message = {.body = body, .length = length};
-    return sb_publish_message(queue, &message, timeout_ns);
+    return publish_at_once(queue, &message, timeout_ns);
 }
 
 /* As many as there is room for; one by one where each has to be looked at. */
@@ -496,7 +538,7 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);
-        if (code == SB_FULL && make_room(queue, in))
+        if (code == SB_FULL && queue_make_room(queue, in))
             continue;
         if (code == SB_FULL && timeout_ns != 0 && queue->when_full != L_FAIL) {
             code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
@@ -519,8 +561,11 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
 
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
 {
-    const int64_t extension[4] = {expiry_of(queue, shape->ttl_ns)};
-    return sb_port_loan_with(port, shape, extension[0] ? extension : NULL);
+    int64_t extension[4] = {queue_expiry(queue, shape->ttl_ns)};
+    const int64_t *more = extended(queue, shape, extension);
+    if (shape->id_length | shape->producer)
+        return once_reserve(queue, port, shape, more);
+    return sb_port_loan_with(port, shape, more);
 }
 
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
@@ -530,7 +575,9 @@ int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
     if (!in)
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
-    int64_t chunk = queue_reserve(queue, &in->port, shape);
+    int64_t chunk = is_scheduled(shape) ? fail(SB_INVALID, "what is lent cannot be scheduled: publish "
+                                               "a copy")
+                                        : queue_reserve(queue, &in->port, shape);
     if (chunk < 0) {
         lane_leave(in);
         return explained(queue, chunk);
@@ -555,14 +602,15 @@ static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
     return NULL;
 }
 
-static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan)
+static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan, const void *memory)
 {
     int64_t code;
     do {
         code = is_limited(queue) ? within_limits(queue, in, loan->length + CHUNK_OVERHEAD) : SB_OK;
         if (code == SB_OK)
-            code = sb_port_publish_chunk(&in->port, loan->chunk);
-    } while (code == SB_FULL && make_room(queue, in));
+            code = is_once(memory) ? once_publish_loan(queue, &in->port, loan->chunk, memory)
+                                   : sb_port_publish_chunk(&in->port, loan->chunk);
+    } while (code == SB_FULL && queue_make_room(queue, in));
     return code;
 }
 
@@ -575,17 +623,17 @@ int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns)
     char *chunk = (char *)(intptr_t)*field(&in->port, L_PORT_DATA) + loan->chunk;
     int64_t expiry = expiry_of_chunk(chunk);
     word_store(chunk, L_CHUNK_PUBLISHED_AT, realtime_ns());
-    code = loan_offer(queue, in, loan);
+    code = loan_offer(queue, in, loan, chunk);
     int64_t deadline = code == SB_FULL && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     while (code == SB_FULL && timeout_ns && queue->when_full != L_FAIL) {
         code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
         if (code != SB_OK)
             break;
-        code = loan_offer(queue, in, loan);
+        code = loan_offer(queue, in, loan, chunk);
     }
     if (code >= 0 && expiry)
         expiry_note(queue, expiry);
-    bool is_published = code >= 0;
+    bool is_published = code >= 0 || code == SB_DUPLICATE;
     code = queue_published(queue, code);
     atomic_store(&in->busy, is_published ? IDLE : ON_LOAN);
     if (is_published)
@@ -640,6 +688,12 @@ static int64_t receive_several(sb_port *port, const wanted *what, int64_t looks)
                                      room->capacity, room->ends, looks);
 }
 
+/* Who looks in vain may be the only one who is there for what is scheduled. */
+static __attribute__((noinline, cold)) void found_nothing(sb_queue *queue)
+{
+    clerk_look(queue);
+}
+
 /* Look so many times, then sleep until there is something to take or the time is over. */
 static inline __attribute__((always_inline)) int64_t
 take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t timeout_ns)
@@ -651,6 +705,8 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     queue_note_use(queue, L_USE_CONSUMES);
     code = kernel(&in->port, &what, looks);
     code = code == SB_UNDECIDED ? SB_EMPTY : code;
+    if (code == SB_EMPTY)
+        found_nothing(queue);
     if (code == SB_EMPTY && timeout_ns != 0) {
         int64_t deadline = monotonic_deadline(timeout_ns);
         do {
@@ -743,6 +799,12 @@ static int64_t give_back_or_bury(sb_port *port, sb_message *message)
         int64_t code = bury(queue, port, message, SPENT, deliveries);
         if (code != SB_FULL)
             return code;
+    } else if (queue->redelivery_ns) {
+        int64_t code = delay_redelivery(queue, port, message, deliveries);
+        if (code == SB_OK)
+            ring_count(queue, L_COUNTER_GIVEN_BACK_AT);
+        if (code == SB_OK || code == SB_REVOKED)
+            return code;
     }
     int64_t expiry = expiry_of_chunk(message->chunk), code = sb_port_give_back(port, message);
     if (code == SB_OK && expiry)
@@ -815,7 +877,7 @@ int64_t sb_purge(sb_queue *queue)
     code = sb_port_purge(&in->port);
     sb_port_wake_all(&in->port);
     lane_leave(in);
-    return code;
+    return code < 0 ? code : code + schedule_purge(queue);
 }
 
 int64_t sb_pause(sb_queue *queue, int64_t paused)
@@ -836,8 +898,8 @@ int64_t sb_pause(sb_queue *queue, int64_t paused)
 
 static int64_t levels_of(const sb_queue *queue)
 {
-    int64_t levels = setting(queue, L_RING_MODE_AT) >> L_MODE_LEVELS_SHIFT;
-    return levels < 0 ? 0 : levels < L_LEVELS ? levels : L_LEVELS;
+    int64_t levels = setting(queue, L_RING_MODE_AT) >> L_MODE_LEVELS_SHIFT & L_MODE_LEVELS_MASK;
+    return levels < L_LEVELS ? levels : L_LEVELS;
 }
 
 /* Who waits at which level, and since when: with strict priorities the low ones may starve. */
@@ -879,9 +941,13 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .dropped = word_load(ring, L_COUNTER_DROPPED_AT),
         .rejected = word_load(ring, L_COUNTER_REJECTED_AT),
         .damaged = word_load(ring, L_COUNTER_DAMAGED_AT),
+        .duplicates = word_load(ring, L_COUNTER_DUPLICATES_AT),
+        .withdrawn = word_load(ring, L_COUNTER_WITHDRAWN_AT),
         .paused = word_load(ring, L_RING_MODE_AT) & L_MODE_PAUSED,
         .recording = word_load(ring, L_RING_RECORDING_AT) != 0,
         .histograms = word_load(ring, L_RING_HISTOGRAMS_AT),
+        .delayed = word_load(ring, L_COUNTER_DELAYED_AT),
+        .scheduled = schedule_count(queue),
         .consumers = participant_users(queue->connection, queue->reference, L_USE_CONSUMES),
         .producers = participant_users(queue->connection, queue->reference, L_USE_PRODUCES),
     };
@@ -895,7 +961,7 @@ bool queue_is_empty(sb_queue *queue)
 {
     sb_port port;
     return port_to_look(queue, &port) == SB_OK && sb_port_slots_in(&port, L_READY) == 0 &&
-           sb_port_slots_in(&port, L_LEASED) == 0;
+           sb_port_slots_in(&port, L_LEASED) == 0 && schedule_is_empty(queue);
 }
 
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
@@ -1068,6 +1134,8 @@ const void *sb_message_key(const sb_message *message, int64_t *length)
     int64_t at = L_CHUNK_HEADER_BYTES;
     if (flags & L_CHUNK_EXTENDED)
         at += L_CHUNK_EXTENSION_BYTES;
+    if (flags & L_CHUNK_ONCE)
+        at += L_CHUNK_ONCE_BYTES;
     return (const char *)message->chunk + at;
 }
 
@@ -1086,5 +1154,7 @@ int64_t sb_message_published_at(const sb_message *message)
 
 int64_t sb_message_deliveries(const sb_message *message)
 {
-    return (message->word >> L_DELIVERIES_SHIFT) & L_DELIVERIES_MASK;
+    int64_t here = (message->word >> L_DELIVERIES_SHIFT) & L_DELIVERIES_MASK;
+    int64_t deliveries = here + (message->mark & L_MARK_DELIVERIES_MASK);
+    return deliveries < L_DELIVERIES_MASK ? deliveries : L_DELIVERIES_MASK;
 }

@@ -159,7 +159,7 @@ int64_t sb_request_with(sb_queue *queue, const void *body, int64_t length, const
                         int64_t ttl_ns, int64_t priority, sb_asked *asked, int64_t timeout_ns)
 {
     const sb_outgoing request = {body, length, key, key_length, properties, properties_length,
-                                 ttl_ns, priority};
+                                 ttl_ns, priority, NULL, 0, 0, 0};
     return sb_request(queue, &request, asked, timeout_ns);
 }
 

@@ -12,7 +12,8 @@
 
 static int64_t returned(const sb_queue *queue)
 {
-    return setting(queue, L_COUNTER_GIVEN_BACK_AT) + setting(queue, L_COUNTER_REVOKED_AT);
+    return setting(queue, L_COUNTER_GIVEN_BACK_AT) + setting(queue, L_COUNTER_REVOKED_AT) +
+           setting(queue, L_RING_CHANGES_AT);
 }
 
 static bool is_wanted(const sb_selection *wanted, const sb_message *message)
@@ -28,10 +29,48 @@ static int64_t level_of(const sb_message *message)
     return code ? code - 1 : L_LEVEL_DEFAULT;
 }
 
+/* In a queue with groups: the first that matches and that we may have. */
+static int64_t find_in_groups(sb_port *port, sb_selection *wanted, sb_message *found)
+{
+    int64_t position = sb_port_group_begin(port), code;
+    sb_message message; /* *found is the caller's only once it matches */
+    if (wanted->position > position)
+        position = wanted->position;
+    while ((code = sb_port_look(port, position, &message)) != SB_EMPTY) {
+        /* what somebody else has in hand may hold up others of its group */
+        bool passed = code == SB_OK && !is_wanted(wanted, &message);
+        int64_t may = passed ? L_NOT_OURS : sb_port_may_take(port, position);
+        if (may == L_OURS && code == SB_OK) {
+            *found = message;
+            break;
+        }
+        position = may == L_AGAIN ? sb_port_group_begin(port) : position + 1;
+    }
+    wanted->position = position;
+    return code == SB_OK ? SB_OK : SB_EMPTY;
+}
+
+/* The same; and whoever holds one up tells us when it is dealt with. */
+static int64_t find_or_be_told(sb_queue *queue, sb_port *port, sb_selection *wanted,
+                               sb_message *found)
+{
+    if (find_in_groups(port, wanted, found) == SB_OK)
+        return SB_OK;
+    if (word_load(port, L_PORT_PENDING) < 0)
+        return SB_EMPTY;
+    sb_bell_arm((int64_t *)((char *)queue->ring.memory + L_RING_PRODUCER_BELL_AT));
+    wanted->position = 0;
+    int64_t code = find_in_groups(port, wanted, found);
+    wanted->looked_ns = 0; /* look at everything when we are told */
+    return code;
+}
+
 /* The first that matches, or the first of the highest level; SB_EMPTY, and where to wait. */
 static int64_t find(sb_queue *queue, sb_port *port, sb_selection *wanted, sb_message *found)
 {
-    bool levels = setting(queue, L_RING_MODE_AT) >> L_MODE_LEVELS_SHIFT;
+    if (queue->buckets)
+        return find_or_be_told(queue, port, wanted, found);
+    bool levels = setting(queue, L_RING_MODE_AT) >> L_MODE_LEVELS_SHIFT & L_MODE_LEVELS_MASK;
     int64_t head = setting(queue, L_RING_HEAD_AT) & L_POSITION_MASK, code;
     int64_t position = levels || wanted->position < head ? head : wanted->position, best = -1;
     sb_message message;
@@ -61,8 +100,10 @@ static int64_t select_in(sb_queue *queue, sb_port *port, sb_selection *wanted, s
         return SB_EMPTY;
     }
     while (find(queue, port, wanted, message) == SB_OK) {
-        if (sb_port_take_selected(port, message) != SB_OK)
-            continue; /* somebody else was faster */
+        if (sb_port_take_selected(port, message) != SB_OK) {
+            message->word = 0; /* somebody else was faster */
+            continue;
+        }
         int64_t code = sb_system_decide((int64_t)(intptr_t)port, (int64_t)(intptr_t)message);
         if (code != SB_GONE) /* undecided: it waits for room where the dead go */
             return code == SB_UNDECIDED ? SB_EMPTY : code;

@@ -29,6 +29,14 @@ static const struct place {
     {SB_SET_AUTO_DELETE_DELAY, L_SETTING_AUTO_DELETE_DELAY_AT, false},
     {SB_SET_AUTO_CREATE, L_SETTING_AUTO_CREATE_AT, false},
     {SB_SET_PRIORITIES, L_SETTING_PRIORITIES_AT, false},
+    {SB_SET_REDELIVERY_DELAY, L_SETTING_REDELIVERY_DELAY_AT, false},
+    {SB_SET_REDELIVERY_MULTIPLIER, L_SETTING_REDELIVERY_MULTIPLIER_AT, false},
+    {SB_SET_MAX_REDELIVERY_DELAY, L_SETTING_MAX_REDELIVERY_DELAY_AT, false},
+    {SB_SET_MAX_SCHEDULED, L_SETTING_MAX_SCHEDULED_AT, false},
+    {SB_SET_DUPLICATE_IDS, L_SETTING_DUPLICATE_IDS_AT, false},
+    {SB_SET_GROUPS, L_SETTING_GROUPS_AT, false},
+    {SB_SET_REBALANCE, L_SETTING_REBALANCE_AT, false},
+    {SB_SET_SINGLE_ACTIVE, L_SETTING_SINGLE_ACTIVE_AT, false},
 };
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
@@ -77,9 +85,17 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("max_bytes", s->max_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
         (code = limit("when_full", s->when_full, L_DROP_OLDEST)) != SB_OK ||
         (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
+        (code = limit("groups", s->groups, L_BUCKETS)) != SB_OK ||
+        (code = limit("rebalance", s->rebalance, 1)) != SB_OK ||
+        (code = limit("single_active", s->single_active, 1)) != SB_OK ||
         (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
         (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
+        (code = limit("duplicate_ids", s->duplicate_ids, L_DUPLICATE_IDS_MAX)) != SB_OK ||
         (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
+        (code = limit("redelivery_delay", s->redelivery_delay_ns, time_max)) != SB_OK ||
+        (code = limit("redelivery_multiplier", s->redelivery_multiplier, L_MULTIPLIER_MAX)) != SB_OK ||
+        (code = limit("max_redelivery_delay", s->max_redelivery_delay_ns, time_max)) != SB_OK ||
+        (code = limit("max_scheduled", s->max_scheduled, L_MAX_SCHEDULED_MAX)) != SB_OK ||
         (code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX)) != SB_OK ||
         (code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter)) != SB_OK ||
         (code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue)) != SB_OK)
@@ -92,9 +108,17 @@ int64_t settings_write(const sb_settings *settings, void *page)
     word_store(page, L_SETTING_MAX_BYTES_AT, s->max_bytes);
     word_store(page, L_SETTING_WHEN_FULL_AT, s->when_full);
     word_store(page, L_SETTING_PRIORITIES_AT, s->priorities);
+    word_store(page, L_SETTING_GROUPS_AT, s->groups);
+    word_store(page, L_SETTING_REBALANCE_AT, s->rebalance);
+    word_store(page, L_SETTING_SINGLE_ACTIVE_AT, s->single_active);
     word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
     word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
     word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
+    word_store(page, L_SETTING_REDELIVERY_DELAY_AT, s->redelivery_delay_ns);
+    word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, s->redelivery_multiplier);
+    word_store(page, L_SETTING_MAX_REDELIVERY_DELAY_AT, s->max_redelivery_delay_ns);
+    word_store(page, L_SETTING_MAX_SCHEDULED_AT, s->max_scheduled);
+    word_store(page, L_SETTING_DUPLICATE_IDS_AT, s->duplicate_ids);
     word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
     word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
     if (s->given_length)
@@ -107,7 +131,31 @@ int64_t settings_agree(const void *page)
     int64_t ttl_max = word_load(page, L_SETTING_TTL_MAX_AT);
     if (ttl_max && word_load(page, L_SETTING_TTL_MIN_AT) > ttl_max)
         return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
+    int64_t multiplier = word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT);
+    if (multiplier && multiplier < L_MULTIPLIER_UNIT)
+        return fail(SB_INVALID, "redelivery_multiplier is less than 1: the delay would become shorter");
+    int64_t delay_max = word_load(page, L_SETTING_MAX_REDELIVERY_DELAY_AT);
+    if (delay_max && word_load(page, L_SETTING_REDELIVERY_DELAY_AT) > delay_max)
+        return fail(SB_INVALID, "redelivery_delay is longer than max_redelivery_delay");
+    int64_t groups = word_load(page, L_SETTING_GROUPS_AT);
+    int64_t single = word_load(page, L_SETTING_SINGLE_ACTIVE_AT);
+    if (groups && single)
+        return fail(SB_INVALID, "groups and single_active exclude each other: with a single active "
+                    "consumer all messages go to one anyway");
+    if ((groups || single) && word_load(page, L_SETTING_PRIORITIES_AT))
+        return fail(SB_INVALID, "%s and priorities exclude each other: the order is that of "
+                    "publishing, or that of priorities", groups ? "groups" : "single_active");
+    if (word_load(page, L_SETTING_REBALANCE_AT) && !groups)
+        return fail(SB_INVALID, "rebalance is for a queue with groups");
     return SB_OK;
+}
+
+int64_t settings_mode(const void *page)
+{
+    int64_t single = word_load(page, L_SETTING_SINGLE_ACTIVE_AT);
+    int64_t buckets = single ? 1 : word_load(page, L_SETTING_GROUPS_AT);
+    return word_load(page, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT |
+           buckets << L_MODE_BUCKETS_SHIFT | (single ? L_MODE_SINGLE : 0);
 }
 
 /* --- from patterns, and the defaults ------------------------------------------------------------ */
@@ -162,6 +210,12 @@ void settings_default(void *page, int64_t have)
         word_store(page, L_SETTING_MAX_DELIVERIES_AT, L_MAX_DELIVERIES);
     if (!(have & SB_SET_AUTO_DELETE_DELAY))
         word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, L_AUTO_DELETE_DELAY_NS);
+    if (word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT) == 0)
+        word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, L_MULTIPLIER_UNIT);
+    if (word_load(page, L_SETTING_MAX_SCHEDULED_AT) == 0)
+        word_store(page, L_SETTING_MAX_SCHEDULED_AT, L_MAX_SCHEDULED);
+    if (!(have & SB_SET_DUPLICATE_IDS))
+        word_store(page, L_SETTING_DUPLICATE_IDS_AT, L_DUPLICATE_IDS);
 }
 
 static bool same(const void *left, const void *right, const struct place *place)

@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "shared.h"
 
@@ -99,6 +100,8 @@ static int64_t publish(place *here, char *record, int64_t count)
         if (code == SB_OK) {
             code = sb_port_transaction_place(&here->port, word_load(each, L_OPERATION_WHERE_AT),
                                              word_load(each, L_OPERATION_WORD_AT));
+            if (code == SB_OK)
+                schedule_unknown(here->queue);
             if (code == SB_OK)
                 expiry_unknown(here->queue); /* it may have one */
             if (code == SB_FULL)
@@ -324,5 +327,48 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
     code = made.parties && made.positions ? decide(&made, full) : fail_system("memory to commit");
     free(made.parties);
     free(made.positions);
+    return code;
+}
+
+/* --- a transaction of our own -------------------------------------------------------------------- */
+
+#define NAP_NS 1000000
+#define REPAIR_NAPS 100
+
+/* It is committed, and another took the room that there was: our settle mutex is held. */
+static int64_t await_settled(sb_connection *connection, int64_t serial)
+{
+    const struct timespec nap = {0, NAP_NS};
+    for (int naps = 1; connection->settled < serial; naps++) {
+        pthread_mutex_unlock(&connection->settle);
+        nanosleep(&nap, NULL);
+        if (naps % REPAIR_NAPS == 0)
+            sb_repair(connection); /* one of the dead may hold what has no room */
+        pthread_mutex_lock(&connection->settle);
+        if (atomic_load(&connection->closed) != SB_OK)
+            return SB_UNFINISHED;
+        if (connection->settled < serial)
+            record_settle(connection, connection->id);
+    }
+    return SB_OK;
+}
+
+int64_t settle(sb_connection *connection, operation *operations, int64_t count)
+{
+    sb_queue *full;
+    pthread_mutex_lock(&connection->settle);
+    int64_t code = atomic_load(&connection->closed);
+    if (code == SB_OK)
+        code = record_commit(connection, operations, count, &full);
+    if (code == SB_OK)
+        code = await_settled(connection, connection->commits);
+    pthread_mutex_unlock(&connection->settle);
+    for (int64_t index = 0; index < count; index++) {
+        operation *each = &operations[index];
+        if (each->lane && code == SB_OK)
+            sb_port_loan_placed(&each->lane->port, each->where);
+        if (each->lane && code == SB_UNFINISHED)
+            atomic_store(&each->lane->busy, ON_LOAN);
+    }
     return code;
 }

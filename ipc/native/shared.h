@@ -93,6 +93,7 @@ struct sb_connection {
     sb_exchange *exchanges;
     struct requester *_Atomic requesters;      /* queues for replies to us: request.c */
     struct addressee *addressees[ADDRESSEES]; /* queues that we have replied to: reply.c */
+    struct clerk *clerk; /* serves the schedules of our queues: clerk.c */
     sb_connection *next;    /* all connections of this process, for fork */
 };
 
@@ -116,7 +117,10 @@ int64_t queue_check(sb_connection *connection, const char *name, int64_t slots);
 /* Make a queue, or find it just so: its reference.  This and what follows: under the lock. */
 int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots,
                       const sb_settings *settings, int64_t flags);
-/* It is no more; whoever is in one of its lanes finds out. */
+/* Make a queue with a page of settings, as settings_write has it: its reference. */
+int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
+                  int64_t flags);
+/* It is no more, and its schedule neither; whoever is in one of their lanes finds out. */
 void queue_remove(sb_connection *connection, int64_t reference);
 /* The reference of an exchange, or SB_NOT_FOUND with what to do. */
 int64_t exchange_reference(sb_connection *connection, const char *name);
@@ -189,6 +193,10 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
  * no room.  If it is another's, it is dead, and its byte is locked by us. */
 int64_t record_settle(sb_connection *connection, int64_t id);
 
+/* Commit these, and see them happen: the chunks are messages then, and their lanes may be left.  With
+ * SB_UNFINISHED (the connection is being closed) their lanes are lent, for whoever does the rest. */
+int64_t settle(sb_connection *connection, operation *operations, int64_t count);
+
 /* --- ownership.c: under the catalog's lock, but for ownership_end ------------------------------- */
 
 bool ownership_begins_with(int64_t flags);
@@ -251,6 +259,8 @@ int64_t settings_write(const sb_settings *settings, void *page);
 int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
 void settings_default(void *page, int64_t have);
 int64_t settings_agree(const void *page);
+/* How a ring with these settings is taken from: its RING_MODE. */
+int64_t settings_mode(const void *page);
 /* Whether what is asked for, and was written, is what a queue was declared as. */
 bool settings_same(const void *asked, const void *there);
 int64_t name_in(const void *page, int64_t at, char *name);
@@ -267,6 +277,13 @@ bool patterns_create(sb_connection *connection, const char *name);
 /* Remove what a death in the middle of a change has left. */
 void patterns_tidy(sb_connection *connection);
 
+/* --- group.c ------------------------------------------------------------------------------------ */
+
+/* What the chunk says of the group of a message with these properties; 0: it has none. */
+int64_t group_of(const void *properties, int64_t length);
+/* We have begun to consume this queue. */
+void group_join(sb_queue *queue);
+
 /* --- auto_delete.c ------------------------------------------------------------------------------ */
 
 /* Delete what is out of use, of so many queues (0: of all); or of some, in turns. */
@@ -282,11 +299,14 @@ int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
 typedef struct text_pair {
     const char *name, *value;
     int64_t length; /* of the value, at most 255 */
+    bool is_bytes;  /* and no text */
 } text_pair;
 
 /* The text that a property has: its length, or -1. */
 int64_t property_text(const void *properties, int64_t length, const char *name, const char **text);
-/* Properties with two more pairs, in a buffer with room for both: their length, SB_INVALID if they
+/* The same for a text or bytes; for those below 0.  0 if there is neither. */
+int64_t property_id(const void *properties, int64_t length, const char *name, const char **id);
+/* Properties with more pairs, in a buffer with room for them: their length, SB_INVALID if they
  * are no map, SB_TOO_LARGE. */
 int64_t properties_with(unsigned char *made, const void *properties, int64_t length,
                         const text_pair *pairs, int count);
@@ -295,6 +315,7 @@ int64_t properties_with(unsigned char *made, const void *properties, int64_t len
 
 #define REPLY_TO "JMSReplyTo"
 #define CORRELATION "JMSCorrelationID"
+#define GROUP "JMSXGroupID"
 #define CORRELATION_BYTES 16
 
 void request_free(sb_connection *connection);
@@ -317,6 +338,23 @@ typedef enum death { EXPIRED, REJECTED, SPENT } death;
 int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries);
 /* This thread is in bury: it does not go on to bury those of the queue that it publishes to. */
 bool burying(void);
+
+/* --- duplicates.c ------------------------------------------------------------------------------- */
+
+void siphash_128(const int64_t key[2], const void *bytes, int64_t length, uint64_t hash[2]);
+/* A message with an id or a producer: its position, SB_DUPLICATE, or another code. */
+int64_t once_publish(sb_queue *queue, sb_port *port, const sb_outgoing *message,
+                     const int64_t *extension);
+/* There is no room for it: SB_DUPLICATE if there need be none, else SB_FULL, or what is wrong. */
+int64_t once_refused(sb_queue *queue, sb_port *port, const sb_outgoing *message);
+int64_t once_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *message,
+                     const int64_t *extension);
+/* Whether a chunk is of once_reserve; then it is published so.  After SB_DUPLICATE as well it is on
+ * loan no more. */
+bool is_once(const void *chunk);
+int64_t once_publish_loan(sb_queue *queue, sb_port *port, int64_t chunk, const void *memory);
+/* What we have taken is a duplicate, and has left the ring. */
+bool once_withdraw(sb_port *port, sb_message *message);
 
 /* --- expiry.c ----------------------------------------------------------------------------------- */
 
@@ -357,6 +395,94 @@ void recorder_free(recorder *freed);
 int64_t latency_sweep(sb_queue *queue, int64_t dead);
 void latency_remove(sb_connection *connection, int64_t reference);
 
+typedef struct lane lane;
+
+/* --- schedule.c ---------------------------------------------------------------------------------- */
+
+/* What is to be known of a message in a schedule. */
+typedef struct scheduled {
+    int64_t id, time_of_day, not_before, expiry;
+} scheduled;
+
+/* The schedule of a queue, made if that is wanted; NULL, with SB_OK if it has none. */
+sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code);
+/* The reference of the schedule of this queue, or SB_NOT_FOUND. */
+int64_t schedule_find(sb_connection *connection, int64_t reference);
+/* Remove schedules whose queues are gone; under the catalog's lock. */
+void schedules_tidy(sb_connection *connection);
+/* The address of its due word. */
+int64_t due_word(const sb_queue *schedule);
+/* A message that is due then was put into it. */
+void schedule_note(sb_queue *schedule, int64_t due);
+/* If this ring is a schedule: somebody may have put something into it, and not noted it. */
+void schedule_unknown(sb_queue *ring);
+bool is_scheduled(const sb_outgoing *message);
+/* When the message is due, in monotonic ns: 0 at once, or SB_INVALID. */
+int64_t schedule_due(const sb_outgoing *message);
+/* Publish it then: its id. */
+int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t due,
+                         int64_t timeout_ns);
+/* Whether one more may be put into the schedule: SB_OK or SB_FULL. */
+int64_t schedule_room(sb_queue *schedule, lane *in);
+/* The code, with more words about it. */
+int64_t schedule_explain(sb_queue *queue, int64_t code);
+/* A chunk of this port for a message that is due then, by this port of the schedule. */
+int64_t schedule_reserve(sb_queue *queue, sb_queue *schedule, sb_port *port,
+                         const sb_outgoing *message, int64_t due, int64_t *id);
+int64_t schedule_chunk(sb_queue *schedule, sb_port *port, const sb_outgoing *message,
+                       const int64_t *extension, int64_t time_of_day, int64_t *id);
+/* A chunk of this port with all of a message but its body, and with this body. */
+int64_t schedule_copy(sb_port *port, const sb_message *from, const void *body, int64_t length);
+/* Note in a chunk of this port how often its message was delivered. */
+void schedule_deliveries(sb_port *port, int64_t chunk, int64_t deliveries);
+/* What is READY at a position of a schedule: false if there is nothing. */
+bool schedule_read(sb_queue *schedule, sb_port *port, int64_t position, sb_message *message,
+                   scheduled *read);
+/* Take it, for a short while: whether it was still there. */
+bool schedule_take(sb_port *port, sb_message *message);
+int64_t schedule_count(sb_queue *queue);
+/* The same for who has the connection's mutex. */
+bool schedule_is_empty(sb_queue *queue);
+int64_t schedule_purge(sb_queue *queue);
+
+/* --- heap.c --------------------------------------------------------------------------------------- */
+
+typedef struct due {
+    int64_t at, position;
+} due;
+
+typedef struct heap {
+    due *all; /* the first is the earliest; two behind each are later */
+    int64_t count, room;
+} heap;
+
+/* false if there is no memory for one more. */
+bool heap_put(heap *in, due added);
+/* The first one; there is one. */
+due heap_pop(heap *from);
+
+/* --- clerk.c -------------------------------------------------------------------------------------- */
+
+#define LEASE_MS INT64_C(1000) /* of a message that is being moved */
+
+/* This connection sees to it that what is scheduled for the queue is moved.  `serves`: nobody else
+ * may be there. */
+void clerk_attend(sb_queue *queue, bool serves);
+/* The same, if the queue has a schedule and we did not know. */
+static inline void clerk_look(sb_queue *queue);
+/* For all schedules of the vhost. */
+void clerk_upkeep(sb_connection *connection);
+/* Tell whoever serves this schedule to look at its due word; or all who might. */
+void clerk_ring(sb_connection *connection, int64_t reference, bool others);
+/* The thread ends, and others may take its place.  `closed` is set. */
+void clerk_end(sb_connection *connection);
+
+/* --- delay.c -------------------------------------------------------------------------------------- */
+
+/* A message of ours that was delivered so often comes back after the delay of the queue's settings:
+ * SB_OK, and it is no longer ours.  SB_REVOKED: it was not; any other code: it still is. */
+int64_t delay_redelivery(sb_queue *queue, sb_port *port, sb_message *message, int64_t deliveries);
+
 /* --- queue.c ------------------------------------------------------------------------------------ */
 
 #define LANES 64
@@ -365,12 +491,12 @@ enum { IDLE, IN, ON_LOAN }; /* what a lane is */
 
 /* A port, and whether a thread is in it.  The thread that finds it idle takes it; so several
  * threads may use one handle, and each publishes and waits in a port of its own. */
-typedef struct lane {
+struct lane {
     _Atomic int64_t busy;
     int64_t bytes_left; /* to be published before the queue's bytes are counted again */
     recorder recorder;
     sb_port port;
-} lane;
+};
 
 struct sb_queue {
     sb_connection *connection;
@@ -378,7 +504,16 @@ struct sb_queue {
     int64_t reference;
     int64_t slots;
     int64_t ttl_ns, ttl_min_ns, ttl_max_ns, max_messages, max_bytes, when_full; /* settings */
+    int64_t buckets; /* of message groups, 0: none */
+    int64_t grouped; /* 1: what a message's group is, is looked up when it is published */
+    _Atomic int64_t rank;      /* our priority among its consumers */
+    _Atomic int64_t consuming; /* how many sb_consume_begin there were, less those that ended */
     int64_t auto_delete_ns; /* 0: it is not deleted by itself */
+    int64_t redelivery_ns;  /* 0: what comes back is redelivered at once */
+    sb_queue *_Atomic schedule; /* once we know it */
+    _Atomic int64_t attended;   /* our clerk looks after it */
+    _Atomic int64_t counted;    /* of a schedule: below this position there is room */
+    int64_t key[2];         /* of its hashes: its own, and random */
     char name[L_NAME_BYTES_MAX + 1];
     const void *row;       /* the catalog's word for it */
     int64_t live;          /* what its upper half is until the queue is deleted */
@@ -396,6 +531,12 @@ bool queue_is_usable(sb_queue *queue, int64_t *code);
 static inline void lane_leave(lane *left)
 {
     atomic_store_explicit(&left->busy, 0, memory_order_release);
+}
+/* The same, unless settle has lent it. */
+static inline void lane_part(lane *left)
+{
+    int64_t in = IN;
+    atomic_compare_exchange_strong(&left->busy, &in, IDLE);
 }
 /* lane_search, looking at the first lane first. */
 static inline lane *lane_enter(sb_queue *queue, int64_t *code)
@@ -420,7 +561,24 @@ typedef int64_t (*wait_for)(sb_port *port, int64_t deadline);
  * what the dead have left: one of them may hold what it waits for. */
 int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline);
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
+/* What is scheduled included; the connection's mutex is held. */
 bool queue_is_empty(sb_queue *queue);
+static inline void clerk_look(sb_queue *queue)
+{
+    if (word_load(queue->ring.memory, L_RING_SCHEDULE_AT) && !atomic_load(&queue->attended))
+        clerk_attend(queue, false);
+}
+/* The word of the slot of a position. */
+static inline int64_t slot_word(const sb_queue *queue, int64_t position)
+{
+    return word_load(queue->ring.memory,
+                     L_RING_SLOTS_START + ((position & (queue->slots - 1)) << L_SLOT_SHIFT));
+}
+/* One more of a counter of its ring. */
+static inline void ring_count(sb_queue *queue, int64_t counter)
+{
+    atomic_fetch_add((_Atomic int64_t *)((char *)queue->ring.memory + counter), 1);
+}
 /* Somebody uses it. */
 static inline void queue_used(sb_queue *queue)
 {
@@ -441,6 +599,12 @@ int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape);
 wait_for wait_kernel(const sb_queue *queue);
 /* Sleep until it is worth trying to publish again: SB_OK, or why not. */
 int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline);
+/* Until when a message with this time to live may be delivered there, 0 for ever. */
+int64_t queue_expiry(const sb_queue *queue, int64_t ttl_ns);
+/* Whether its limits leave room for one more with so many bytes: SB_OK, SB_FULL or SB_TOO_LARGE. */
+int64_t queue_within(sb_queue *queue, lane *in, int64_t bytes);
+/* It is full: drop what nobody is to get any more; whether it is worth trying again. */
+bool queue_make_room(sb_queue *queue, lane *in);
 /* Publish without waiting, as the queue's settings want it. */
 int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* Repair what the dead one has left: the ring, and unless it still publishes, its blocks. */

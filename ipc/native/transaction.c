@@ -125,42 +125,79 @@ static void shorten(sb_transaction *transaction, int64_t count)
 
 /* --- operations ---------------------------------------------------------------------------------- */
 
-static int64_t reserve(sb_queue *queue, sb_port *port, const sb_outgoing *message)
+/* To be published to a queue, or to its schedule. */
+typedef struct target {
+    sb_queue *queue, *schedule; /* the schedule, or NULL */
+    int64_t due;
+} target;
+
+static sb_queue *ring_of(const target *to)
 {
-    int64_t chunk = queue_reserve(queue, port, message);
+    return to->schedule ? to->schedule : to->queue;
+}
+
+static int64_t target_of(target *to, sb_queue *queue, const sb_outgoing *message)
+{
+    int64_t code = SB_OK;
+    *to = (target){.queue = queue};
+    if (is_scheduled(message) && (to->due = schedule_due(message)) != 0) {
+        if (to->due < 0)
+            return to->due;
+        to->schedule = schedule_of(queue, true, &code);
+        lane *in = to->schedule ? lane_enter(to->schedule, &code) : NULL;
+        if (!in)
+            return code;
+        clerk_attend(queue, true);
+        code = schedule_room(to->schedule, in);
+        lane_part(in);
+    }
+    return code;
+}
+
+static int64_t reserve(const target *to, lane *in, const sb_outgoing *message)
+{
+    int64_t id;
+    if (to->schedule)
+        return schedule_reserve(to->queue, to->schedule, &in->port, message, to->due, &id);
+    sb_port *port = &in->port;
+    int64_t chunk = queue_reserve(to->queue, port, message);
     if (chunk >= 0 && message->length > 0)
         memcpy(sb_port_loan_body(port, chunk), message->body, (size_t)message->length);
     return chunk;
 }
 
-static int64_t reserve_in(sb_transaction *transaction, sb_queue *queue, lane *in,
+static int64_t reserve_in(sb_transaction *transaction, const target *to, lane *in,
                           const sb_outgoing *message)
 {
-    int64_t chunk = reserve(queue, &in->port, message);
+    int64_t chunk = reserve(to, in, message);
     if (chunk >= 0)
         transaction->operations[transaction->count++] =
-            (operation){.queue = queue, .lane = in, .where = chunk};
+            (operation){.queue = ring_of(to), .lane = in, .where = chunk};
     lane_return(transaction, in);
     return chunk;
 }
 
 static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoing *message)
 {
-    pthread_mutex_t *settle = &transaction->connection->settle;
+    pthread_mutex_t *mutex = &transaction->connection->settle;
     int64_t chunk = SB_TOO_MANY_LOANS;
-    pthread_mutex_lock(settle); /* who closes the connection waits, and then we see it */
-    int64_t code = make_room(transaction, queue);
-    lane *in = code == SB_OK ? lane_lent(transaction, queue) : NULL;
+    target to;
+    int64_t code = target_of(&to, queue, message);
+    if (code != SB_OK)
+        return code == SB_FULL ? schedule_explain(queue, code) : code;
+    pthread_mutex_lock(mutex); /* who closes the connection waits, and then we see it */
+    code = make_room(transaction, queue);
+    lane *in = code == SB_OK ? lane_lent(transaction, ring_of(&to)) : NULL;
     if (in) {
         atomic_store(&in->busy, IN);
-        chunk = reserve_in(transaction, queue, in, message);
+        chunk = reserve_in(transaction, &to, in, message);
     }
     /* the first, or one more than a port can lend */
-    if (code == SB_OK && chunk == SB_TOO_MANY_LOANS && (in = lane_enter(queue, &code))) {
-        queue_note_use(queue, L_USE_PRODUCES);
-        chunk = reserve_in(transaction, queue, in, message);
+    if (code == SB_OK && chunk == SB_TOO_MANY_LOANS && (in = lane_enter(ring_of(&to), &code))) {
+        queue_note_use(ring_of(&to), L_USE_PRODUCES);
+        chunk = reserve_in(transaction, &to, in, message);
     }
-    pthread_mutex_unlock(settle);
+    pthread_mutex_unlock(mutex);
     return code != SB_OK ? code : chunk < 0 ? explained(queue, chunk) : SB_OK;
 }
 

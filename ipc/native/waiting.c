@@ -9,9 +9,9 @@
 
 static int64_t bell_of(const sb_queue *queue, int64_t position)
 {
-    int64_t at = position == SB_A_MESSAGE ? L_RING_CONSUMER_BELL_AT
-                 : position == SB_ROOM    ? L_RING_PRODUCER_BELL_AT
-                                          : L_RING_SUBSCRIBER_BELL_AT;
+    int64_t at = position == SB_ROOM ? L_RING_PRODUCER_BELL_AT
+                 : position == SB_A_MESSAGE && !queue->buckets ? L_RING_CONSUMER_BELL_AT
+                                                               : L_RING_SUBSCRIBER_BELL_AT;
     return (int64_t)(intptr_t)queue->ring.memory + at;
 }
 
@@ -53,6 +53,7 @@ static void upkeep(sb_wait *waits, int64_t count)
             continue;
         queue_upkeep(&in->port);
         queue_expire(queue, &in->port);
+        clerk_look(queue);
         lane_leave(in);
     }
     if (count > 0) {
@@ -99,8 +100,8 @@ int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64
 
 int64_t sb_pass_on(sb_queue *queue, int64_t position)
 {
-    if (position >= 0)
-        return SB_OK; /* subscribers are woken all at once */
+    if (position >= 0 || (position == SB_A_MESSAGE && queue->buckets))
+        return SB_OK; /* subscribers, and consumers of groups, are woken all at once */
     int64_t code = arm_and_look(queue, position, -1);
     if (code == SB_OK)
         sb_system_wake(bell_of(queue, position), 1);

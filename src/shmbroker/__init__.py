@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.latency import Histogram
     from shmbroker.ipc.message import Message
     from shmbroker.ipc.named_subscription import NamedSubscription
+    from shmbroker.ipc.producer import Producer
     from shmbroker.ipc.queue import Queue
     from shmbroker.ipc.request import Reply
     from shmbroker.ipc.ring import Ring
@@ -75,6 +76,7 @@ __all__ = [
     "NoReply",
     "NotASegment",
     "NotFound",
+    "Producer",
     "Queue",
     "QueueFull",
     "QueueStatistics",
@@ -104,6 +106,7 @@ _ELSEWHERE = {
     "Histogram": "latency",
     "Message": "message",
     "NamedSubscription": "named_subscription",
+    "Producer": "producer",
     "Queue": "queue",
     "QueueStatistics": "statistics",
     "Reply": "request",

@@ -138,3 +138,15 @@ def test_head_reads_one_line_of_a_long_list(orders: Shell) -> None:
     )
     assert done.stdout.count(b"\n") == 3
     assert done.stderr == b""
+
+
+def test_an_id_is_published_once(orders: Shell) -> None:
+    orders.does("pub", "orders", "x", "--id", "order-17")
+    answer = orders.does("pub", "orders", "x", "--id", "order-17")
+    assert "nothing to queue 'orders': a message with this id was published before" in answer.said
+    (found,) = orders.does("queue", "browse", "orders", "--json").json
+    assert found["properties"] == {"JMSMessageID": "order-17"}
+    assert orders.does("queue", "stat", "orders", "--json").json["duplicates"] == 1
+    refused = orders("pub", "orders", "--lines", "--id", "a", stdin=b"a\nb\n")
+    assert refused.code == 2
+    assert "an id is one message's" in refused.said

@@ -11,7 +11,12 @@ INFO_KEYS = [
 ]  # fmt: skip
 STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "published", "delivered", "acked", "redelivered",
-    "expired", "dead_lettered", "bytes", "consumers", "recorded", "latency",
+    "expired", "dead_lettered", "scheduled", "duplicates", "bytes", "consumers", "recorded",
+    "latency",
+]  # fmt: skip
+SCHEDULED_KEYS = [
+    "id", "deliver_at", "key", "properties", "published_at", "body", "body_encoding", "bytes",
+    "deliveries",
 ]  # fmt: skip
 MESSAGE_KEYS = [
     "position", "key", "properties", "published_at", "body", "body_encoding", "bytes",
@@ -133,3 +138,32 @@ def test_pause_and_resume(orders: Shell) -> None:
 def test_delete(orders: Shell) -> None:
     orders.does("queue", "delete", "orders", "--yes")
     assert orders.does("queue", "list", "--names").lines == ["later"]
+
+
+def test_what_is_scheduled_is_listed_and_cancelled(orders: Shell) -> None:
+    orders.does("pub", "later", "cake", "--deliver-after", "2h", "--key", "k")
+    orders.does("pub", "later", "bread", "--deliver-at", "2040-01-01T00:00Z")
+    orders.does("pub", "later", "stale", "--deliver-at", "2020-01-01T00:00")
+    assert orders.bodies("later") == ["stale"]
+    cake, bread = orders.does("queue", "scheduled", "later", "--json").json
+    assert list(cake) == SCHEDULED_KEYS
+    assert (cake["body"], cake["key"], cake["deliveries"]) == ("cake", "k", 0)
+    assert (bread["body"], bread["deliver_at"]) == ("bread", "2040-01-01T00:00:00+00:00")
+    header, first, _ = orders.does("queue", "scheduled", "later").lines
+    assert header.split() == ["ID", "DUE", "DELIVERIES", "KEY", "SIZE", "BODY"]
+    assert first.split()[0] == str(cake["id"])
+    assert orders.does("queue", "stat", "later", "--json").json["scheduled"] == 2
+    orders.does("queue", "scheduled", "later", "--cancel", str(cake["id"]))
+    answer = orders("queue", "scheduled", "later", "--cancel", str(cake["id"]))
+    assert (answer.code, "delivered or cancelled" in answer.said) == (1, True)
+    (left,) = orders.does("queue", "scheduled", "later", "--json", "--count", "5").json
+    assert left["body"] == "bread"
+
+
+def test_what_is_no_time_of_day(orders: Shell) -> None:
+    assert orders("pub", "orders", "x", "--deliver-at", "tomorrow").code == 2
+    assert orders("pub", "orders", "x", "--deliver-after", "-1s").code == 2
+    assert (
+        orders("pub", "orders", "x", "--deliver-after", "1s", "--deliver-at", "2040-01-01").code
+        == 2
+    )

@@ -119,6 +119,7 @@ def remove_temporaries(identity: int, slots: int, since: float) -> int:
 
 def _is_ours(path: Path, identity: int, slots: int, since: float) -> bool:
     ring_bytes = at.RING_SLOTS_START + slots * at.SLOT_BYTES
+    ids = at.DUPLICATE_IDS * (at.IDS_BUCKET_BYTES + at.IDS_ENTRY_BYTES) + at.IDS_BUCKETS_AT
     with suppress(FileNotFoundError):
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_mtime < since:
@@ -127,5 +128,7 @@ def _is_ours(path: Path, identity: int, slots: int, since: float) -> bool:
             return False
         if status.st_size == 0:
             return True  # made, and nothing more
-        return status.st_size == ring_bytes and _word(path, at.RING_ARENA_AT) in (0, identity)
+        return status.st_size in (ring_bytes, ring_bytes + ids) and _word(
+            path, at.RING_ARENA_AT
+        ) in (0, identity)
     return False

@@ -15,7 +15,7 @@ import sys
 from tests.explore.machine import Machine
 from tests.explore.mutants import MUTANTS, mutant
 from tests.explore.report import explained, replay
-from tests.explore.scenarios import ALL_PLAYS, DEEP, scenario
+from tests.explore.scenarios import ALL, ALL_PLAYS, DEEP, ELSEWHERE, scenario
 from tests.explore.schedule import read
 from tests.explore.search import explore
 from tests.explore.translation import Translation
@@ -28,6 +28,7 @@ def main() -> int:
     given = _parser().parse_args()
     if given.verb == "list":
         _say(*(f"{name:20} {play.messages} messages" for name, play in ALL_PLAYS.items()))
+        _say(*(f"{name:20} without a ring" for name in ELSEWHERE))
         _say(*(f"{each.name:50} caught by {each.scenario}" for each in MUTANTS))
         return 0
     if given.verb == "replay":
@@ -52,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list", help="the names of all scenarios and mutants")
     run = verbs.add_parser("run", help="explore scenarios")
-    run.add_argument("scenario", nargs="+", choices=tuple(ALL_PLAYS))
+    run.add_argument("scenario", nargs="+", choices=ALL)
     deep = verbs.add_parser("deep", help="explore the large scenarios, to the end")
     for each in (run, deep):
         each.add_argument("--states", type=int, default=STATES_MAX, help="stop at so many")
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     broken = verbs.add_parser("mutant", help="see what happens without a guard")
     broken.add_argument("name", nargs="+", choices=[each.name for each in MUTANTS])
     again = verbs.add_parser("replay", help="take the steps of a schedule and tell them")
-    again.add_argument("scenario", choices=tuple(ALL_PLAYS))
+    again.add_argument("scenario", choices=ALL)
     again.add_argument("schedule")
     again.add_argument("--mutant", default="", choices=[each.name for each in MUTANTS])
     return parser

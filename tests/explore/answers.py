@@ -18,7 +18,7 @@ from tests.explore.cast import COMMITTER, Cast
 from tests.explore.ledger import Ledger
 from tests.explore.operation import Violation
 from tests.explore.processes import END, GO_ON, TIDY
-from tests.explore.ring import BlockWord, Geometry, RingMemory, position_of
+from tests.explore.ring import BlockWord, Geometry, RingMemory, bucket_owner_of, position_of
 from tests.explore.scenario import View
 
 
@@ -117,6 +117,10 @@ class Answers:
         passed = max(position_of(view.memory[hint]) for hint in hints)
         harmed = self._cast.is_harmed(view)
         retry = repair = held = False
+        repair |= any(
+            self._cast.is_dead(view, bucket_owner_of(view.memory[bucket]))
+            for bucket in self._memory.buckets
+        )
         for position in positions:
             word = self._memory.slot_word(view.memory, position)
             if word.state == at.READY:

@@ -30,10 +30,20 @@ class Cast:
     numbered: bool = False
     transaction: int = 0
     """How many messages the committer publishes together."""
+    groups: tuple[int, ...] = ()
+    """Of each position, in rings with groups; 0: none."""
     expected: int = 0
     """Messages that are published if nobody dies."""
     writers: dict[int, int] = field(default_factory=dict)
     """Whose messages each owner publishes, where they are not its own."""
+
+    def group(self, number: int) -> int:
+        return self.groups[number] if number < len(self.groups) else 0
+
+    @property
+    def has_threads(self) -> bool:
+        """Several processes are one participant."""
+        return len(set(self.owners)) < len(self.owners)
 
     def owner(self, actor: int) -> int:
         return self.owners[actor] if actor < len(self.owners) else EPILOGUE_OWNER

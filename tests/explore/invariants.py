@@ -81,9 +81,10 @@ class RingRules(Rules):
                 raise Violation(f"{was} was acknowledged by {self._cast.owner(actor)}")
             return known.finishing(number)
         if edge == (at.LEASED, at.READY):
-            self._check_revocation(before, actor, was, now)
+            if not self._is_unclaimed(known, actor, number, was, now):
+                self._check_revocation(before, actor, was, now)
             self._check_pledge(memory, position)
-            return known
+            return known.letting_go(number)
         raise Violation(f"{was} became {now}: there is no such edge")
 
     def _published(
@@ -145,6 +146,27 @@ class RingRules(Rules):
         ):
             raise Violation(f"position {position} was given back, and its ack is committed")
 
+    def _is_unclaimed(
+        self, ledger: Ledger, actor: int, number: int, was: SlotWord, now: SlotWord
+    ) -> bool:
+        """Who claimed it may not have it, and has not shown it to anybody."""
+        mine = was.owner == self._cast.owner(actor)
+        same = was.deliveries == now.deliveries
+        return bool(self._cast.groups) and mine and same and number not in dict(ledger.held)
+
+    def _check_group(self, ledger: Ledger, actor: int, number: int) -> None:
+        """A group is in one hand, and in order, as far as one thread takes."""
+        group, owner = self._cast.group(number), self._cast.owner(actor)
+        for each, holder in ledger.held:
+            if group and self._cast.group(each) == group and self._cast.owner(holder) != owner:
+                raise Violation(f"group {group} is in hand at {holder} and at {actor}")
+        if self._cast.has_threads:
+            return
+        for each in range(number):
+            mine = (each, actor) in ledger.held
+            if group and self._cast.group(each) == group and not (ledger.is_done(each) or mine):
+                raise Violation(f"message {number} of group {group} was taken before {each}")
+
     def _check_revocation(self, before: View, actor: int, was: SlotWord, now: SlotWord) -> None:
         if now.deliveries != min(was.deliveries + 1, at.DELIVERIES_MASK):
             raise Violation(f"{was} became {now}: deliveries are not counted")
@@ -169,6 +191,10 @@ class RingRules(Rules):
         if event == processes.TAKEN:
             if not self._is_revoked(before, actor, first, memory):
                 self._check_content(known, first, second)
+            if self._cast.groups:
+                number = first - self._geometry.base
+                self._check_group(known, actor, number)
+                return known.holding(number, actor)
         elif event in (processes.ACKED, processes.GAVE_BACK):
             self._check_answer(known, event, first, second)
         elif event == processes.JOINED:

@@ -16,6 +16,17 @@ class Ledger(NamedTuple):
     """Bit i: the i-th message was acknowledged."""
     cursors: tuple[tuple[int, int], ...] = ()
     """Of each cursor that has joined and not left: whose it is, the position that it sees next."""
+    counted: tuple[tuple[int, int, int], ...] = ()
+    """Of the messages of which one counts: what those were that do, in order."""
+
+    held: tuple[tuple[int, int], ...] = ()
+    """What somebody was told to have, and whose it is; in rings with groups only."""
+
+    def holding(self, number: int, actor: int) -> Ledger:
+        return self._replace(held=tuple(sorted((*self.held, (number, actor)))))
+
+    def letting_go(self, number: int) -> Ledger:
+        return self._replace(held=tuple(each for each in self.held if each[0] != number))
 
     def publishing(self, body: int, producer: int, number: int) -> Ledger:
         others = (each for each in self.last if each[0] != producer)
@@ -30,7 +41,7 @@ class Ledger(NamedTuple):
         return self._replace(published=(*(0,) * passed, *self.published[passed:]))
 
     def finishing(self, number: int) -> Ledger:
-        return self._replace(done=self.done | (1 << number))
+        return self.letting_go(number)._replace(done=self.done | (1 << number))
 
     def is_done(self, number: int) -> bool:
         return bool(self.done >> number & 1)

@@ -14,7 +14,7 @@ from shmbroker.core.batch import (
     take_within,
 )
 from shmbroker.core.bell import bell_arm, bell_ring
-from shmbroker.core.codes import OK
+from shmbroker.core.codes import FULL, OK
 from shmbroker.core.cursor import (
     cursor_close,
     cursor_copy,
@@ -24,6 +24,7 @@ from shmbroker.core.cursor import (
     cursor_release,
 )
 from shmbroker.core.gate import gate_adopt
+from shmbroker.core.group import groups_free
 from shmbroker.core.port import port_close, port_number
 from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve
@@ -166,6 +167,27 @@ def producing_levels(who: int, last: int, levels: int) -> int:
 
 
 @program
+def producing_groups(who: int, last: int, groups: int) -> int:
+    """Publish numbers from 1 to last, each of the group that four bits of `groups` say."""
+    load_acquire(RING + at.RING_HEAD_AT)  # a process begins with a step
+    number = 1
+    while number <= last:
+        group = (groups >> 4 * (number - 1)) & 15
+        mark = PLAIN_MARK | (at.CHUNK_EXTENDED if group else 0) << at.MARK_FLAGS_SHIFT
+        chunk = reserve(PORT, BODY_BYTES << at.SHAPE_BODY_SHIFT, mark)
+        body = load(PORT + at.PORT_DATA) + chunk + at.CHUNK_HEADER_BYTES
+        if group:
+            store(body + at.CHUNK_GROUP_AT - at.CHUNK_HEADER_BYTES, group)
+            body += at.CHUNK_EXTENSION_BYTES
+        store(body, (who << PRODUCER_SHIFT) | number)
+        while publish_chunk_once(PORT, chunk) < 0:
+            if ask(IS_THERE_ROOM, FULL) == END:
+                return 0
+        number += 1
+    return 0
+
+
+@program
 def lend(chunk: int, body: int) -> int:
     """Fill and publish a loan, waiting for room."""
     store(load(PORT + at.PORT_DATA) + chunk + at.CHUNK_HEADER_BYTES, body)
@@ -241,6 +263,68 @@ def consuming(gives: int) -> int:
                 return 0
             if what == TIDY:
                 tidy()
+
+
+@program
+def consuming_later(gives: int) -> int:
+    """A consumer that comes when the first process, a producer, has ended."""
+    ask(IS_IT_MY_TURN, 0)
+    return consuming(gives)
+
+
+@program
+def standing_down() -> int:
+    """Take a message, free what is ours with it in hand, acknowledge; then consume."""
+    if take_once(PORT, MESSAGE) == OK:
+        position = load(MESSAGE + at.MESSAGE_POSITION)
+        tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
+        groups_free(PORT, -1, load(PORT + at.PORT_OWNER))
+        tell(ACKED, position, ack_once(PORT, MESSAGE))
+    forget()
+    return consuming(0)
+
+
+@program
+def returning() -> int:
+    """When the first has ended: take a message, give it back, free what is ours; take no more."""
+    ask(IS_IT_MY_TURN, 0)
+    if take_once(PORT, MESSAGE) == OK:
+        position = load(MESSAGE + at.MESSAGE_POSITION)
+        tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
+        tell(GAVE_BACK, position, give_back_once(PORT, MESSAGE))
+    forget()
+    groups_free(PORT, -1, load(PORT + at.PORT_OWNER))
+    return 0
+
+
+@program
+def taking(rank: int, former: int) -> int:
+    """When another has ended: take a message if there is one for this priority; no more."""
+    ask(IS_IT_MY_TURN, former)
+    store(PORT + at.PORT_RANK, rank)
+    if take_once(PORT, MESSAGE) == OK:
+        position = load(MESSAGE + at.MESSAGE_POSITION)
+        tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
+        tell(ACKED, position, ack_once(PORT, MESSAGE))
+    return 0
+
+
+@program
+def outranking(rank: int) -> int:
+    """A consumer of a higher priority, that comes when the first process has ended."""
+    ask(IS_IT_MY_TURN, 0)
+    store(PORT + at.PORT_RANK, rank)
+    return consuming(0)
+
+
+@program
+def rebalancing(times: int) -> int:
+    """Free everybody's buckets, when the first process has ended."""
+    ask(IS_IT_MY_TURN, 0)
+    while times > 0:
+        times -= 1
+        groups_free(PORT, -1, 0)
+    return 0
 
 
 @program

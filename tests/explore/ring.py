@@ -13,7 +13,7 @@ from typing import Final
 from shmbroker.core import layout as at
 from shmbroker.core.atomics import store
 from shmbroker.core.batch import PLAIN_MARK
-from shmbroker.core.port import port_set
+from shmbroker.core.port import port_set, port_set_ids
 from shmbroker.core.run import reserve, unreserve
 from tests.explore.memory import BLIND, BULK, CONSTANT, PRIVATE_AT, SHARED, Memory
 from tests.explore.operation import Violation
@@ -23,7 +23,10 @@ RING: Final = 0x100000
 ARENA: Final = 0x200000
 TRANSACTION: Final = 0x300000
 RECORD: Final = 0x300100
+IDS: Final = 0x400000
 QUEUE: Final = 5
+NAMED: Final = 99
+"""The identity of a named producer."""
 CHUNK_BYTES: Final = at.LINE_BYTES
 BODY_BYTES: Final = 8
 
@@ -49,6 +52,10 @@ class Geometry:
     flags: int = 0
     levels: int = 0
     """Of priority."""
+    buckets: int = 0
+    """Of message groups."""
+    single: bool = False
+    """One consumer at a time: all messages are in bucket 0."""
     barrier: int = 0
     """1 + index of the gate below which consumers may take."""
     base: int = 0
@@ -58,6 +65,17 @@ class Geometry:
     generation: int = 0
     chunk_role: int = BULK
     transactions: bool = False
+    ids: int = 0
+    """How many message ids are remembered."""
+    noted: int = 0
+    """The last number of the named producer at the start."""
+    once: bool = False
+    """Some messages are such of which one counts."""
+
+    @property
+    def mode(self) -> int:
+        buckets = self.buckets << at.MODE_BUCKETS_SHIFT
+        return self.levels << at.MODE_LEVELS_SHIFT | buckets | self.single * at.MODE_SINGLE
 
     @property
     def data(self) -> int:
@@ -129,6 +147,15 @@ def position_of(word: int) -> int:
     return word & at.POSITION_MASK
 
 
+def _verdict(word: int) -> str:
+    return f"{(word >> 1) - 1} {'is a duplicate' if word & 1 else 'counts'}" if word else "none"
+
+
+def _ids_end(geometry: Geometry) -> int:
+    n = geometry.ids
+    return at.IDS_BUCKETS_AT + n * (at.IDS_BUCKET_BYTES + at.IDS_ENTRY_BYTES)
+
+
 def _slot(word: int) -> str:
     return str(SlotWord.of(word))
 
@@ -145,6 +172,17 @@ def _position(word: int) -> str:
 def _note(word: int) -> str:
     last = (word >> at.NOTE_POSITION_SHIFT) & at.POSITION_MASK
     return f"last {last} (generation {word & at.NOTE_GENERATION_MASK})"
+
+
+def bucket_owner_of(word: int) -> int:
+    """Whose bucket it is, 0: nobody's."""
+    return (word >> at.BUCKET_OWNER_SHIFT) & at.OWNER_MASK
+
+
+def _bucket(word: int) -> str:
+    state = ("FREE", "BOUND", "SETTLED")[word >> at.BUCKET_STATE_SHIFT]
+    owner = f" by {bucket_owner_of(word)}" if bucket_owner_of(word) else ""
+    return f"{state}{owner} (serial {word & at.BUCKET_SERIAL_MASK})"
 
 
 def _gate(word: int) -> str:
@@ -177,8 +215,14 @@ class RingMemory(Memory):
             )
             for i in range(geometry.levels)
         ]
+        self.buckets = [
+            self.word(f"bucket[{i}]", RING + at.RING_BUCKETS_AT + 8 * i, SHARED, _bucket)
+            for i in range(geometry.buckets)
+        ]
+        if geometry.buckets:
+            self.word("changes", RING + at.RING_CHANGES_AT)
         self.word("producer bell", RING + at.RING_PRODUCER_BELL_AT)
-        for each in range(5):
+        for each in range(16):
             self.word(f"counter[{each}]", RING + at.RING_COUNTERS_AT + 8 * each, BLIND)
         self.gates = [
             self.word(f"gate[{i}]", RING + at.RING_GATES_AT + i * at.GATE_BYTES, SHARED, _gate)
@@ -191,11 +235,18 @@ class RingMemory(Memory):
             self.identities.append(identity)
             sequence = self.word(f"producer[{i}].sequence", producer + at.PRODUCER_SEQUENCE_AT)
             self.sequences.append(sequence)
-        self.slots, self.leases = [], []
+        self.slots, self.leases, self.verdicts = [], [], []
         for i in range(geometry.slots):
             slot = geometry.slot(i)
             self.slots.append(self.word(f"slot[{i}].word", slot, SHARED, _slot))
             self.leases.append(self.word(f"slot[{i}].lease", slot + at.SLOT_LEASE_AT))
+            if geometry.once:
+                at_ = slot + at.SLOT_VERDICT_AT
+                self.verdicts.append(self.word(f"slot[{i}].verdict", at_, SHARED, _verdict))
+        self.ids_count = self.word("ids.count", IDS) if geometry.ids else -1
+        if geometry.ids:
+            for each in range(at.IDS_BUCKETS_AT, _ids_end(geometry), 8):
+                self.word(f"ids[{each}]", IDS + each)
         # the record is written before the word says so, and read after: see committing.py
         role = SHARED if geometry.transactions else CONSTANT
         self.transaction = self.word("transaction", TRANSACTION, role)
@@ -221,9 +272,28 @@ class RingMemory(Memory):
     def body(self, memory: Sequence[int], chunk: int) -> int:
         """The first word of the body of the message in a chunk."""
         word = (chunk + at.CHUNK_HEADER_BYTES) >> 3
+        if self.is_once(memory, chunk):
+            word += at.CHUNK_ONCE_BYTES >> 3
         if word >= len(self.data):
             raise Violation(f"chunk {chunk} lies outside of the arena")
+        mark = memory[self.data[(chunk + at.CHUNK_MARK_AT) >> 3]]
+        if mark >> at.MARK_FLAGS_SHIFT & at.CHUNK_EXTENDED:
+            word += at.CHUNK_EXTENSION_BYTES >> 3
         return memory[self.data[word]]
+
+    def is_once(self, memory: Sequence[int], chunk: int) -> bool:
+        mark = (chunk + at.CHUNK_MARK_AT) >> 3
+        if mark >= len(self.data):
+            raise Violation(f"chunk {chunk} lies outside of the arena")
+        return bool(memory[self.data[mark]] >> at.MARK_FLAGS_SHIFT & at.CHUNK_ONCE)
+
+    def identity(self, memory: Sequence[int], chunk: int) -> tuple[int, int, int]:
+        """By what a message of which one counts is the same as another."""
+        first = chunk + at.CHUNK_HEADER_BYTES
+        high, low, origin = (
+            memory[self.data[each >> 3]] for each in (first, first + 8, chunk + at.CHUNK_ORIGIN_AT)
+        )
+        return (high, low, 0) if high | low else (0, 0, origin & at.SEQUENCE_MASK)
 
     def position_in(self, memory: Sequence[int], slot: int, lap: int) -> int:
         """The position of a lap of a slot that is closest to head."""
@@ -236,25 +306,27 @@ class RingMemory(Memory):
 
 
 @program
-def ring_set_up(blocks: int, flags: int, barrier: int, levels: int) -> int:
+def ring_set_up(blocks: int, flags: int, barrier: int, mode: int) -> int:
     """What formatting leaves; the geometry is too small for ring_format and arena_format."""
     store(RING + at.RING_QUEUE_AT, QUEUE)
     store(RING + at.RING_FLAGS_AT, flags)
     store(RING + at.RING_BARRIER_AT, barrier)
-    store(RING + at.RING_MODE_AT, levels << at.MODE_LEVELS_SHIFT)
+    store(RING + at.RING_MODE_AT, mode)
+    store(RING + at.RING_IDS_MADE_AT, 1)
     store(ARENA + at.ARENA_COMMITTED_AT, blocks)
     return 0
 
 
 @program
 def port_opening(
-    slots: int, blocks: int, block_bytes: int, owner: int, scan: int, owns: int
+    slots: int, blocks: int, block_bytes: int, owner: int, scan: int, owns: int, ids: int
 ) -> int:
     """Open the port of one process; `scan`: the block where its searches start.
 
     With `owns` it has its first run of blocks before the scenario begins.
     """
     port_set(PORT, RING, ARENA, slots, blocks, block_bytes, owner)
+    port_set_ids(PORT, IDS, ids)
     store(PORT + at.PORT_SCAN, scan)
     if owns:
         unreserve(PORT, reserve(PORT, BODY_BYTES << at.SHAPE_BODY_SHIFT, PLAIN_MARK))
@@ -274,4 +346,9 @@ def first_words(geometry: Geometry) -> dict[int, int]:
         poked[geometry.slot(position)] = geometry.lap(position)
     for block in range(geometry.blocks):
         poked[geometry.block(block)] = geometry.generation
+    if geometry.once and not geometry.ids:
+        for producer in range(1, geometry.producers + 1):
+            entry = RING + at.RING_PRODUCERS_AT + producer * at.PRODUCER_BYTES
+            poked[entry + at.PRODUCER_IDENTITY_AT] = NAMED
+            poked[entry + at.PRODUCER_SEQUENCE_AT] = geometry.noted
     return poked

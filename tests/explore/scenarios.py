@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import committing, counting, processes
+from tests.explore import committing, counting, once, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
+from tests.explore.once_rules import OnceRules
 from tests.explore.ring import (
     CHUNK_BYTES,
     Geometry,
@@ -20,6 +21,7 @@ from tests.explore.ring import (
     ring_set_up,
 )
 from tests.explore.scenario import Role, Scenario
+from tests.explore.serving import schedule_scenario
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -45,6 +47,8 @@ class Player:
     mortal: bool = True
     stoppable: bool = False
     scan: int = 0
+    owner: int = 0
+    """0: its own; several with the same are threads of one participant, and none is killed."""
     owns: bool = False
     """Has its blocks before the scenario begins."""
 
@@ -67,6 +71,10 @@ class Play:
     lossy: bool = False
     numbered: bool = False
     transaction: int = 0
+    retried: int = 0
+    """The id that the survivor publishes once more."""
+    groups: tuple[int, ...] = ()
+    """Of each message of the one producer; 0: none."""
     writers: dict[int, int] = field(default_factory=dict)
 
 
@@ -87,21 +95,24 @@ def staged(name: str, play: Play) -> Scenario:
     def part(wanted: str) -> tuple[int, ...]:
         return tuple(i for i, player in enumerate(players) if player.part == wanted)
 
+    owners = tuple(player.owner or i + 1 for i, player in enumerate(players))
+
     def opening(owner: int, scan: int, owns: bool) -> tuple[int, ...]:
-        return geometry.slots, geometry.blocks, geometry.block_bytes, owner, scan, int(owns)
+        size = geometry.slots, geometry.blocks, geometry.block_bytes
+        return *size, owner, scan, int(owns), geometry.ids
 
     return Scenario(
         name=name,
         memory=memory,
         setup=ring_set_up,
-        setup_arguments=(geometry.blocks, geometry.flags, geometry.barrier, geometry.levels),
+        setup_arguments=(geometry.blocks, geometry.flags, geometry.barrier, geometry.mode),
         roles=tuple(
             Role(
                 name=each,
                 program=player.program,
                 arguments=player.arguments,
                 opening=port_opening,
-                opening_arguments=opening(i + 1, player.scan, player.owns),
+                opening_arguments=opening(owners[i], player.scan, player.owns),
                 mortal=player.mortal,
                 stoppable=player.stoppable,
             )
@@ -109,16 +120,16 @@ def staged(name: str, play: Play) -> Scenario:
         ),
         epilogue=Role(
             name="survivor",
-            program=processes.surviving,
-            arguments=(EPILOGUE_OWNER, play.extra),
+            program=once.surviving if geometry.once else processes.surviving,
+            arguments=(EPILOGUE_OWNER, play.retried if geometry.once else play.extra),
             opening=port_opening,
             opening_arguments=opening(EPILOGUE_OWNER, 0, False),
         ),
-        rules=RingRules(
+        rules=(OnceRules if geometry.once else RingRules)(
             geometry,
             memory,
             Cast(
-                owners=tuple(i + 1 for i in range(len(players))),
+                owners=owners,
                 producers=part(PRODUCER),
                 consumers=part(CONSUMER),
                 cursors=part(CURSOR),
@@ -128,11 +139,12 @@ def staged(name: str, play: Play) -> Scenario:
                 lossy=play.lossy,
                 numbered=play.numbered,
                 transaction=play.transaction,
+                groups=play.groups,
                 expected=play.messages,
                 writers=play.writers,
             ),
         ),
-        watched=(memory.head, *memory.slots, *memory.leases),
+        watched=(memory.head, *memory.slots, *memory.leases, *memory.verdicts),
         kills=play.kills,
         stops=play.stops,
         store_buffers=play.store_buffers,
@@ -169,6 +181,42 @@ def level_producer(owner: int, levels: tuple[int, ...], **more: bool) -> Player:
     )
 
 
+def group_producer(owner: int, groups: tuple[int, ...], **more: bool) -> Player:
+    """Publishes a message of each of these groups, in this order."""
+    packed = sum(group << 4 * i for i, group in enumerate(groups))
+    return Player(
+        PRODUCER, processes.producing_groups, (owner, len(groups), packed), scan=owner - 1,
+        owns=True, **more,
+    )  # fmt: skip
+
+
+def late_consumer(**more: bool) -> Player:
+    return Player(CONSUMER, processes.consuming_later, (0,), **more)
+
+
+def stander_down(**more: bool) -> Player:
+    """Frees its buckets while it has a message in hand."""
+    return Player(CONSUMER, processes.standing_down, **more)
+
+
+def returner(**more: int) -> Player:
+    """Gives back what it takes first, and is no consumer any more."""
+    return Player(CONSUMER, processes.returning, **more)
+
+
+def taker(rank: int, former: int, **more: int) -> Player:
+    """Takes one message, if there is one, when the former has ended; is no consumer any more."""
+    return Player(CONSUMER, processes.taking, (rank, former), **more)
+
+
+def outranker(rank: int, **more: bool) -> Player:
+    return Player(CONSUMER, processes.outranking, (rank,), **more)
+
+
+def rebalancer(times: int, **more: bool) -> Player:
+    return Player(OTHER, processes.rebalancing, (times,), **more)
+
+
 def leaser(deadline_ms: int) -> Player:
     return Player(CONSUMER, processes.leasing, (deadline_ms,), stoppable=True)
 
@@ -194,6 +242,23 @@ def undertaker(messages: int, first: int, last: int, **more: bool) -> Player:
     return Player(PRODUCER, committing.undertaking, (1, messages, first, last), **more)
 
 
+def repeater(owner: int, *identities: int, **more: bool) -> Player:
+    """Publishes a message of each of these ids; below 0: of this number of the named producer."""
+    packed = sum((each & 15) << 4 * i for i, each in enumerate(identities))
+    return Player(
+        PRODUCER,
+        once.repeating,
+        (owner, len(identities), packed),
+        scan=owner - 1,
+        owns=True,
+        **more,
+    )
+
+
+def once_consumer(gives: int = 0, **more: bool) -> Player:
+    return Player(CONSUMER, once.consuming, (gives,), **more)
+
+
 def follower(from_now: int) -> Player:
     return Player(CURSOR, processes.following, (at.GATE_FLEETING, from_now, 1))
 
@@ -216,6 +281,8 @@ ROOMY: Final = replace(WORN, blocks=2, block_bytes=4 * CHUNK_BYTES, gates=0)
 TIGHT: Final = replace(WORN, blocks=4, block_bytes=CHUNK_BYTES, gates=0)
 """A chunk a block, and few of them: the arena is what is explored."""
 GATED: Final = replace(ROOMY, blocks=1)
+SINGLE: Final = replace(GATED, slots=4, buckets=1, single=True)
+GROUPED: Final = replace(GATED, slots=4, block_bytes=8 * CHUNK_BYTES, buckets=2)
 
 PLAYS: Final[dict[str, Play]] = {
     "pair": Play(
@@ -280,6 +347,62 @@ PLAYS: Final[dict[str, Play]] = {
         (level_producer(1, (0, 1)), batch_consumer(2), consumer()),
         messages=2,
         kills=1,
+    ),
+    "single": Play(
+        SINGLE,
+        (settled(1, 2), consumer(), consumer()),
+        messages=2,
+        kills=1,
+        groups=(1, 1),
+    ),
+    "single-returned": Play(
+        SINGLE,
+        (settled(1, 2), consumer(1), consumer()),
+        messages=2,
+        kills=1,
+        gives_back=True,
+        groups=(1, 1),
+    ),
+    "single-stands-down": Play(
+        SINGLE,
+        (settled(1, 2), stander_down(), late_consumer()),
+        messages=2,
+        kills=1,
+        groups=(1, 1),
+    ),
+    "single-outranked": Play(
+        SINGLE,
+        (settled(1, 2), late_consumer(), outranker(1)),
+        messages=2,
+        kills=1,
+        groups=(1, 1),
+    ),
+    "single-rebalanced": Play(
+        replace(SINGLE, slots=2),
+        (settled(1, 2), late_consumer(), late_consumer(), rebalancer(1)),
+        messages=2,
+        groups=(1, 1),
+    ),
+    "single-threads": Play(
+        replace(SINGLE, slots=2),
+        (settled(1, 2), returner(owner=2), taker(0, 0, owner=2), taker(1, 1)),
+        messages=2,
+        gives_back=True,
+        groups=(1, 1),
+    ),
+    "groups": Play(
+        GROUPED,
+        (group_producer(1, (1, 2), mortal=False), late_consumer(), consumer()),
+        messages=2,
+        kills=1,
+        groups=(1, 2),
+    ),
+    "groups-returned": Play(
+        GROUPED,
+        (group_producer(1, (1, 0)), returner(), consumer()),
+        messages=2,
+        gives_back=True,
+        groups=(1, 0),
     ),
     "sweeper": Play(
         ROOMY,
@@ -453,6 +576,67 @@ PLAYS: Final[dict[str, Play]] = {
         transaction=1,
         writers={1: 1, 3: 1},
     ),
+    "once": Play(
+        replace(ROOMY, once=True, ids=2, slots=4),
+        (repeater(1, 3), repeater(2, 3)),
+        messages=2,
+        kills=2,
+        retried=3,
+    ),
+    "once-returned": Play(
+        replace(ROOMY, once=True, ids=1, slots=4),
+        (repeater(1, 3, 3), once_consumer(1)),
+        messages=2,
+        kills=1,
+        gives_back=True,
+        retried=3,
+    ),
+    "once-recycled": Play(
+        replace(ROOMY, once=True, ids=1, chunk_role=SHARED),
+        (repeater(1, 3, 5, 5), once_consumer()),
+        messages=3,
+        retried=5,
+    ),
+    "once-helped": Play(
+        replace(ROOMY, once=True, producers=1, noted=1),
+        (repeater(1, 9, 9, 9), Player(OTHER, once.helping)),
+        messages=3,
+        retried=9,
+    ),
+    "once-followed": Play(
+        replace(GATED, once=True, ids=1, gates=1, slots=4),
+        (repeater(1, 3, 3), Player(CURSOR, once.following)),
+        messages=2,
+        kills=1,
+        retried=3,
+    ),
+    "once-forgotten": Play(
+        replace(ROOMY, once=True, ids=1, slots=4),
+        (repeater(1, 3, 5), repeater(2, 3)),
+        messages=3,
+        kills=1,
+        retried=3,
+    ),
+    "once-chained": Play(
+        replace(ROOMY, once=True, ids=3, slots=4),
+        (repeater(1, 3, 6), repeater(2, 6)),
+        messages=3,
+        kills=1,
+        retried=3,
+    ),
+    "once-committed": Play(
+        replace(ROOMY, once=True, ids=1, producers=1, slots=4),
+        (Player(PRODUCER, once.placing, (1, 3), scan=0, owns=True), repeater(2, 3)),
+        messages=2,
+        retried=3,
+    ),
+    "once-numbered": Play(
+        replace(ROOMY, once=True, producers=1, slots=4),
+        (repeater(1, 9), repeater(2, 9)),
+        messages=2,
+        kills=2,
+        retried=9,
+    ),
     "bell": Play(
         ROOMY,
         (
@@ -473,6 +657,33 @@ PLAYS: Final[dict[str, Play]] = {
 }
 
 DEEP: Final[dict[str, Play]] = {
+    "once-taken": Play(
+        replace(ROOMY, once=True, ids=2),
+        (repeater(1, 3), repeater(2, 3), once_consumer()),
+        messages=2,
+        kills=1,
+        retried=3,
+    ),
+    "once-returned-deep": Play(
+        replace(ROOMY, once=True, ids=1, slots=4),
+        (repeater(1, 3, 3), once_consumer(1), once_consumer()),
+        messages=2,
+        gives_back=True,
+        retried=3,
+    ),
+    "groups-deep": Play(
+        GROUPED,
+        (group_producer(1, (1, 2, 1)), consumer(), stander_down()),
+        messages=3,
+        kills=2,
+        groups=(1, 2, 1),
+    ),
+    "groups-rebalanced": Play(
+        GROUPED,
+        (group_producer(1, (1, 1)), consumer(), consumer(), rebalancer(1)),
+        messages=2,
+        groups=(1, 1),
+    ),
     "sweeper-outrun": Play(
         ROOMY,
         (settled(1, 3), consumer(), sweeper(1)),
@@ -546,15 +757,18 @@ DEEP: Final[dict[str, Play]] = {
 ALL_PLAYS: Final = {**PLAYS, **DEEP}
 
 ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
+    "schedule": lambda: schedule_scenario("schedule", 2, 2),
     "stripes": lambda: counting.stripes(times=2, kills=1),
 }
-"""What has nothing to do with a ring."""
+"""Without a ring: clerks that look twice each (serving.py), and who counts (counting.py)."""
+
+SHORT: Final = (*PLAYS, *ELSEWHERE)
+ALL: Final = (*ALL_PLAYS, *ELSEWHERE)
 
 
 def scenario(name: str) -> Scenario:
     if name in ELSEWHERE:
         return ELSEWHERE[name]()
     if name not in ALL_PLAYS:
-        known = ", ".join([*ALL_PLAYS, *ELSEWHERE])
-        raise ValueError(f"no scenario is called {name!r}; there are {known}")
+        raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL)}")
     return staged(name, ALL_PLAYS[name])

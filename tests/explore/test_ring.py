@@ -8,7 +8,7 @@ from tests.explore import tally
 from tests.explore.machine import Machine
 from tests.explore.mutants import MUTANTS, Mutant
 from tests.explore.report import explained
-from tests.explore.scenarios import ELSEWHERE, PLAYS, scenario
+from tests.explore.scenarios import SHORT, scenario
 from tests.explore.search import explore
 from tests.explore.translation import Translation
 
@@ -16,7 +16,7 @@ MUTANT_STATES_MAX = 1_000_000
 STATES_WANTED = 300_000
 
 
-@pytest.mark.parametrize("name", [*PLAYS, *ELSEWHERE])
+@pytest.mark.parametrize("name", SHORT)
 def test_nothing_can_go_wrong(name: str) -> None:
     outcome = explore(scenario(name))
     if outcome.failure is not None:
@@ -35,6 +35,6 @@ def test_every_guard_is_needed(mutant: Mutant) -> None:
 
 
 def test_enough_was_explored() -> None:
-    if len(tally.OUTCOMES) < len(PLAYS):
+    if len(tally.OUTCOMES) < len(SHORT):
         pytest.skip("only some of the scenarios were run")
     assert sum(outcome.states for outcome in tally.OUTCOMES) >= STATES_WANTED

@@ -1,8 +1,9 @@
 """Settings of queues together, against a plain model: any of them, in any combination and order.
 
 Two participants publish to, take from and look at queues that were declared at random with:
-priorities, limits, deliveries and dead letters, expiry, selectors.  After each step the answer, and
-what can be looked at, is what the model says.
+priorities, limits, deliveries and dead letters, expiry, selectors, redelivery after a delay; they
+schedule messages as well, and cancel some.  After each step the answer, and what can be looked at,
+is what the model says.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ SLOTS = 8
 AT_ONCE = 1e-9
 """A time to live that is over when the message is looked at."""
 
+NOT_TODAY = 7 * 86400.0
+SCHEDULED = 3
+
 who = st.integers(0, PARTICIPANTS - 1)
 anything = st.integers(0, 1000)
 priorities = st.none() | st.integers(0, 9)
@@ -44,6 +48,8 @@ class MessageModel:
     state: str = "ready"
     deliveries: int = 0
     holder: int | None = None
+    came_back: bool = False
+    """In its place, without a delay."""
 
     def is_selected(self, selector: str) -> bool:
         match selector:
@@ -73,6 +79,8 @@ class QueueModel:
     dead_lettered: int = 0
     dropped: int = 0
     returned: int = 0
+    delays: bool = False
+    scheduled: list[MessageModel] = field(default_factory=list)
 
     @property
     def head(self) -> int:
@@ -129,9 +137,17 @@ class QueueModel:
                 self.bury_expired(message)
             elif self.is_spent(message):
                 self.bury_dead(message)
-            else:
+            elif not (message.came_back and self.delay(message)):
                 return message
         return None
+
+    def delay(self, message: MessageModel) -> bool:
+        """It is redelivered later, if that is wanted and there is room for it."""
+        if not self.delays or len(self.scheduled) >= SCHEDULED:
+            return False
+        message.state, message.holder = "done", None
+        self.scheduled.append(message)
+        return True
 
     def make_room(self) -> bool:
         if self.is_full:
@@ -189,6 +205,7 @@ class Machine(RuleBasedStateMachine):
         has_expiry_queue=st.booleans(),
         max_messages=st.sampled_from([None, None, 1, 3, 20]),
         when_full=st.sampled_from(["block", "fail", "drop-oldest"]),
+        delays=st.sampled_from([False, False, True]),
     )
     def declare(
         self,
@@ -199,10 +216,11 @@ class Machine(RuleBasedStateMachine):
         has_expiry_queue: bool,
         max_messages: int | None,
         when_full: Any,
+        delays: bool,
     ) -> None:
         name = f"q{len(self.queues)}"
         made = QueueModel(name, levels, max_deliveries)
-        made.max_messages, made.when_full = max_messages, when_full
+        made.max_messages, made.when_full, made.delays = max_messages, when_full, delays
         broker = self.brokers[who]
         for wanted, setting in (
             (has_dead_letter, "dead_letter"),
@@ -210,7 +228,9 @@ class Machine(RuleBasedStateMachine):
         ):
             if wanted:  # large enough for all that may die in a run
                 grave = QueueModel(f"{name}.{setting}", max_deliveries=None, slots=4096)
-                broker.declare_queue(grave.name, slots=4096, max_deliveries=None)
+                broker.declare_queue(
+                    grave.name, slots=4096, max_deliveries=None, max_scheduled=SCHEDULED
+                )
                 setattr(made, setting, grave)
                 self.queues.append(grave)
         for _ in range(2):  # twice is once
@@ -223,6 +243,8 @@ class Machine(RuleBasedStateMachine):
                 expiry_queue=f"{name}.expiry_queue" if has_expiry_queue else None,
                 max_messages=max_messages,
                 when_full=when_full,
+                max_scheduled=SCHEDULED,
+                redelivery_delay=NOT_TODAY if delays else None,
             )
         self.queues.append(made)
 
@@ -256,6 +278,31 @@ class Machine(RuleBasedStateMachine):
             return
         level = LEVEL_DEFAULT if priority is None else priority
         assert call() == queue.add(MessageModel(0, body, level, n, expires))
+
+    @precondition(lambda self: self.queues)
+    @rule(who=who, number=anything, priority=priorities)
+    def schedule(self, who: int, number: int, priority: int | None) -> None:
+        queue = self.pick(number)
+        self.numbers += 1
+        body = str(self.numbers).encode()
+        level = LEVEL_DEFAULT if priority is None else priority
+        real = self.real(who, queue)
+        if len(queue.scheduled) >= SCHEDULED:
+            with pytest.raises(shmbroker.QueueFull):
+                real.publish(body, priority=priority, deliver_after=NOT_TODAY, timeout=0)
+            return
+        assert real.publish(body, priority=priority, deliver_after=NOT_TODAY, timeout=0) > 0
+        queue.scheduled.append(MessageModel(0, body, level, None, False))
+
+    @precondition(lambda self: any(queue.scheduled for queue in self.queues))
+    @rule(who=who, number=anything)
+    def cancel(self, who: int, number: int) -> None:
+        queue = next(each for each in self.queues if each.scheduled)
+        real = self.real(who, queue)
+        chosen = queue.scheduled.pop(number % len(queue.scheduled))
+        (found,) = (each.id for each in real.scheduled() if each.body == chosen.body)
+        assert real.cancel_scheduled(found)
+        assert not real.cancel_scheduled(found)
 
     @precondition(lambda self: self.queues)
     @rule(who=who, number=anything, selector=st.none() | selectors)
@@ -299,9 +346,10 @@ class Machine(RuleBasedStateMachine):
             message.deliveries += 1
             if queue.is_spent(message):
                 queue.bury_dead(message)
-            else:
-                message.state = "ready"
-                queue.returned += 1
+                return
+            queue.returned += 1
+            if not queue.delay(message):
+                message.state, message.came_back = "ready", True
 
     @precondition(lambda self: self.queues)
     @rule(who=who, number=anything)
@@ -314,7 +362,8 @@ class Machine(RuleBasedStateMachine):
     def purge(self, who: int, number: int) -> None:
         queue = self.pick(number)
         ready = [message for message in queue.log if message.state == "ready"]
-        assert self.real(who, queue).purge() == len(ready)
+        assert self.real(who, queue).purge() == len(ready) + len(queue.scheduled)
+        queue.scheduled.clear()
         for message in ready:
             message.state = "done"
             queue.dropped += 1
@@ -325,7 +374,7 @@ class Machine(RuleBasedStateMachine):
         self.brokers[who].close()
         for queue, message, _ in self.held:
             if message.holder == who:
-                message.state, message.holder = "ready", None
+                message.state, message.holder, message.came_back = "ready", None, True
                 message.deliveries += 1
                 queue.returned += 1
         self.held = [each for each in self.held if each[1].state == "held"]
@@ -346,6 +395,9 @@ class Machine(RuleBasedStateMachine):
         assert (told.depth, told.published) == (len(queue.there()), len(queue.log))
         assert (told.expired, told.dead_lettered) == (queue.expired, queue.dead_lettered)
         assert (told.dropped, told.redelivered) == (queue.dropped, queue.returned)
+        later = sorted((each.body, each.deliveries) for each in real.scheduled())
+        assert later == sorted((each.body, each.deliveries) for each in queue.scheduled)
+        assert told.scheduled == len(later)
         waiting = {level.priority: level.waiting for level in told.levels}
         assert sum(waiting.values()) == (len(queue.waiting()) if queue.levels else 0)
 

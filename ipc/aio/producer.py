@@ -1,0 +1,59 @@
+"""A named producer for asyncio: ipc/producer.py, awaitable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.ipc import producer as sync
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.aio.queue import Queue
+
+
+class Producer:
+    """Made by Queue.producer.  Its messages go one at a time, in the order of numbers."""
+
+    def __init__(self, queue: Queue, producer: sync.Producer) -> None:
+        self._queue = queue
+        self._sync = producer
+
+    @property
+    def name(self) -> str | bytes:
+        return self._sync.name
+
+    @property
+    def last_sequence(self) -> int:
+        """The highest number that was published under this name by anybody, 0 at first."""
+        return self._sync.last_sequence
+
+    async def publish(
+        self,
+        body: Any,
+        *,
+        sequence: int | None = None,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+        timeout: float | None = None,
+    ) -> int | None:
+        """Publish as the message of this number: its position, or None if that was before.
+
+        Without a number it is the next one, at the moment when there is room.
+        """
+        attempt = partial(
+            self._sync.publish,
+            body,
+            sequence=sequence,
+            key=key,
+            properties=properties,
+            ttl=ttl,
+            priority=priority,
+            timeout=0,
+        )
+        return await self._queue._when_there_is_room(attempt, timeout)
+
+    def __repr__(self) -> str:
+        return f"<aio {self._sync!r}>"
