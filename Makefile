@@ -33,6 +33,7 @@ bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
 	$(BIN)/python -m shmbroker.perf.idle_queues
 	$(BIN)/python -m shmbroker.perf.selectors
 	$(BIN)/python -m shmbroker.perf.request
+	$(BIN)/python -m shmbroker.perf.journal
 	$(BIN)/python -m shmbroker.perf.schedule
 	$(BIN)/python -m shmbroker.perf.recording
 

@@ -10,6 +10,7 @@ from shmbroker.cli.output import body_fields
 if TYPE_CHECKING:
     from shmbroker.ipc.catalog import QueueInfo
     from shmbroker.ipc.copied import CopiedMessage
+    from shmbroker.ipc.group import GroupInfo
     from shmbroker.ipc.message import Message
     from shmbroker.ipc.scheduled import ScheduledMessage
     from shmbroker.ipc.statistics import QueueStatistics
@@ -52,6 +53,15 @@ def statistics_fields(
         "consumers": statistics.consumers,
         "recorded": statistics.is_recorded,
         "latency": None if latency is None else asdict(latency),
+    }
+
+
+def group_fields(group: GroupInfo) -> Fields:
+    return {
+        "group": group.group,
+        "participant": group.participant,
+        "waiting": group.waiting,
+        "taken": group.taken,
     }
 
 

@@ -28,6 +28,7 @@ VERBS = {
     "doctor": "doctor:doctor",
     "errors": "errors:errors",
     "exchange": "exchange:exchange",
+    "journal": "journal:journal",
     "participants": "participants:participants",
     "producer": "producer:producer",
     "pub": "publish:pub",

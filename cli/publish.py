@@ -107,6 +107,7 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
     metavar="ID",
     help="Publish it once, however often it is tried: not if there was a message with this id.",
 )
+@click.option("--group", metavar="NAME", help="A message group, which goes to one consumer.")
 @click.option("--file", type=click.File("rb"), help="Publish what is in this file; - is stdin.")
 @click.option("--lines", is_flag=True, help="Each line of the file or of stdin is a message.")
 @click.option("--mandatory", is_flag=True, help="Fail if no queue takes it.")
@@ -115,7 +116,7 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
 def pub(
     words: tuple[str, ...], exchange: str | None, key: str | None,
     properties: tuple[tuple[str, object], ...], ttl: float | None, deliver_after: float | None,
-    deliver_at: datetime | None, priority: int | None, message_id: str | None,
+    deliver_at: datetime | None, priority: int | None, message_id: str | None, group: str | None,
     file: IO[bytes] | None, lines: bool, mandatory: bool, timeout: float | None, vhost: str,
 ) -> None:  # fmt: skip
     """Publish BODY, or a file, or stdin, to QUEUE."""
@@ -131,7 +132,7 @@ def pub(
         options = {
             "properties": dict(properties) or None, "ttl": ttl, "priority": priority,
             "deliver_after": deliver_after, "deliver_at": deliver_at,
-            "message_id": message_id,
+            "message_id": message_id, "group": group,
         }  # fmt: skip
         publish = publisher(broker, queue, exchange, key, mandatory, timeout, options)
         try:

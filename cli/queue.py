@@ -10,6 +10,7 @@ import click
 from shmbroker.cli.connection import connected, observed, queue_named, vhost_option
 from shmbroker.cli.fields import (
     browsed_fields,
+    group_fields,
     queue_fields,
     scheduled_fields,
     statistics_fields,
@@ -141,6 +142,32 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
     else:
         fields["latency"] = latency_text(fields["latency"])
         print_pairs({key.replace("_", " "): value for key, value in fields.items()})
+
+
+@queue.command(
+    examples="""
+    shmbroker queue groups orders
+    shmbroker queue groups orders --json | jq -r '.[] | select(.participant == null) | .group'
+    """
+)
+@name_argument
+@json_option
+@vhost_option
+def groups(name: str, as_json: bool, vhost: str) -> None:
+    """Which message groups wait in a queue, and which participant has them.
+
+    A line without a group: one that has other groups, without messages; or all messages of a queue
+    with a single active consumer.
+    """
+    with observed(vhost) as broker:
+        found = queue_named(broker, name).groups()
+    if as_json:
+        print_json([group_fields(info) for info in found])
+    else:
+        print_table(
+            ["GROUP", "PARTICIPANT", "WAITING", "TAKEN"],
+            [[info.group, info.participant, info.waiting, info.taken] for info in found],
+        )
 
 
 def latency_text(latency: dict[str, int] | None) -> str | None:

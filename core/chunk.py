@@ -55,14 +55,12 @@ def once_offset(mark: int) -> int:
 
 @kernel
 def is_once(mark: int) -> int:
-    return int(mark_flags(mark) & CHUNK_ONCE != 0)
+    return (mark_flags(mark) & CHUNK_ONCE) // CHUNK_ONCE
 
 
 @kernel
 def key_offset(mark: int) -> int:
-    """Where the key starts in the chunk; the properties follow it."""
-    if mark_flags(mark) == 0:
-        return CHUNK_HEADER_BYTES
+    """Where the key starts in the chunk, the properties behind it.  Takers ask: no branches."""
     return once_offset(mark) + is_once(mark) * CHUNK_ONCE_BYTES
 
 

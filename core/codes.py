@@ -46,6 +46,12 @@ NO_REPLY: Final = -38
 REQUESTER_LEFT: Final = -39
 TAKEN: Final = -40
 ASSIGNED: Final = -41
+DISK_FULL: Final = -42
+JOURNAL_FAILED: Final = -43
+JOURNAL_DAMAGED: Final = -44
+TORN: Final = -45
+STALE: Final = -46
+UNCONFIRMED: Final = -47
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -85,11 +91,17 @@ TEXTS: Final[dict[int, str]] = {
     OTHER_BOOT: "the vhost was made before the machine was started anew: delete it",
     NO_REPLY: "no reply came in time",
     REQUESTER_LEFT: "the requester has left: nobody waits for this reply",
+    UNCONFIRMED: "nobody has confirmed in time that the message is on disk",
     TAKEN: "another participant has this subscription: share it, or wait until that one leaves",
     ASSIGNED: "who takes what is a matter of groups: look there",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
+    DISK_FULL: "the disk of the journal is full: make room, and it goes on",
+    JOURNAL_FAILED: "the journal could not be written: whoever writes it must end, and start anew",
+    JOURNAL_DAMAGED: "the journal is damaged: see shmbroker journal verify",
+    TORN: "a frame that a crash has left half written was cut off: nobody was told of it",
+    STALE: "another has begun to write this journal: this one must end",
 }
 
-assert sorted(TEXTS) == list(range(ASSIGNED, OK + 1))
+assert sorted(TEXTS) == list(range(UNCONFIRMED, OK + 1))

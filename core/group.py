@@ -171,7 +171,7 @@ def groups_changed(port: int) -> int:
 
 @kernel
 def is_held_by_others(port: int, bucket: int, mode: int) -> int:
-    """1 if somebody else has a message of this bucket in hand, as far as it was published by now."""
+    """1 if somebody else has a message of this bucket in hand; those published by now count."""
     head = head_load(port)
     for position in range(head, head + load(port + PORT_SLOT_MASK) + 1):
         # SYNC POINT: group (after a locked operation): pairs with the CAS of claim
@@ -271,7 +271,7 @@ def state_there(port: int, position: int, word: int) -> int:
     state = word_state(word)
     if ahead < 0 or (ahead == 0 and state == FREE):
         return EMPTY
-    return state if ahead == 0 and (state == READY or state == LEASED) else 0
+    return state if ahead == 0 and state <= LEASED else 0
 
 
 @cold

@@ -298,6 +298,7 @@ RING_GATES_HIGH_AT: Final = RING_HEAD_AT + 8  # gates at this index and above we
 RING_CONSUMER_BELL_AT: Final = RING_HEAD_AT + PAIR_BYTES
 RING_SUBSCRIBER_BELL_AT: Final = RING_CONSUMER_BELL_AT + 8  # publishers look at both at once
 RING_PRODUCER_BELL_AT: Final = RING_CONSUMER_BELL_AT + PAIR_BYTES
+RING_CONFIRM_BELL_AT: Final = RING_PRODUCER_BELL_AT + 8  # for who waits until the barrier moves
 RING_COUNTERS_AT: Final = RING_PRODUCER_BELL_AT + PAIR_BYTES
 RING_SETTINGS_AT: Final = 2 * PAGE_BYTES  # a page for per-queue settings
 RING_GATES_AT: Final = 3 * PAGE_BYTES
@@ -323,6 +324,7 @@ SETTING_REDELIVERY_MULTIPLIER_AT: Final = RING_SETTINGS_AT + 168  # in millionth
 SETTING_MAX_REDELIVERY_DELAY_AT: Final = RING_SETTINGS_AT + 176  # ns
 SETTING_MAX_SCHEDULED_AT: Final = RING_SETTINGS_AT + 184
 SETTING_DUPLICATE_IDS_AT: Final = RING_SETTINGS_AT + 192  # so many ids are remembered
+SETTING_DURABLE_AT: Final = RING_SETTINGS_AT + 320
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
 SETTING_SCHEDULE_OF_AT: Final = RING_SETTINGS_AT + 496  # of a schedule: reference to its queue
@@ -357,6 +359,7 @@ SETTING_NAMES: Final = (
     "groups",
     "rebalance",
     "single_active",
+    "durable",
 )
 """The bit of each in a word is its place here."""
 
@@ -572,6 +575,7 @@ QUEUE_SUBSCRIPTION: Final = 2
 QUEUE_SHARED: Final = 4  # a subscription that several consume at once
 QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
 QUEUE_SCHEDULE: Final = 16  # the schedule of another: it has no name for people
+QUEUE_DURABLE: Final = 64  # what is in it is in the journal too
 
 EXCHANGE_KIND_AT: Final = 8
 EXCHANGE_FLAGS_AT: Final = 16
@@ -639,6 +643,7 @@ PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
 
 OWNS_QUEUES: Final = 1
 OWNS_NO_MORE: Final = 2  # what it owned has been dealt with, and nothing is given to it
+TENDS: Final = 4  # it looks after all queues: that it has opened one is in nobody's way
 
 PARTICIPANT_FREE: Final = 0
 PARTICIPANT_LIVE: Final = 1

@@ -3,7 +3,7 @@
     take        READY -> LEASED(owner)     the CAS names the consumer
     ack         LEASED -> DONE             exactly our word, else the delivery was revoked
     give back   LEASED -> READY            one more delivery; take is lowered to it
-    unclaim     LEASED -> READY            by who took it and may not have it (group.py): no delivery
+    unclaim     LEASED -> READY            taken, and not to be had (group.py): it is no delivery
 
 `take` is a hint: the lowest position that may be READY.  It has an epoch, because a consumer that
 saw LEASED at position p and is about to move take past p must fail when p was given back meanwhile.
@@ -440,7 +440,7 @@ def take_seen(port: int, message: int) -> int:
 
 @cold
 def take_admitted(port: int, message: int) -> int:
-    """take_seen for a consumer: GONE as well if it may not have the message, because of its group."""
+    """take_seen for a consumer: GONE as well if the group of the message is not its own."""
     if ring_mode(port) & MODE_PAUSED:
         return GONE
     position = load(message + MESSAGE_POSITION)

@@ -18,6 +18,7 @@ from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo, SubscriptionInfo
 from shmbroker.ipc.detail import detail_of
+from shmbroker.ipc.durable import DurableQueue
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.exchange import KINDS, Exchange
 from shmbroker.ipc.named_subscription import NamedSubscription, open_subscription
@@ -28,7 +29,7 @@ from shmbroker.ipc.port import Port
 from shmbroker.ipc.properties import pack
 from shmbroker.ipc.queue import Queue
 from shmbroker.ipc.setting import OF_PATTERNS
-from shmbroker.ipc.settings import Pattern, PatternSettings, Settings, for_c
+from shmbroker.ipc.settings import CommonSettings, Pattern, PatternSettings, Settings, for_c
 from shmbroker.ipc.subscription import Subscription
 from shmbroker.ipc.timeout import nanoseconds
 from shmbroker.ipc.transaction import Transaction
@@ -284,7 +285,8 @@ class Broker:
         known = self._queues.get(name)
         if known is not None and known._queue == queue:
             return known
-        made = self._queues[name] = Queue(self, name, queue, self._arena)
+        kind = DurableQueue if lib.sb_is_durable(queue) else Queue
+        made = self._queues[name] = kind(self, name, queue, self._arena)
         return made
 
     def exchange(self, name: str) -> Exchange:
@@ -327,7 +329,7 @@ class Broker:
         durable: bool = False,
         shared: bool = False,
         slots: int = SLOTS,
-        **settings: Unpack[Settings],
+        **settings: Unpack[CommonSettings],
     ) -> NamedSubscription:
         """Consume what an exchange has for this key, from a queue that this name stands for.
 

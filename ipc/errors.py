@@ -95,12 +95,28 @@ class NoReply(Error):
     """No reply to a request came within the timeout."""
 
 
+class Unconfirmed(Error):
+    """A message is in its queue, and nobody has said in time that it is on disk: unknown."""
+
+
 class RequesterLeft(Error):
     """Whoever asked has left: nobody waits for this reply."""
 
 
 class SubscriptionTaken(Error):
     """A subscription that is not shared has another consumer."""
+
+
+class DiskFull(Error):
+    """The disk of the journal is full; nothing is lost, and it goes on when there is room."""
+
+
+class JournalFailed(Error):
+    """The journal could not be written or synced: whoever writes it must end."""
+
+
+class JournalDamaged(Error):
+    """Something that was synced is not there any more; the message says which segment and where."""
 
 
 class SystemRefused(Error):
@@ -148,6 +164,12 @@ ERRORS: dict[int, type[Error]] = {
     codes.NO_REPLY: NoReply,
     codes.REQUESTER_LEFT: RequesterLeft,
     codes.TAKEN: SubscriptionTaken,
+    codes.UNCONFIRMED: Unconfirmed,
+    codes.DISK_FULL: DiskFull,
+    codes.JOURNAL_FAILED: JournalFailed,
+    codes.JOURNAL_DAMAGED: JournalDamaged,
+    codes.TORN: JournalDamaged,
+    codes.STALE: JournalFailed,
     codes.ASSIGNED: Empty,
 }
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from shmbroker.core import codes, layout
 from shmbroker.core.kernel import Kernel
 from shmbroker.ipc import opcodes
+from shmbroker.ipc.journal_header import JOURNAL, journal_enumerators
+from shmbroker.ipc.journaler_header import JOURNALER
 from shmbroker.ipc.kernels import KERNELS
 
 PARAMETER_TYPES = {
@@ -123,6 +125,7 @@ typedef struct sb_settings {{
     int64_t auto_delete_delay_ns;
     int64_t duplicate_ids;  /* ids remembered; 0: {layout.DUPLICATE_IDS}, or none if set */
     int64_t auto_create;    /* of a pattern: sb_open_queue makes queues that match it */
+    int64_t durable;        /* 1: messages are taken when they are in the journal, see there */
     int64_t redelivery_delay_ns;     /* what comes back is delivered again after so long */
     int64_t redelivery_multiplier;   /* each time so many times as long, in millionths; 0: 1 */
     int64_t max_redelivery_delay_ns; /* 0: no such limit */
@@ -222,7 +225,8 @@ typedef int64_t (*sb_chooser)(const sb_message *message, void *context);
 typedef struct sb_wait {{
     sb_queue *queue;
     int64_t position; /* of the message that a subscriber wants; or SB_A_MESSAGE, SB_ROOM */
-    int64_t returned; /* or that other than so many messages have come back; below 0: no matter */
+    int64_t returned; /* or that other than so many messages have come back; below 0: no matter;
+                         SB_CONFIRMED: that the message at this position is on disk */
     int64_t code;     /* the answer: SB_EMPTY, or it is worth trying (and may tell of an error) */
 }} sb_wait;
 
@@ -343,8 +347,8 @@ int64_t sb_get_many(sb_queue *queue, sb_message *messages, int64_t count, int64_
 int64_t sb_receive(sb_queue *queue, sb_room *room, int64_t timeout_ns);
 int64_t sb_receive_many(sb_queue *queue, sb_room *room, int64_t count, int64_t timeout_ns);
 /* Consume for a while: sb_consume_end lets go of our groups, or of being the active consumer.  In a
- * queue with single_active, of several consumers the one with the highest priority, 0 to 100,
- * gets messages; an exclusive one is alone as long as it is there: SB_IN_USE if there is another. */
+ * queue with single_active the consumer with the highest priority, 0 to 100, gets messages; an
+ * exclusive one is alone as long as it is there: SB_IN_USE if there is another. */
 int64_t sb_consume_begin(sb_queue *queue, int64_t priority, int64_t exclusive);
 int64_t sb_consume_end(sb_queue *queue);
 /* Let others have this group of ours, or with NULL all: how many buckets of groups that were. */
@@ -461,6 +465,14 @@ int64_t sb_is_selected(const sb_message *message, void *selection);
  * (FUTEX_WAITV), it looks at all of them every 2 ms. */
 int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
                     int64_t timeout_ns);
+/* Wait until the message at this position, or with -1 all that was published before, is on disk;
+ * only in a durable queue.  SB_UNCONFIRMED: not in time; it is in the queue, and may be on disk. */
+int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns);
+int64_t sb_is_durable(sb_queue *queue);
+/* The position of the next message. */
+int64_t sb_published(sb_queue *queue);
+/* All below this position is on disk. */
+int64_t sb_confirmed(sb_queue *queue);
 /* We were woken for this, and do not need it, or not all of it: if there is some, wake another. */
 int64_t sb_pass_on(sb_queue *queue, int64_t position);
 
@@ -540,6 +552,7 @@ int64_t sb_system_recorder(int64_t recording);
 
 
 FOREVER_NS = 1 << 62
+EVERY_POSITION = 1 << 48
 
 
 def code_names() -> dict[str, int]:
@@ -569,7 +582,7 @@ def exported_kernels() -> Iterator[Kernel]:
 
 def declarations() -> str:
     """Structures and prototypes, as C and cffi both read them."""
-    parts = [STRUCTURES, SEGMENTS]
+    parts = [STRUCTURES, SEGMENTS, JOURNAL, JOURNALER]
     for kernel in exported_kernels():
         text = inspect.getdoc(kernel.function)
         comment = f"/* {text} */\n" if text else ""
@@ -596,9 +609,11 @@ def enumerators() -> str:
         f"    SB_DROP_OLDEST = {layout.DROP_OLDEST},",
         "    SB_A_MESSAGE = -1,",
         "    SB_ROOM = -2,",
+        "    SB_CONFIRMED = -2,",
         f"    SB_ROUTE_VISITED_BYTES = {layout.ROUTE_VISITED_BYTES},",
+        *journal_enumerators(),
     ]
-    forever = f"#define SB_FOREVER {FOREVER_NS}\n"
+    forever = f"#define SB_FOREVER {FOREVER_NS}\n#define SB_JOURNAL_ALL {EVERY_POSITION}\n"
     return forever + "enum {\n" + "\n".join(lines) + "\n};\n"
 
 

@@ -24,6 +24,7 @@ from shmbroker.core import (  # noqa: F401
     publish,
     purge,
     reclaim,
+    restore,
     route,
     row,
     run,

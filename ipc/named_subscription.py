@@ -8,7 +8,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.names import name_bytes
 from shmbroker.ipc.outgoing import key_bytes
 from shmbroker.ipc.queue import Queue
-from shmbroker.ipc.settings import Settings, for_c
+from shmbroker.ipc.settings import CommonSettings, for_c
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -52,7 +52,7 @@ def open_subscription(
     durable: bool,
     shared: bool,
     slots: int,
-    settings: Settings,
+    settings: CommonSettings,
 ) -> NamedSubscription:
     wanted, _kept = for_c(settings)
     texts = [ffi.new("char[]", name_bytes(each)) for each in (name, exchange)]

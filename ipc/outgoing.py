@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from shmbroker.core.layout import KEY_BYTES_MAX
 from shmbroker.ipc._native import ffi
@@ -60,6 +60,10 @@ def priority_code(priority: int | None) -> int:
     return priority + 1
 
 
+Confirm = Literal["disk", "shm"]
+"""When publishing is done: when the message is on disk, or in shared memory."""
+
+
 class Options(TypedDict, total=False):
     """What may be said of a message that is published.
 
@@ -75,6 +79,8 @@ class Options(TypedDict, total=False):
     """0 to 9."""
     group: str | None
     """In a queue with groups, messages of one go to one consumer at a time (docs/groups.md)."""
+    confirm: Confirm | None
+    """In a durable queue: "disk", or do not wait for that (docs/durability.md)."""
     deliver_after: float | None
     """It is not delivered before so many seconds (docs/scheduled.md)."""
     deliver_at: datetime | float | None

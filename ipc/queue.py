@@ -27,7 +27,15 @@ from shmbroker.ipc.latency import Counts, Histogram, counts_of
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
-from shmbroker.ipc.outgoing import Options, PartsWithId, as_buffer, id_bytes, outgoing, parts
+from shmbroker.ipc.outgoing import (
+    Confirm,
+    Options,
+    PartsWithId,
+    as_buffer,
+    id_bytes,
+    outgoing,
+    parts,
+)
 from shmbroker.ipc.owner import Spare
 from shmbroker.ipc.port import LOOKS, Port
 from shmbroker.ipc.producer import Producer
@@ -50,6 +58,7 @@ _look_and_receive = quick.sb_look_and_receive
 _get = lib.sb_get
 _receive = lib.sb_receive
 _new = ffi.new
+_ALL = -1
 _MESSAGE = ffi.typeof("sb_message *")
 
 
@@ -99,10 +108,10 @@ class Queue:
 
         QueueFull if there is no room within the timeout; None waits for ever.
 
-        Options are key, properties, ttl, priority, group, message_id, deliver_after and deliver_at.
-        With one of the last two the message is scheduled: it has no position yet, and this is its id in
-        the schedule.  With a message_id it is published once, however often it is tried and by
-        whom: None if the queue has, or had, a message with this id (docs/duplicates.md).
+        Options are key, properties, ttl, priority, group, message_id, confirm, deliver_after and
+        deliver_at.  With one of the last two the message is scheduled: it has no position yet, and
+        this is its id in the schedule.  With a message_id it is published once, however often it is
+        tried and by whom: None if the queue has, or had, a message with this id.
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
         if not options and type(body) is bytes:
@@ -111,10 +120,18 @@ class Queue:
                 return position
             if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
-        if "deliver_after" in options or "deliver_at" in options:
-            return self._publish_scheduled(body, timeout_ns, **options)
+        after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
+        if after is not None or at is not None:
+            return self._publish_scheduled(body, timeout_ns, after, at, options)
         identity = id_bytes(options.pop("message_id", None))
+        self._check_confirm(options.pop("confirm", None))
         return self._publish_any((*parts(body, **options), *identity), timeout_ns)
+
+    def _check_confirm(self, confirm: Confirm | None) -> None:
+        if confirm not in (None, "shm"):
+            raise InvalidArgument(
+                f"queue {self.name!r} is not durable: it cannot confirm {confirm!r}"
+            )
 
     def _publish_any(self, message: PartsWithId, timeout_ns: int) -> int | None:
         position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
@@ -132,11 +149,11 @@ class Queue:
         self,
         body: Any,
         timeout_ns: int,
-        *,
-        deliver_after: float | None = None,
-        deliver_at: When | None = None,
-        **options: Any,
+        deliver_after: float | None,
+        deliver_at: When | None,
+        options: dict[str, Any],
     ) -> int:
+        self._check_confirm(options.pop("confirm", None))
         message, _kept = outgoing(body, **options)
         schedule(message, deliver_after, deliver_at)
         deadline = Deadline(timeout_ns)
@@ -151,8 +168,15 @@ class Queue:
         """publish without waiting: QueueFull at once."""
         return self.publish(body, timeout=0, **options)
 
-    def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
+    def publish_many(
+        self,
+        bodies: Iterable[Any],
+        *,
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> int:
         """Publish several messages at once: for how many there was room in time, from the first."""
+        self._check_confirm(confirm)
         if isinstance(bodies, (bytes, bytearray, memoryview, str)):
             raise InvalidArgument("bodies are several: put this one into a list, or publish it")
         try:
@@ -187,6 +211,35 @@ class Queue:
             if deadline.left() == 0:
                 break
         return done
+
+    def confirm(self, position: int | None = None, *, timeout: float | None = None) -> None:
+        """Wait until the message at this position is on disk; None: all that was published before.
+
+        Unconfirmed if nobody says so in time.  Only a durable queue confirms.
+        """
+        deadline = Deadline(nanoseconds(timeout))
+        asked = _ALL if position is None else position
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_confirm(self._queue, asked, deadline.left())
+        if code < 0:
+            raise self._error(code, "confirming what was published to")
+
+    @property
+    def published(self) -> int:
+        """The position of the next message: all that was published is below it."""
+        position: int = lib.sb_published(self._queue)
+        if position < 0:
+            raise self._error(position, "looking at")
+        return position
+
+    @property
+    def confirmed(self) -> int:
+        """All messages below this position are on disk.  Only a durable queue knows."""
+        position: int = lib.sb_confirmed(self._queue)
+        if position < 0:
+            raise self._error(position, "looking at")
+        return position
 
     def producer(self, name: str | bytes) -> Producer:
         """A producer that numbers its messages: who has its name goes on where it ended.

@@ -53,6 +53,7 @@ SETTINGS: Final = (
     Setting("single_active", "flag", False, "One consumer at a time gets all messages."),
     Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
     Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
+    Setting("durable", "flag", False, "Delivered when it is on disk, and there after a crash."),
     Setting("redelivery_delay", "seconds", None, "What comes back is delivered after so long."),
     Setting("redelivery_multiplier", "factor", 1.0, "Each time after so many times as long."),
     Setting("max_redelivery_delay", "seconds", None, "But not after longer."),

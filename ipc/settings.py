@@ -22,7 +22,7 @@ from shmbroker.ipc.units import parse_size
 WhenFull = Literal["block", "fail", "drop-oldest"]
 
 
-class Settings(TypedDict, total=False):
+class CommonSettings(TypedDict, total=False):
     max_deliveries: int | None
     """So often a message is delivered, 1 to 14; then it goes to dead_letter.  None: for ever."""
     dead_letter: str | None
@@ -60,6 +60,11 @@ class Settings(TypedDict, total=False):
     max_redelivery_delay: float | None
     max_scheduled: int
     """Messages that are not to be delivered yet; what comes back after a delay is one as well."""
+
+
+class Settings(CommonSettings, total=False):
+    durable: bool
+    """A message is delivered, and confirmed, when it is in the journal; a broker writes that."""
 
 
 class PatternSettings(Settings, total=False):
@@ -185,6 +190,7 @@ def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tupl
             "auto_delete": _flag("auto_delete", asked["auto_delete"]),
             "auto_delete_delay_ns": _time("auto_delete_delay", given.get("auto_delete_delay")),
             "auto_create": _flag("auto_create", asked.get("auto_create", False)),
+            "durable": _flag("durable", asked["durable"]),
             "redelivery_delay_ns": _time("redelivery_delay", asked["redelivery_delay"]),
             "redelivery_multiplier": _factor(
                 "redelivery_multiplier", given.get("redelivery_multiplier")

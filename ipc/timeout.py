@@ -29,3 +29,6 @@ class Deadline:
 
     def left(self) -> int:
         return FOREVER if self._end is None else max(0, self._end - monotonic_ns())
+
+    def seconds_left(self) -> float | None:
+        return None if self._end is None else max(0, self._end - monotonic_ns()) / 1e9

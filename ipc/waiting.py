@@ -30,6 +30,7 @@ from shmbroker.core.layout import (
     COUNTER_REVOKED_AT,
     CURSOR_PORT,
     CURSOR_POSITION,
+    PORT_BARRIER,
     PORT_HEAD_SEEN,
     PORT_HEADER,
     PORT_MESSAGES_MAX,
@@ -38,6 +39,7 @@ from shmbroker.core.layout import (
     PORT_STOP,
     POSITION_MASK,
     RING_CHANGES_AT,
+    RING_CONFIRM_BELL_AT,
     RING_CONSUMER_BELL_AT,
     RING_PRODUCER_BELL_AT,
     RING_SUBSCRIBER_BELL_AT,
@@ -47,6 +49,7 @@ from shmbroker.core.level import ring_mode
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.tail import is_published, tail_load, true_tail
 from shmbroker.core.take import is_next, take_find
+from shmbroker.core.visible import is_visible
 from shmbroker.core.word import slot_at
 from shmbroker.ipc.system import system_clock, system_wait, system_wake
 
@@ -60,7 +63,7 @@ ALL = 1 << 30
 @cold
 def wake_consumers(port: int) -> int:
     header = load(port + PORT_HEADER)
-    if bell_ring(header + RING_CONSUMER_BELL_AT):
+    if load(port + PORT_BARRIER) == 0 and bell_ring(header + RING_CONSUMER_BELL_AT):
         system_wake(header + RING_CONSUMER_BELL_AT, ONE)
     if bell_ring(header + RING_SUBSCRIBER_BELL_AT):
         system_wake(header + RING_SUBSCRIBER_BELL_AT, ALL)
@@ -106,6 +109,20 @@ def tell_producers(port: int) -> int:
     return asleep
 
 
+@exported_cold
+def gate_moved(port: int) -> int:
+    """After the journal's gate was moved: what it has passed can be taken, and is safe."""
+    header = load(port + PORT_HEADER)
+    # SYNC POINT: bell (after a locked operation): pairs with the exchange of bell_arm
+    if bell_ring(header + RING_CONSUMER_BELL_AT):
+        system_wake(header + RING_CONSUMER_BELL_AT, ONE)
+    if bell_ring(header + RING_SUBSCRIBER_BELL_AT):
+        system_wake(header + RING_SUBSCRIBER_BELL_AT, ALL)
+    if bell_ring(header + RING_CONFIRM_BELL_AT):
+        system_wake(header + RING_CONFIRM_BELL_AT, ALL)
+    return tell_producers(port)
+
+
 @kernel
 def rouse(bell: int) -> int:
     """Wake all who sleep on this bell, and whoever is about to."""
@@ -122,6 +139,7 @@ def wake_all(port: int) -> int:
     rouse(header + RING_CONSUMER_BELL_AT)
     rouse(header + RING_SUBSCRIBER_BELL_AT)
     rouse(header + RING_PRODUCER_BELL_AT)
+    rouse(header + RING_CONFIRM_BELL_AT)
     return OK
 
 
@@ -262,7 +280,23 @@ def wait_for_selected(port: int, position: int, seen: int, deadline: int) -> int
     slice_end = system_clock() + SLICE_NS
     while True:
         bell_arm(bell)
-        if is_published(port, position) or returned(port) != seen:
+        if returned(port) != seen:
+            return OK
+        if is_published(port, position) and is_visible(port, position):
+            return OK
+        code = sleep(port, bell, deadline, slice_end, SLICE_NS)
+        if code != OK:
+            return code
+
+
+@exported_cold
+def wait_for_gate(port: int, position: int, deadline: int) -> int:
+    """OK: the barrier, the journal's gate, has passed this position.  EMPTY: not in time."""
+    bell = load(port + PORT_HEADER) + RING_CONFIRM_BELL_AT
+    slice_end = system_clock() + SLICE_NS
+    while True:
+        bell_arm(bell)
+        if is_visible(port, position):
             return OK
         code = sleep(port, bell, deadline, slice_end, SLICE_NS)
         if code != OK:

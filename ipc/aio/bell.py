@@ -17,6 +17,7 @@ from shmbroker.ipc.aio.sleeper import Sleeper
 
 A_MESSAGE: int = lib.SB_A_MESSAGE
 ROOM: int = lib.SB_ROOM
+CONFIRMED: int = lib.SB_CONFIRMED
 
 
 class Bell:
@@ -29,7 +30,8 @@ class Bell:
         self.position = position
         """A_MESSAGE, ROOM, or that of the message that a subscriber wants."""
         self.returned = -1
-        """For who selects: or that other than so many messages have come back."""
+        """For who selects: or that other than so many messages have come back.  CONFIRMED: that
+        the message at this position is on disk."""
         self._sleeper = sleeper
         self._ticket: int | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()

@@ -18,7 +18,7 @@ from shmbroker.ipc.aio.sleeper import Sleeper
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.transaction import Transaction
 from shmbroker.ipc.aio.verb import awaitable
-from shmbroker.ipc.settings import Settings
+from shmbroker.ipc.settings import CommonSettings, Settings
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -167,7 +167,7 @@ class Broker:
         durable: bool = False,
         shared: bool = False,
         slots: int = sync.SLOTS,
-        **settings: Unpack[Settings],
+        **settings: Unpack[CommonSettings],
     ) -> NamedSubscription:
         """Consume what an exchange has for this key, from a queue that this name stands for."""
         subscription = self._sync.subscription(

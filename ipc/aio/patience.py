@@ -8,10 +8,12 @@ from time import monotonic
 from typing import TypeVar
 
 from shmbroker.ipc.aio.bell import Bell
-from shmbroker.ipc.errors import Empty, QueueFull
+from shmbroker.ipc.errors import Empty, QueueFull, Unconfirmed
 from shmbroker.ipc.timeout import nanoseconds
 
 Result = TypeVar("Result")
+
+NOT_YET = (Empty, QueueFull, Unconfirmed)
 
 TURN = 32
 """Who always finds something would never let anybody else run: after so many the loop goes round.
@@ -33,7 +35,7 @@ class Patience:
     async def until_done(
         self, attempt: Callable[[], Result], bell: Callable[[], Bell], timeout: float | None
     ) -> Result:
-        """Try; after Empty or QueueFull, again each time when the bell rings that is asked for."""
+        """Try; after what is in NOT_YET, again each time when the bell rings that is asked for."""
         if timeout is not None:
             nanoseconds(timeout)  # refuses what is no time-out
         self._tries += 1
@@ -42,7 +44,7 @@ class Patience:
             await asyncio.sleep(0)
         try:
             return attempt()
-        except (Empty, QueueFull):
+        except NOT_YET:
             if timeout == 0:
                 raise
         self._tries = 0
@@ -75,7 +77,7 @@ class Patience:
             rung = wanted
             try:
                 result = attempt()
-            except (Empty, QueueFull):
+            except NOT_YET:
                 wanted = bell()
                 if wanted is not rung:
                     rung.pass_on()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from shmbroker.core.layout import FAIL
 from shmbroker.ipc import queue as sync
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.aio.bell import A_MESSAGE, ROOM, Bell
+from shmbroker.ipc.aio.bell import A_MESSAGE, CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
 from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.producer import Producer
@@ -18,11 +18,12 @@ from shmbroker.ipc.consuming import Consuming
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import QueueFull
 from shmbroker.ipc.message import Message
-from shmbroker.ipc.outgoing import Options
+from shmbroker.ipc.outgoing import Confirm, Options
 from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
+from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
@@ -37,6 +38,8 @@ class Queue:
         self._until_done = broker._patience.until_done
         self._get_now = partial(queue.get, timeout=0)
         self._receive_now = partial(queue.receive, timeout=0)
+        self._unconfirmed: Confirm | None = "shm" if lib.sb_is_durable(queue._queue) else None
+        """How a durable queue publishes: its confirm is awaited."""
         self._fails = lib.sb_when_full(queue._queue) == FAIL
 
     @property
@@ -80,18 +83,44 @@ class Queue:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         Its id in the schedule, if it is not to be delivered before a time (docs/scheduled.md).
-        With a message_id: None if the queue has, or had, a message with this id.
+        With a message_id: None if the queue has, or had, a message with this id.  In a durable
+        queue this is done when the message is on disk, unless confirm is "shm".
         """
+        waits = self._unconfirmed is not None and options.get("confirm") != "shm"
+        if self._unconfirmed is not None:
+            options["confirm"] = self._unconfirmed
         attempt = partial(self._sync.publish, body, timeout=0, **options)
-        if "deliver_after" in options or "deliver_at" in options:
+        if (options.get("deliver_after") or options.get("deliver_at")) is not None:
             patience = 0 if self._fails else timeout
             return await self._broker._patience.until_done_by_naps(attempt, patience)
-        return await self._when_there_is_room(attempt, timeout)
+        if not waits:
+            return await self._when_there_is_room(attempt, timeout)
+        deadline = Deadline(nanoseconds(timeout))
+        position = await self._when_there_is_room(attempt, timeout)
+        await self.confirm(position, timeout=deadline.seconds_left())
+        return position
 
     async def _when_there_is_room(
         self, attempt: Callable[[], int | None], timeout: float | None
     ) -> int | None:
         return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+
+    async def confirm(self, position: int | None = None, *, timeout: float | None = None) -> None:
+        """Until the message at this position is on disk; None: all that was published before.
+
+        Unconfirmed if nobody says so in time.  Only a durable queue confirms.
+        """
+        if position is None:
+            position = self._sync.published - 1
+        bell = Bell(self._broker._sleeper, self._sync._queue, position)
+        bell.returned = CONFIRMED
+        attempt = partial(self._sync.confirm, position, timeout=0)
+        await self._until_done(attempt, lambda: bell, timeout)
+
+    @property
+    def confirmed(self) -> int:
+        """All messages below this position are on disk.  Only a durable queue knows."""
+        return self._sync.confirmed
 
     def producer(self, name: str | bytes) -> Producer:
         """A producer that numbers its messages: who has its name goes on where it ended."""
@@ -99,29 +128,43 @@ class Queue:
 
     def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting: QueueFull at once."""
-        return self._sync.publish(body, timeout=0, **options)
+        return self._sync.publish_nowait(body, **options)
 
-    async def publish_many(self, bodies: Iterable[Any], *, timeout: float | None = None) -> int:
+    async def publish_many(
+        self,
+        bodies: Iterable[Any],
+        *,
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> int:
         """Publish several messages: how many there was room for in time, from the first.
 
-        If it is cancelled, those that had found room stay published.
+        If it is cancelled, those that had found room stay published.  In a durable queue this is
+        done when all are on disk, unless confirm is "shm".
         """
+        deadline = Deadline(nanoseconds(timeout))
         several: Any = list(bodies) if isinstance(bodies, Iterator) else bodies
         done = 0
 
         def attempt() -> int:
             nonlocal done
-            done += self._sync.publish_many(several[done:] if done else several, timeout=0)
+            done += self._sync.publish_many(
+                several[done:] if done else several,
+                timeout=0,
+                confirm=self._unconfirmed or confirm,
+            )
             if done < len(several):
                 raise QueueFull(f"queue {self.name!r} has room for {done} of {len(several)}")
             return done
 
         try:
-            return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
+            await self._until_done(attempt, self._room, 0 if self._fails else timeout)
         except QueueFull:
             if done == 0:
                 raise
-            return done
+        if self._unconfirmed is not None and confirm != "shm":
+            await self.confirm(timeout=deadline.seconds_left())
+        return done
 
     def loan(
         self,

@@ -96,6 +96,7 @@ int64_t sb_tend(sb_connection *connection, int64_t timeout_ns)
     int64_t code = atomic_load(&connection->closed);
     if (code != SB_OK)
         return code;
+    participant_tends(connection);
     watch *made = calloc(1, sizeof *made);
     if (!made)
         return fail_system("memory for watching participants");

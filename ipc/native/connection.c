@@ -450,51 +450,94 @@ static int64_t free_row(sb_connection *connection)
                 connection->vhost, (int)L_QUEUE_ROWS);
 }
 
-static int64_t ring_make(sb_connection *connection, int64_t reference, int64_t slots,
-                         const char *settings)
+/* Its journal's gate is there from the beginning, in nobody's hand: nothing is taken before the
+ * broker has adopted it and moved it. */
+static void ring_make_durable(void *ring)
 {
-    char temporary[NAME_ROOM], path[NAME_ROOM];
-    segment ring;
+    word_store(ring, L_RING_GATES_AT, L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_KIND_SHIFT);
+    word_store(ring, L_RING_GATES_HIGH_AT, 1);
+    word_store(ring, L_RING_BARRIER_AT, 1);
+}
+
+int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, int64_t row,
+                   int64_t slots, const char *settings)
+{
     int64_t ids = word_load(settings, L_SETTING_DUPLICATE_IDS_AT);
-    int64_t code = segment_make(&ring, temporary, sb_ring_bytes_with(slots, ids),
+    int64_t code = segment_make(ring, temporary, sb_ring_bytes_with(slots, ids),
                                 sb_ring_bytes(slots)); /* duplicates.c commits the rest */
     if (code != SB_OK)
         return code;
-    sb_ring_format(ring.memory, slots, reference & L_REFERENCE_INDEX_MASK, 0,
+    sb_ring_format(ring->memory, slots, row, 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
-    word_store(ring.memory, L_RING_IDS_AT, ids);
-    word_store(ring.memory, L_RING_USED_AT, sb_system_clock());
-    memcpy((char *)ring.memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
+    word_store(ring->memory, L_RING_IDS_AT, ids);
+    word_store(ring->memory, L_RING_USED_AT, sb_system_clock());
+    memcpy((char *)ring->memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
-    word_store(ring.memory, L_RING_MODE_AT, settings_mode(settings));
+    word_store(ring->memory, L_RING_MODE_AT, settings_mode(settings));
+    if (word_load(settings, L_SETTING_DURABLE_AT))
+        ring_make_durable(ring->memory);
+    return SB_OK;
+}
+
+static int64_t ring_name(sb_connection *connection, segment *ring, const char *temporary,
+                         int64_t reference)
+{
+    char path[NAME_ROOM];
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
-    code = segment_name(temporary, path);
-    segment_detach(&ring);
+    int64_t code = segment_name(temporary, path);
+    segment_detach(ring);
     return code;
+}
+
+static int64_t entry_begin(sb_connection *connection, int64_t row)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
+    int64_t code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
+    if (code != SB_OK)
+        return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
+    memset((char *)catalog + entry, 0, L_ENTRY_BYTES);
+    return entry;
+}
+
+int64_t queue_put_filled(sb_connection *connection, int64_t row, const char *name, segment *ring,
+                         const char *temporary, const declaration_head *declared)
+{
+    int64_t code = entry_begin(connection, row);
+    if (code >= 0)
+        code = ring_name(connection, ring, temporary, row_next_reference(connection, row));
+    if (code < 0)
+        return code;
+    return sb_queue_put(connection->catalog.memory, row, name, (int64_t)strlen(name),
+                        declared->slots, declared->flags, declared->created, declared->identity[0],
+                        declared->identity[1]);
 }
 
 int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
                   int64_t flags)
 {
     void *catalog = connection->catalog.memory;
+    char temporary[NAME_ROOM];
+    segment ring;
     int64_t identity[2];
     int64_t row = free_row(connection);
     if (row < 0)
         return row;
-    int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
-    int64_t code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
-    if (code != SB_OK)
-        return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
-    memset((char *)catalog + entry, 0, L_ENTRY_BYTES);
-    int64_t reference = row_next_reference(connection, row);
-    code = ring_make(connection, reference, slots, settings);
+    int64_t entry = entry_begin(connection, row);
+    if (entry < 0)
+        return entry;
+    int64_t code = ring_begin(connection, &ring, temporary, row, slots, settings);
+    if (code == SB_OK)
+        code = ring_name(connection, &ring, temporary, row_next_reference(connection, row));
     if (code != SB_OK)
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)
         return fail_system("random numbers");
     if (word_load(settings, L_SETTING_AUTO_DELETE_AT))
         flags |= L_QUEUE_AUTO_DELETE;
+    if (word_load(settings, L_SETTING_DURABLE_AT))
+        flags |= L_QUEUE_DURABLE;
     /* who closes deals with what it owns under this lock, after it has set `closed` */
     if (ownership_begins_with(flags) && open_code(connection) != SB_OK)
         return open_code(connection);
@@ -541,7 +584,8 @@ static int64_t make_grave(sb_connection *connection, const void *page, int64_t a
     static const char given[] = "\x81\xAEmax_deliveries\xC0";
     char name[L_NAME_BYTES_MAX + 1], of_grave[L_RING_GATES_AT] = "";
     const sb_settings settings = {.max_deliveries = SB_UNLIMITED, .given = given,
-                                  .given_length = sizeof given - 1};
+                                  .given_length = sizeof given - 1,
+                                  .durable = word_load(page, L_SETTING_DURABLE_AT)};
     if (name_in(page, at, name) == 0 || reference_of(connection, name) >= 0)
         return SB_OK;
     settings_write(&settings, of_grave);
@@ -683,7 +727,7 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     if (row < 0)
         return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s'", name, connection->vhost);
     int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
-    int64_t users = participant_users(connection, reference, 0);
+    int64_t users = participant_others(connection, reference);
     if (users > 0 && !force)
         return fail(SB_IN_USE, "queue '%s' is in use by %lld other participant%s: close it there "
                     "first, or force", name, (long long)users, users == 1 ? "" : "s");

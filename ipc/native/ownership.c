@@ -29,7 +29,8 @@ bool ownership_begins_with(int64_t flags)
 void ownership_give(sb_connection *connection, int64_t entry, int64_t id)
 {
     if (id)
-        word_store(participant_entry(connection, id), L_PARTICIPANT_OWNS_AT, L_OWNS_QUEUES);
+        word_store(participant_entry(connection, id), L_PARTICIPANT_OWNS_AT,
+                   word_load(participant_entry(connection, id), L_PARTICIPANT_OWNS_AT) | L_OWNS_QUEUES);
     word_store(connection->catalog.memory, entry + L_QUEUE_OWNER_AT, id);
 }
 

@@ -411,6 +411,35 @@ int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t f
     return 0;
 }
 
+void participant_tends(sb_connection *connection)
+{
+    char *entry = entry_of(connection, connection->id);
+    word_store(entry, L_PARTICIPANT_OWNS_AT, word_load(entry, L_PARTICIPANT_OWNS_AT) | L_TENDS);
+}
+
+static bool lists(const char *entry, int64_t reference)
+{
+    int64_t used = list_length(entry);
+    for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
+        int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
+        if ((word & ~L_USES) == reference && (word & L_USES) != L_USE_SERVES)
+            return true;
+    }
+    return used > L_PARTICIPANT_LIST; /* one that uses more queues than its list holds may use any */
+}
+
+int64_t participant_others(sb_connection *connection, int64_t reference)
+{
+    int64_t others = 0, end = high(connection);
+    for (int64_t id = 1; id < end; id++) {
+        const char *entry = entry_of(connection, id);
+        others += id != connection->id &&
+                  word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_LIVE &&
+                  !(word_load(entry, L_PARTICIPANT_OWNS_AT) & L_TENDS) && lists(entry, reference);
+    }
+    return others;
+}
+
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use)
 {
     return users_of(connection, reference, use, false);

@@ -359,6 +359,9 @@ int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t du
                          int64_t timeout_ns)
 {
     int64_t code, id = 0;
+    if (sb_is_durable(queue))
+        return fail(SB_INVALID, "queue '%s' is durable, and what is scheduled is in memory only: "
+                    "publish it when it is due", queue->name);
     sb_queue *schedule = queue_is_usable(queue, &code) ? schedule_of(queue, true, &code) : NULL;
     lane *in = schedule ? lane_enter(schedule, &code) : NULL;
     if (!in)

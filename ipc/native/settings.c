@@ -29,6 +29,7 @@ static const struct place {
     {SB_SET_AUTO_DELETE_DELAY, L_SETTING_AUTO_DELETE_DELAY_AT, false},
     {SB_SET_AUTO_CREATE, L_SETTING_AUTO_CREATE_AT, false},
     {SB_SET_PRIORITIES, L_SETTING_PRIORITIES_AT, false},
+    {SB_SET_DURABLE, L_SETTING_DURABLE_AT, false},
     {SB_SET_REDELIVERY_DELAY, L_SETTING_REDELIVERY_DELAY_AT, false},
     {SB_SET_REDELIVERY_MULTIPLIER, L_SETTING_REDELIVERY_MULTIPLIER_AT, false},
     {SB_SET_MAX_REDELIVERY_DELAY, L_SETTING_MAX_REDELIVERY_DELAY_AT, false},
@@ -92,6 +93,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
         (code = limit("duplicate_ids", s->duplicate_ids, L_DUPLICATE_IDS_MAX)) != SB_OK ||
         (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
+        (code = limit("durable", s->durable, 1)) != SB_OK ||
         (code = limit("redelivery_delay", s->redelivery_delay_ns, time_max)) != SB_OK ||
         (code = limit("redelivery_multiplier", s->redelivery_multiplier, L_MULTIPLIER_MAX)) != SB_OK ||
         (code = limit("max_redelivery_delay", s->max_redelivery_delay_ns, time_max)) != SB_OK ||
@@ -114,6 +116,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
     word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
     word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
     word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
+    word_store(page, L_SETTING_DURABLE_AT, s->durable);
     word_store(page, L_SETTING_REDELIVERY_DELAY_AT, s->redelivery_delay_ns);
     word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, s->redelivery_multiplier);
     word_store(page, L_SETTING_MAX_REDELIVERY_DELAY_AT, s->max_redelivery_delay_ns);
@@ -137,6 +140,9 @@ int64_t settings_agree(const void *page)
     int64_t delay_max = word_load(page, L_SETTING_MAX_REDELIVERY_DELAY_AT);
     if (delay_max && word_load(page, L_SETTING_REDELIVERY_DELAY_AT) > delay_max)
         return fail(SB_INVALID, "redelivery_delay is longer than max_redelivery_delay");
+    if (word_load(page, L_SETTING_DURABLE_AT) && word_load(page, L_SETTING_REDELIVERY_DELAY_AT))
+        return fail(SB_INVALID, "durable and redelivery_delay exclude each other: what waits to be "
+                    "redelivered is in memory only");
     int64_t groups = word_load(page, L_SETTING_GROUPS_AT);
     int64_t single = word_load(page, L_SETTING_SINGLE_ACTIVE_AT);
     if (groups && single)
@@ -145,8 +151,6 @@ int64_t settings_agree(const void *page)
     if ((groups || single) && word_load(page, L_SETTING_PRIORITIES_AT))
         return fail(SB_INVALID, "%s and priorities exclude each other: the order is that of "
                     "publishing, or that of priorities", groups ? "groups" : "single_active");
-    if (word_load(page, L_SETTING_REBALANCE_AT) && !groups)
-        return fail(SB_INVALID, "rebalance is for a queue with groups");
     return SB_OK;
 }
 

@@ -156,6 +156,10 @@ void participant_forgets(sb_connection *connection, int64_t id, int64_t referenc
 int participant_pidfd(const char *entry);
 /* How many use this queue so; with use 0: how many others use it at all. */
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use);
+/* How many others have opened this queue for themselves: a deletion would disturb them. */
+int64_t participant_others(sb_connection *connection, int64_t reference);
+/* We look after all queues, and are in nobody's way. */
+void participant_tends(sb_connection *connection);
 /* Whether anybody uses this queue, we included. */
 bool participant_used(sb_connection *connection, int64_t reference);
 /* Whether its process runs: one that was killed and not yet repaired does not. */
@@ -619,5 +623,34 @@ void queue_upkeep(sb_port *port);
 void queue_look_after(sb_queue *queue, sb_port *port);
 /* Our participant's list says what we do with the queue, for people to see. */
 void queue_note_use(sb_queue *queue, int64_t use);
+
+/* --- declaration.c: what a vhost consists of, as bodies of the journal's records ---------------- */
+
+typedef struct declaration_head {
+    int64_t identity[2]; /* the queue's; the second is its number in the journal */
+    int64_t slots, flags, created;
+    int64_t monotonic, realtime; /* one moment by both clocks: expiry is monotonic, of one boot */
+    int64_t name_length, settings_length;
+} declaration_head;
+
+#define DECLARATION_ROOM (sizeof(declaration_head) + L_NAME_BYTES_MAX + L_PAGE_BYTES)
+
+/* The body that declares a queue, from its handle and its entry: its length. */
+int64_t declaration_of(sb_queue *queue, const char *entry, char *body);
+/* And back: its name, and a page of settings as if it were in a ring.  SB_JOURNAL_DAMAGED. */
+int64_t declaration_read(const void *body, int64_t length, declaration_head *head, char *name,
+                         char *page);
+/* Stage all exchanges, and what they are bound to that lasts. */
+int64_t catalog_stage(sb_connection *connection, sb_journal *journal);
+/* The ring of a queue in this row, under a temporary name; and its name and row, once it is filled.
+ * Both (connection.c) under the catalog's lock. */
+int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, int64_t row,
+                   int64_t slots, const char *settings);
+int64_t queue_put_filled(sb_connection *connection, int64_t row, const char *name, segment *ring,
+                         const char *temporary, const declaration_head *declared);
+/* What catalog_stage would stage, in short: it is the same as long as this is. */
+uint64_t catalog_digest(sb_connection *connection);
+/* And back, of one record: SB_NOT_FOUND if it needs another one first. */
+int64_t catalog_declare(sb_connection *connection, const void *body, int64_t length);
 
 #endif

@@ -7,9 +7,10 @@
 
 #define UPKEEP 8 /* queues that are swept after one sleep: with many, they take turns */
 
-static int64_t bell_of(const sb_queue *queue, int64_t position)
+static int64_t bell_of(const sb_queue *queue, int64_t position, int64_t returned)
 {
-    int64_t at = position == SB_ROOM ? L_RING_PRODUCER_BELL_AT
+    int64_t at = returned == SB_CONFIRMED ? L_RING_CONFIRM_BELL_AT
+                 : position == SB_ROOM    ? L_RING_PRODUCER_BELL_AT
                  : position == SB_A_MESSAGE && !queue->buckets ? L_RING_CONSUMER_BELL_AT
                                                                : L_RING_SUBSCRIBER_BELL_AT;
     return (int64_t)(intptr_t)queue->ring.memory + at;
@@ -26,6 +27,7 @@ static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
     sb_cursor cursor = {.port = &in->port, .position = position, .gate = -1};
     code = position == SB_A_MESSAGE ? sb_port_wait_for_message(&in->port, 0)
            : position == SB_ROOM    ? wait_kernel(queue)(&in->port, 0)
+           : returned == SB_CONFIRMED ? sb_port_wait_for_gate(&in->port, position, 0)
            : returned >= 0 ? sb_port_wait_for_selected(&in->port, position, returned, 0)
                            : sb_cursor_wait(&cursor, 0);
     lane_leave(in);
@@ -69,7 +71,8 @@ static int64_t words_of(system_word *words, const sb_wait *waits, int64_t count,
     int64_t used = 0;
     words[used++] = (system_word){(int64_t)(intptr_t)control, seen};
     for (int64_t each = 0; each < count && used < WAIT_WORDS_MAX; each++)
-        words[used++] = (system_word){bell_of(waits[each].queue, waits[each].position), 1};
+        words[used++] = (system_word){bell_of(waits[each].queue, waits[each].position,
+                                              waits[each].returned), 1};
     return used;
 }
 
@@ -104,6 +107,6 @@ int64_t sb_pass_on(sb_queue *queue, int64_t position)
         return SB_OK; /* subscribers, and consumers of groups, are woken all at once */
     int64_t code = arm_and_look(queue, position, -1);
     if (code == SB_OK)
-        sb_system_wake(bell_of(queue, position), 1);
+        sb_system_wake(bell_of(queue, position, -1), 1);
     return code;
 }

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         SystemRefused,
         TooMany,
         TransactionEnded,
+        Unconfirmed,
         Unroutable,
     )
     from shmbroker.ipc.exchange import Exchange
@@ -93,6 +94,7 @@ __all__ = [
     "TooMany",
     "Transaction",
     "TransactionEnded",
+    "Unconfirmed",
     "Unroutable",
     "aio",
     "connect",

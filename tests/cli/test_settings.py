@@ -20,6 +20,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "flag": ("", True),
     "choice": ("fail", "fail"),
     "levels": ("3", 3),
+    "buckets": ("16", 16),
 }
 
 

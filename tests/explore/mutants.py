@@ -318,8 +318,8 @@ MUTANTS: Final = (
         "bucket-settled-while-others-hold-messages-of-it",
         "single-threads",
         "bucket_admits",
-        "if is_held_by_others(port, bucket, mode):",
-        "if False:",
+        "        return PENDING\n    if compare_exchange",
+        "        pass\n    if compare_exchange",
     ),
     _one(
         "group-taken-past-one-that-is-in-a-stranger's-hand",

@@ -377,12 +377,6 @@ PLAYS: Final[dict[str, Play]] = {
         kills=1,
         groups=(1, 1),
     ),
-    "single-rebalanced": Play(
-        replace(SINGLE, slots=2),
-        (settled(1, 2), late_consumer(), late_consumer(), rebalancer(1)),
-        messages=2,
-        groups=(1, 1),
-    ),
     "single-threads": Play(
         replace(SINGLE, slots=2),
         (settled(1, 2), returner(owner=2), taker(0, 0, owner=2), taker(1, 1)),
@@ -670,6 +664,12 @@ DEEP: Final[dict[str, Play]] = {
         messages=2,
         gives_back=True,
         retried=3,
+    ),
+    "single-rebalanced": Play(
+        replace(SINGLE, slots=2),
+        (settled(1, 2), late_consumer(), late_consumer(), rebalancer(1)),
+        messages=2,
+        groups=(1, 1),
     ),
     "groups-deep": Play(
         GROUPED,

@@ -1,4 +1,4 @@
-"""Message groups, and the single active consumer: who gets what, in which order, and when it moves."""
+"""Message groups, and the single active consumer: who gets what, in which order; what moves."""
 
 from __future__ import annotations
 
@@ -393,7 +393,6 @@ def test_a_coroutine_that_stands_by_takes_over(vhost: str) -> None:
         ({"groups": True, "priorities": True}, "groups and priorities exclude each other"),
         ({"single_active": True, "priorities": 2}, "single_active and priorities exclude"),
         ({"groups": 4, "single_active": True}, "groups and single_active exclude each other"),
-        ({"rebalance": True}, "rebalance is for a queue with groups"),
         ({"groups": 257}, "a number of buckets up to 256"),
         ({"groups": "all"}, "a number of buckets up to 256"),
         ({"single_active": 1}, "single_active is True or False"),

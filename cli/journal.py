@@ -1,0 +1,161 @@
+"""`shmbroker journal`: look at the files of a journal that nobody writes, and mend them."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+import click
+
+from shmbroker.cli.group import Group
+from shmbroker.cli.output import (
+    columns_left,
+    confirm,
+    excerpt,
+    json_option,
+    print_json,
+    print_pairs,
+    print_table,
+    say,
+    yes_option,
+)  # fmt: skip
+from shmbroker.cli.units import SIZE, format_count, format_size
+
+COLUMNS_TAKEN = 70
+RECORDS = 1000
+
+folder_argument = click.argument(
+    "folder", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    shmbroker journal verify /var/lib/orders/journal
+    shmbroker journal print /var/lib/orders/journal --count 10
+    shmbroker journal export damaged > records.jsonl
+    shmbroker journal import mended < records.jsonl
+    """,
+)
+def journal() -> None:
+    """The files in which durable messages are kept."""
+
+
+@journal.command(
+    examples="""
+    shmbroker journal verify /var/lib/orders/journal
+    shmbroker journal verify /var/lib/orders/journal --json | jq .messages
+    """
+)
+@folder_argument
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, folder: Path, as_json: bool) -> None:
+    """Read all of a journal, and say what is wrong with it.
+
+    Ends with 1 if something is damaged.  A frame that a crash has left half written is no damage:
+    nobody was told that it is there.
+    """
+    from shmbroker.ipc.journal_export import verified
+
+    notes: list[str] = []
+    report = verified(folder, notes.append)
+    fields = {name: getattr(report, name) for name in report.__slots__}
+    for note in notes:
+        say(note)
+    if as_json:
+        print_json(fields | {"notes": notes})
+    else:
+        print_pairs(fields | {"bytes": format_size(report.bytes)})
+    ctx.exit(int(report.damages > 0))
+
+
+@journal.command(
+    "print",
+    examples="""
+    shmbroker journal print /var/lib/orders/journal
+    shmbroker journal print /var/lib/orders/journal --queue 3 --count 10 --json
+    """,
+)
+@folder_argument
+@click.option("--queue", metavar="N", type=int, help="Only records of this queue, by its number.")
+@click.option(
+    "--count", metavar="N", type=click.IntRange(min=1), default=RECORDS, show_default=True,
+    help="Not more than so many.",
+)  # fmt: skip
+@json_option
+def print_(folder: Path, queue: int | None, count: int, as_json: bool) -> None:
+    """The records of a journal, oldest first, with where each lies."""
+    from shmbroker.ipc.replay import Replay
+
+    with Replay(folder, salvage=True, noted=say) as replay:
+        wanted = (each for each in replay if queue is None or each.queue == queue)
+        found = list(islice(wanted, count))
+    if as_json:
+        print_json(
+            [
+                {"segment": r.segment, "offset": r.offset, "frame": r.frame, "kind": r.kind_name,
+                 "queue": r.queue, "position": r.position, "size": len(r.body)}
+                for r in found
+            ]
+        )  # fmt: skip
+        return
+    columns = columns_left(COLUMNS_TAKEN)
+    print_table(
+        ["SEGMENT", "OFFSET", "FRAME", "KIND", "QUEUE", "POSITION", "SIZE", "BODY"],
+        [
+            [f"{r.serial:x}", r.offset, r.frame, r.kind_name, r.queue, r.position,
+             format_size(len(r.body)), excerpt(r.body, columns)]
+            for r in found
+        ],
+    )  # fmt: skip
+
+
+@journal.command(
+    examples="""
+    shmbroker journal export /var/lib/orders/journal > records.jsonl
+    shmbroker journal export damaged | jq -r 'select(.kind == "message") | .position'
+    """
+)
+@folder_argument
+def export(folder: Path) -> None:
+    """Write every record that checks as a line of JSON; what does not is said on stderr.
+
+    All that can be read of a damaged journal is read.
+    """
+    from shmbroker.ipc.journal_export import exported
+
+    for line in exported(folder, say):
+        click.echo(line)
+
+
+@journal.command(
+    "import",
+    examples="""
+    mkdir mended && shmbroker journal import mended < records.jsonl
+    shmbroker journal export damaged | shmbroker journal import mended
+    """,
+)
+@folder_argument
+@click.argument("file", type=click.File("rb"), default="-")
+def import_(folder: Path, file: IO[bytes]) -> None:
+    """Write a journal into an empty FOLDER, from what `export` wrote."""
+    from shmbroker.ipc.journal_export import imported
+
+    count = imported(folder, file)
+    say(f"{format_count(count, 'record')} to {folder}")
+
+
+@journal.command(examples="shmbroker journal compact /var/lib/orders/journal --yes")
+@folder_argument
+@click.option("--segment", type=SIZE, default="64MiB", show_default=True, help="Of new segments.")
+@yes_option
+def compact(folder: Path, segment: int, yes: bool) -> None:
+    """Keep only what is needed, of a journal that no broker has open."""
+    from shmbroker.ipc.journal_export import compacted
+
+    confirm(yes, f"rewrite the journal in {folder}")
+    before, after = compacted(folder, say, segment)
+    say(f"{folder}: {format_size(before)}, now {format_size(after)}")

@@ -1,0 +1,157 @@
+"""Restoring: a ring is filled from a journal, at the positions that its messages had.
+
+It is done in private memory, before the ring has a name, so plain stores are enough.  Positions are
+kept, because the journal goes on with them; what was retired in between becomes DONE without a
+chunk.  The journal's gate stands at the position below which all is retired, so that reclaiming
+cannot pass a position that a message may still come for.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import load, store
+from shmbroker.core.codes import DUPLICATE, FULL, INVALID, OK
+from shmbroker.core.gate import gate_at
+from shmbroker.core.head import head_load
+from shmbroker.core.kernel import exported_cold, kernel
+from shmbroker.core.layout import (
+    DONE,
+    LEVELS,
+    PAIR_BYTES,
+    PORT_HEADER,
+    PORT_SLOT_MASK,
+    POSITION_MASK,
+    RING_HEAD_AT,
+    RING_LEVELS_AT,
+    RING_TAIL_AT,
+    RING_TAKE_AT,
+    STATE_SHIFT,
+)
+from shmbroker.core.reclaim import reclaim
+from shmbroker.core.run import run_published
+from shmbroker.core.word import (
+    lap_of,
+    slot_at,
+    word_done,
+    word_given_back,
+    word_ready,
+    word_state,
+)
+
+
+@kernel
+def restored_tail(port: int) -> int:
+    return load(load(port + PORT_HEADER) + RING_TAIL_AT)
+
+
+@kernel
+def restore_hole(port: int, position: int) -> int:
+    """Nothing is here, and it is the tail's turn."""
+    store(slot_at(port, position), (DONE << STATE_SHIFT) | lap_of(port, position))
+    store(load(port + PORT_HEADER) + RING_TAIL_AT, position + 1)
+    return OK
+
+
+@kernel
+def restore_holes(port: int, position: int) -> int:
+    """Nothing is between the tail and here; FULL if the ring cannot hold what is below."""
+    tail = restored_tail(port)
+    while tail < position:
+        if tail - head_load(port) > load(port + PORT_SLOT_MASK) and reclaim(port) == 0:
+            return FULL
+        restore_hole(port, tail)
+        tail += 1
+    return OK
+
+
+@exported_cold
+def restore_begin(port: int, position: int) -> int:
+    """The ring, which is new, begins at this position: so far all is retired."""
+    if position < 0 or position >= POSITION_MASK:
+        return INVALID
+    header = load(port + PORT_HEADER)
+    store(header + RING_TAIL_AT, position)
+    store(header + RING_TAKE_AT, position)
+    store(header + RING_HEAD_AT, position)
+    for level in range(LEVELS):
+        store(header + RING_LEVELS_AT + level * PAIR_BYTES, position)
+    for each in range(position, position + load(port + PORT_SLOT_MASK) + 1):
+        store(slot_at(port, each), lap_of(port, each))
+    store(gate_at(port, 0), load(gate_at(port, 0)) & ~POSITION_MASK | position)
+    head_load(port)
+    return OK
+
+
+@exported_cold
+def restore_message(port: int, position: int, chunk: int) -> int:
+    """A chunk that is reserved and filled is the message at this position, delivered before or not.
+
+    DUPLICATE if it is there, or was retired; FULL if the ring has no slot for it.
+    """
+    if position < head_load(port):
+        return DUPLICATE
+    if position > head_load(port) + 2 * (load(port + PORT_SLOT_MASK) + 1):
+        return FULL
+    if restore_holes(port, position) != OK:
+        return FULL
+    slot = slot_at(port, position)
+    if position == restored_tail(port):
+        if position - head_load(port) > load(port + PORT_SLOT_MASK) and reclaim(port) == 0:
+            return FULL
+        restore_hole(port, position)
+    elif load(slot) != (DONE << STATE_SHIFT) | lap_of(port, position):
+        return DUPLICATE
+    store(slot, word_given_back(word_ready(chunk, lap_of(port, position))))
+    run_published(port, chunk, restored_tail(port) - 1)
+    return OK
+
+
+@exported_cold
+def restore_retired(port: int, position: int) -> int:
+    """The message at this position, if it is there, is retired."""
+    if position < head_load(port):
+        return OK
+    if position > head_load(port) + 2 * (load(port + PORT_SLOT_MASK) + 1):
+        return FULL
+    if restore_holes(port, position + 1) != OK:
+        return FULL
+    slot = slot_at(port, position)
+    store(slot, word_done(load(slot)))
+    return OK
+
+
+@exported_cold
+def restore_head(port: int, position: int) -> int:
+    """All below this position is retired."""
+    if position > POSITION_MASK:
+        return INVALID
+    head = head_load(port)
+    if position <= head:
+        return OK
+    slots = load(port + PORT_SLOT_MASK) + 1
+    if position - restored_tail(port) > slots:  # as if it had begun here
+        return FULL
+    if restore_holes(port, min(position, head + slots)) != OK:
+        return FULL
+    for each in range(head, min(position, restored_tail(port))):
+        slot = slot_at(port, each)
+        if word_state(load(slot)) != DONE:
+            store(slot, word_done(load(slot)))
+    gate = gate_at(port, 0)
+    store(gate, load(gate) & ~POSITION_MASK | position)
+    while reclaim(port) > 0:
+        pass
+    return restore_holes(port, position)
+
+
+@exported_cold
+def restore_end(port: int) -> int:
+    """All of the journal was read: what is here is in it, and may be taken: how many there are."""
+    gate = gate_at(port, 0)
+    store(gate, load(gate) & ~POSITION_MASK | restored_tail(port))
+    while reclaim(port) > 0:
+        pass
+    there = 0
+    for position in range(head_load(port), restored_tail(port)):
+        if word_state(load(slot_at(port, position))) != DONE:
+            there += 1
+    return there

@@ -1,0 +1,53 @@
+"""A durable queue: what is published is safe once the broker's journal has it.
+
+Publishing has done its part when the message is in the ring: there it outlives every program, the
+broker included.  It outlives the machine when it is on disk, and that is what publish waits for
+unless told otherwise.  If nobody confirms in time, the message is in the queue all the same, and
+will be delivered when a broker has written it: Unconfirmed means "unknown", not "failed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+from shmbroker.ipc.outgoing import Confirm, Options
+from shmbroker.ipc.queue import Queue
+from shmbroker.ipc.timeout import Deadline, nanoseconds
+
+
+class DurableQueue(Queue):
+    __slots__ = ()
+
+    def publish(  # type: ignore[override]  # as Queue.publish, which is overloaded
+        self, body: Any, *, timeout: float | None = None, **options: Any
+    ) -> int | None:
+        """Queue.publish, and wait until the message is on disk: Unconfirmed if not in time.
+
+        confirm="shm" does not wait; `confirmed` and `confirm` tell about its position later.
+        """
+        waits = options.pop("confirm", None) != "shm"
+        deadline = Deadline(nanoseconds(timeout))
+        position: int | None = super().publish(body, timeout=timeout, **options)
+        if waits:  # also for a duplicate: the message that counts may not be there yet
+            self.confirm(position, timeout=deadline.seconds_left())
+        return position
+
+    def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
+        """publish without waiting, for the disk neither: QueueFull at once."""
+        options["confirm"] = "shm"
+        return self.publish(body, timeout=0, **options)  # type: ignore[return-value]
+
+    def publish_many(
+        self,
+        bodies: Iterable[Any],
+        *,
+        timeout: float | None = None,
+        confirm: Confirm | None = "disk",
+    ) -> int:
+        """Queue.publish_many, and wait until all are on disk: Unconfirmed if not in time."""
+        deadline = Deadline(nanoseconds(timeout))
+        published = super().publish_many(bodies, timeout=timeout)
+        if confirm != "shm":
+            self.confirm(timeout=deadline.seconds_left())
+        return published

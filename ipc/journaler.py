@@ -1,0 +1,104 @@
+"""Writing the journal of a vhost, and restoring it from one (native/journaler.c, restore.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.broker import Broker
+from shmbroker.ipc.detail import detail_of
+from shmbroker.ipc.errors import Error, error_for
+
+Progress = Callable[[int, int], object]
+"""Told of the bytes that were read, and of how many."""
+
+
+def _check(code: int, what: str) -> int:
+    if code < 0:
+        raise error_for(code, what, ffi.errno, detail_of(code))
+    return code
+
+
+class Restored:
+    """A vhost was made from a journal, which was read to its end."""
+
+    def __init__(self, messages: int, replay: Any) -> None:
+        self.messages = messages
+        self.replay = replay
+
+
+def restore(broker: Broker, folder: Path, progress: Progress | None = None) -> Restored:
+    """Fill a vhost that was created just now with the durable queues that the journal has."""
+    opened = ffi.new("sb_replay **")
+    _check(lib.sb_replay_open(bytes(folder), 0, opened), f"journal {folder}")
+    replay = ffi.gc(opened[0], lib.sb_replay_close)
+    told = ffi.NULL
+    if progress is not None:
+        told = ffi.callback("void(int64_t, int64_t, void *)", lambda at, of, _: progress(at, of))
+    code = lib.sb_restore(broker._connection, replay, told, ffi.NULL)
+    return Restored(_check(code, f"restoring vhost {broker.vhost!r} from {folder}"), replay)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalerStatistics:
+    serial: int
+    segments: int
+    bytes: int
+    live_bytes: int
+    frames: int
+    records: int
+
+
+class Journaler:
+    """Prepared when it is made; once started it writes until it is stopped, in a thread of C."""
+
+    def __init__(self, folder: Path, *, node: bytes | None = None, segment_bytes: int = 0) -> None:
+        self.folder = folder
+        made = ffi.new("sb_journaler **")
+        self._node = ffi.NULL if node is None else ffi.new("char[16]", node)
+        code = lib.sb_journaler_prepare(bytes(folder), segment_bytes, self._node, made)
+        _check(code, f"journal {folder}")
+        self._journaler = made[0]
+
+    def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
+        """Write the journal of this vhost, as the one with this epoch."""
+        replay = ffi.NULL if restored is None else restored.replay
+        code = lib.sb_journaler_start(self._journaler, broker._connection, epoch, replay)
+        _check(code, f"journal {self.folder}")
+
+    @property
+    def failure(self) -> Error | None:
+        """Why it does not write: DiskFull while it waits for room, or why it has ended."""
+        code = lib.sb_journaler_code(self._journaler)
+        return None if code >= 0 else error_for(code, f"journal {self.folder}")
+
+    def statistics(self) -> JournalerStatistics:
+        told = ffi.new("sb_journal_statistics *")
+        lib.sb_journaler_statistics_of(self._journaler, told)
+        return JournalerStatistics(
+            told.serial, told.segments, told.bytes, told.live_bytes, told.frames, told.records
+        )
+
+    def stop(self) -> None:
+        """Write what is there, and end."""
+        lib.sb_journaler_stop(self._journaler)
+
+    def close(self) -> None:
+        if self._journaler != ffi.NULL:
+            lib.sb_journaler_free(self._journaler)
+            self._journaler = ffi.NULL
+
+    def __enter__(self) -> Journaler:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

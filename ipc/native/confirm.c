@@ -1,0 +1,71 @@
+/* Confirms: a message of a durable queue is safe when the journal's gate has passed its position.
+ *
+ * The gate is the barrier of the ring (core/visible.py), so what a publisher waits for and what a
+ * consumer may take is one and the same word, and it stays true if the broker that moved it dies. */
+
+#include "shared.h"
+
+static int64_t not_durable(const sb_queue *queue)
+{
+    return fail(SB_INVALID, "queue '%s' is not durable: declare it so, or do not ask whether its "
+                "messages are on disk", queue->name);
+}
+
+int64_t sb_is_durable(sb_queue *queue)
+{
+    return word_load(queue->ring.memory, L_RING_BARRIER_AT) > 0;
+}
+
+int64_t sb_confirmed(sb_queue *queue)
+{
+    int64_t code;
+    if (!sb_is_durable(queue))
+        return not_durable(queue);
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_gate_position(&in->port, word_load(queue->ring.memory, L_RING_BARRIER_AT) - 1);
+    lane_leave(in);
+    return code;
+}
+
+int64_t sb_published(sb_queue *queue)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_true_tail(&in->port);
+    lane_leave(in);
+    return code;
+}
+
+static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_t deadline)
+{
+    int64_t code;
+    while ((code = sb_port_wait_for_gate(&in->port, position, deadline)) == SB_SLEPT) {
+        if (!queue_is_usable(queue, &code))
+            return code;
+        queue_look_after(queue, &in->port);
+    }
+    if (code != SB_EMPTY)
+        return code;
+    return fail(SB_UNCONFIRMED, "queue '%s': message %lld is in shared memory, and nobody has said "
+                "that it is on disk: is a broker running?", queue->name, (long long)position);
+}
+
+int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
+{
+    int64_t code;
+    if (!sb_is_durable(queue))
+        return not_durable(queue);
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    if (position < 0)
+        position = sb_port_true_tail(&in->port) - 1; /* or DAMAGED, less one */
+    code = position < 0 ? position == -1 ? SB_OK : position + 1
+                        : wait_for_gate(queue, in, position, monotonic_deadline(timeout_ns));
+    lane_leave(in);
+    return code;
+}

@@ -1,0 +1,382 @@
+/* The journal's writer: frames into segments, and which segments are still needed.
+ *
+ * What is staged stays staged until a commit has written and synced it.  A frame that the segment
+ * has no room for goes to the next one, behind the list of the segments that are needed and what
+ * the snapshot stages, all in one frame: so a segment with one whole frame can be read by itself. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "journal_writer.h"
+
+#define SEGMENT_BYTES (INT64_C(64) << 20)
+#define SEGMENT_BYTES_MIN (4 * JOURNAL_PAGE)
+#define SPARES 2
+#define BEGIN_TRIES 16 /* a stale live gets its next segment ready, and then does not use it */
+
+/* --- open and close ------------------------------------------------------------------------------ */
+
+int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options, sb_journal **made)
+{
+    sb_journal *journal = calloc(1, sizeof *journal);
+    if (!journal)
+        return fail_system("memory for a journal");
+    if (options)
+        journal->options = *options;
+    sb_journal_options *with = &journal->options;
+    with->segment_bytes = with->segment_bytes ? with->segment_bytes : SEGMENT_BYTES;
+    with->spares = with->spares ? with->spares : SPARES;
+    journal->current.file = journal->in.file = -1;
+    int64_t code = SB_OK;
+    if (with->segment_bytes < SEGMENT_BYTES_MIN || with->segment_bytes % JOURNAL_PAGE ||
+        with->segment_bytes > JOURNAL_BYTES_MAX || with->spares < 0)
+        code = fail(SB_INVALID, "a segment has a multiple of 4096 bytes, at least %lld; there are "
+                    "no less than 0 spares", (long long)SEGMENT_BYTES_MIN);
+    if (code == SB_OK)
+        code = folder_open(&journal->in, folder);
+    if (code == SB_OK)
+        code = store_start(&journal->store, &journal->in, with);
+    if (code != SB_OK) {
+        sb_journal_close(journal);
+        return code;
+    }
+    *made = journal;
+    return SB_OK;
+}
+
+/* Another that has begun after us has a higher epoch, and it is the one that may write. */
+static int64_t newest_check(const sb_journal *journal, int64_t serial, int64_t epoch)
+{
+    reader newest;
+    int64_t code = reader_open(&newest, &journal->in, serial, false), theirs = newest.epoch;
+    if (code != SB_OK)
+        return SB_OK; /* whoever reads it will say what is wrong; we only write behind it */
+    char path[sizeof newest.path];
+    strcpy(path, newest.path);
+    reader_close(&newest);
+    if (theirs <= epoch)
+        return SB_OK;
+    return fail(SB_STALE, "%s was begun with epoch %lld, and this is epoch %lld: this one must end",
+                path, (long long)theirs, (long long)epoch);
+}
+
+/* What is there and was not adopted is needed, as long as nobody has looked through it; if all of
+ * it was adopted, the rest is not needed. */
+static int64_t account_for(sb_journal *journal, const int64_t *serials, int64_t count)
+{
+    int64_t code = SB_OK;
+    if (journal->adopted) {
+        for (int64_t each = 0; each < count && code == SB_OK; each++)
+            if (!segment_with(journal, serials[each])) {
+                segment_state *unneeded = segment_note(journal, serials[each]);
+                code = unneeded ? SB_OK : fail_system("memory for a list of segments");
+                if (unneeded)
+                    unneeded->state = SEGMENT_UNNEEDED;
+            }
+        return code;
+    }
+    journal->segment_count = 0;
+    for (int64_t each = 0; each < count && code == SB_OK; each++)
+        code = segment_note(journal, serials[each]) ? SB_OK
+                                                    : fail_system("memory for a list of segments");
+    return code;
+}
+
+/* Behind what there is now.  SB_EXISTS: one more is there meanwhile. */
+static int64_t begin_behind(sb_journal *journal, int64_t epoch)
+{
+    int64_t *serials, count = folder_segments(&journal->in, &serials), code = SB_OK;
+    if (count < 0)
+        return count;
+    int64_t highest = count > 0 ? serials[count - 1] : 0;
+    if (highest > 0)
+        code = newest_check(journal, highest, epoch);
+    if (code == SB_OK)
+        code = account_for(journal, serials, count);
+    if (code == SB_OK) {
+        store_begin(journal->store, epoch, highest + 1);
+        code = store_take(journal->store, 0, &journal->current);
+        code = code == SB_STALE ? SB_EXISTS : code;
+    }
+    if (code == SB_OK && !journal->adopted)
+        store_learn(journal->store, serials, count);
+    free(serials);
+    return code;
+}
+
+int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
+{
+    if (journal->current.file >= 0 || epoch < 0)
+        return fail(SB_INVALID, "the journal has begun already, or its epoch is below 0");
+    folder_sweep(&journal->in);
+    int64_t code = SB_EXISTS;
+    for (int tries = 0; code == SB_EXISTS && tries < BEGIN_TRIES; tries++)
+        code = begin_behind(journal, epoch);
+    if (code == SB_EXISTS)
+        return fail(SB_STALE, "another goes on writing in %s", journal->in.path);
+    if (code != SB_OK)
+        return code;
+    journal->fresh = true;
+    journal->first_serial = journal->current.serial;
+    journal->end = JOURNAL_PAGE;
+    journal->number = 1;
+    return SB_OK;
+}
+
+int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_options *options,
+                        sb_journal **made)
+{
+    sb_journal *journal;
+    int64_t code = sb_journal_prepare(folder, options, &journal);
+    if (code != SB_OK)
+        return code;
+    code = sb_journal_begin(journal, epoch);
+    if (code != SB_OK) {
+        sb_journal_close(journal);
+        return code;
+    }
+    *made = journal;
+    return SB_OK;
+}
+
+void sb_journal_close(sb_journal *journal)
+{
+    char name[SEGMENT_NAME_ROOM];
+    if (!journal)
+        return;
+    if (journal->store)
+        store_stop(journal->store);
+    if (journal->current.file >= 0) {
+        segment_file_name(name, journal->current.serial);
+        if (journal->fresh && !journal->failed)
+            unlinkat(journal->in.file, name, 0);
+        close(journal->current.file);
+    }
+    compaction_end(journal);
+    frame_free(&journal->frame);
+    segments_free(journal);
+    tally_free(&journal->written);
+    tally_free(&journal->heads);
+    folder_close(&journal->in);
+    free(journal);
+}
+
+/* --- writing ------------------------------------------------------------------------------------ */
+
+static int64_t fatal(sb_journal *journal, int64_t code)
+{
+    if (code != SB_JOURNAL_FAILED && code != SB_STALE)
+        return code;
+    journal->failed = code;
+    strncpy(journal->text, sb_detail(code), sizeof journal->text - 1);
+    return code;
+}
+
+static int64_t usable(const sb_journal *journal)
+{
+    if (journal->failed)
+        return fail(journal->failed, "%s", journal->text);
+    if (journal->current.file < 0)
+        return fail(SB_INVALID, "the journal was prepared and has not begun yet");
+    return SB_OK;
+}
+
+/* One write, one sync.  What the kernel could not sync it may have dropped, and a second sync would
+ * not tell: so the first that fails is the last. */
+static int64_t write_frame(sb_journal *journal, frame *out)
+{
+    written *to = &journal->current;
+    int64_t page_at = journal->end & -JOURNAL_PAGE, records = out->records;
+    frame_seal(out, to->seed, page_at, journal->number);
+    int64_t code = tally_merge(&journal->written, &out->tally);
+    if (code == SB_OK)
+        code = write_all(to->file, out->memory, frame_written_bytes(out->filled), page_at);
+    if (code == SB_OK && fdatasync(to->file) != 0)
+        code = fail(SB_JOURNAL_FAILED, "syncing segment %016llx: %s", (unsigned long long)to->serial,
+                    strerror(errno));
+    if (code != SB_OK)
+        return fatal(journal, code);
+    journal->end += out->filled - out->start;
+    journal->number++;
+    journal->counts.frames++;
+    journal->counts.records += records;
+    frame_follow(out);
+    return SB_OK;
+}
+
+/* Room is left for one more list: with it, a disk that is full can be freed of what is dead. */
+static bool fits(const sb_journal *journal, const frame *out)
+{
+    int64_t page_at = journal->end & -JOURNAL_PAGE;
+    return page_at + frame_written_bytes(out->filled) + list_room(journal) <= journal->current.bytes;
+}
+
+/* The next segment, if one is ready, or when it is. */
+static int64_t turn_over(sb_journal *journal)
+{
+    written next;
+    segment_state *done = segment_note(journal, journal->current.serial);
+    if (!done)
+        return fail_system("memory for a list of segments");
+    int64_t code = store_take(journal->store, 0, &next);
+    if (code != SB_OK) {
+        segment_forget(journal, journal->current.serial);
+        return fatal(journal, code);
+    }
+    done->state = SEGMENT_KNOWN;
+    done->end = journal->end;
+    done->tally = journal->written;
+    journal->written = (tally){0};
+    close(journal->current.file);
+    journal->current = next;
+    journal->fresh = true;
+    journal->end = JOURNAL_PAGE;
+    journal->number = 1;
+    return SB_OK;
+}
+
+/* A frame that no usual segment has room for gets one of its own size. */
+static int64_t make_fit(sb_journal *journal, const frame *out)
+{
+    written large;
+    if (fits(journal, out))
+        return SB_OK;
+    int64_t bytes = JOURNAL_PAGE + frame_written_bytes(out->filled) + list_room(journal);
+    int64_t code = store_take(journal->store, bytes, &large);
+    if (code != SB_OK)
+        return fatal(journal, code);
+    store_recycle(journal->store, journal->current.serial); /* nothing was in it */
+    close(journal->current.file);
+    journal->current = large;
+    return SB_OK;
+}
+
+/* The first frame of a segment: the list, the snapshot, and what was staged. */
+static int64_t write_first(sb_journal *journal)
+{
+    frame staged = journal->frame;
+    journal->frame = (frame){0};
+    journal->in_snapshot = true;
+    int64_t code = list_stage(journal, &journal->frame);
+    if (code == SB_OK && journal->options.snapshot)
+        code = journal->options.snapshot(journal, journal->options.context);
+    journal->in_snapshot = false;
+    if (code == SB_OK)
+        code = frame_append(&journal->frame, &staged);
+    if (code == SB_OK)
+        code = make_fit(journal, &journal->frame);
+    if (code == SB_OK)
+        code = write_frame(journal, &journal->frame);
+    if (code != SB_OK) {
+        frame_free(&journal->frame);
+        journal->frame = staged;
+        return code;
+    }
+    frame_free(&staged);
+    journal->fresh = false;
+    segments_recycle(journal);
+    return SB_OK;
+}
+
+int64_t sb_journal_commit(sb_journal *journal)
+{
+    int64_t code = usable(journal);
+    if (code != SB_OK || (journal->frame.records == 0 && !journal->fresh))
+        return code;
+    if (journal->in_snapshot)
+        return fail(SB_INVALID, "a snapshot stages, and does not commit");
+    segments_learn(journal);
+    if (!journal->fresh && !fits(journal, &journal->frame)) {
+        code = turn_over(journal);
+        if (code == SB_DISK_FULL && sb_journal_tidy(journal) > 0)
+            code = turn_over(journal);
+        if (code != SB_OK)
+            return code;
+    }
+    code = journal->fresh ? write_first(journal) : write_frame(journal, &journal->frame);
+    journal->commits += code == SB_OK;
+    return code;
+}
+
+int64_t sb_journal_tidy(sb_journal *journal)
+{
+    frame alone, staged = journal->frame;
+    int64_t code = usable(journal);
+    if (code != SB_OK)
+        return code;
+    segments_learn(journal);
+    if (journal->fresh || journal->in_snapshot || segments_dead(journal) == 0)
+        return 0;
+    code = frame_beside(&alone, &staged);
+    if (code == SB_OK)
+        code = list_stage(journal, &alone);
+    int64_t bytes = (journal->end & -JOURNAL_PAGE) + frame_written_bytes(alone.filled);
+    if (code == SB_OK && bytes > journal->current.bytes)
+        code = SB_EMPTY; /* no room for it here: the next segment's list will do */
+    if (code == SB_OK)
+        code = write_frame(journal, &alone);
+    if (code != SB_OK) {
+        frame_free(&alone);
+        return code == SB_EMPTY ? 0 : code;
+    }
+    code = frame_append(&alone, &staged);
+    if (code != SB_OK) { /* it cannot be staged where it must be now, and is not to be lost */
+        frame_free(&alone);
+        journal->failed = SB_JOURNAL_FAILED;
+        return fatal(journal, fail(SB_JOURNAL_FAILED, "no memory to move what is staged"));
+    }
+    journal->frame = alone;
+    frame_free(&staged);
+    return segments_recycle(journal);
+}
+
+/* --- staging ------------------------------------------------------------------------------------ */
+
+static int64_t stage(sb_journal *journal, const record_parts *parts)
+{
+    int64_t code = usable(journal);
+    if (code != SB_OK)
+        return code;
+    if (parts->kind <= SB_RECORD_SEGMENTS || parts->kind > SB_RECORD_KINDS_MAX ||
+        parts->position < 0 || parts->position >= SB_JOURNAL_ALL || parts->length < 0 ||
+        parts->head_length < 0)
+        return fail(SB_INVALID, "a record has a kind from 1 to 255, a position from 0 to 2^48 - 1");
+    if (parts->length > JOURNAL_BODY_MAX - parts->head_length)
+        return fail(SB_TOO_LARGE, "a record has at most %lld bytes", (long long)JOURNAL_BODY_MAX);
+    return frame_add(&journal->frame, parts);
+}
+
+int64_t sb_journal_stage(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
+                         const void *body, int64_t length)
+{
+    return stage(journal, &(record_parts){kind, queue, position, NULL, 0, body, length});
+}
+
+int64_t sb_journal_stage_parts(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
+                               const void *head, int64_t head_length, const void *body,
+                               int64_t length)
+{
+    return stage(journal, &(record_parts){kind, queue, position, head, head_length, body, length});
+}
+
+int64_t sb_journal_stage_many(sb_journal *journal, int64_t queue, int64_t position,
+                              const void *bodies, const int64_t *lengths, int64_t count)
+{
+    const char *body = bodies;
+    for (int64_t each = 0; each < count; body += lengths[each++]) {
+        int64_t code = stage(journal, &(record_parts){SB_RECORD_MESSAGE, queue, position + each,
+                                                      NULL, 0, body, lengths[each]});
+        if (code != SB_OK)
+            return each > 0 ? each : code;
+    }
+    return count;
+}
+
+int64_t sb_journal_staged(sb_journal *journal)
+{
+    return journal->frame.filled - journal->frame.start;
+}

@@ -1,0 +1,224 @@
+/* Which segments are needed: those with a message at or above the head of its queue, as far as it
+ * is known what is in them. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "journal_writer.h"
+
+/* --- the segments ------------------------------------------------------------------------------- */
+
+segment_state *segment_with(sb_journal *journal, int64_t serial)
+{
+    for (int64_t each = journal->segment_count - 1; each >= 0; each--)
+        if (journal->segments[each].serial == serial)
+            return &journal->segments[each];
+    return NULL;
+}
+
+segment_state *segment_note(sb_journal *journal, int64_t serial)
+{
+    int64_t at = journal->segment_count;
+    if (at == journal->segment_room) {
+        int64_t room = journal->segment_room ? 2 * journal->segment_room : 64;
+        segment_state *moved = realloc(journal->segments, (size_t)room * sizeof *moved);
+        if (!moved)
+            return NULL;
+        journal->segments = moved;
+        journal->segment_room = room;
+    }
+    for (; at > 0 && journal->segments[at - 1].serial > serial; at--)
+        journal->segments[at] = journal->segments[at - 1];
+    journal->segment_count++;
+    journal->segments[at] = (segment_state){.serial = serial, .end = UNKNOWN_END, .moved = NOT_MOVED};
+    return &journal->segments[at];
+}
+
+void segment_forget(sb_journal *journal, int64_t serial)
+{
+    segment_state *found = segment_with(journal, serial);
+    if (!found)
+        return;
+    tally_free(&found->tally);
+    int64_t behind = journal->segment_count - (found - journal->segments) - 1;
+    memmove(found, found + 1, (size_t)behind * sizeof *found);
+    journal->segment_count--;
+}
+
+void segments_free(sb_journal *journal)
+{
+    for (int64_t each = 0; each < journal->segment_count; each++)
+        tally_free(&journal->segments[each].tally);
+    free(journal->segments);
+    journal->segments = NULL;
+    journal->segment_count = journal->segment_room = 0;
+}
+
+/* --- what is in them ---------------------------------------------------------------------------- */
+
+int64_t sb_journal_adopt(sb_journal *journal, const sb_replay *replay)
+{
+    const segment_list *list;
+    const tally *tallies;
+    if (journal->current.file >= 0 || journal->adopted)
+        return fail(SB_INVALID, "a journal adopts one replay, before it begins");
+    int64_t code = replay_found(replay, &list, &tallies);
+    for (int64_t each = 0; code == SB_OK && each < list->count; each++) {
+        if (list->entries[each].end == UNKNOWN_END)
+            continue; /* it was missing, and not needed */
+        segment_state *made = segment_note(journal, list->entries[each].serial);
+        code = made ? tally_copy(&made->tally, &tallies[each]) : fail_system("memory for segments");
+        if (code == SB_OK) {
+            made->end = list->entries[each].end;
+            made->state = SEGMENT_KNOWN;
+        }
+    }
+    if (code != SB_OK)
+        segments_free(journal);
+    journal->adopted = code == SB_OK;
+    return code;
+}
+
+void segments_learn(sb_journal *journal)
+{
+    learnt told;
+    while (store_learnt(journal->store, &told)) {
+        segment_state *of = segment_with(journal, told.serial);
+        if (of && told.code == SB_OK) {
+            of->state = SEGMENT_KNOWN;
+            of->end = told.end;
+            of->tally = told.tally;
+            continue;
+        }
+        if (of && told.code == SB_NOT_FOUND)
+            of->state = SEGMENT_UNNEEDED;
+        else if (of)
+            of->state = SEGMENT_DAMAGED;
+        tally_free(&told.tally);
+    }
+}
+
+int64_t sb_journal_retire(sb_journal *journal, int64_t queue, int64_t position)
+{
+    tally_entry *head = tally_of(&journal->heads, queue);
+    if (!head)
+        return fail_system("memory for the head of a queue");
+    head->high = position > head->high ? position : head->high;
+    return SB_OK;
+}
+
+static bool is_needed(const sb_journal *journal, const segment_state *of)
+{
+    bool needed;
+    if (of->state == SEGMENT_UNNEEDED || (of->moved != NOT_MOVED && journal->commits > of->moved))
+        return false;
+    if (of->state != SEGMENT_KNOWN)
+        return true;
+    tally_live(&of->tally, &journal->heads, &needed);
+    return needed;
+}
+
+int64_t segments_dead(const sb_journal *journal)
+{
+    int64_t dead = 0;
+    for (int64_t each = 0; each < journal->segment_count; each++)
+        dead += !is_needed(journal, &journal->segments[each]);
+    return dead;
+}
+
+/* --- the list ----------------------------------------------------------------------------------- */
+
+int64_t list_room(const sb_journal *journal)
+{
+    int64_t bytes = record_bytes((journal->segment_count + 1) * (int64_t)sizeof(listed));
+    return JOURNAL_PAGE + frame_written_bytes(bytes);
+}
+
+int64_t list_stage(sb_journal *journal, frame *to)
+{
+    int64_t count = 0;
+    listed *entries = malloc((size_t)(journal->segment_count + 1) * sizeof *entries);
+    if (!entries)
+        return fail_system("memory for a list of segments");
+    for (int64_t each = 0; each < journal->segment_count; each++) {
+        segment_state *of = &journal->segments[each];
+        of->dropped = !is_needed(journal, of);
+        if (!of->dropped)
+            entries[count++] = (listed){of->serial, of->end};
+    }
+    int64_t code = frame_add(to, &(record_parts){
+        .kind = SB_RECORD_SEGMENTS, .body = entries, .length = count * (int64_t)sizeof *entries});
+    free(entries);
+    return code;
+}
+
+/* Heads of queues of which nothing is left are of no more use. */
+static void forget_heads(sb_journal *journal)
+{
+    tally kept = {0};
+    for (int64_t each = 0; each < journal->heads.count; each++) {
+        const tally_entry *head = &journal->heads.entries[each];
+        bool used = head->high < SB_JOURNAL_ALL || tally_find(&journal->written, head->queue);
+        for (int64_t other = 0; other < journal->segment_count && !used; other++)
+            used = journal->segments[other].state == SEGMENT_UNKNOWN ||
+                   tally_find(&journal->segments[other].tally, head->queue);
+        tally_entry *moved = used ? tally_of(&kept, head->queue) : NULL;
+        if (used && !moved) {
+            tally_free(&kept);
+            return;
+        }
+        if (moved)
+            moved->high = head->high;
+    }
+    tally_free(&journal->heads);
+    journal->heads = kept;
+}
+
+int64_t segments_recycle(sb_journal *journal)
+{
+    int64_t dropped = 0;
+    for (int64_t each = journal->segment_count - 1; each >= 0; each--) {
+        int64_t serial = journal->segments[each].serial;
+        if (!journal->segments[each].dropped)
+            continue;
+        segment_forget(journal, serial);
+        store_recycle(journal->store, serial);
+        dropped++;
+    }
+    if (dropped > 0)
+        forget_heads(journal);
+    return dropped;
+}
+
+int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *told)
+{
+    store_counts counts;
+    segments_learn(journal);
+    store_counted(journal->store, &counts);
+    *told = (sb_journal_statistics){
+        .serial = journal->current.serial, .offset = journal->end,
+        .segments = journal->segment_count + (journal->current.file >= 0),
+        .bytes = journal->current.bytes,
+        .spares = counts.spares, .recycled = counts.recycled, .deleted = counts.deleted,
+        .made = counts.made, .waited = counts.waited,
+        .frames = journal->counts.frames, .records = journal->counts.records,
+    };
+    bool needed;
+    told->live_bytes = tally_live(&journal->written, &journal->heads, &needed);
+    for (int64_t each = 0; each < journal->segment_count; each++) {
+        const segment_state *of = &journal->segments[each];
+        told->bytes += of->end != UNKNOWN_END ? of->end : journal->options.segment_bytes;
+        told->unknown += of->state == SEGMENT_UNKNOWN;
+        told->damaged += of->state == SEGMENT_DAMAGED;
+        told->live_bytes += tally_live(&of->tally, &journal->heads, &needed);
+    }
+    return SB_OK;
+}
+
+int64_t sb_journal_settle(sb_journal *journal, int64_t timeout_ns)
+{
+    int64_t code = store_settle(journal->store, timeout_ns);
+    segments_learn(journal);
+    return code;
+}

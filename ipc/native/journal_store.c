@@ -1,0 +1,505 @@
+/* The files that become segments: a thread writes them over, or recycles old ones, and has the next
+ * one ready before it is needed.
+ *
+ *   spare, written over ──► header ──► fdatasync ──► name ──► fsync of the folder ──► ready
+ *   segment that no list has ──► name away ──► fsync of the folder ──► spare, or removed
+ *
+ * It also looks through segments of before, of which it is not known what they have. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "journal.h"
+
+#define SPARES_MAX 64
+#define WRITE_OVER_BYTES ((int64_t)1 << 20)
+
+typedef struct spare {
+    char name[SEGMENT_NAME_ROOM];
+    int file;
+    int64_t bytes;
+} spare;
+
+typedef struct serials {
+    int64_t *all;
+    int64_t count, room;
+} serials;
+
+struct store {
+    folder in; /* somebody else's */
+    int64_t segment_bytes, spares_max;
+    uint8_t node[16];
+    pthread_mutex_t mutex;
+    pthread_cond_t asked, done;
+    pthread_t thread;
+    bool stop, busy;
+    int64_t epoch, serial; /* of the next one; 0: they have no names yet */
+    spare spares[SPARES_MAX];
+    int64_t spare_count;
+    written ready;
+    int64_t ready_code; /* SB_OK: it is; SB_EMPTY: it is to be got ready; or why it is not */
+    serials dead, unknown;
+    learnt *found;
+    int64_t found_count, found_room;
+    store_counts counts;
+    char text[512]; /* of the ready_code */
+};
+
+/* --- a list of serials ------------------------------------------------------------------------- */
+
+static bool push(serials *to, int64_t serial)
+{
+    if (to->count == to->room) {
+        int64_t room = to->room ? 2 * to->room : 64;
+        int64_t *moved = realloc(to->all, (size_t)room * sizeof *moved);
+        if (!moved)
+            return false;
+        to->all = moved;
+        to->room = room;
+    }
+    to->all[to->count++] = serial;
+    return true;
+}
+
+static int64_t pop(serials *from)
+{
+    int64_t first = from->all[0];
+    memmove(from->all, from->all + 1, (size_t)--from->count * sizeof first);
+    return first;
+}
+
+/* --- files -------------------------------------------------------------------------------------- */
+
+/* What errno says: a full disk is no failure. */
+static int64_t refused(const char *what, const char *name)
+{
+    bool full = errno == ENOSPC || errno == EDQUOT;
+    return fail(full ? SB_DISK_FULL : SB_JOURNAL_FAILED, "%s %s: %s", what, name, strerror(errno));
+}
+
+int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at)
+{
+    while (count > 0) {
+        ssize_t wrote = pwrite(file, bytes, (size_t)count, at);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return refused("writing", "the journal");
+        bytes += wrote;
+        count -= wrote;
+        at += wrote;
+    }
+    return SB_OK;
+}
+
+static int64_t spare_name(char *name)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return fail_system("random numbers");
+    snprintf(name, SEGMENT_NAME_ROOM, "%016llx.spare", (unsigned long long)random);
+    return SB_OK;
+}
+
+static void spare_drop(const store *of, spare *dropped)
+{
+    unlinkat(of->in.file, dropped->name, 0);
+    close(dropped->file);
+}
+
+/* Appending costs the file system's own journal at each sync, overwriting does not. */
+static int64_t write_over(int file, int64_t bytes)
+{
+    unsigned char *zeros = calloc(1, (size_t)WRITE_OVER_BYTES);
+    if (!zeros)
+        return fail_system("memory for zeros");
+    int64_t code = SB_OK;
+    for (int64_t at = 0; at < bytes && code == SB_OK; at += WRITE_OVER_BYTES) {
+        int64_t left = bytes - at;
+        code = write_all(file, zeros, left < WRITE_OVER_BYTES ? left : WRITE_OVER_BYTES, at);
+    }
+    free(zeros);
+    if (code == SB_OK && fdatasync(file) != 0)
+        code = refused("syncing", "a new segment");
+    return code;
+}
+
+static int64_t spare_open(store *of, spare *made)
+{
+    struct stat status;
+    for (;;) {
+        int64_t code = spare_name(made->name);
+        if (code != SB_OK)
+            return code;
+        made->file = openat(of->in.file, made->name,
+                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (made->file < 0)
+            return refused("making a segment in", of->in.path);
+        /* whoever sweeps the folder may have taken it for a left-over before it was locked */
+        if (spare_lock(made->file) && fstat(made->file, &status) == 0 && status.st_nlink > 0)
+            return SB_OK;
+        close(made->file);
+    }
+}
+
+static int64_t spare_make(store *of, int64_t bytes, spare *made)
+{
+    int64_t code = spare_open(of, made);
+    if (code != SB_OK)
+        return code;
+    made->bytes = bytes;
+    code = write_over(made->file, bytes);
+    if (code != SB_OK)
+        spare_drop(of, made);
+    return code;
+}
+
+/* Its header, and then its name: what has the name of a segment is one. */
+static int64_t spare_become(store *of, const spare *from, int64_t serial, written *made)
+{
+    static const char zeros[sizeof(journal_header)];
+    struct {
+        journal_header header;
+        char blank[sizeof zeros]; /* what was here before does not look like a torn frame */
+    } pages = {.header = {
+        .magic = JOURNAL_MAGIC, .version = JOURNAL_VERSION, .page = JOURNAL_PAGE,
+        .serial = serial, .epoch = of->epoch, .bytes = from->bytes,
+    }};
+    char name[SEGMENT_NAME_ROOM];
+    memcpy(pages.header.node, of->node, sizeof of->node);
+    if (getrandom(&pages.header.salt, sizeof pages.header.salt, 0) != sizeof pages.header.salt)
+        return fail_system("random numbers");
+    pages.header.crc = header_crc(&pages.header);
+    segment_file_name(name, serial);
+    int64_t code = write_all(from->file, (unsigned char *)&pages, sizeof pages, 0);
+    if (code == SB_OK && fdatasync(from->file) != 0)
+        code = refused("syncing the header of", name);
+    if (code != SB_OK)
+        return code;
+    if (linkat(of->in.file, from->name, of->in.file, name, 0) != 0)
+        return errno == EEXIST ? fail(SB_STALE, "%s/%s exists: another has begun it, and this one "
+                                      "must end", of->in.path, name)
+                               : refused("naming", name);
+    if (unlinkat(of->in.file, from->name, 0) != 0)
+        code = refused("renaming to", name);
+    if (code == SB_OK)
+        code = folder_sync(&of->in);
+    *made = (written){from->file, serial, from->bytes, pages.header.crc};
+    return code;
+}
+
+/* The name goes for good before the file is written to: a list of before may still have it. */
+static void recycle(store *of, int64_t serial)
+{
+    spare made;
+    struct stat status;
+    char name[SEGMENT_NAME_ROOM];
+    segment_file_name(name, serial);
+    made.file = openat(of->in.file, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (made.file < 0)
+        return;
+    spare_lock(made.file);
+    bool wanted = of->spare_count < of->spares_max && fstat(made.file, &status) == 0 &&
+                  status.st_size == of->segment_bytes && spare_name(made.name) == SB_OK;
+    if (!wanted || renameat(of->in.file, name, of->in.file, made.name) != 0) {
+        unlinkat(of->in.file, name, 0);
+        close(made.file);
+        of->counts.deleted++;
+        return;
+    }
+    made.bytes = of->segment_bytes;
+    if (folder_sync(&of->in) != SB_OK) {
+        spare_drop(of, &made);
+        return;
+    }
+    of->spares[of->spare_count++] = made;
+    of->counts.recycled++;
+}
+
+/* --- what is in segments of before ------------------------------------------------------------- */
+
+static void learn(const store *of, learnt *told)
+{
+    reader segment;
+    int64_t bad, number = 1, end = JOURNAL_PAGE;
+    int wrong;
+    told->code = reader_open(&segment, &of->in, told->serial, false);
+    if (told->code != SB_OK) {
+        if (told->code == SB_NOT_FOUND)
+            reader_close(&segment);
+        return;
+    }
+    for (int64_t next; told->code == SB_OK &&
+         (next = reader_frame(&segment, end, number, &bad, &wrong)); number++) {
+        while (end < next && told->code == SB_OK) {
+            const record_head *head = reader_again(&segment, end);
+            int64_t bytes = record_bytes(head->length);
+            if (record_kind(head) == SB_RECORD_MESSAGE)
+                told->code = tally_add(&told->tally, (int64_t)head->queue, record_position(head),
+                                       bytes);
+            end += bytes;
+        }
+    }
+    told->end = end;
+    if (told->code == SB_OK && reader_search(&segment, bad, number + 1, INT64_MAX))
+        told->code = SB_JOURNAL_DAMAGED;
+    reader_close(&segment);
+}
+
+static void learn_one(store *of)
+{
+    learnt told = {.serial = pop(&of->unknown)};
+    pthread_mutex_unlock(&of->mutex);
+    learn(of, &told);
+    pthread_mutex_lock(&of->mutex);
+    if (of->found_count == of->found_room) {
+        int64_t room = of->found_room ? 2 * of->found_room : 16;
+        learnt *moved = realloc(of->found, (size_t)room * sizeof *moved);
+        if (!moved) {
+            tally_free(&told.tally); /* it stays unknown, and is kept */
+            return;
+        }
+        of->found = moved;
+        of->found_room = room;
+    }
+    of->found[of->found_count++] = told;
+}
+
+/* --- the thread --------------------------------------------------------------------------------- */
+
+/* The mutex is let go while the disk works: nobody else touches the spares. */
+static void make_ready(store *of)
+{
+    written ready = {.file = -1};
+    spare from;
+    int64_t code = SB_OK, serial = of->serial;
+    pthread_mutex_unlock(&of->mutex);
+    if (of->spare_count > 0)
+        from = of->spares[--of->spare_count];
+    else {
+        code = spare_make(of, of->segment_bytes, &from);
+        of->counts.made += code == SB_OK;
+    }
+    if (code == SB_OK && serial == 0)
+        of->spares[of->spare_count++] = from;
+    else if (code == SB_OK) {
+        code = spare_become(of, &from, serial, &ready);
+        if (code == SB_STALE)
+            of->spares[of->spare_count++] = from;
+        else if (code != SB_OK)
+            spare_drop(of, &from);
+    }
+    pthread_mutex_lock(&of->mutex);
+    if (code == SB_OK && serial == 0) {
+        of->ready_code = of->serial ? SB_EMPTY : SB_OK; /* begun meanwhile */
+        return;
+    }
+    of->serial += serial > 0 && (code == SB_OK || code == SB_JOURNAL_FAILED);
+    of->ready = ready;
+    of->ready_code = code;
+    snprintf(of->text, sizeof of->text, "%s", sb_detail(code));
+}
+
+static void *run(void *argument)
+{
+    store *of = argument;
+    pthread_mutex_lock(&of->mutex);
+    while (!of->stop) {
+        of->busy = true;
+        if (of->ready_code == SB_EMPTY && (of->spare_count > 0 || of->dead.count == 0))
+            make_ready(of);
+        else if (of->dead.count > 0) {
+            int64_t serial = pop(&of->dead);
+            pthread_mutex_unlock(&of->mutex);
+            recycle(of, serial);
+            pthread_mutex_lock(&of->mutex);
+        } else if (of->unknown.count > 0)
+            learn_one(of);
+        else {
+            of->busy = false;
+            pthread_cond_broadcast(&of->done);
+            pthread_cond_wait(&of->asked, &of->mutex);
+            continue;
+        }
+        pthread_cond_broadcast(&of->done);
+    }
+    of->busy = false;
+    pthread_mutex_unlock(&of->mutex);
+    return NULL;
+}
+
+/* --- what the writer asks for ------------------------------------------------------------------- */
+
+int64_t store_start(store **made, const folder *in, const sb_journal_options *options)
+{
+    store *of = calloc(1, sizeof *of);
+    sigset_t all, before;
+    pthread_condattr_t monotonic;
+    if (!of)
+        return fail_system("memory for a journal");
+    of->in = *in;
+    of->segment_bytes = options->segment_bytes;
+    of->spares_max = options->spares < SPARES_MAX - 1 ? options->spares : SPARES_MAX - 1;
+    if (options->node)
+        memcpy(of->node, options->node, sizeof of->node);
+    of->ready_code = SB_EMPTY;
+    pthread_mutex_init(&of->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&of->asked, &monotonic);
+    pthread_cond_init(&of->done, &monotonic);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+    int error = pthread_create(&of->thread, NULL, run, of);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        free(of);
+        errno = error;
+        return fail_system("starting the thread of the journal");
+    }
+    *made = of;
+    return SB_OK;
+}
+
+void store_begin(store *of, int64_t epoch, int64_t serial)
+{
+    pthread_mutex_lock(&of->mutex);
+    of->epoch = epoch;
+    of->serial = serial;
+    of->ready_code = SB_EMPTY;
+    pthread_cond_signal(&of->asked);
+    pthread_mutex_unlock(&of->mutex);
+}
+
+/* One that is larger than all others is made here and now.  What is ready comes before it, and can
+ * not be used behind it. */
+static int64_t take_large(store *from, int64_t bytes, written *taken)
+{
+    spare made;
+    pthread_mutex_lock(&from->mutex);
+    while (from->ready_code == SB_EMPTY)
+        pthread_cond_wait(&from->done, &from->mutex);
+    int64_t serial = from->serial++;
+    if (from->ready_code == SB_OK) {
+        close(from->ready.file);
+        push(&from->dead, from->ready.serial);
+        from->ready_code = SB_EMPTY;
+        pthread_cond_signal(&from->asked);
+    }
+    pthread_mutex_unlock(&from->mutex);
+    int64_t code = spare_make(from, bytes, &made);
+    if (code == SB_OK) {
+        code = spare_become(from, &made, serial, taken);
+        if (code != SB_OK)
+            spare_drop(from, &made);
+    }
+    return code;
+}
+
+int64_t store_take(store *from, int64_t bytes, written *taken)
+{
+    if (bytes > from->segment_bytes)
+        return take_large(from, (bytes + JOURNAL_PAGE - 1) & -JOURNAL_PAGE, taken);
+    pthread_mutex_lock(&from->mutex);
+    if (from->ready_code != SB_OK && from->ready_code != SB_EMPTY) { /* try again */
+        from->ready_code = SB_EMPTY;
+        pthread_cond_signal(&from->asked);
+    }
+    from->counts.waited += from->ready_code == SB_EMPTY;
+    while (from->ready_code == SB_EMPTY)
+        pthread_cond_wait(&from->done, &from->mutex);
+    int64_t code = from->ready_code;
+    if (code == SB_OK) {
+        *taken = from->ready;
+        from->ready = (written){.file = -1};
+        from->ready_code = SB_EMPTY;
+        pthread_cond_signal(&from->asked);
+    } else
+        code = fail(code, "%s", from->text);
+    pthread_mutex_unlock(&from->mutex);
+    return code;
+}
+
+void store_recycle(store *of, int64_t serial)
+{
+    pthread_mutex_lock(&of->mutex);
+    push(&of->dead, serial); /* without memory it stays until somebody begins anew */
+    pthread_cond_signal(&of->asked);
+    pthread_mutex_unlock(&of->mutex);
+}
+
+int64_t store_learn(store *of, const int64_t *serials, int64_t count)
+{
+    bool pushed = true;
+    pthread_mutex_lock(&of->mutex);
+    for (int64_t each = 0; each < count && pushed; each++)
+        pushed = push(&of->unknown, serials[each]);
+    pthread_cond_signal(&of->asked);
+    pthread_mutex_unlock(&of->mutex);
+    return pushed ? SB_OK : fail_system("memory for a list of segments");
+}
+
+bool store_learnt(store *of, learnt *told)
+{
+    pthread_mutex_lock(&of->mutex);
+    bool any = of->found_count > 0;
+    if (any)
+        *told = of->found[--of->found_count];
+    pthread_mutex_unlock(&of->mutex);
+    return any;
+}
+
+void store_counted(store *of, store_counts *counts)
+{
+    pthread_mutex_lock(&of->mutex);
+    *counts = of->counts;
+    counts->spares = of->spare_count + (of->serial && of->ready_code == SB_OK);
+    pthread_mutex_unlock(&of->mutex);
+}
+
+int64_t store_settle(store *of, int64_t timeout_ns)
+{
+    int64_t deadline = monotonic_deadline(timeout_ns);
+    struct timespec until = {deadline / 1000000000, deadline % 1000000000};
+    int error = 0;
+    pthread_mutex_lock(&of->mutex);
+    while (!error && (of->busy || of->ready_code == SB_EMPTY || of->dead.count || of->unknown.count))
+        error = pthread_cond_timedwait(&of->done, &of->mutex, &until);
+    pthread_mutex_unlock(&of->mutex);
+    return error ? SB_EMPTY : SB_OK;
+}
+
+void store_stop(store *stopped)
+{
+    pthread_mutex_lock(&stopped->mutex);
+    stopped->stop = true;
+    pthread_cond_signal(&stopped->asked);
+    pthread_mutex_unlock(&stopped->mutex);
+    pthread_join(stopped->thread, NULL);
+    if (stopped->serial && stopped->ready_code == SB_OK) {
+        char name[SEGMENT_NAME_ROOM];
+        segment_file_name(name, stopped->ready.serial);
+        unlinkat(stopped->in.file, name, 0);
+        close(stopped->ready.file);
+    }
+    while (stopped->spare_count > 0)
+        spare_drop(stopped, &stopped->spares[--stopped->spare_count]);
+    while (stopped->found_count > 0)
+        tally_free(&stopped->found[--stopped->found_count].tally);
+    free(stopped->found);
+    free(stopped->dead.all);
+    free(stopped->unknown.all);
+    pthread_cond_destroy(&stopped->asked);
+    pthread_cond_destroy(&stopped->done);
+    pthread_mutex_destroy(&stopped->mutex);
+    free(stopped);
+}

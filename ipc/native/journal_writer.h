@@ -1,0 +1,72 @@
+/* The writer's state, for the files that it is in: journal.c, journal_needed.c, journal_compaction.c. */
+
+#ifndef SHMBROKER_JOURNAL_WRITER_H
+#define SHMBROKER_JOURNAL_WRITER_H
+
+#include "journal.h"
+
+#define NOT_MOVED INT64_C(-2)
+
+/* A segment that is not written any more. */
+typedef struct segment_state {
+    int64_t serial, end;
+    enum { SEGMENT_UNKNOWN, SEGMENT_KNOWN, SEGMENT_DAMAGED, SEGMENT_UNNEEDED } state;
+    tally tally;
+    int64_t moved; /* all that is needed was staged anew, and is committed by more commits than so */
+    bool dropped; /* the list that is about to be written does not have it */
+} segment_state;
+
+struct sb_journal {
+    sb_journal_options options;
+    folder in;
+    store *store;
+    written current; /* the segment that is written */
+    bool fresh;      /* it has no frame yet */
+    bool in_snapshot, adopted;
+    int64_t end, number; /* of the current segment: where the next frame begins, and its number */
+    int64_t first_serial; /* of those that we have written */
+    int64_t commits;
+    frame frame;   /* what is staged */
+    tally written; /* what the current segment has */
+    tally heads;   /* below `high` nothing of a queue is needed */
+    segment_state *segments; /* ascending */
+    int64_t segment_count, segment_room;
+    struct {
+        reader segment;
+        bool reading;
+        int64_t offset, number, frame_end, end;
+    } compaction;
+    int64_t failed;
+    char text[512];
+    struct {
+        int64_t frames, records;
+    } counts;
+};
+
+/* --- journal_store.c ---------------------------------------------------------------------------- */
+
+int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at);
+
+/* --- journal_needed.c --------------------------------------------------------------------------- */
+
+segment_state *segment_with(sb_journal *journal, int64_t serial);
+/* One more, of which nothing is known; it is the last.  NULL: there is no memory. */
+segment_state *segment_note(sb_journal *journal, int64_t serial);
+void segment_forget(sb_journal *journal, int64_t serial);
+void segments_free(sb_journal *journal);
+/* Take over what was found out in the background. */
+void segments_learn(sb_journal *journal);
+/* How many are not needed any more. */
+int64_t segments_dead(const sb_journal *journal);
+/* The list of those that are needed, as a record; the others are dropped when it is synced. */
+int64_t list_stage(sb_journal *journal, frame *to);
+/* How many bytes such a list takes at most, written alone. */
+int64_t list_room(const sb_journal *journal);
+/* The list is synced: let go of what was dropped: how many. */
+int64_t segments_recycle(sb_journal *journal);
+
+/* --- journal_compaction.c ----------------------------------------------------------------------- */
+
+void compaction_end(sb_journal *journal);
+
+#endif

@@ -1,0 +1,472 @@
+/* The journaler: one thread of the broker that follows all durable queues and writes what is new
+ * into the journal.  Gather, one write, one sync, then the gates move: whatever came meanwhile is in
+ * the next frame, so commits are shared by nature.
+ *
+ * A queue's gate is its barrier: publishers wait until it has passed their message, and consumers
+ * take up to it.  It is moved only after the sync, by CAS from the word that says that it is ours: a
+ * broker that was replaced finds that out there, and confirms nothing any more.
+ *
+ * What is retired is written as the head of the ring, with or after the messages, and now and then
+ * what is done with above it, too; it may lag, then a crash repeats the last few.  But a message is
+ * never written before the head that made room for it, so that a reader needs no more slots than the
+ * ring has.
+ *
+ * All of it is done in this thread; the others look at `code`, and move `control` to wake it. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared.h"
+
+#define FRAME_BYTES (INT64_C(1) << 20) /* gathered at most; a larger one gains nothing */
+#define GATHER_MESSAGES 4096           /* of one queue, before it is another's turn */
+#define IDLE_NS 100000000
+#define RETIRE_NS 10000000 /* how long what is retired may wait for a frame of its own */
+#define RETIRE_ABOVE_NS 100000000 /* and what is done with behind a message that is not */
+#define SPIN_NS 50000      /* after work: about as long as being woken takes */
+#define DISK_FULL_NS 100000000
+#define DIGEST_PRIME UINT64_C(0x9E3779B97F4A7C15)
+
+typedef struct followed {
+    sb_queue *queue;
+    int64_t number; /* in the journal */
+    sb_port port;
+    sb_cursor cursor;
+    int64_t safe;    /* the gate stands here */
+    int64_t retired; /* the journal knows that all below is */
+    uint64_t above;  /* a digest of what it knows to be done with above */
+} followed;
+
+struct sb_journaler {
+    sb_connection *connection;
+    sb_journal *journal;
+    pthread_t thread;
+    bool runs;
+    _Atomic int64_t control, stopping;
+    _Atomic int64_t code; /* SB_OK while it works; SB_DISK_FULL while it waits for room */
+    followed **queues;
+    sb_wait *waits;
+    int64_t count, room;
+    int64_t generation; /* of the catalog, when we looked at it last */
+    uint64_t digest;    /* of the exchanges and bindings that the journal has */
+    followed *by_row[L_QUEUE_ROWS];
+    int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
+    unsigned char *bits;          /* room for that */
+    int64_t bits_room;
+    int64_t messages, bytes;
+    int64_t spin_ns;
+};
+
+/* --- following ---------------------------------------------------------------------------------- */
+
+static int64_t gate_of(const followed *each)
+{
+    return word_load(each->queue->ring.memory, L_RING_BARRIER_AT) - 1;
+}
+
+static int64_t adopt(sb_journaler *journaler, followed *each)
+{
+    int64_t gate = gate_of(each);
+    int64_t word = word_load(each->queue->ring.memory, L_RING_GATES_AT + gate * L_GATE_BYTES);
+    int64_t former = (word >> L_GATE_OWNER_SHIFT) & L_OWNER_MASK;
+    sb_connection *connection = journaler->connection;
+    if (former && former != connection->id && participant_runs(connection, former))
+        return fail(SB_IN_USE, "participant %lld writes the journal of queue '%s' already",
+                    (long long)former, each->queue->name);
+    int64_t position = sb_port_gate_adopt(&each->port, gate, former);
+    if (position < 0)
+        return fail(SB_STALE, "queue '%s' has another journaler by now", each->queue->name);
+    each->cursor = (sb_cursor){.port = &each->port, .position = position, .gate = gate};
+    each->safe = position;
+    each->retired = -1;
+    return SB_OK;
+}
+
+static int64_t head_of(const followed *each)
+{
+    return word_load(each->queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
+}
+
+static int64_t stage_retired(sb_journaler *journaler, followed *each)
+{
+    int64_t head = head_of(each);
+    if (head == each->retired)
+        return SB_OK;
+    int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number, head, "", 0);
+    if (code == SB_OK)
+        each->retired = head;
+    return code;
+}
+
+static bool is_done(const followed *each, int64_t position)
+{
+    int64_t slot = L_RING_SLOTS_START + (position & (each->queue->slots - 1)) * L_SLOT_BYTES;
+    return (word_load(each->queue->ring.memory, slot) >> L_STATE_SHIFT & L_STATE_MASK) == L_DONE;
+}
+
+/* Move head as far as it goes, and stage which messages behind it are done with. */
+static int64_t stage_retired_above(sb_journaler *journaler, followed *each)
+{
+    while (sb_port_reclaim(&each->port) > 0)
+        continue;
+    int64_t head = head_of(each), end = each->safe, length = 0;
+    int64_t bytes = (end - head + 7) / 8;
+    if (bytes <= 0 || end - head > each->queue->slots)
+        return stage_retired(journaler, each);
+    if (bytes > journaler->bits_room) {
+        unsigned char *room = realloc(journaler->bits, (size_t)bytes);
+        if (!room)
+            return fail_system("memory for what is retired");
+        journaler->bits = room;
+        journaler->bits_room = bytes;
+    }
+    memset(journaler->bits, 0, (size_t)bytes);
+    uint64_t digest = ((uint64_t)head + 1) * DIGEST_PRIME;
+    for (int64_t position = head; position < end; position++)
+        if (is_done(each, position)) {
+            int64_t bit = position - head;
+            journaler->bits[bit / 8] |= (unsigned char)(1 << bit % 8);
+            digest = (digest ^ (uint64_t)position) * DIGEST_PRIME;
+            length = bit / 8 + 1;
+        }
+    if (length == 0 || digest == each->above)
+        return stage_retired(journaler, each);
+    int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number, head,
+                                    journaler->bits, length);
+    if (code == SB_OK) {
+        each->retired = head;
+        each->above = digest;
+    }
+    return code;
+}
+
+static int64_t stage_declaration(sb_journaler *journaler, followed *each)
+{
+    char entry[L_ENTRY_BYTES], body[DECLARATION_ROOM];
+    void *catalog = journaler->connection->catalog.memory;
+    int64_t row = each->queue->reference & L_REFERENCE_INDEX_MASK;
+    if (sb_row_copy(catalog, L_QUEUES, row, entry) != each->queue->reference)
+        return SB_OK; /* it was deleted meanwhile: we are about to hear of it */
+    int64_t head = head_of(each);
+    int64_t length = declaration_of(each->queue, entry, body);
+    return sb_journal_stage(journaler->journal, SB_RECORD_QUEUE, each->number, head, body, length);
+}
+
+static int64_t follow(sb_journaler *journaler, int64_t reference, const char *entry)
+{
+    sb_connection *connection = journaler->connection;
+    if (journaler->count == journaler->room) {
+        int64_t room = journaler->room ? 2 * journaler->room : 64;
+        void *queues = realloc(journaler->queues, (size_t)room * sizeof *journaler->queues);
+        journaler->queues = queues ? queues : journaler->queues;
+        void *waits = realloc(journaler->waits, (size_t)room * sizeof *journaler->waits);
+        journaler->waits = waits ? waits : journaler->waits;
+        if (!queues || !waits)
+            return fail_system("memory for %lld durable queues", (long long)room);
+        journaler->room = room;
+    }
+    followed *made = NULL;
+    if (posix_memalign((void **)&made, 128, sizeof *made) != 0)
+        return fail_system("memory for a durable queue");
+    memset(made, 0, sizeof *made);
+    made->number = word_load(entry, L_QUEUE_IDENTITY_LOW_AT) & INT64_MAX;
+    pthread_mutex_lock(&connection->mutex);
+    int64_t code = queue_handle(connection, reference, &made->queue);
+    pthread_mutex_unlock(&connection->mutex);
+    if (code == SB_OK && !sb_is_durable(made->queue))
+        code = fail(SB_DAMAGED, "queue '%s' is durable by its entry, and not by its ring",
+                    made->queue->name);
+    if (code == SB_OK)
+        code = sb_port_open(&made->port, made->queue->ring.memory, made->queue->ring.bytes,
+                            connection->arena.memory, connection->arena.bytes, connection->id);
+    if (code == SB_OK)
+        code = adopt(journaler, made);
+    if (code == SB_OK)
+        code = stage_declaration(journaler, made);
+    if (code != SB_OK) {
+        free(made);
+        return code == SB_NOT_FOUND ? SB_OK : code; /* deleted while we looked */
+    }
+    journaler->queues[journaler->count++] = made;
+    journaler->by_row[reference & L_REFERENCE_INDEX_MASK] = made;
+    return SB_OK;
+}
+
+static bool is_gone(const followed *each)
+{
+    return word_load(each->queue->row, 0) >> L_ROW_GENERATION_SHIFT != each->queue->live;
+}
+
+static int64_t unfollow_gone(sb_journaler *journaler)
+{
+    int64_t kept = 0, gone = 0, code = SB_OK;
+    for (int64_t each = 0; each < journaler->count; each++) {
+        followed *one = journaler->queues[each];
+        if (code == SB_OK && is_gone(one)) {
+            code = sb_journal_stage(journaler->journal, SB_RECORD_QUEUE_GONE, one->number, 0, "", 0);
+            if (code == SB_OK)
+                code = sb_journal_retire(journaler->journal, one->number, SB_JOURNAL_ALL);
+        }
+        if (code == SB_OK && is_gone(one)) {
+            journaler->by_row[one->queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
+            free(one);
+            gone++;
+        } else {
+            journaler->queues[kept++] = one;
+        }
+    }
+    journaler->count = kept;
+    if (gone)
+        departed_forget(journaler->connection);
+    return code;
+}
+
+/* Something was declared or deleted: note it, and follow what is durable. */
+static int64_t look_at_catalog(sb_journaler *journaler)
+{
+    char entry[L_ENTRY_BYTES];
+    void *catalog = journaler->connection->catalog.memory;
+    int64_t generation = word_load(catalog, L_CATALOG_GENERATION_AT), row = 0;
+    if (generation == journaler->generation)
+        return SB_OK;
+    int64_t code = unfollow_gone(journaler);
+    for (; code == SB_OK && (row = sb_row_next(catalog, L_QUEUES, row)) >= 0; row++) {
+        int64_t flags = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_FLAGS_AT);
+        if (!(flags & L_QUEUE_DURABLE) || journaler->by_row[row])
+            continue;
+        int64_t reference = sb_row_copy(catalog, L_QUEUES, row, entry);
+        if (reference >= 0 && (word_load(entry, L_QUEUE_FLAGS_AT) & L_QUEUE_DURABLE))
+            code = follow(journaler, reference, entry);
+    }
+    uint64_t digest = catalog_digest(journaler->connection);
+    if (code == SB_OK && digest != journaler->digest)
+        code = catalog_stage(journaler->connection, journaler->journal);
+    if (code == SB_OK) {
+        journaler->generation = generation;
+        journaler->digest = digest;
+    }
+    return code;
+}
+
+/* What a new segment begins with: all that must be known but the messages. */
+static int64_t snapshot(sb_journal *journal, void *context)
+{
+    sb_journaler *journaler = context;
+    int64_t code = catalog_stage(journaler->connection, journal);
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++) {
+        journaler->queues[each]->above = 0; /* the segment that knows it may go */
+        code = stage_declaration(journaler, journaler->queues[each]);
+        if (code == SB_OK)
+            code = stage_retired_above(journaler, journaler->queues[each]);
+    }
+    return code;
+}
+
+/* --- one turn ----------------------------------------------------------------------------------- */
+
+static int64_t gather(sb_journaler *journaler, followed *each)
+{
+    sb_message message;
+    for (int64_t many = 0; many < GATHER_MESSAGES; many++) {
+        int64_t position = each->cursor.position;
+        int64_t code = sb_cursor_next(&each->cursor, &message);
+        if (code == SB_EMPTY)
+            return SB_OK;
+        if (code == SB_DAMAGED) {
+            log_note(journaler->connection, "queue '%s': message %lld is damaged, and not in the "
+                     "journal", each->queue->name, (long long)position);
+            each->cursor.position = position + 1;
+            continue;
+        }
+        if (code != SB_OK)
+            return fail(SB_STALE, "queue '%s': its gate was taken from us", each->queue->name);
+        if (sb_port_is_duplicate(&each->port, &message) > 0)
+            continue; /* it is not there for anybody, and will not be */
+        if (each->retired < 0 || position - each->retired >= each->queue->slots)
+            code = stage_retired(journaler, each);
+        if (code == SB_OK)
+            code = sb_journal_stage(journaler->journal, SB_RECORD_MESSAGE, each->number, position,
+                                    message.chunk,
+                                    (const char *)message.body + message.length -
+                                        (const char *)message.chunk);
+        if (code != SB_OK) {
+            each->cursor.position = position;
+            return code;
+        }
+        journaler->messages++;
+        journaler->bytes += message.length;
+        if (sb_journal_staged(journaler->journal) >= FRAME_BYTES)
+            return SB_OK;
+    }
+    return SB_OK;
+}
+
+static int64_t move_gates(sb_journaler *journaler)
+{
+    for (int64_t index = 0; index < journaler->count; index++) {
+        followed *each = journaler->queues[index];
+        if (each->cursor.position != each->safe) {
+            if (sb_cursor_release(&each->cursor) < 0)
+                return fail(SB_STALE, "queue '%s': its gate was taken from us", each->queue->name);
+            each->safe = each->cursor.position;
+            sb_port_gate_moved(&each->port);
+        }
+        if (each->retired > 0)
+            sb_journal_retire(journaler->journal, each->number, each->retired);
+    }
+    return SB_OK;
+}
+
+static int64_t commit(sb_journaler *journaler)
+{
+    int64_t code;
+    while ((code = sb_journal_commit(journaler->journal)) == SB_DISK_FULL) {
+        /* nothing is lost: it stays staged, publishers wait, and what they publish waits in rings */
+        if (atomic_exchange(&journaler->code, SB_DISK_FULL) == SB_OK)
+            log_note(journaler->connection, "journal: %s", sb_detail(code));
+        if (atomic_load(&journaler->stopping))
+            return code;
+        sb_system_wait((int64_t)(intptr_t)&journaler->control, atomic_load(&journaler->control),
+                       DISK_FULL_NS);
+    }
+    if (code != SB_OK)
+        return code;
+    atomic_store(&journaler->code, SB_OK);
+    return move_gates(journaler);
+}
+
+/* Write what is new: how many bytes of the log, or a code. */
+static int64_t turn(sb_journaler *journaler, bool all)
+{
+    int64_t code = look_at_catalog(journaler), now = sb_system_clock();
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+        code = gather(journaler, journaler->queues[each]);
+    int64_t staged = sb_journal_staged(journaler->journal);
+    bool above = all || now - journaler->above_at >= RETIRE_ABOVE_NS;
+    if (code == SB_OK && (above || staged || now - journaler->retired_at >= RETIRE_NS)) {
+        for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+            code = above ? stage_retired_above(journaler, journaler->queues[each])
+                         : stage_retired(journaler, journaler->queues[each]);
+        journaler->retired_at = now;
+        journaler->above_at = above ? now : journaler->above_at;
+    }
+    if (code != SB_OK)
+        return code;
+    staged = sb_journal_staged(journaler->journal);
+    code = staged ? commit(journaler) : SB_OK;
+    return code == SB_OK ? staged : code;
+}
+
+/* --- the thread --------------------------------------------------------------------------------- */
+
+static void rest(sb_journaler *journaler)
+{
+    int64_t seen = atomic_load(&journaler->control);
+    for (int64_t each = 0; each < journaler->count; each++)
+        journaler->waits[each] = (sb_wait){.queue = journaler->queues[each]->queue,
+                                           .position = journaler->queues[each]->cursor.position,
+                                           .returned = -1};
+    if (!atomic_load(&journaler->stopping))
+        sb_wait_any(journaler->waits, journaler->count, (const int64_t *)&journaler->control, seen,
+                    IDLE_NS);
+}
+
+static void *work(void *context)
+{
+    sb_journaler *journaler = context;
+    int64_t code = SB_OK, spin_end = 0;
+    while (code >= SB_OK && !atomic_load(&journaler->stopping)) {
+        code = turn(journaler, false);
+        int64_t now = sb_system_clock();
+        if (code > 0)
+            spin_end = now + journaler->spin_ns;
+        else if (code == SB_OK && now >= spin_end)
+            rest(journaler);
+    }
+    if (code >= SB_OK) /* what is there when it is stopped is written as well */
+        do
+            code = turn(journaler, true);
+        while (code > 0);
+    if (code < 0) {
+        log_note(journaler->connection, "journal: %s: %s", sb_strerror(code), sb_detail(code));
+        atomic_store(&journaler->code, code);
+    }
+    return NULL;
+}
+
+int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const void *node,
+                             sb_journaler **made)
+{
+    sb_journaler *journaler = calloc(1, sizeof *journaler);
+    if (!journaler)
+        return fail_system("memory for a journaler");
+    const sb_journal_options options = {.segment_bytes = segment_bytes, .node = node,
+                                        .snapshot = snapshot,
+                                        .context = journaler};
+    int64_t code = sb_journal_prepare(folder, &options, &journaler->journal);
+    if (code != SB_OK) {
+        free(journaler);
+        return code;
+    }
+    *made = journaler;
+    return SB_OK;
+}
+
+int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
+                           const sb_replay *replay)
+{
+    if (journaler->runs)
+        return fail(SB_INVALID, "the journaler runs already");
+    journaler->connection = connection;
+    participant_tends(connection);
+    journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
+    journaler->generation = -1;
+    atomic_store(&journaler->stopping, 0);
+    int64_t code = replay ? sb_journal_adopt(journaler->journal, replay) : SB_OK;
+    if (code == SB_OK)
+        code = sb_journal_begin(journaler->journal, epoch);
+    if (code == SB_OK)
+        code = turn(journaler, true); /* what is wrong is told to the caller, not to the log */
+    if (code < 0)
+        return code;
+    if (pthread_create(&journaler->thread, NULL, work, journaler) != 0)
+        return fail_system("a thread for the journal");
+    journaler->runs = true;
+    return SB_OK;
+}
+
+int64_t sb_journaler_code(sb_journaler *journaler)
+{
+    return atomic_load(&journaler->code);
+}
+
+int64_t sb_journaler_stop(sb_journaler *journaler)
+{
+    if (!journaler->runs)
+        return SB_OK;
+    atomic_store(&journaler->stopping, 1);
+    atomic_fetch_add(&journaler->control, 1);
+    sb_system_wake((int64_t)(intptr_t)&journaler->control, 1);
+    pthread_join(journaler->thread, NULL);
+    journaler->runs = false;
+    return atomic_load(&journaler->code);
+}
+
+int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told)
+{
+    return sb_journal_statistics_of(journaler->journal, told);
+}
+
+void sb_journaler_free(sb_journaler *journaler)
+{
+    sb_journaler_stop(journaler);
+    for (int64_t each = 0; each < journaler->count; each++)
+        free(journaler->queues[each]);
+    sb_journal_close(journaler->journal);
+    free(journaler->queues);
+    free(journaler->waits);
+    free(journaler->bits);
+    free(journaler);
+}

@@ -1,0 +1,310 @@
+/* Restoring a vhost from its journal, after the machine was started anew.
+ *
+ * The journal is read once.  Each queue's ring is filled under a temporary name, at the positions that
+ * its messages had (core/restore.py), so that nobody meets one that is half full; all of them get
+ * their names at the end.  Every message counts as delivered before: the journal does not know.
+ *
+ * Expiry is in monotonic time of the former boot; each declaration has a moment by both clocks. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared.h"
+
+#define TELL_BYTES (INT64_C(16) << 20)
+
+typedef struct restored {
+    struct restored *next; /* of the same hash */
+    declaration_head head;
+    int64_t number, row;
+    int64_t later; /* to be added to an expiry of that boot */
+    bool gone;
+    char name[L_NAME_BYTES_MAX + 1];
+    char temporary[NAME_ROOM];
+    segment ring;
+    sb_port port;
+} restored;
+
+typedef struct catalog_body {
+    struct catalog_body *next;
+    int64_t length;
+    char bytes[];
+} catalog_body;
+
+#define HASHES 4096
+
+typedef struct restoration {
+    sb_connection *connection;
+    restored *queues[HASHES];
+    catalog_body *bodies, **last;
+    int64_t messages, rows;
+} restoration;
+
+static restored **place_of(restoration *all, int64_t number)
+{
+    restored **at = &all->queues[(uint64_t)number % HASHES];
+    while (*at && (*at)->number != number)
+        at = &(*at)->next;
+    return at;
+}
+
+/* --- records ------------------------------------------------------------------------------------ */
+
+static int64_t declared(restoration *all, const sb_journal_record *record)
+{
+    char page[L_RING_GATES_AT], name[L_NAME_BYTES_MAX + 1];
+    declaration_head head;
+    sb_connection *connection = all->connection;
+    restored **at = place_of(all, record->queue), *made = NULL;
+    int64_t code = declaration_read(record->body, record->length, &head, name, page);
+    if (code != SB_OK)
+        return fail(code, "segment %llx, byte %lld: a queue's declaration contradicts itself",
+                    (long long)record->serial, (long long)record->offset);
+    int64_t later = head.realtime - head.monotonic - realtime_ns() + sb_system_clock();
+    if (*at) {
+        (*at)->later = later;
+        return sb_port_restore_head(&(*at)->port, record->position);
+    }
+    if (posix_memalign((void **)&made, 128, sizeof *made) != 0)
+        return fail_system("memory for queue '%s'", name);
+    memset(made, 0, sizeof *made);
+    made->head = head;
+    made->number = record->queue;
+    made->later = later;
+    strcpy(made->name, name);
+    made->row = all->rows++;
+    code = made->row < L_QUEUE_ROWS
+               ? ring_begin(connection, &made->ring, made->temporary, made->row, head.slots, page)
+               : fail(SB_TABLE_FULL, "the journal has more than %d queues", (int)L_QUEUE_ROWS);
+    if (code == SB_OK)
+        code = sb_port_open(&made->port, made->ring.memory, made->ring.bytes,
+                            connection->arena.memory, connection->arena.bytes, connection->id);
+    if (code != SB_OK) {
+        free(made);
+        return code;
+    }
+    made->port.file = connection->arena.file;
+    sb_port_restore_begin(&made->port, record->position);
+    *at = made;
+    return SB_OK;
+}
+
+static int64_t no_slot(const restored *queue, const sb_journal_record *record)
+{
+    return fail(SB_JOURNAL_DAMAGED, "segment %llx, byte %lld: message %lld of queue '%s' does not fit "
+                "into its %lld slots", (long long)record->serial, (long long)record->offset,
+                (long long)record->position, queue->name, (long long)queue->head.slots);
+}
+
+/* A chunk as long as its record, reserved and filled: its offset. */
+static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
+{
+    const char *body = record->body;
+    if (record->length < L_CHUNK_HEADER_BYTES)
+        return SB_JOURNAL_DAMAGED;
+    int64_t shape = word_load(body, L_CHUNK_SHAPE_AT), mark = word_load(body, L_CHUNK_MARK_AT);
+    bool extended = (mark >> L_MARK_FLAGS_SHIFT) & L_MARK_FLAGS_MASK & L_CHUNK_EXTENDED;
+    int64_t before = (shape >> L_SHAPE_KEY_SHIFT & L_SHAPE_LENGTH_MASK) + (shape & L_SHAPE_LENGTH_MASK);
+    int64_t start = L_CHUNK_HEADER_BYTES + (extended ? L_CHUNK_EXTENSION_BYTES : 0);
+    const sb_outgoing wanted = {.length = record->length - start - ((before + 15) & -16)};
+    int64_t room = start + ((before + 15) & -16);
+    if (shape < 0 || (shape >> L_SHAPE_BODY_SHIFT) + room != record->length ||
+        mark >> L_MARK_MAGIC_SHIFT != L_MARK_MAGIC)
+        return SB_JOURNAL_DAMAGED;
+    /* reserved as one body of the same size: the header is copied over with the rest */
+    const sb_outgoing whole = {.length = wanted.length + room - L_CHUNK_HEADER_BYTES};
+    int64_t chunk = sb_port_loan_with(&queue->port, &whole, NULL);
+    if (chunk < 0)
+        return chunk;
+    char *to = (char *)sb_port_loan_body(&queue->port, chunk) - L_CHUNK_HEADER_BYTES;
+    memcpy(to, body, (size_t)record->length);
+    int64_t expiry = extended ? word_load(to, L_CHUNK_EXPIRY_AT) : 0;
+    if (expiry)
+        word_store(to, L_CHUNK_EXPIRY_AT, expiry + queue->later > 0 ? expiry + queue->later : 1);
+    return chunk;
+}
+
+static int64_t message_restored(restoration *all, restored *queue, const sb_journal_record *record)
+{
+    int64_t chunk = chunk_restored(queue, record);
+    if (chunk == SB_JOURNAL_DAMAGED)
+        return fail(chunk, "segment %llx, byte %lld: message %lld of queue '%s' contradicts itself",
+                    (long long)record->serial, (long long)record->offset,
+                    (long long)record->position, queue->name);
+    if (chunk < 0)
+        return fail(chunk, "restoring message %lld of queue '%s': %s", (long long)record->position,
+                    queue->name, sb_strerror(chunk));
+    int64_t code = sb_port_restore_message(&queue->port, record->position, chunk);
+    if (code != SB_OK)
+        sb_port_unreserve(&queue->port, chunk);
+    if (code == SB_FULL)
+        return no_slot(queue, record);
+    return code == SB_DUPLICATE ? SB_OK : code;
+}
+
+static int64_t retired(restored *queue, const sb_journal_record *record)
+{
+    const unsigned char *bits = record->body;
+    int64_t code = sb_port_restore_head(&queue->port, record->position);
+    for (int64_t bit = 0; bit < 8 * record->length && code == SB_OK; bit++)
+        if (bits[bit / 8] >> (bit % 8) & 1)
+            code = sb_port_restore_retired(&queue->port, record->position + bit);
+    return code == SB_OK ? code : no_slot(queue, record);
+}
+
+static void bodies_free(restoration *all)
+{
+    while (all->bodies) {
+        catalog_body *first = all->bodies;
+        all->bodies = first->next;
+        free(first);
+    }
+    all->last = &all->bodies;
+}
+
+static int64_t catalog_noted(restoration *all, const sb_journal_record *record)
+{
+    if (record->position == 0) {
+        bodies_free(all);
+        return SB_OK;
+    }
+    catalog_body *made = malloc(sizeof *made + (size_t)record->length);
+    if (!made)
+        return fail_system("memory for the catalog");
+    made->next = NULL;
+    made->length = record->length;
+    memcpy(made->bytes, record->body, (size_t)record->length);
+    *all->last = made;
+    all->last = &made->next;
+    return SB_OK;
+}
+
+static int64_t record_restored(restoration *all, const sb_journal_record *record)
+{
+    if (record->kind == SB_RECORD_QUEUE)
+        return declared(all, record);
+    if (record->kind == SB_RECORD_CATALOG)
+        return catalog_noted(all, record);
+    restored *queue = *place_of(all, record->queue);
+    if (!queue || queue->gone)
+        return SB_OK; /* a queue that was deleted; what it had is not needed */
+    if (record->kind == SB_RECORD_MESSAGE)
+        return message_restored(all, queue, record);
+    if (record->kind == SB_RECORD_RETIRED)
+        return retired(queue, record);
+    if (record->kind == SB_RECORD_QUEUE_GONE)
+        queue->gone = true;
+    return SB_OK;
+}
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+static int64_t named(restoration *all, restored *queue)
+{
+    all->messages += sb_port_restore_end(&queue->port);
+    sb_port_close(&queue->port);
+    int64_t code = queue_put_filled(all->connection, queue->row, queue->name, &queue->ring,
+                                    queue->temporary, &queue->head);
+    return code < 0 ? code : SB_OK;
+}
+
+/* A binding or an alternate may need what comes behind it: again, until nothing more can be done. */
+static int64_t catalog_restored(restoration *all)
+{
+    for (bool progress = true; progress && all->bodies;) {
+        catalog_body **at = &all->bodies;
+        progress = false;
+        while (*at) {
+            int64_t code = catalog_declare(all->connection, (*at)->bytes, (*at)->length);
+            if (code != SB_OK && code != SB_NOT_FOUND)
+                return code;
+            if (code == SB_NOT_FOUND) {
+                at = &(*at)->next;
+                continue;
+            }
+            catalog_body *done = *at;
+            *at = done->next;
+            free(done);
+            progress = true;
+        }
+    }
+    return SB_OK; /* what is left leads to what is no more */
+}
+
+static int64_t queues_named(restoration *all)
+{
+    int64_t code = SB_OK;
+    for (int hash = 0; hash < HASHES; hash++)
+        for (restored *each = all->queues[hash]; each && code == SB_OK; each = each->next)
+            if (!each->gone)
+                code = named(all, each);
+    return code;
+}
+
+static void restoration_free(restoration *all)
+{
+    for (int hash = 0; hash < HASHES; hash++)
+        while (all->queues[hash]) {
+            restored *first = all->queues[hash];
+            all->queues[hash] = first->next;
+            if (first->temporary[0])
+                unlink(first->temporary);
+            if (first->gone)
+                sb_port_close(&first->port);
+            segment_detach(&first->ring);
+            free(first);
+        }
+    bodies_free(all);
+    free(all);
+}
+
+static int64_t queues_restored(restoration *all, sb_replay *replay,
+                               void (*told)(int64_t bytes, int64_t all, void *context),
+                               void *context)
+{
+    sb_journal_record record;
+    int64_t code, next = 0, bytes = 0;
+    while ((code = sb_replay_next(replay, &record)) != SB_EMPTY) {
+        if (code == SB_TORN) {
+            log_note(all->connection, "journal: %s", sb_detail(code));
+            continue;
+        }
+        if (code == SB_OK)
+            code = record_restored(all, &record);
+        if (code != SB_OK)
+            return code;
+        int64_t done = sb_replay_progress(replay, &bytes);
+        if (told && done >= next) {
+            told(done, bytes, context);
+            next = done + TELL_BYTES;
+        }
+    }
+    return queues_named(all);
+}
+
+int64_t sb_restore(sb_connection *connection, sb_replay *replay,
+                   void (*told)(int64_t bytes, int64_t all, void *context), void *context)
+{
+    int64_t code = change_code(connection);
+    restoration *all = code == SB_OK ? calloc(1, sizeof *all) : NULL;
+    if (!all)
+        return code == SB_OK ? fail_system("memory for restoring") : code;
+    all->connection = connection;
+    all->last = &all->bodies;
+    /* rows are given out as they come: nobody else may declare anything before all have theirs */
+    code = connection_lock(connection);
+    if (code == SB_OK) {
+        code = sb_row_next(connection->catalog.memory, L_QUEUES, 0) >= 0
+                   ? fail(SB_EXISTS, "vhost '%s' has queues already: only a new one can be restored",
+                          connection->vhost)
+                   : queues_restored(all, replay, told, context);
+        connection_unlock(connection);
+    }
+    if (code == SB_OK)
+        code = catalog_restored(all);
+    int64_t messages = all->messages;
+    restoration_free(all);
+    return code == SB_OK ? messages : code;
+}

@@ -1,0 +1,90 @@
+"""`shmbroker journal`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc import records
+from shmbroker.ipc.journal import Journal
+from tests.cli.command import Shell
+
+SEGMENT_BYTES = 32 << 10
+
+
+@pytest.fixture
+def person() -> Shell:
+    return Shell("none")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A journal with segments, a queue and messages."""
+    made = tmp_path / "journal"
+    made.mkdir()
+    with Journal(made, segment_bytes=SEGMENT_BYTES) as journal:
+        journal.stage(records.QUEUE, 3, 0, b"orders")
+        for position in range(60):
+            journal.message(3, position, b"message %d" % position + bytes(1000))
+            journal.commit()
+        journal.stage(records.RETIRED, 3, 50)
+        journal.commit()
+    return made
+
+
+def damage(folder: Path) -> Path:
+    first = min(folder.iterdir())
+    data = bytearray(first.read_bytes())
+    data[9000] ^= 1
+    first.write_bytes(data)
+    return first
+
+
+def test_verify(person: Shell, folder: Path) -> None:
+    told = person.does("journal", "verify", str(folder), "--json").json
+    assert (told["messages"], told["damages"], told["notes"]) == (60, 0, [])
+    assert "messages  60" in person.does("journal", "verify", str(folder)).out
+    first = damage(folder)
+    answer = person("journal", "verify", str(folder))
+    assert answer.code == 1
+    assert f"{first}, offset 8" in answer.said
+
+
+def test_print(person: Shell, folder: Path) -> None:
+    command = ("journal", "print", str(folder))
+    told = person.does(*command, "--queue", "3", "--count", "2", "--json").json
+    assert [record["kind"] for record in told] == ["queue", "message"]
+    assert "message 0" in person.does(*command).out
+
+
+def test_what_is_damaged_is_mended(person: Shell, folder: Path, tmp_path: Path) -> None:
+    damage(folder)
+    exported = person.does("journal", "export", str(folder))
+    assert "offset" in exported.said
+    positions = [json.loads(line)["position"] for line in exported.lines]
+    mended = tmp_path / "mended"
+    mended.mkdir()
+    assert "61 records" in person.does(
+        "journal", "import", str(mended), stdin=exported.out.encode()
+    ).said  # fmt: skip
+    assert person.does("journal", "verify", str(mended), "--json").json["messages"] == 59
+    assert len(positions) == 61
+
+
+def test_compact(person: Shell, folder: Path) -> None:
+    assert person("journal", "compact", str(folder)).code == 2
+    before = sum(path.stat().st_size for path in folder.iterdir())
+    person.does("journal", "compact", str(folder), "--segment", "32KiB", "--yes")
+    assert sum(path.stat().st_size for path in folder.iterdir()) < before
+    told = person.does("journal", "print", str(folder), "--json").json
+    assert [r["position"] for r in told if r["kind"] == "message"] == list(range(50, 60))
+
+
+def test_a_folder_that_is_no_journal(person: Shell, tmp_path: Path) -> None:
+    assert person("journal", "verify", str(tmp_path / "nothing")).code == 2
+    (tmp_path / "0000000000000001.journal").write_bytes(b"noise")
+    answer = person("journal", "print", str(tmp_path))
+    assert answer.code == 0
+    assert "0000000000000001.journal has 5 bytes: it was cut short" in answer.said

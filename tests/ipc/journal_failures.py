@@ -1,0 +1,210 @@
+"""Calls that fail under a journal at work: with native/storage.c preloaded.
+
+python -m tests.ipc.journal_failures PART FOLDER
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc import records
+from shmbroker.ipc.errors import DiskFull, JournalFailed
+from shmbroker.ipc.journal import Journal
+from shmbroker.ipc.replay import Replay
+from tests.ipc.storage import FDATASYNC, LINKAT, OPENAT, PWRITE, RENAMEAT, UNLINKAT
+
+SEGMENT_BYTES = 32 << 10
+BODY = b"x" * 1000
+ALL_CALLS = -1
+
+shim = ctypes.CDLL(None)
+
+
+def fail(call: int, error: int, *, after: int = 0, times: int = 1) -> None:
+    shim.storage_fail(call, ctypes.c_int64(after), ctypes.c_int64(times), error)
+
+
+def room(count: int) -> None:
+    shim.storage_room(ctypes.c_int64(count))
+
+
+def positions(folder: Path) -> list[int]:
+    with Replay(folder) as replay:
+        return [record.position for record in replay if record.kind == records.MESSAGE]
+
+
+def sync(folder: Path) -> None:
+    """The first sync that fails is the last: what it was about may be gone, and nothing follows."""
+    with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
+        journal.message(1, 0, BODY)
+        journal.commit()
+        journal.settle()
+        for call in (FDATASYNC, PWRITE):
+            fail(call, errno.EIO, times=0)
+        fail(FDATASYNC, errno.EIO)
+        journal.message(1, 1, BODY)
+        for _ in range(2):
+            with pytest.raises(JournalFailed, match="Input/output error"):
+                journal.commit()
+        with pytest.raises(JournalFailed, match="Input/output error"):
+            journal.message(1, 2, BODY)
+        with pytest.raises(JournalFailed):
+            journal.tidy()
+    assert positions(folder)[0] == 0
+    with Journal(folder, epoch=2, segment_bytes=SEGMENT_BYTES) as journal:
+        fail(PWRITE, errno.EIO)
+        journal.message(1, 5, BODY)
+        with pytest.raises(JournalFailed, match="Input/output error"):
+            journal.commit()
+
+
+def fill(journal: Journal, position: int, count: int = 1000) -> int:
+    """Commit until that fails; the position of what is staged and not confirmed."""
+    for _ in range(count):
+        journal.message(1, position, BODY)
+        journal.commit()
+        position += 1
+    raise AssertionError("it never became full")
+
+
+def full(folder: Path) -> None:
+    """Nothing is lost when the disk is full, nothing is confirmed, and it goes on."""
+    with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
+        room(5 * SEGMENT_BYTES + 1000)
+        with pytest.raises(DiskFull):
+            fill(journal, 0)
+        unconfirmed = max(positions(folder)) + 1
+        with pytest.raises(DiskFull):
+            journal.commit()
+        journal.message(1, unconfirmed + 1, BODY)
+        with pytest.raises(DiskFull):
+            journal.commit()
+        assert positions(folder) == list(range(unconfirmed))
+        room(3 * SEGMENT_BYTES)
+        journal.commit()
+        assert positions(folder) == list(range(unconfirmed + 2))
+        room(0)
+        with pytest.raises(DiskFull):
+            fill(journal, unconfirmed + 2)
+        room(1 << 30)
+        journal.stage(records.RETIRED, 1, 7)
+        journal.commit()
+        journal.settle()
+    assert not list(folder.glob("*.spare")), "what did not fit is removed"
+    count = len(positions(folder))
+    assert positions(folder) == list(range(count))
+
+
+def retired_room(folder: Path) -> None:
+    """On a full disk, what is retired makes room, without a byte more."""
+    with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
+        room(5 * SEGMENT_BYTES)
+        with pytest.raises(DiskFull):
+            fill(journal, 0)
+        tail = max(positions(folder)) + 1
+        journal.retire(1, tail)
+        journal.commit()
+        for _ in range(10):
+            tail += 1
+            journal.message(1, tail, BODY)
+            journal.commit()
+            journal.retire(1, tail)
+        assert journal.statistics().recycled > 0
+        assert positions(folder)[-1] == tail
+
+
+def read_only(folder: Path) -> None:
+    """The disk was remounted read-only: a clear error, and what was confirmed is there."""
+    journal = Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES)
+    journal.message(1, 0, BODY)
+    journal.commit()
+    for call in (OPENAT, PWRITE, LINKAT, UNLINKAT, RENAMEAT):
+        fail(call, errno.EROFS, times=ALL_CALLS)
+    journal.message(1, 1, BODY)
+    with pytest.raises(JournalFailed, match="Read-only file system"):
+        journal.commit()
+    journal.close()
+    assert positions(folder) == [0]
+    with pytest.raises(JournalFailed, match="Read-only file system"):
+        Journal(folder, epoch=2, segment_bytes=SEGMENT_BYTES)
+    assert positions(folder) == [0]
+
+
+def takeover(folder: Path) -> None:
+    """Another begins while we are stopped: it writes behind us, and we never begin again."""
+    ours = Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES)
+    ours.message(1, 0, BODY)
+    ours.commit()
+    ours.settle()
+    theirs = Journal(folder, epoch=2, segment_bytes=SEGMENT_BYTES)
+    theirs.message(1, 1, BODY)
+    theirs.commit()
+    theirs.settle()
+    with pytest.raises(JournalFailed, match="epoch 2"):
+        Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES)
+    written = 2
+    with pytest.raises(JournalFailed, match="another has begun"):
+        while written < 200:
+            ours.message(2, written, BODY)
+            ours.commit()
+            written += 1
+    theirs.message(1, 2, BODY)
+    theirs.commit()
+    assert {0, 1, 2} <= set(positions(folder))
+    with Replay(folder) as replay:
+        messages = [r for r in replay if r.kind == records.MESSAGE]
+    assert [r.position for r in messages if r.queue == 1] == [0, 1, 2]
+    ours.close()
+    theirs.close()
+
+
+def compacting(folder: Path) -> None:
+    """What is moved is there until its copy is committed; what cannot be read is not let go of."""
+    kept = {position for position in range(100) if position % 2 == 0}
+    with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
+        for position in range(100):
+            journal.message(1 + position % 2, position, BODY)
+            journal.commit()
+        journal.retire(2)
+        damage_one(folder)
+        for _ in range(20):
+            journal.compact(60, 50_000)
+            journal.tidy()
+            journal.settle()
+            with Replay(folder, salvage=True) as replay:
+                assert len(kept - {record.position for record in replay}) <= 1
+            journal.commit()
+        journal.tidy()
+        journal.settle()
+        assert journal.statistics().damaged == 1
+        assert journal.statistics().segments < 7
+        damage_one(folder)
+    assert kept <= set(positions(folder))
+
+
+def damage_one(folder: Path) -> None:
+    """Flip a bit; twice, and it is as it was."""
+    first = folder / "0000000000000001.journal"
+    data = bytearray(first.read_bytes())
+    data[9000] ^= 1
+    first.write_bytes(data)
+
+
+PARTS: dict[str, Callable[[Path], None]] = {
+    "sync": sync,
+    "full": full,
+    "room": retired_room,
+    "read-only": read_only,
+    "takeover": takeover,
+    "compacting": compacting,
+}
+
+if __name__ == "__main__":
+    PARTS[sys.argv[1]](Path(sys.argv[2]))
+    print("well")  # noqa: T201
