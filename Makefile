@@ -8,21 +8,22 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.c') setup.py pyproject.toml
 
-.PHONY: help demo test crash explore bench lint clean
+.PHONY: help demo test crash explore bench latency-long latency-bench lint clean
 
 help:  ## What there is to make
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/installed  ## Lint, types and all tests, the short exploration included
+test: $(VENV)/installed $(VENV)/latency  ## Lint, types and all tests, the short exploration included
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 
-crash: $(VENV)/installed  ## Kill producers and consumers 2,000 times, account for every message
+crash: $(VENV)/installed  ## Kill producers, consumers and brokers, account for every message
 	$(BIN)/python -m tests.crash --kills 2000
+	$(BIN)/python -m tests.crash failover --times 100
 
 explore: $(VENV)/installed  ## The deep exploration, to the end (about an hour)
 	$(BIN)/python -m tests.explore deep
@@ -36,6 +37,13 @@ bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
 	$(BIN)/python -m shmbroker.perf.journal
 	$(BIN)/python -m shmbroker.perf.schedule
 	$(BIN)/python -m shmbroker.perf.recording
+
+latency-long: $(VENV)/installed $(VENV)/latency  ## The long tests of the Spark pipeline (20 minutes)
+	SHMBROKER_LONG=1 $(BIN)/python -m pytest tests/perf/spark
+
+latency-bench: $(VENV)/installed $(VENV)/latency  ## 5 million intervals through Spark (15 minutes)
+	$(BIN)/pip install --quiet hdrhistogram
+	$(BIN)/python -m shmbroker.perf.spark.scale
 
 lint: $(VENV)/installed  ## Lint and types only
 	$(BIN)/ruff check .
@@ -52,6 +60,11 @@ $(VENV)/tools: pyproject.toml tools/prepare
 
 $(VENV)/perf: $(VENV)/installed
 	$(BIN)/python tools/requirements.py perf | xargs -d '\n' $(BIN)/pip install --quiet
+	touch $@
+
+$(VENV)/latency: $(VENV)/tools pyproject.toml tools/java
+	tools/java
+	$(BIN)/python tools/requirements.py latency | xargs -d '\n' $(BIN)/pip install --quiet
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)

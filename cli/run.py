@@ -1,9 +1,14 @@
-"""`shmbroker run`: the caretaker of a vhost, which repairs what the dead leave at once."""
+"""`shmbroker run`: a broker, or only the caretaker of a vhost."""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -11,7 +16,7 @@ import click
 
 from shmbroker.cli.connection import connected, vhost_option
 from shmbroker.cli.group import Verb
-from shmbroker.cli.units import DURATION, SIZE
+from shmbroker.cli.units import DURATION, SIZE, format_size
 
 if TYPE_CHECKING:
     from shmbroker.ipc.spool import Spool
@@ -28,12 +33,16 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 @click.command(
     cls=Verb,
     examples="""
-    shmbroker run
+    shmbroker run /var/lib/shmbroker/orders
     shmbroker run --vhost trading
     shmbroker run --spool /var/lib/shmbroker/latency --spool-keep 10GiB
     """,
 )
-@click.option("--spool", "folder", metavar="FOLDER", type=click.Path(file_okay=False),
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--moved", is_flag=True, help="The store of DIR was copied, and the original is gone."
+)
+@click.option("--spool", metavar="FOLDER", type=click.Path(file_okay=False),
     help="Write there how long messages take, where that is recorded (queue latency).")  # fmt: skip
 @click.option("--spool-interval", type=DURATION, default="10s", show_default=True,
     help="One histogram for so long.")  # fmt: skip
@@ -47,27 +56,34 @@ def stop(_number: int, _frame: FrameType | None) -> None:
     help="Parquet as well.  [default: if pyarrow is installed]")  # fmt: skip
 @vhost_option
 def run(
+    folder: Path | None,
+    moved: bool,
     vhost: str,
-    folder: str | None,
+    spool: str | None,
     spool_interval: float,
     spool_rotate: float,
     spool_size: int,
     spool_keep: int,
     spool_parquet: bool | None,
 ) -> None:
-    """Take care of a vhost until SIGTERM or Ctrl-C.
+    """Run the broker in DIR, or take care of a vhost, until SIGTERM or Ctrl-C.
 
-    No message goes through this process.  It waits for the death of a participant, and gives what
+    No message goes through this process.  The broker in DIR (see `shmbroker create`) writes the
+    journal of its vhost, or waits as a backup until it has to.  Stopped, it first writes what is
+    there; stopped twice, it ends at once.
+
+    Without DIR nothing is durable: it only waits for the death of a participant, and gives what
     that one had in hand to others within milliseconds; without it, waiting participants do so
-    within 100 ms.
+    within 100 ms.  A broker does that too.
     """
-    signal.signal(signal.SIGTERM, stop)
-    with connected(vhost) as broker, ExitStack() as open_spools:
-        spool = None
-        if folder is not None:
+    if folder is None:
+        if moved:
+            raise click.UsageError("--moved is about the store of DIR: name that")
+
+        def opened(folder: str) -> Spool:
             from shmbroker.ipc.spool import Spool
 
-            spool = Spool(
+            return Spool(
                 f"shm://{vhost}",
                 folder,
                 interval=spool_interval,
@@ -76,7 +92,35 @@ def run(
                 keep_bytes=spool_keep,
                 parquet=spool_parquet,
             )
-            open_spools.enter_context(spool)
+
+        take_care(vhost, None if spool is None else partial(opened, spool))
+    elif spool is not None:
+        raise click.UsageError(
+            "--spool is for who takes care of a vhost: shmbroker run --vhost NAME --spool FOLDER"
+        )
+    else:
+        run_instance(folder, moved)
+
+
+def run_instance(folder: Path, moved: bool) -> None:
+    from shmbroker.ipc.instance.config import load
+    from shmbroker.ipc.instance.instance import Instance
+
+    progress = show if sys.stderr.isatty() else None
+    code = Instance(load(folder), moved=moved, progress=progress).run()
+    sys.stdout.flush()
+    os._exit(code)  # threads of it sleep in the kernel, and nobody will wake them
+
+
+def show(done: int, size: int) -> None:
+    """How far restoring is, on one line."""
+    click.echo(f"\rrestoring: {format_size(done)} of {format_size(size)}\x1b[K", err=True, nl=False)
+
+
+def take_care(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
+    signal.signal(signal.SIGTERM, stop)
+    with connected(vhost) as broker, ExitStack() as open_spools:
+        spool = None if spool_of is None else open_spools.enter_context(spool_of())
         click.echo(f"taking care of vhost {vhost}", err=True)
         try:
             while True:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from shmbroker.core.codes import CLOSED, DISK_FULL, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.broker import Broker
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, error_for
+from shmbroker.ipc.names import name_bytes
+
+HOUR_NS = 3600 * 10**9
 
 Progress = Callable[[int, int], object]
 """Told of the bytes that were read, and of how many."""
@@ -29,6 +33,14 @@ class Restored:
     def __init__(self, messages: int, replay: Any) -> None:
         self.messages = messages
         self.replay = replay
+
+
+def begin_restoring(vhost: str, *, name: str, arena_bytes: int) -> Broker:
+    """Make a vhost that does not exist for others until `restore` has filled it."""
+    made = ffi.new("sb_connection **")
+    code = lib.sb_restore_begin(name_bytes(vhost), arena_bytes, name_bytes(name), made)
+    _check(code, f"making vhost {vhost!r}")
+    return Broker(vhost, made[0])
 
 
 def restore(broker: Broker, folder: Path, progress: Progress | None = None) -> Restored:
@@ -64,6 +76,11 @@ class Journaler:
         _check(code, f"journal {folder}")
         self._journaler = made[0]
 
+    def watched(self, fence: int, beat: Any) -> None:
+        """Before it starts: look at the epoch in this file, and say in this word that it works."""
+        self._beat = ffi.NULL if beat is None else ffi.from_buffer("int64_t[]", beat)
+        lib.sb_journaler_watched(self._journaler, fence, self._beat)
+
     def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
         """Write the journal of this vhost, as the one with this epoch."""
         replay = ffi.NULL if restored is None else restored.replay
@@ -74,7 +91,19 @@ class Journaler:
     def failure(self) -> Error | None:
         """Why it does not write: DiskFull while it waits for room, or why it has ended."""
         code = lib.sb_journaler_code(self._journaler)
-        return None if code >= 0 else error_for(code, f"journal {self.folder}")
+        return None if code in (OK, CLOSED) else self._error(code)
+
+    def changes(self) -> Iterator[Error | None]:
+        """`failure`, each time that it is of another kind, until it has ended; waits in between."""
+        code = OK
+        while code in (OK, DISK_FULL):
+            seen, code = code, lib.sb_journaler_await(self._journaler, code, HOUR_NS)
+            if code not in (seen, CLOSED):
+                yield None if code == OK else self._error(code)
+
+    def _error(self, code: int) -> Error:
+        why = ffi.string(lib.sb_journaler_why(self._journaler)).decode()
+        return error_for(code, f"journal {self.folder}", detail=why)
 
     def statistics(self) -> JournalerStatistics:
         told = ffi.new("sb_journal_statistics *")

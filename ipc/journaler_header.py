@@ -14,12 +14,25 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
  * replay: of the whole journal, if it was read just now, else NULL. */
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
                            const sb_replay *replay);
-/* SB_OK while it works, SB_DISK_FULL while it waits for room, or why it has ended. */
+/* Before it starts.  fence: a file that begins with the epoch of who may write, as 16 hexadecimal
+ * digits; as soon as it says another one, the journaler ends (SB_STALE) and confirms nothing any
+ * more.  -1: none.  beat: is told when each turn began, at least every 100 ms, in monotonic
+ * nanoseconds; it must live as long as the journaler.  NULL: nobody is told. */
+void sb_journaler_watched(sb_journaler *journaler, int fence, int64_t *beat);
+/* SB_OK while it works, SB_DISK_FULL while it waits for room, SB_CLOSED when it was stopped, or why
+ * it has ended. */
 int64_t sb_journaler_code(sb_journaler *journaler);
+/* The same, as soon as it is another one than was seen. */
+int64_t sb_journaler_await(sb_journaler *journaler, int64_t seen, int64_t timeout_ns);
+/* What there is to say about why it has ended. */
+const char *sb_journaler_why(sb_journaler *journaler);
 /* Write what is there, and end. */
 int64_t sb_journaler_stop(sb_journaler *journaler);
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told);
 void sb_journaler_free(sb_journaler *journaler);
+/* Create a vhost that is to be restored: to others it does not exist until that is done. */
+int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
+                         sb_connection **connection);
 /* Make the durable queues of a vhost that was created just now, with what the journal has of them,
  * and its exchanges and bindings: how many messages.  told: NULL, or called now and then with the
  * bytes read, and of how many. */

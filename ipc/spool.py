@@ -66,7 +66,7 @@ class Spool:
         parquet: bool | None = None,
         host: str | None = None,
     ) -> None:
-        """parquet: None writes it if pyarrow is there (`pip install shmbroker[latency]`)."""
+        """parquet: None writes it if pyarrow is there (`pip install shmbroker[spool]`)."""
         for name, value in (("interval", interval), ("rotate", rotate)):
             if not value > 0:
                 raise InvalidArgument(f"{name} is a number of seconds above 0, not {value!r}")
@@ -75,7 +75,7 @@ class Spool:
                 raise InvalidArgument(f"{name} is a number of bytes above 0, not {size!r}")
         has_parquet = find_spec("pyarrow") is not None
         if parquet and not has_parquet:
-            raise InvalidArgument("Parquet needs pyarrow: pip install 'shmbroker[latency]'")
+            raise InvalidArgument("Parquet needs pyarrow: pip install 'shmbroker[spool]'")
         self._url = url
         self.folder = Path(folder)
         self.interval = interval

@@ -22,6 +22,7 @@
 #define PAUSE_NS 25         /* about what one look takes */
 #define SPIN_NS 10000       /* a fraction of what waking somebody takes */
 #define LOCK_TRIES 5000     /* some 5 s: a change of the catalog takes microseconds */
+#define LOCK_FILE_NUMBER_MIN 768 /* the live lock of a broker has a lower one: live_lock.py */
 #define LOCK_PAUSE_NS 1000000
 #define DEAD_LETTER_STEPS 64 /* of a chain of dead-letter queues that is looked at for a loop */
 
@@ -96,6 +97,9 @@ static int64_t check_catalog(sb_connection *connection)
     if (length != strlen(connection->vhost) || memcmp(name, connection->vhost, length) != 0)
         return fail(SB_NOT_A_SEGMENT, "its catalog belongs to vhost '%.*s': was the file renamed?",
                     (int)length, name);
+    if (!connection->restores && word_load(catalog, L_CATALOG_RESTORING_AT))
+        return fail(SB_NO_VHOST, "vhost '%s' is being restored from its journal: wait until its "
+                    "broker is live", connection->vhost);
     if (boot_hash() == 0)
         return fail(SB_SYSTEM, "/proc/sys/kernel/random/boot_id cannot be read: who is alive "
                     "cannot be told without /proc, mount it");
@@ -176,9 +180,23 @@ static int64_t open_again(sb_connection *connection, const char *kind, int *file
     return *file < 0 ? fail_system("opening %s", path) : SB_OK;
 }
 
+/* A process that is killed lets go of its files one after the other, those of high numbers first; an
+ * inotify file takes it 10 ms and more (the kernel waits for all who may look at it).  So whoever
+ * waits for the lock that tells of the death gets it first. */
+static void to_high_number(int *file)
+{
+    int high = fcntl(*file, F_DUPFD_CLOEXEC, LOCK_FILE_NUMBER_MIN);
+    if (high < 0)
+        return; /* the process may not have so many */
+    close(*file);
+    *file = high;
+}
+
 static int64_t open_locks(sb_connection *connection)
 {
     int64_t code = open_again(connection, "participants", &connection->lock_file);
+    if (code == SB_OK)
+        to_high_number(&connection->lock_file);
     if (code == SB_OK)
         code = open_again(connection, "participants", &connection->sweep_file);
     if (code == SB_OK)
@@ -205,7 +223,8 @@ static int64_t spins_for(void)
     return SPIN_NS / PAUSE_NS;
 }
 
-static int64_t connect_as(const char *vhost, const char *name, bool joins, sb_connection **made)
+static int64_t connect_as(const char *vhost, const char *name, bool joins, bool restores,
+                          sb_connection **made)
 {
     *made = NULL;
     if (!vhost_name_is_good(vhost))
@@ -219,6 +238,7 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, sb_co
     connection->transactions.file = -1;
     connection->lock_file = connection->sweep_file = connection->catalog_lock_file = -1;
     connection->spins = spins_for();
+    connection->restores = restores;
     pthread_mutex_init(&connection->mutex, NULL);
     pthread_mutex_init(&connection->repair, NULL);
     pthread_mutex_init(&connection->settle, NULL);
@@ -240,12 +260,19 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, sb_co
 
 int64_t sb_connect(const char *vhost, const char *name, sb_connection **made)
 {
-    return connect_as(vhost, name, true, made);
+    return connect_as(vhost, name, true, false, made);
+}
+
+int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
+                         sb_connection **made)
+{
+    int64_t code = vhost_create(vhost, arena_bytes, true);
+    return code == SB_OK ? connect_as(vhost, name, true, true, made) : code;
 }
 
 int64_t sb_observe(const char *vhost, sb_connection **made)
 {
-    return connect_as(vhost, NULL, false, made);
+    return connect_as(vhost, NULL, false, false, made);
 }
 
 int64_t sb_disconnect(sb_connection *connection)

@@ -126,6 +126,11 @@ static int64_t write_over(int file, int64_t bytes)
     for (int64_t at = 0; at < bytes && code == SB_OK; at += WRITE_OVER_BYTES) {
         int64_t left = bytes - at;
         code = write_all(file, zeros, left < WRITE_OVER_BYTES ? left : WRITE_OVER_BYTES, at);
+        /* piece by piece: who is killed dies only when the sync that it is in has ended, and its
+         * backup waits for that */
+        sync_file_range(file, at, WRITE_OVER_BYTES,
+                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                            SYNC_FILE_RANGE_WAIT_AFTER);
     }
     free(zeros);
     if (code == SB_OK && fdatasync(file) != 0)

@@ -23,10 +23,23 @@
 
 #include "shared.h"
 
+#define JOURNAL_BYTE 0 /* ids begin with 1: who writes the journal of the vhost has it locked */
+
 static bool lock_byte(int file, int64_t byte, short kind)
 {
     struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     return fcntl(file, F_OFD_SETLK, &lock) == 0;
+}
+
+bool participant_lock_journal(sb_connection *connection)
+{
+    return lock_byte(connection->lock_file, JOURNAL_BYTE, F_WRLCK);
+}
+
+void participant_unlock_journal(sb_connection *connection)
+{
+    if (connection->lock_file >= 0) /* else it fell as the connection was closed */
+        lock_byte(connection->lock_file, JOURNAL_BYTE, F_UNLCK);
 }
 
 static int64_t pid_namespace(void)

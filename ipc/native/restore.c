@@ -306,5 +306,7 @@ int64_t sb_restore(sb_connection *connection, sb_replay *replay,
         code = catalog_restored(all);
     int64_t messages = all->messages;
     restoration_free(all);
+    if (code == SB_OK) /* everything is there: now others may come */
+        word_store(connection->catalog.memory, L_CATALOG_RESTORING_AT, 0);
     return code == SB_OK ? messages : code;
 }

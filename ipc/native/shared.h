@@ -66,6 +66,7 @@ int64_t monotonic_deadline(int64_t timeout_ns);
 /* --- vhost.c ------------------------------------------------------------------------------------ */
 
 bool vhost_name_is_good(const char *name);
+int64_t vhost_create(const char *vhost, int64_t arena_bytes, bool restoring);
 void vhost_path(char *path, const char *vhost, const char *kind);
 void queue_path(char *path, const char *vhost, int64_t reference);
 int64_t boot_hash(void);
@@ -83,6 +84,7 @@ struct sb_connection {
     int catalog_lock_file; /* holds the catalog's lock while we change it */
     _Atomic int64_t closed; /* 0, or the code that every call answers */
     int64_t spins;
+    bool restores; /* the vhost; to others it does not exist until that is done */
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
     pthread_mutex_t repair; /* one thread at a time sweeps for us */
     pthread_mutex_t settle; /* one transaction of ours at a time is committed */
@@ -164,6 +166,9 @@ void participant_tends(sb_connection *connection);
 bool participant_used(sb_connection *connection, int64_t reference);
 /* Whether its process runs: one that was killed and not yet repaired does not. */
 bool participant_runs(sb_connection *connection, int64_t id);
+/* Who writes the journal of the vhost; false: somebody else does.  It falls with the connection. */
+bool participant_lock_journal(sb_connection *connection);
+void participant_unlock_journal(sb_connection *connection);
 /* Another who consumes this queue and may own it, 0 if there is none; under the catalog's lock. */
 int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t former);
 static inline int64_t participant_at(int64_t id)

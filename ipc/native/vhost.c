@@ -74,7 +74,8 @@ static int64_t transactions_format(segment *made, int64_t identity)
 }
 
 /* Make one segment of the vhost, formatted, under its own name. */
-static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, int64_t identity)
+static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, int64_t identity,
+                    bool restoring)
 {
     char temporary[NAME_ROOM], path[NAME_ROOM];
     segment made;
@@ -97,6 +98,8 @@ static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, in
     else
         code = is_participants ? participants_format(&made, identity)
                                : transactions_format(&made, identity);
+    if (code == SB_OK && is_catalog)
+        word_store(made.memory, L_CATALOG_RESTORING_AT, restoring);
     vhost_path(path, vhost, kind);
     if (code == SB_OK)
         code = segment_name(temporary, path);
@@ -106,7 +109,7 @@ static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, in
     return code;
 }
 
-static int64_t make_all(const char *vhost, int64_t arena_bytes)
+static int64_t make_all(const char *vhost, int64_t arena_bytes, bool restoring)
 {
     char path[NAME_ROOM];
     int64_t identity;
@@ -120,14 +123,14 @@ static int64_t make_all(const char *vhost, int64_t arena_bytes)
     for (int kind = 0; kind < 4; kind++) {
         vhost_path(path, vhost, kinds[kind]);
         unlink(path);
-        int64_t code = make(vhost, kinds[kind], arena_bytes, identity);
+        int64_t code = make(vhost, kinds[kind], arena_bytes, identity, restoring);
         if (code != SB_OK)
             return code;
     }
     return SB_OK;
 }
 
-int64_t sb_vhost_create(const char *vhost, int64_t arena_bytes)
+int64_t vhost_create(const char *vhost, int64_t arena_bytes, bool restoring)
 {
     if (!vhost_name_is_good(vhost))
         return fail(SB_BAD_NAME, "a vhost's name is 1 to %d letters, digits, '-' and '_'",
@@ -140,7 +143,12 @@ int64_t sb_vhost_create(const char *vhost, int64_t arena_bytes)
     int directory = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0 || flock(directory, LOCK_EX) != 0)
         return fail_system("locking /dev/shm");
-    int64_t code = make_all(vhost, arena_bytes);
+    int64_t code = make_all(vhost, arena_bytes, restoring);
     close(directory);
     return code;
+}
+
+int64_t sb_vhost_create(const char *vhost, int64_t arena_bytes)
+{
+    return vhost_create(vhost, arena_bytes, false);
 }

@@ -36,8 +36,9 @@ class Answer:
 class Shell:
     """A person at a shell who has chosen a vhost."""
 
-    def __init__(self, vhost: str) -> None:
+    def __init__(self, vhost: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self.vhost = vhost
+        self.patience_seconds = patience_seconds
         self.environment = {**os.environ, "SHMBROKER_VHOST": vhost, "COLUMNS": "100"}
         self.environment.pop("PYTHONUNBUFFERED", None)  # it would hide a forgotten flush
 
@@ -48,7 +49,7 @@ class Shell:
             input=stdin,
             capture_output=True,
             env=self.environment,
-            timeout=PATIENCE_SECONDS,
+            timeout=self.patience_seconds,
         )
         out, said = done.stdout.decode(), done.stderr.decode()
         assert "Traceback" not in said, said

@@ -1,75 +1,67 @@
-"""`shmbroker queue latency`, and the spool of `shmbroker run`."""
+"""`shmbroker latency`: what it says; Spark itself is started once."""
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
+import os
 from pathlib import Path
 
-import shmbroker
-from shmbroker.ipc import hlog
-from tests.cli.command import Shell, eventually, line_of
+import pytest
+
+from shmbroker.perf.spark.fleet import Fleet, write_parquet
+from tests.cli.command import Shell
 
 
-def use(shell: Shell, times: int) -> None:
-    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
-        queue = broker.queue("orders")
-        for _ in range(times):
-            queue.publish(b"a")
-            queue.get().ack()
+@pytest.fixture
+def person() -> Shell:
+    """Nobody needs a vhost for that."""
+    return Shell("none", patience_seconds=600)
 
 
-def test_on_is_recorded_and_off_is_not(shell: Shell) -> None:
-    shell.does("queue", "declare", "orders")
-    assert "nothing was recorded" in shell.does("queue", "latency", "orders").said
-    assert "is recorded" in shell.does("queue", "latency", "orders", "on").said
-    use(shell, 2)
-    assert "is not recorded" in shell.does("queue", "latency", "orders", "off").said
-    use(shell, 1)
-    told = json.loads(shell.does("queue", "latency", "orders", "--json").out)
-    assert list(told) == ["publish-take", "take-ack"]
-    for each in told.values():
-        assert list(each) == ["count", "overflow", "p50_ns", "p90_ns", "p99_ns", "p99_9_ns",
-                              "p99_99_ns", "max_ns"]  # fmt: skip
-        assert each["count"] == 2
-        assert each["p50_ns"] <= each["max_ns"]
-    table = shell.does("queue", "latency", "orders").out.splitlines()
-    assert table[0].split() == ["TIME", "COUNT", "P50", "P90", "P99", "P99.9", "P99.99", "MAX"]
-    assert len(table) == 3
-    assert (
-        json.loads(shell.does("queue", "stat", "orders", "--json").out)["latency"]["samples"] == 2
-    )
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("percentiles", "x", "--by", "qeue"), "no key 'qeue': there are host"),
+        (("percentiles", "x", "--at", "101"), "is no percentile"),
+        (("merge", "x"), "--into"),
+        (("burn", "x", "--bound", "soon"), "is no time"),
+        (("report", "x", "--before", "1"), "go together"),
+        (("percentile", "x"), "percentiles"),
+    ],
+)
+def test_what_is_misspelt_is_told_before_spark_starts(
+    person: Shell, arguments: tuple[str, ...], what: str
+) -> None:
+    answer = person("latency", *arguments)
+    assert answer.code == 2
+    assert what in answer.said
 
 
-def test_a_range_that_there_cannot_be_is_a_usage_error(shell: Shell) -> None:
-    shell.does("queue", "declare", "orders")
-    assert shell("queue", "latency", "orders", "on", "--digits", "4").code == 2
-    assert shell("queue", "latency", "orders", "sideways").code == 2
-    answer = shell("queue", "latency", "orders", "on", "--highest", "1000000h")
+def test_without_java_it_says_how_to_get_it(person: Shell, tmp_path: Path) -> None:
+    person.environment |= {"PATH": str(tmp_path)}
+    person.environment.pop("JAVA_HOME", None)
+    answer = person("latency", "problems", "x")
     assert answer.code == 1
-    assert "digits" in answer.said
+    assert "apt-get install default-jre-headless" in answer.said
+    person.environment |= {"JAVA_HOME": str(tmp_path)}
+    assert "has no bin/java" in person("latency", "problems", "x").said
 
 
-def test_the_caretaker_writes_the_spool(shell: Shell, tmp_path: Path) -> None:
-    shell.does("queue", "declare", "orders")
-    shell.does("queue", "latency", "orders", "on")
-    folder = tmp_path / "spool"
-    options = ("--spool", str(folder), "--spool-interval", "50ms", "--spool-no-parquet")
-    caretaker = shell.start("run", *options, stderr=subprocess.PIPE)
-    try:
-        assert line_of(caretaker.stderr).startswith(b"taking care")
-        use(shell, 3)
-        eventually(lambda: list(folder.glob("*.part")))
-        again = shell("run", *options)
-        assert again.code == 1
-        assert "one is enough" in again.said
-    finally:
-        caretaker.send_signal(signal.SIGTERM)
-        assert caretaker.wait() == 0
-    counted = 0
-    for path in folder.glob("*.hlog"):
-        for each in hlog.read(path.read_text().splitlines()):
-            if isinstance(each, hlog.Interval) and each.kind == "take-ack":
-                counted += each.histogram.total
-    assert counted == 3
+def test_an_old_java_is_told(person: Shell, tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    person.environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    person.environment.pop("JAVA_HOME", None)
+    answer = person("latency", "problems", "x")
+    assert answer.code == 1
+    assert "17 or newer" in answer.said
+    assert "is 11" in answer.said
+
+
+def test_a_spool_is_merged(person: Shell, tmp_path: Path) -> None:
+    fleet = Fleet(hosts=1, queues=1, intervals=6, messages=10, variants=2)
+    write_parquet(fleet, tmp_path / "spool", 1)
+    (tmp_path / "spool" / "bad-v-1.hlog").touch()
+    answer = person.does("latency", "merge", str(tmp_path / "spool"), "--into", str(tmp_path / "t"))
+    assert answer.out == "60 messages of 6 intervals in 2 files\n"
+    assert f"1 problem: shmbroker latency problems {tmp_path / 't'}" in answer.said

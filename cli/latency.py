@@ -1,0 +1,406 @@
+"""`shmbroker latency`: what a spool says about latencies, by Spark.
+
+Spark takes seconds to start, so whoever asks much works with the tables in Python or SQL; these
+verbs are for what one asks every day, and for schedulers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from shmbroker.cli.group import Group
+from shmbroker.cli.output import json_option, print_json, print_table, say
+from shmbroker.cli.units import DURATION, format_count, format_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from shmbroker.perf.spark.tables import Tables
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+KEYS = ("host", "vhost", "queue", "kind", "build", "window")
+ROWS = 50
+
+
+class Percentile(click.ParamType[float]):
+    name = "percentile"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1
+        if not 0 <= number <= 100:
+            self.fail(f"{value!r} is no percentile; one is written 50, 99 or 99.99", param, ctx)
+        return number
+
+
+PERCENTILE = Percentile()
+tables_argument = click.argument("tables")
+percentile_option = click.option(
+    "--percentile", type=PERCENTILE, default=99.0, show_default=True, help="Which one."
+)
+rows_option = click.option(
+    "--rows", type=click.IntRange(min=1), default=ROWS, show_default=True, help="Show at most."
+)
+
+
+def master_option(function: Function) -> Function:
+    return click.option(
+        "--master", metavar="URL",
+        help="Where Spark runs.  [all cores of this machine; of spark-submit: as it says]",
+    )(function)  # fmt: skip
+
+
+@contextmanager
+def sparked(master: str | None) -> Iterator[Any]:
+    """A session; what cannot be done is said in a line."""
+    try:
+        from shmbroker.perf.spark.session import NoSpark, session
+    except ImportError as error:
+        raise click.ClickException(f"{error}: pip install 'shmbroker[latency]'") from None
+    try:
+        spark = session(master)
+    except NoSpark as error:
+        raise click.ClickException(str(error)) from None
+    from pyspark.errors import PySparkException
+
+    from shmbroker.perf.spark.spool import NoSpool
+    from shmbroker.perf.spark.tables import NoTables
+
+    try:
+        yield spark
+    except (NoSpool, NoTables) as error:
+        raise click.ClickException(str(error)) from None
+    except PySparkException as error:
+        raise click.ClickException(reason(str(error))) from None
+    finally:
+        spark.stop()
+
+
+def reason(text: str) -> str:
+    """What went wrong, of a stack that Spark prints: our own line if there is one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("shmbroker.") and ": " in line]
+    return ours[-1].partition(": ")[2] if ours else (lines or ["Spark failed"])[0]
+
+
+@contextmanager
+def opened(place: str, master: str | None) -> Iterator[Tables]:
+    with sparked(master) as spark:
+        from shmbroker.perf.spark.tables import Tables
+
+        tables = Tables(spark, place)
+        _ = tables.about  # or there are none
+        yield tables
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    shmbroker latency merge /var/spool/shmbroker --into tables
+    shmbroker latency percentiles tables --by queue
+    shmbroker latency regression tables --before 1.4 --after 1.5
+    shmbroker latency report tables --output latency.html
+    """,
+)
+def latency() -> None:
+    """Latencies of a fleet: merged, compared, drawn by Spark.
+
+    Needs Java 17 and the extra `latency`.
+    """
+
+
+window_option = click.option("--window", type=DURATION, default="1m", show_default=True,
+    help="What begins within so long is merged.")  # fmt: skip
+into_option = click.option("--into", "place", required=True, metavar="TABLES",
+    help="The folder of the tables.")  # fmt: skip
+
+
+@latency.command(
+    "merge",
+    examples="""
+    shmbroker latency merge /var/spool/shmbroker --into tables
+    shmbroker latency merge hdfs://namenode/spools --into hdfs://namenode/latency --window 5m
+    """,
+)
+@click.argument("spool")
+@into_option
+@window_option
+@json_option
+@master_option
+def merge_spool(spool: str, place: str, window: float, as_json: bool, master: str | None) -> None:
+    """Merge a whole SPOOL; a new run replaces the last.
+
+    Damaged files and intervals are left out, counted, and shown by `latency problems`.
+    """
+    with sparked(master) as spark:
+        from shmbroker.perf.spark.intake import merge
+
+        taken = merge(spark, spool, place, seconds(window))
+    if as_json:
+        print_json(vars(taken))
+        return
+    click.echo(
+        f"{format_count(taken.messages, 'message')} of {format_count(taken.intervals, 'interval')} "
+        f"in {format_count(taken.files, 'file')}"
+    )
+    if taken.problems:
+        say(f"{format_count(taken.problems, 'problem')}: shmbroker latency problems {place}")
+
+
+def seconds(window: float) -> int:
+    if window != int(window) or window < 1:
+        raise click.UsageError(f"a window is whole seconds, not {format_duration(window)}")
+    return int(window)
+
+
+@latency.command(
+    "follow",
+    examples="""
+    shmbroker latency follow /var/spool/shmbroker --into tables
+    shmbroker latency follow /var/spool/shmbroker --into tables --once
+    """,
+)
+@click.argument("spool")
+@into_option
+@window_option
+@click.option("--delay", type=DURATION, default="10m", show_default=True,
+    help="How long after its end a window still takes what is late.")  # fmt: skip
+@click.option("--every", type=DURATION, default="10s", show_default=True,
+    help="Look for new files so often.")  # fmt: skip
+@click.option("--once", is_flag=True, help="Take what is there, and end.")
+@click.option("--files", type=click.IntRange(min=1), default=1000, show_default=True,
+    help="Take at most so many at once.")  # fmt: skip
+@master_option
+def follow_spool(
+    spool: str, place: str, window: float, delay: float, every: float, once: bool, files: int,
+    master: str | None,
+) -> None:  # fmt: skip
+    """Take a SPOOL's files as they come.
+
+    Stopped or killed anywhere, it goes on there: nothing is lost, nothing counted twice.  What
+    comes for a window that is closed is set aside, and the report says so.
+    """
+    with sparked(master) as spark:
+        from shmbroker.perf.spark.intake import follow
+
+        trigger = None if once else f"{every:g} seconds"
+        query = follow(spark, spool, place, seconds(window), delay, trigger, files)
+        query.awaitTermination()
+
+
+@latency.command(
+    "percentiles",
+    examples="""
+    shmbroker latency percentiles tables --by queue,kind
+    shmbroker latency percentiles tables --by host,queue --at 99 --at 99.9 --json
+    """,
+)
+@tables_argument
+@click.option("--by", default="queue,kind", show_default=True, metavar="KEYS",
+    help=f"Any of {', '.join(KEYS)}.")  # fmt: skip
+@click.option("--at", type=PERCENTILE, multiple=True, help="Which ones.  [50 to 100]")
+@rows_option
+@json_option
+@master_option
+def show_percentiles(
+    tables: str, by: str, at: Sequence[float], rows: int, as_json: bool, master: str | None
+) -> None:
+    """Percentiles of merged histograms; all of them are written to TABLES/percentiles."""
+    keys = [key.strip() for key in by.split(",")]
+    if unknown := [key for key in keys if key not in KEYS]:
+        raise click.UsageError(f"no key {unknown[0]!r}: there are {', '.join(KEYS)}")
+    with opened(tables, master) as found:
+        from shmbroker.perf.spark.percentiles import LADDER, percentiles
+
+        frame = percentiles(found.buckets, keys, sorted(at) or LADDER)
+        show(found.write_result("percentiles", frame).orderBy(*keys), rows, as_json)
+
+
+@latency.command("trends", examples="shmbroker latency trends tables --percentile 99.9")
+@tables_argument
+@percentile_option
+@rows_option
+@json_option
+@master_option
+def show_trends(
+    tables: str, percentile: float, rows: int, as_json: bool, master: str | None
+) -> None:
+    """Where a percentile is going, queue by queue: change per hour, and how well a line fits."""
+    with opened(tables, master) as found:
+        from shmbroker.perf.spark.trends import trends
+
+        show(found.write_result("trends", trends(found.buckets, percentile)), rows, as_json)
+
+
+@latency.command(
+    "regression",
+    examples="""
+    shmbroker latency regression tables --before 1.4 --after 1.5
+    shmbroker latency regression tables --before 1.4 --after 1.5 --least 5 || echo slower
+    """,
+)
+@tables_argument
+@click.option("--before", required=True, metavar="BUILD", help="The build to compare with.")
+@click.option("--after", required=True, metavar="BUILD", help="The build that may be slower.")
+@click.option("--at", type=PERCENTILE, multiple=True, default=(50.0, 90.0, 99.0),
+    show_default=True, help="Which percentiles.")  # fmt: skip
+@click.option("--alpha", type=click.FloatRange(0.001, 0.5), default=0.01, show_default=True,
+    help="The chance of any false alarm in a run.")  # fmt: skip
+@click.option("--least", type=click.FloatRange(0), default=2.0, show_default=True,
+    help="Changes below so many percent are none.")  # fmt: skip
+@click.option("--block", type=DURATION, default="5m", show_default=True,
+    help="Longer than a bad moment lasts: blocks count as independent.")  # fmt: skip
+@rows_option
+@json_option
+@master_option
+def show_regression(
+    tables: str, before: str, after: str, at: Sequence[float], alpha: float, least: float,
+    block: float, rows: int, as_json: bool, master: str | None,
+) -> None:  # fmt: skip
+    """Is a build slower?  Ends with 1 if any queue is.
+
+    Blocks of histograms are shuffled between the builds; what is tested at once is accounted for.
+    """
+    with opened(tables, master) as found:
+        from shmbroker.perf.spark.regression import Plan, regressions
+
+        plan = Plan(before, after, tuple(at), alpha, least / 100, seconds(block))
+        frame = found.write_result("regressions", regressions(found.buckets, plan))
+        ordered = frame.orderBy("p", frame["score"].desc())
+        show(ordered, rows, as_json)
+        alarms = ordered.where("alarm").collect()
+    for row in alarms:
+        what = f"{row.queue} {row.kind} p{row.percentile:g}"
+        say(f"slower: {what}, {row.ratio:.3f} times, p {row.p:.3f}")
+    click.get_current_context().exit(1 if alarms else 0)
+
+
+@latency.command("outliers", examples="shmbroker latency outliers tables --percentile 99.9")
+@tables_argument
+@percentile_option
+@click.option("--score", type=click.FloatRange(0), default=5.0, show_default=True,
+    help="How many robust deviations from the median.")  # fmt: skip
+@click.option("--ratio", type=click.FloatRange(0), default=1.2, show_default=True,
+    help="And how many times the median, at least.")  # fmt: skip
+@rows_option
+@json_option
+@master_option
+def show_outliers(
+    tables: str, percentile: float, score: float, ratio: float, rows: int, as_json: bool,
+    master: str | None,
+) -> None:  # fmt: skip
+    """Hosts that are slower than their fellows, queue by queue."""
+    with opened(tables, master) as found:
+        from shmbroker.perf.spark.outliers import outliers
+
+        frame = outliers(found.buckets, percentile, score, ratio)
+        show(found.write_result("outliers", frame), rows, as_json)
+
+
+@latency.command(
+    "burn", examples="shmbroker latency burn tables --bound 1ms --objective 99.9 --by queue"
+)
+@tables_argument
+@click.option("--bound", type=DURATION, required=True, help="Messages are to be within so long.")
+@click.option("--objective", type=click.FloatRange(0, 99.9999999), default=99.9,
+    show_default=True, help="So many percent of them.")  # fmt: skip
+@click.option("--by", default="vhost,queue,kind,window", show_default=True, metavar="KEYS",
+    help=f"Any of {', '.join(KEYS)}.")  # fmt: skip
+@rows_option
+@json_option
+@master_option
+def show_burn(
+    tables: str, bound: float, objective: float, by: str, rows: int, as_json: bool,
+    master: str | None,
+) -> None:  # fmt: skip
+    """Which share of the messages was above a bound, and how fast that uses up the objective."""
+    keys = [key.strip() for key in by.split(",")]
+    if unknown := [key for key in keys if key not in KEYS]:
+        raise click.UsageError(f"no key {unknown[0]!r}: there are {', '.join(KEYS)}")
+    with opened(tables, master) as found:
+        from shmbroker.perf.spark.burn import burn
+
+        frame = burn(found.buckets, round(bound * 1e9), objective, keys)
+        show(found.write_result("burn", frame).orderBy("burn", ascending=False), rows, as_json)
+
+
+@latency.command("problems", examples="shmbroker latency problems tables")
+@tables_argument
+@rows_option
+@json_option
+@master_option
+def show_problems(tables: str, rows: int, as_json: bool, master: str | None) -> None:
+    """What was wrong with the spool: file, offset, what, and how many messages are left out."""
+    with opened(tables, master) as found:
+        columns = ("file", "offset", "left_out", "problem")
+        show(found.problems.select(*columns).orderBy("file", "offset"), rows, as_json)
+
+
+@latency.command(
+    "report",
+    examples="""
+    shmbroker latency report tables --output latency.html
+    shmbroker latency report tables --bound 1ms --objective 99.9 --output latency.html
+    """,
+)
+@tables_argument
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default="latency.html",
+    show_default=True, help="The page; its pictures are written beside it, too.")  # fmt: skip
+@click.option("--title", default="Latency", show_default=True, help="Of the page.")
+@click.option("--bound", type=DURATION, help="Show the burn of this objective.")
+@click.option("--objective", type=click.FloatRange(0, 99.9999999), default=99.9, show_default=True,
+    help="So many percent are to be within the bound.")  # fmt: skip
+@click.option("--before", metavar="BUILD", help="Compare this build  [the last but one]")
+@click.option("--after", metavar="BUILD", help="with this one.  [the last]")
+@master_option
+def write_report(
+    tables: str, output: Path, title: str, bound: float | None, objective: float,
+    before: str | None, after: str | None, master: str | None,
+) -> None:  # fmt: skip
+    """A page to look at: percentiles, heat map over time, builds, hosts, trends, problems."""
+    if (before is None) != (after is None):
+        raise click.UsageError("--before and --after go together")
+    with opened(tables, master) as found:
+        from shmbroker.perf.spark.regression import Plan
+        from shmbroker.perf.spark.report import Wanted, report
+
+        plan = Plan(before, after) if before and after else None
+        bound_ns = round(bound * 1e9) if bound else None
+        for path in report(found, output, Wanted(title, bound_ns, objective, plan)):
+            click.echo(path)
+
+
+def show(frame: DataFrame, rows: int, as_json: bool) -> None:
+    """All of it for programs, the first rows for people."""
+    if as_json:
+        print_json([plain(row.asDict()) for row in frame.collect()])
+        return
+    found = frame.limit(rows + 1).collect()
+    cells = [[short(value) for value in row] for row in found[:rows]]
+    print_table([name.upper() for name in frame.columns], cells)
+    if len(found) > rows:
+        say(f"there are more than these {rows}: --rows, --json")
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.isoformat() if isinstance(value, date | datetime) else value
+        for name, value in row.items()
+    }
+
+
+def short(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else value

@@ -1,0 +1,130 @@
+"""The configuration of an instance: shmbroker.toml in its folder.
+
+A key that nobody knows is an error, because a misspelt option would silently be another one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shmbroker.ipc.errors import InvalidArgument
+from shmbroker.ipc.instance.option import OPTIONS, STALL_LIMIT_MIN, Option
+
+FILE = "shmbroker.toml"
+
+Given = dict[str, object]
+"""Values as they stand in TOML, by key: `ha.role`."""
+
+
+class ConfigError(InvalidArgument):
+    """The configuration of an instance is wrong; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    folder: Path
+    name: str
+    vhost: str
+    arena: int
+    store: Path
+    segment: int
+    log: Path
+    role: str
+    failover_on_shutdown: bool
+    allow_failback: bool
+    restart_backup: bool
+    wait_for_activation: bool
+    on_promote: tuple[str, ...]
+    on_promote_timeout: float
+    stall_limit: float
+
+
+def flattened(tables: Mapping[str, Any], place: Path) -> Iterator[tuple[str, object]]:
+    for table, values in tables.items():
+        if not isinstance(values, dict):
+            raise ConfigError(f"{place}: {table} stands outside of any table")
+        for name, value in values.items():
+            yield f"{table}.{name}", value
+
+
+def read(folder: Path) -> Given:
+    """What is configured, by key."""
+    place = folder / FILE
+    try:
+        with place.open("rb") as file:
+            return dict(flattened(tomllib.load(file), place))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{folder} is no instance: it has no {FILE}; make one with shmbroker create {folder}"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def configured(folder: Path, given: Given) -> Config:
+    """What is given, and the defaults of the rest, checked."""
+    folder = folder.absolute()
+    place = folder / FILE
+    known = {option.key: option for option in OPTIONS}
+    for key in given:
+        if key not in known:
+            meant = difflib.get_close_matches(key, known, 1)
+            hint = f"; did you mean {meant[0]}?" if meant else ""
+            raise ConfigError(f"{place}: there is no option {key}{hint}")
+    values = {key: _value(option, given, place) for key, option in known.items()}
+    limit: float = values["ha.stall-limit"]
+    if 0 < limit < STALL_LIMIT_MIN:
+        raise ConfigError(
+            f"{place}: ha.stall-limit is 0s (never) or at least 250ms, not {limit * 1000:g}ms: "
+            "a live that is merely busy must not be killed"
+        )
+    return Config(
+        folder=folder,
+        name=values["instance.name"],
+        vhost=values["instance.vhost"],
+        arena=values["instance.arena"],
+        store=folder / values["store.path"],
+        segment=values["store.segment"],
+        log=folder / values["log.path"],
+        **{
+            option.name.replace("-", "_"): values[option.key]
+            for option in OPTIONS
+            if option.table == "ha"
+        },
+    )
+
+
+def _value(option: Option, given: Given, place: Path) -> Any:
+    value = given.get(option.key, option.default)
+    try:
+        return option.value_of(value)
+    except ValueError as error:
+        raise ConfigError(f"{place}: {option.key} is {error}, not {value!r}") from None
+
+
+def load(folder: Path) -> Config:
+    """The configuration of the instance in a folder."""
+    return configured(folder, read(folder))
+
+
+def toml_of(given: Given) -> str:
+    """A file with these values; the others stand there with their defaults, as comments."""
+    lines: list[str] = []
+    table = ""
+    for option in OPTIONS:
+        if option.table != table:
+            table = option.table
+            lines += ["", f"[{table}]"]
+        is_given = option.key in given
+        value = given.get(option.key, option.default)
+        # JSON's text, numbers, booleans and lists of text are TOML's
+        shown = json.dumps(value)
+        lines.append(f"# {option.help}")
+        lines.append(f"{'' if is_given else '# '}{option.name} = {shown}")
+    return "\n".join(["# An instance of shmbroker; see docs/durability.md.", *lines, ""])

@@ -1,0 +1,348 @@
+"""The process of an instance: does what its machine says.
+
+One thread decides, and everything that waits does so in a thread of its own, in the kernel: for a
+lock, for a change of the store, for the death of a participant, for the journaler's end.  They
+leave word in the inbox.  So between a live's death and its backup's first confirm nobody sleeps.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from queue import SimpleQueue
+from types import FrameType
+from typing import Final, TypeVar
+
+from shmbroker.ipc.broker import Broker
+from shmbroker.ipc.errors import ConnectionClosed, DiskFull, Error, InUse
+from shmbroker.ipc.instance import lock_test, notify, process, promotion, record, rings
+from shmbroker.ipc.instance.beat import Beat
+from shmbroker.ipc.instance.config import Config
+from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.machine import Action, Machine, Options, State
+from shmbroker.ipc.instance.mount import warnings
+from shmbroker.ipc.instance.record import Record
+from shmbroker.ipc.instance.stall import StallWatch
+from shmbroker.ipc.instance.status import RUN, Sign, Status
+from shmbroker.ipc.instance.store import Store, read_whole, write_whole
+from shmbroker.ipc.instance.watch import Watch
+from shmbroker.ipc.journaler import Journaler, Progress, Restored
+
+Answer = TypeVar("Answer")
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+LAST_STATES: Final = (State.STOPPED, State.FAILED)
+
+
+class Instance:
+    def __init__(self, config: Config, *, moved: bool = False, progress: Progress | None = None):
+        self.config = config
+        self.progress = progress
+        self.ours = config.folder / RUN / "rings"
+        """Says which rings on this host we were live with."""
+        self.sign = Sign(config.folder)
+        self.log = Log(config.log, config.name)
+        self.machine = Machine(
+            Options(
+                config.role,
+                config.failover_on_shutdown,
+                config.allow_failback,
+                config.restart_backup,
+                bool(config.on_promote),
+            )
+        )
+        self.shown: Status | None = None
+        self.process = process.this()
+        self.why = ""
+        self.epoch = 0
+        self.is_ready = False
+        self.inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self.broker: Broker | None = None
+        self.journaler: Journaler | None = None
+        self.follower: threading.Thread | None = None
+        self.beat: Beat | None = None
+        self.stall: StallWatch | None = None
+        try:
+            self.store = Store(config.store, config.vhost, moved=moved)
+            lock_test.check(config.store)
+        except (Error, OSError) as error:
+            self.log.write("failed", why=str(error))
+            self.sign.close()
+            raise
+        for warning in warnings(self.store.mount):
+            self.log.write("warning", why=warning)
+
+    # --- the loop -----------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Until it is stopped, or cannot go on: the exit code.
+
+        Threads of ours may still sleep in the kernel: leave by os._exit.
+        """
+        self._show()
+        for number in SIGNALS:
+            signal.signal(number, self._signalled)
+        watch = Watch(self.store.path, is_remote=self.store.mount.is_remote)
+        self._in_background(lambda: self._watch_store(watch))
+        self.inbox.put(lambda: self._do(self.machine.start()))
+        while self.machine.state not in LAST_STATES:
+            self._guarded(self.inbox.get())
+        return 0 if self.machine.state == State.STOPPED else 1
+
+    def _guarded(self, event: Callable[[], object]) -> None:
+        try:
+            event()
+        except (Error, OSError) as error:
+            self._fail(str(error))
+
+    def _do(self, actions: Iterable[Action]) -> None:
+        decided = list(actions)
+        if self.machine.state not in (*LAST_STATES, State.RESTORING):
+            self._show()  # taking over is not held up by saying so; restoring is shown when it is
+        for action in decided:
+            ACTIONS[action](self)
+
+    def _show(self) -> None:
+        """What has changed of the state."""
+        machine = self.machine
+        found = self.store.lock.record_if_whole()
+        epoch = found.epoch if found is not None else self.epoch
+        status = Status(machine.state.value, machine.is_announced, epoch, self.why, self.process)
+        if status == self.shown:
+            return
+        self.sign.show(status)
+        is_news = self.shown is None or self.shown.state != status.state
+        self.shown = status
+        if is_news:
+            why = {"why": self.why} if self.why else {}
+            self.log.write(machine.state.value, role=self.config.role, epoch=epoch, **why)
+        waits = self.config.wait_for_activation and machine.is_original
+        started = machine.state == State.LIVE if waits else machine.state != State.STARTING
+        if started and not self.is_ready:
+            self.is_ready = True
+            notify.ready(machine.state.value)
+
+    def _in_background(
+        self, work: Callable[[], Answer], then: Callable[[Answer], object] | None = None
+    ) -> threading.Thread:
+        def run() -> None:
+            try:
+                answer = work()
+            except (Error, OSError) as error:
+                why = str(error)
+                self.inbox.put(lambda: self._fail(why))
+                return
+            if then is not None:
+                self.inbox.put(lambda: then(answer))
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
+    def _signalled(self, _number: int, _frame: FrameType | None) -> None:
+        self.inbox.put(lambda: self._do(self.machine.stop()))
+
+    def _fail(self, why: str) -> None:
+        if self.machine.state not in LAST_STATES:
+            self.why = why
+            self._do(self.machine.fail())
+
+    # --- the store ----------------------------------------------------------------------------
+
+    def _watch_store(self, watch: Watch) -> None:
+        while True:
+            if watch.wait():
+                self.inbox.put(self._store_changed)
+
+    def _store_changed(self) -> None:
+        found = self.store.lock.record_if_whole()  # if not, there is word when it is
+        if found is None:
+            return
+        self._do(self.machine.recorded(found))
+        if self.machine.state == State.LIVE and self.store.is_failback_asked(self.epoch):
+            self._do(self.machine.failback_asked())
+
+    def _try_live(self) -> None:
+        got = self.store.lock.try_live()
+        self._do(self.machine.tried(got, self.store.lock.record()))
+
+    def _watch_stall(self) -> None:
+        """All who wait do: who is announced may hang itself while it takes over."""
+        if self.config.stall_limit and self.stall is None:
+            self.stall = StallWatch(
+                self.store.lock, self.config.vhost, self.config.stall_limit, self._killed
+            )
+
+    def _wait_announced(self) -> None:
+        self._watch_stall()
+        self._in_background(self.store.lock.wait_announced, lambda _: self._announced())
+
+    def _announced(self) -> None:
+        self._do(self.machine.announced(self.store.lock.record()))
+
+    def _prepare(self) -> None:
+        if self.journaler is None:
+            self.journaler = Journaler(
+                self.store.journal, node=self.store.node, segment_bytes=self.config.segment
+            )
+
+    def _wait_live(self) -> None:
+        self._watch_stall()
+        self._in_background(self.store.lock.wait_live, lambda _: self._locked())
+
+    def _killed(self, live: Record, age: float) -> None:
+        self.log.write(
+            "killed a live that hangs", live=live.instance, epoch=live.epoch, seconds=round(age, 3)
+        )
+
+    def _locked(self) -> None:
+        if self.stall is not None:
+            self.stall.end()
+            self.stall = None
+        self._do(self.machine.locked(self.store.lock.record()))
+
+    def _ask_failback(self) -> None:
+        self.store.ask_failback(self.store.lock.record().epoch)
+        self.log.write("asked for the role back")
+
+    def _ask_command(self) -> None:
+        epoch = self.store.lock.record().epoch + 1
+        self._in_background(lambda: promotion.refusal(self.config, epoch), self._answered)
+
+    def _answered(self, refusal: str | None) -> None:
+        if self.machine.state != State.PROMOTING:
+            return
+        if refusal:
+            self.log.write("on-promote refused", why=refusal)
+        self._do(self.machine.answered(refusal is None, self.store.lock.record()))
+
+    # --- being live ---------------------------------------------------------------------------
+
+    def _go_live(self) -> None:
+        self._take_over()
+        self._do(self.machine.went_live())
+        self.store.failback_done()
+        self._store_changed()
+
+    def _take_over(self) -> None:
+        former = self.store.lock.record()
+        self.epoch = former.epoch + 1
+        me = Record(self.epoch, record.LIVE, self.config.name, self.process)
+        restored: Restored | None = None
+        self._beat()  # before the record says that we are live: from then on we may hang
+        if identity := rings.current(self.config.vhost, former):
+            self.store.lock.write(replace(me, rings=identity))
+            self.broker = rings.attached(self.config)
+        else:
+            self._show()
+            self.store.lock.write(me)
+            self.broker, restored = rings.restored(
+                self.config,
+                read_whole(self.ours).get("identity", 0),
+                lambda made: self._restoring(replace(me, rings=made)),
+                self._restored_so_far,
+            )
+            identity = rings.found(self.config.vhost).identity
+            self.log.write("restored", messages=restored.messages)
+        try:
+            self._journal(self.broker, restored)
+        except InUse:  # it let go of the live lock, and not yet of its place as a participant
+            if former.process is None:
+                raise
+            former.process.wait_for_death()
+            self._journal(self.broker, restored)
+        write_whole(self.ours, {"identity": identity})
+        self._in_background(self._tend)
+
+    def _beat(self) -> Beat:
+        self.beat = Beat(self.config.vhost)
+        self.beat.begin(self.epoch)
+        return self.beat
+
+    def _restoring(self, record: Record) -> None:
+        self._beat()  # that of before went with the rings of before
+        self.store.lock.write(record)
+
+    def _restored_so_far(self, done: int, size: int) -> None:
+        assert self.beat is not None
+        self.beat.begin(self.epoch)
+        if self.progress is not None:
+            self.progress(done, size)
+
+    def _journal(self, broker: Broker, restored: Restored | None) -> None:
+        self._prepare()
+        journaler, self.journaler = self.journaler, None
+        assert journaler is not None
+        assert self.beat is not None
+        journaler.watched(self.store.lock.file, self.beat.memory)
+        try:
+            journaler.start(broker, self.epoch, restored)
+        except Error:
+            journaler.close()
+            raise
+        self.journaler = journaler
+        self.follower = self._in_background(lambda: self._follow(journaler))
+
+    def _follow(self, journaler: Journaler) -> None:
+        """What the journaler says of itself, until it has ended."""
+        for failure in journaler.changes():
+            if isinstance(failure, DiskFull):
+                self.log.write("disk full", why=str(failure))
+            elif failure is None:
+                self.log.write("disk has room")
+            else:
+                raise failure
+
+    def _tend(self) -> None:
+        """Give to others what the dead have left, as soon as they die."""
+        broker = self.broker
+        assert broker is not None
+        with suppress(ConnectionClosed):
+            while True:
+                if repaired := broker.tend():
+                    self.log.write("repaired what a participant left", repairs=repaired)
+
+    def _hand_over(self) -> None:
+        self._in_background(self._let_go, lambda _: self._do(self.machine.handed_over()))
+
+    def _let_go(self) -> None:
+        """Write what is there, and leave the vhost."""
+        journaler, broker = self.journaler, self.broker
+        assert journaler is not None
+        assert broker is not None
+        journaler.stop()
+        if self.follower is not None:
+            self.follower.join()
+        if self.beat is not None:
+            self.beat.end()
+        broker.close()
+        journaler.close()
+        self.journaler = self.broker = None
+
+    def _say(self, state: str) -> None:
+        self.store.lock.write(replace(self.store.lock.record(), state=state))
+
+    def _end(self) -> None:
+        self._show()
+        if self.journaler is not None and self.broker is None:  # it was ready, and is not needed
+            self.journaler.close()
+
+
+ACTIONS: Final[dict[Action, Callable[[Instance], None]]] = {
+    Action.TRY_LIVE: Instance._try_live,
+    Action.WAIT_ANNOUNCED: Instance._wait_announced,
+    Action.WAIT_LIVE: Instance._wait_live,
+    Action.RELEASE_ANNOUNCED: lambda instance: instance.store.lock.release_announced(),
+    Action.RELEASE_LIVE: lambda instance: instance.store.lock.release_live(),
+    Action.PREPARE: Instance._prepare,
+    Action.ASK_FAILBACK: Instance._ask_failback,
+    Action.ASK_COMMAND: Instance._ask_command,
+    Action.GO_LIVE: Instance._go_live,
+    Action.HAND_OVER: Instance._hand_over,
+    Action.SAY_STOPPED: lambda instance: instance._say(record.STOPPED),
+    Action.SAY_HANDED_OVER: lambda instance: instance._say(record.HANDED_OVER),
+    Action.END: Instance._end,
+}

@@ -1,0 +1,104 @@
+"""What can be configured, as one table: for reading a file, and for writing one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from shmbroker.ipc.units import parse_duration, parse_size
+
+Kind = Literal["text", "flag", "size", "duration", "role", "command"]
+
+ROLES: Final = ("live", "backup")
+STALL_LIMIT_MIN: Final = 0.25
+"""Seconds.  A healthy journaler shows that it lives every 100 ms; a loaded machine is later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    table: str
+    name: str
+    kind: Kind
+    default: str | bool | list[str]
+    help: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.table}.{self.name}"
+
+    def value_of(self, given: object) -> Any:
+        """What it means; ValueError says what was expected."""
+        return PARSERS[self.kind](given)
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str) or not given:
+        raise ValueError('text, as in "orders"')
+    return given
+
+
+def _flag(given: object) -> bool:
+    if not isinstance(given, bool):
+        raise ValueError("true or false")
+    return given
+
+
+def _size(given: object) -> int:
+    try:
+        return parse_size(given if isinstance(given, str) else "")
+    except ValueError:
+        raise ValueError('a size, as in "64MiB"') from None
+
+
+def _duration(given: object) -> float:
+    try:
+        return parse_duration(given if isinstance(given, str) else "")
+    except ValueError:
+        raise ValueError('a time, as in "500ms"') from None
+
+
+def _role(given: object) -> str:
+    if given not in ROLES:
+        raise ValueError('"live" or "backup"')
+    return str(given)
+
+
+def _command(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+        raise ValueError('words, as in ["/usr/local/bin/may-i", "orders"]')
+    return tuple(given)
+
+
+PARSERS: Final = {
+    "text": _text,
+    "flag": _flag,
+    "size": _size,
+    "duration": _duration,
+    "role": _role,
+    "command": _command,
+}
+
+OPTIONS: Final = (
+    Option("instance", "name", "text", "shmbroker", "How people see it: in the log, in status."),
+    Option("instance", "vhost", "text", "default", "Programs connect to shm://VHOST."),
+    Option("instance", "arena", "size", "256MiB",
+           "Room for messages of a vhost that it makes; memory is used as it fills."),
+    Option("store", "path", "text", "data",
+           "The journal, the live lock.  Live and backup have the same."),
+    Option("store", "segment", "size", "64MiB", "Of the journal."),
+    Option("log", "path", "text", "log/shmbroker.log", "A line of JSON for each change of state."),
+    Option("ha", "role", "role", "live", "A backup waits until the live is no more."),
+    Option("ha", "failover-on-shutdown", "flag", False,
+           "Whether to hand over when stopped in good order; a crash always does."),
+    Option("ha", "allow-failback", "flag", True,
+           "A live that comes back asks for its role; a backup that acts gives it."),
+    Option("ha", "restart-backup", "flag", True,
+           "Who has given the role back is backup again; else it ends."),
+    Option("ha", "wait-for-activation", "flag", True,
+           "A live says that it has started (to systemd) when it is live, and not before."),
+    Option("ha", "on-promote", "command", [],
+           "Run before a backup becomes live; if it fails, the backup does not."),
+    Option("ha", "on-promote-timeout", "duration", "10s", "Longer than that is failed."),
+    Option("ha", "stall-limit", "duration", "0s",
+           "A backup kills a live on its host that hangs for so long; at least 250ms, 0s: never."),
+)  # fmt: skip

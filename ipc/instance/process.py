@@ -1,0 +1,69 @@
+"""Which process is meant, and a descriptor of just that one, or of none."""
+
+from __future__ import annotations
+
+import os
+import select
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A number alone may be another process by now, or one of another container or machine."""
+
+    pid: int
+    started: int
+    """In ticks since the machine was."""
+    boot: str
+    namespace: str
+
+    @property
+    def is_of_this_host(self) -> bool:
+        """Whether its number means here what it means there."""
+        return (self.boot, self.namespace) == (boot(), namespace())
+
+    @property
+    def may_run(self) -> bool:
+        """Not known to have ended."""
+        return not self.is_of_this_host or started(self.pid) == self.started
+
+    def descriptor(self) -> int | None:
+        """A pidfd; None if it runs no more, or elsewhere.  The caller closes it."""
+        if not self.is_of_this_host:
+            return None
+        try:
+            file = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return None
+        if started(self.pid) != self.started:
+            os.close(file)
+            return None
+        return file
+
+    def wait_for_death(self) -> None:
+        """Of one that is dying: its locks fall one after the other, as its files are closed."""
+        if (file := self.descriptor()) is not None:
+            select.select([file], [], [])
+            os.close(file)
+
+
+def this() -> Process:
+    return Process(os.getpid(), started(os.getpid()), boot(), namespace())
+
+
+def boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def namespace() -> str:
+    return str(Path("/proc/self/ns/pid").readlink())
+
+
+def started(pid: int) -> int:
+    """0 if there is no such process."""
+    try:
+        line = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(line.rpartition(")")[2].split()[19])

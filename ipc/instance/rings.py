@@ -1,0 +1,104 @@
+"""The rings that a new live begins with: those in /dev/shm, or new ones from the journal.
+
+Those that are there are the right ones if the last live had just them: then all that was published
+is in them, also what is not in the journal.  Otherwise another host, or another boot, was there in
+between, and what stands here is of the past.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from shmbroker.core.layout import (
+    CATALOG_ARENA_AT,
+    CATALOG_BOOT_AT,
+    CATALOG_NAME_AT,
+    CATALOG_RESTORING_AT,
+)
+from shmbroker.ipc import vhost as vhosts
+from shmbroker.ipc.broker import Broker, connect
+from shmbroker.ipc.errors import Error
+from shmbroker.ipc.instance.config import Config
+from shmbroker.ipc.instance.record import Record
+from shmbroker.ipc.journaler import Progress, Restored, begin_restoring, restore
+from shmbroker.ipc.stale import boot_hash
+
+NAME_BYTES_MAX = 56
+"""Of a participant."""
+
+
+class ForeignRings(Error):
+    """The vhost that is there is not what the store was written from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """What /dev/shm has of a vhost."""
+
+    identity: int = 0
+    """0: nothing, or something of before the machine was started."""
+    is_whole: bool = False
+    """Not half restored."""
+
+
+def found(vhost: str) -> Rings:
+    try:
+        with Path(f"/dev/shm/shmbroker.{vhost}.catalog").open("rb") as file:
+            head = file.read(CATALOG_NAME_AT)
+    except FileNotFoundError:
+        return Rings()
+    if len(head) < CATALOG_NAME_AT:
+        return Rings()
+    words = struct.unpack(f"{CATALOG_NAME_AT // 8}q", head)
+    if words[CATALOG_BOOT_AT // 8] != boot_hash():
+        return Rings()
+    return Rings(words[CATALOG_ARENA_AT // 8], words[CATALOG_RESTORING_AT // 8] == 0)
+
+
+def current(vhost: str, record: Record) -> int:
+    """The identity of the rings that are there if they are to be gone on with, else 0."""
+    there = found(vhost)
+    is_first = record.epoch == 0  # whoever made them wants them to be durable from now on
+    is_ours = is_first or there.identity == record.rings
+    return there.identity if is_ours and there.is_whole else 0
+
+
+def participant_name(config: Config) -> str:
+    name = f"broker {config.name}".encode()[:NAME_BYTES_MAX]
+    return name.decode(errors="ignore")
+
+
+def attached(config: Config) -> Broker:
+    return connect(f"shm://{config.vhost}", name=participant_name(config))
+
+
+def make_way(config: Config, former: int) -> None:
+    """Remove what is of the past; ForeignRings if it may be somebody's."""
+    there = found(config.vhost)
+    is_of_the_past = not there.is_whole or there.identity == former
+    if not is_of_the_past and has_queues(config.vhost):
+        raise ForeignRings(
+            f"vhost {config.vhost!r} exists and is not the one that store {config.store} was "
+            "written from: look whether somebody needs what is in it, then delete it by "
+            f"shmbroker vhost delete {config.vhost}, and it is restored from the journal"
+        )
+    if vhosts.exists(config.vhost):
+        vhosts.delete(config.vhost, force=True)
+
+
+def has_queues(vhost: str) -> bool:
+    with connect(f"shm://{vhost}", observe=True) as broker:
+        return bool(broker.queues())
+
+
+def restored(
+    config: Config, former: int, begun: Callable[[int], object], progress: Progress | None
+) -> tuple[Broker, Restored]:
+    """New rings, filled from the journal; `begun` is told their identity before."""
+    make_way(config, former)
+    broker = begin_restoring(config.vhost, name=participant_name(config), arena_bytes=config.arena)
+    begun(found(config.vhost).identity)
+    return broker, restore(broker, config.store / "journal", progress)

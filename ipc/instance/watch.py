@@ -1,0 +1,38 @@
+"""Word of changes in folders: from the kernel where it knows, else by looking each second."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+from pathlib import Path
+from typing import Final
+
+IN_MODIFY: Final = 0x2
+IN_CLOSE_WRITE: Final = 0x8
+IN_MOVED_TO: Final = 0x80
+REMOTE_SECONDS: Final = 1.0
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Watch:
+    def __init__(self, folder: Path, *, is_remote: bool = False) -> None:
+        """`is_remote`: other hosts change it too, of which our kernel does not know."""
+        self.timeout = REMOTE_SECONDS if is_remote else None
+        self.file = _libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        wanted = IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO
+        if self.file < 0 or _libc.inotify_add_watch(self.file, os.fsencode(folder), wanted) < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), str(folder))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until something may have changed; False if nothing did for so many seconds."""
+        shortest = min((each for each in (timeout, self.timeout) if each is not None), default=None)
+        ready, _, _ = select.select([self.file], [], [], shortest)
+        if ready:
+            os.read(self.file, 1 << 16)
+        return bool(ready) or shortest == self.timeout
+
+    def close(self) -> None:
+        os.close(self.file)

@@ -1,0 +1,371 @@
+"""The report: one HTML page with its pictures in it, and the pictures as PNG beside it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from shmbroker.perf.spark import pictures
+from shmbroker.perf.spark.buckets import ABOVE, HIGHEST_VALUE, merged
+from shmbroker.perf.spark.burn import burn
+from shmbroker.perf.spark.outliers import outliers
+from shmbroker.perf.spark.percentiles import LADDER, name_of, percentiles
+from shmbroker.perf.spark.pictures import Curve, readable
+from shmbroker.perf.spark.regression import Plan, regressions
+from shmbroker.perf.spark.tables import Tables
+from shmbroker.perf.spark.trends import trends
+
+OWNER = ("vhost", "queue", "kind")
+CURVES = 6
+WINDOWS = 240
+"""A heat map has at most so many columns: windows are put together."""
+ROWS = 25
+NOTHING = "-"
+
+CSS = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
+  color: #1a1a1a; background: #fff }
+h1 { font-size: 1.7rem } h2 { font-size: 1.25rem; margin-top: 2.5rem }
+img { max-width: 100%; height: auto; border: 1px solid #ddd }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
+th, td { padding: .25rem .8rem; border-bottom: 1px solid #ddd; text-align: left }
+td.n, th.n { text-align: right } .bad { font-weight: 600; color: #a33300 } .note { color: #555 }
+"""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a report is about beyond its tables."""
+
+    title: str = "Latency"
+    bound_ns: int | None = None
+    objective: float = 99.9
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture, and what it says to whom cannot see it."""
+
+    name: str
+    text: str
+    png: bytes
+
+
+class Page:
+    """HTML that grows from top to bottom."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.drawings: list[Drawing] = []
+
+    def heading(self, text: str) -> None:
+        self.parts.append(f"<h2>{escape(text)}</h2>")
+
+    def note(self, text: str) -> None:
+        self.parts.append(f'<p class="note">{escape(text)}</p>')
+
+    def draw(self, drawing: Drawing) -> None:
+        data = b64encode(drawing.png).decode()
+        text = escape(drawing.text, quote=True)
+        self.parts.append(f'<p><img alt="{text}" src="data:image/png;base64,{data}"></p>')
+        self.drawings.append(drawing)
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        numeric = [all(isinstance(row[i], int | float | Number) for row in rows) for i in
+                   range(len(headers))]  # fmt: skip
+        marks = ['class="n"' if is_number else "" for is_number in numeric]
+        head = "".join(f"<th {m}>{escape(h)}</th>" for h, m in zip(headers, marks, strict=True))
+        body = "".join(
+            "<tr>" + "".join(cell(v, m) for v, m in zip(row, marks, strict=True)) + "</tr>"
+            for row in rows[:ROWS]
+        )
+        more = f"{len(rows) - ROWS:,} more are in the tables." if len(rows) > ROWS else ""
+        self.parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        if more:
+            self.note(more)
+
+    def html(self, title: str) -> str:
+        return (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
+            f"</title><style>{CSS}</style></head><body><h1>{escape(title)}</h1>"
+            f"{''.join(self.parts)}</body></html>\n"
+        )
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it is to be read."""
+
+    text: str
+    is_bad: bool = False
+
+
+def cell(value: Any, mark: str) -> str:
+    if isinstance(value, Number):
+        inner = (
+            f'<span class="bad">{escape(value.text)}</span>' if value.is_bad else escape(value.text)
+        )
+        return f"<td {mark}>{inner}</td>"
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    return f"<td {mark}>{escape(text)}</td>"
+
+
+def latency(nanoseconds: float | None) -> Number:
+    return known(nanoseconds, readable)
+
+
+def known(value: float | None, written: Callable[[float], str]) -> Number:
+    return Number(NOTHING if value is None else written(value))
+
+
+def report(tables: Tables, path: Path, wanted: Wanted) -> list[Path]:
+    """Write it; what was written, the page first."""
+    page = Page()
+    buckets = tables.buckets.cache()
+    totals = percentiles(buckets, OWNER).orderBy(f.desc(name_of(99.0))).collect()
+    about(page, tables, buckets)
+    if totals:
+        by_queue(page, buckets, totals)
+        over_time(page, buckets, totals[0], tables.about.window_seconds)
+        builds(page, buckets, totals, wanted)
+        hosts_and_trends(page, buckets)
+        if wanted.bound_ns:
+            objective(page, buckets, wanted.bound_ns, wanted.objective)
+    what_was_wrong(page, tables)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page.html(wanted.title), encoding="utf-8")
+    written = [path]
+    for drawing in page.drawings:
+        written.append(path.with_name(f"{path.stem}-{drawing.name}.png"))
+        written[-1].write_bytes(drawing.png)
+    buckets.unpersist()
+    return written
+
+
+def about(page: Page, tables: Tables, buckets: DataFrame) -> None:
+    span = buckets.agg(
+        f.min("window"), f.max("window"), f.count_distinct("host"), f.count_distinct("queue"),
+        f.sum("count"), f.collect_set("build"),
+    ).first()  # fmt: skip
+    read = tables.files.agg(f.count("*"), f.sum("intervals")).first()
+    if span is None or read is None or span[0] is None:
+        page.note("There is nothing in these tables.")
+        return
+    window = tables.about.window_seconds
+    page.note(
+        f"{span[4]:,} messages of {span[3]:,} queues on {span[2]:,} hosts, from {span[0]} to "
+        f"{span[1]} UTC, in windows of {window} s; "
+        f"{read[1] or 0:,} intervals of {read[0]:,} files. "
+        f"Builds: {', '.join(sorted(span[5])) or 'unknown'}. "
+        f"Written {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
+    )
+
+
+def by_queue(page: Page, buckets: DataFrame, totals: Sequence[Any]) -> None:
+    page.heading("Percentiles by queue")
+    names = [name_of(percentile) for percentile in LADDER]
+    page.table(
+        ["queue", "kind", "messages", *names, "above the highest"],
+        [
+            [row.queue, row.kind, row.total, *(latency(row[name]) for name in names), row.above]
+            for row in totals
+        ],
+    )
+    errors = sorted({row.error for row in totals})
+    mixed = sum(row.mixed for row in totals)
+    page.note(
+        f"Values are exact up to the width of a bucket, {100 * errors[-1]:.2g} % at most. "
+        + (
+            f"{mixed} queues had histograms of several geometries, merged in the coarsest."
+            if mixed
+            else ""
+        )
+    )
+    some = [row for row in totals if row.total][:CURVES]
+    if not some:
+        return
+    curves = {
+        f"{row.queue}, {row.kind}": curve_of(buckets.where(is_of(row)), OWNER) for row in some
+    }
+    which = (
+        f"the {len(some)} queues with the highest p99" if len(totals) > len(some) else "all queues"
+    )
+    title = f"Latency by percentile, {which}"
+    page.draw(Drawing("percentiles", title, pictures.percentile_curves(curves, title)))
+
+
+def is_of(row: Any) -> Any:
+    found = f.lit(True)
+    for name in OWNER:
+        found = found & (f.col(name) == row[name])
+    return found
+
+
+def curve_of(buckets: DataFrame, keys: Sequence[str]) -> Curve:
+    rows = (
+        merged(buckets.where(f.col("index") != ABOVE), keys)
+        .select("index", "count", f.expr(HIGHEST_VALUE).alias("value"))
+        .orderBy("index")
+        .collect()
+    )
+    return Curve(
+        np.array([row.value for row in rows], float), np.array([row["count"] for row in rows])
+    )
+
+
+def over_time(page: Page, buckets: DataFrame, worst: Any, window_seconds: int) -> None:
+    page.heading("Over time")
+    mine = buckets.where(is_of(worst))
+    span = mine.agg(f.unix_seconds(f.max("window")) - f.unix_seconds(f.min("window"))).first()
+    columns = (span[0] if span else 0) // window_seconds + 1
+    seconds = window_seconds * -(-columns // WINDOWS)
+    coarse = mine.withColumn(
+        "window", f.expr(f"timestamp_seconds(unix_seconds(window) div {seconds} * {seconds})")
+    )
+    rows = (
+        merged(coarse.where(f.col("index") != ABOVE), [*OWNER, "window"], alike=OWNER)
+        .select("window", "count", f.expr(HIGHEST_VALUE).alias("value"))
+        .collect()
+    )
+    if not rows:
+        return
+    stamps = percentiles(coarse, [*OWNER, "window"], (50.0, 99.0)).orderBy("window").collect()
+    first = stamps[0].window
+    count = int((stamps[-1].window - first).total_seconds()) // seconds + 1
+    times = [datetime.fromtimestamp(utc(first) + n * seconds, UTC) for n in range(count)]
+    at = {row.window: int((row.window - first).total_seconds()) // seconds for row in stamps}
+    values = np.array(sorted({row.value for row in rows}), float)
+    place = {value: number for number, value in enumerate(values)}
+    counts = np.zeros((len(values), count))
+    for row in rows:
+        counts[place[row.value], at[row.window]] += row["count"]
+    lines: dict[str, list[float | None]] = {"p50": [None] * count, "p99": [None] * count}
+    for row in stamps:
+        lines["p50"][at[row.window]], lines["p99"][at[row.window]] = row.p50, row.p99
+    title = f"Latency over time: {worst.queue}, {worst.kind}"
+    drawing = pictures.heat_map(times, values, counts, lines, seconds, title)
+    page.draw(Drawing("over-time", title, drawing))
+
+
+def utc(moment: datetime) -> float:
+    """Spark gives times of the session's zone without saying so, and that is UTC."""
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def builds(page: Page, buckets: DataFrame, totals: Sequence[Any], wanted: Wanted) -> None:
+    plan = wanted.plan or plan_of(buckets)
+    if plan is None:
+        return
+    page.heading(f"Build {plan.after} against {plan.before}")
+    found = regressions(buckets, plan).collect()
+    page.table(
+        ["queue", "kind", "percentile", "before", "after", "ratio", "score", "p", "verdict"],
+        [
+            [
+                row.queue, row.kind, name_of(row.percentile), latency(row.before_ns),
+                latency(row.after_ns), Number(f"{row.ratio:.3f}"), Number(f"{row.score:.1f}"),
+                Number(f"{row.p:.3f}"), Number("slower" if row.alarm else NOTHING, row.alarm),
+            ]
+            for row in found
+        ],
+    )  # fmt: skip
+    page.note(
+        f"Labels of blocks of {plan.block_seconds} s and a group of hosts were shuffled "
+        f"{plan.shuffles} times; p is the chance of a score like that anywhere in this table if "
+        f"the builds do not differ. A run without a difference raises an alarm with a chance of "
+        f"{100 * plan.alpha:g} %. Changes below {100 * plan.least:g} % are none."
+    )
+    worst = found[0] if found else totals[0]
+    curves = {
+        f"{which}: {build}": curve_of(
+            buckets.where(is_of(worst) & (f.col("build") == build)), OWNER
+        )
+        for which, build in (("before", plan.before), ("after", plan.after))
+    }
+    if all(len(curve.values) for curve in curves.values()):
+        title = f"Before and after: {worst.queue}, {worst.kind}"
+        page.draw(Drawing("builds", title, pictures.percentile_curves(curves, title)))
+
+
+def plan_of(buckets: DataFrame) -> Plan | None:
+    """The last two builds, by when they were seen first."""
+    first = buckets.groupBy("build").agg(f.min("window").alias("at"))
+    seen = [row.build for row in first.orderBy("at", "build").collect()]
+    return Plan(seen[-2], seen[-1]) if len(seen) > 1 else None
+
+
+def hosts_and_trends(page: Page, buckets: DataFrame) -> None:
+    page.heading("Hosts that are slower than their fellows")
+    hosts = outliers(buckets).collect()
+    if hosts:
+        page.table(
+            ["host", "queue", "kind", "p99", "times the median", "score"],
+            [
+                [row.host, row.queue, row.kind, latency(row.value), Number(f"{row.ratio:.2f}"),
+                 Number(f"{row.score:.1f}")]
+                for row in hosts
+            ],
+        )  # fmt: skip
+    else:
+        page.note("None: no host's p99 is far from the median of all (score 5, 1.2 times).")
+    page.heading("Trends of p99")
+    page.table(
+        ["queue", "kind", "windows", "change per hour", "fit (R²)"],
+        [
+            [row.queue, row.kind, row.windows,
+             known(row.change_per_hour, lambda change: f"{100 * change:+.1f} %"),
+             known(row.fit, lambda fit: f"{fit:.2f}")]
+            for row in trends(buckets).collect()
+        ],
+    )  # fmt: skip
+
+
+def objective(page: Page, buckets: DataFrame, bound_ns: int, percent: float) -> None:
+    page.heading(f"Objective: {percent:g} % within {readable(bound_ns)}")
+    whole = burn(buckets, bound_ns, percent, OWNER).orderBy(f.desc("burn")).collect()
+    page.table(
+        ["queue", "kind", "messages", "above", "uncertain", "share above", "burn"],
+        [
+            [row.queue, row.kind, row.messages, row.above, row.uncertain,
+             Number(f"{100 * row.share:.4f} %"), Number(f"{row.burn:.2f}", row.burn > 1)]
+            for row in whole
+        ],
+    )  # fmt: skip
+    rows = burn(buckets, bound_ns, percent).orderBy("window").collect()
+    times = sorted({row.window for row in rows})
+    names = [f"{row.queue}, {row.kind}" for row in whole[:CURVES]]
+    lines: dict[str, list[float | None]] = {name: [None] * len(times) for name in names}
+    place = {time: number for number, time in enumerate(times)}
+    for row in rows:
+        if (name := f"{row.queue}, {row.kind}") in lines:
+            lines[name][place[row.window]] = row.burn
+    title = f"Burn of the budget: {percent:g} % within {readable(bound_ns)}"
+    stamps = [datetime.fromtimestamp(utc(time), UTC) for time in times]
+    page.draw(Drawing("burn", title, pictures.burn_lines(stamps, lines, title)))
+
+
+def what_was_wrong(page: Page, tables: Tables) -> None:
+    page.heading("What was wrong with the spool")
+    rows = tables.problems.orderBy("file", "offset").collect()
+    late = tables.late.agg(f.sum("count")).first()
+    if late and late[0]:
+        page.note(f"{late[0]:,} messages came after their window was closed; they are set aside.")
+    if not rows:
+        page.note("Nothing: every file and interval was read.")
+        return
+    left_out = sum(row.left_out for row in rows)
+    page.note(f"Problems: {len(rows):,}; messages known to be left out: {left_out:,}.")
+    page.table(
+        ["file", "at", "problem", "messages left out"],
+        [[row.file, row.offset, row.problem, row.left_out] for row in rows],
+    )

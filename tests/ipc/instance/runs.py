@@ -1,0 +1,84 @@
+"""Instances as processes, for a test."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from shmbroker.ipc.errors import Error
+from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.config import load
+from shmbroker.ipc.instance.creation import create
+from shmbroker.ipc.instance.instance import Instance
+from tests.crash.process import Process
+
+PATIENCE_SECONDS = 60
+
+
+class Run:
+    """One instance; may run several times."""
+
+    def __init__(self, folder: Path, vhost: str, role: str, **settings: object) -> None:
+        self.folder = folder
+        create(
+            folder,
+            {
+                "instance.name": folder.name,
+                "instance.vhost": vhost,
+                "instance.arena": "16MiB",
+                "store.path": str(folder.parent / "store"),
+                "store.segment": "1MiB",
+                "ha.role": role,
+                **{f"ha.{key.replace('_', '-')}": value for key, value in settings.items()},
+            },
+        )
+        self.process: Process | None = None
+
+    def start(self, *, moved: bool = False) -> Run:
+        def live() -> int:
+            try:
+                return Instance(load(self.folder), moved=moved).run()
+            except Error as error:
+                os.write(2, f"{error}\n".encode())
+                return 1
+
+        self.process = Process(live, self.folder / "errors")
+        return self
+
+    def becomes(self, state: str) -> Run:
+        assert status.wait_for(self.folder, state, PATIENCE_SECONDS), (
+            f"{self.folder.name} did not become {state}: {self.said()} {self.errors()}"
+        )
+        return self
+
+    def ends(self) -> int:
+        assert self.process is not None
+        assert self.process.has_ended(PATIENCE_SECONDS), self.said()
+        assert self.process.status is not None
+        return self.process.status
+
+    def stop(self) -> int:
+        status.signalled(self.folder, signal.SIGTERM, PATIENCE_SECONDS)
+        return self.ends()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+
+    @property
+    def status(self) -> status.Status:
+        return status.read(self.folder)
+
+    def said(self) -> list[dict[str, Any]]:
+        log = self.folder / "log" / "shmbroker.log"
+        return [json.loads(line) for line in log.read_text().splitlines()]
+
+    def events(self) -> list[str]:
+        return [line["event"] for line in self.said()]
+
+    def errors(self) -> str:
+        path = self.folder / "errors"
+        return path.read_text() if path.exists() else ""

@@ -1,0 +1,91 @@
+"""What stands in shmbroker.toml, and what does not."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc.instance.config import FILE, ConfigError, configured, load, toml_of
+from shmbroker.ipc.instance.option import OPTIONS
+
+
+def write(folder: Path, text: str) -> Path:
+    (folder / FILE).write_text(text)
+    return folder
+
+
+def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
+    config = load(write(tmp_path, ""))
+    assert config.role == "live"
+    assert config.allow_failback
+    assert config.restart_backup
+    assert config.wait_for_activation
+    assert not config.failover_on_shutdown
+    assert config.stall_limit == 0
+    assert config.on_promote == ()
+    assert config.store == tmp_path / "data"
+    assert config.segment == 64 << 20
+
+
+def test_what_create_writes_is_read_as_what_was_given(tmp_path: Path) -> None:
+    given: dict[str, object] = {
+        "instance.vhost": 'or"ders',
+        "ha.role": "backup",
+        "ha.stall-limit": "500ms",
+        "ha.on-promote": ["/bin/sh", "-c", "exit 1"],
+        "ha.failover-on-shutdown": True,
+        "store.path": "/shared/orders",
+    }
+    config = load(write(tmp_path, toml_of(given)))
+    assert config == configured(tmp_path, given)
+    assert config.vhost == 'or"ders'
+    assert config.on_promote == ("/bin/sh", "-c", "exit 1")
+    assert config.stall_limit == 0.5
+    assert config.store == Path("/shared/orders")
+
+
+def test_each_option_stands_there_with_its_default() -> None:
+    text = toml_of({})
+    uncommented = "".join(
+        line.removeprefix("# ") if " = " in line else line for line in text.splitlines(True)
+    )
+    tables = tomllib.loads(uncommented)
+    for option in OPTIONS:
+        assert tables[option.table][option.name] == option.default
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[ha]\nfalover-on-shutdown = true", "did you mean ha.failover-on-shutdown?"),
+        ("[ha]\nrole = 'slave'", 'ha.role is "live" or "backup", not \'slave\''),
+        ("[ha]\nallow-failback = 'yes'", "ha.allow-failback is true or false"),
+        ("[ha]\nstall-limit = '10ms'", "at least 250ms, not 10ms"),
+        ("[ha]\nstall-limit = 5", "ha.stall-limit is a time"),
+        ("[ha]\non-promote = 'rm -rf'", "ha.on-promote is words"),
+        ("[store]\nsegment = 'much'", "store.segment is a size"),
+        ("[instance]\nname = ''", "instance.name is text"),
+        ("role = 'live'", "role stands outside of any table"),
+        ("[ha\n", "at line 1"),
+        ("\ufeff[ha]", FILE),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(write(tmp_path, text))
+    assert complaint in str(error.value)
+    assert str(tmp_path / FILE) in str(error.value)
+
+
+def test_no_instance(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="shmbroker create"):
+        load(tmp_path)
+
+
+def test_the_table_has_defaults_that_it_accepts() -> None:
+    for option in OPTIONS:
+        option.value_of(option.default)
+        json.dumps(option.default)

@@ -1,0 +1,334 @@
+"""Live and backup as processes: who is live after what, and what is in the queues then."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import shmbroker
+from shmbroker.ipc import vhost as vhosts
+from shmbroker.ipc.instance import record, status
+from shmbroker.ipc.instance.live_lock import LiveLock
+from shmbroker.ipc.journaler import begin_restoring
+from tests.conftest import vhost_for_a_while
+from tests.ipc.instance.runs import PATIENCE_SECONDS, Run
+
+Make = Callable[..., Run]
+
+
+@pytest.fixture
+def vhost() -> Iterator[str]:
+    """Only a name: the broker makes it."""
+    with vhost_for_a_while() as name:
+        yield name
+
+
+@pytest.fixture
+def make(tmp_path: Path, vhost: str) -> Iterator[Make]:
+    """Makes an instance; all of one test share a store."""
+    made: list[Run] = []
+
+    def one(name: str, role: str = "live", **settings: object) -> Run:
+        made.append(Run(tmp_path / name, vhost, role, **settings))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.kill()
+
+
+def put(vhost: str, *bodies: bytes) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("orders", durable=True)
+        for body in bodies:
+            queue.publish(body, timeout=PATIENCE_SECONDS)
+
+
+def bodies(vhost: str) -> list[bytes]:
+    with shmbroker.connect(f"shm://{vhost}", observe=True) as broker:
+        return [bytes(each.body) for each in broker.queue("orders").browse()]
+
+
+def eventually(what: Callable[[], object]) -> None:
+    ends_at = time.monotonic() + PATIENCE_SECONDS
+    while not what():
+        assert time.monotonic() < ends_at, "it did not happen"
+        time.sleep(0.005)
+
+
+def is_announced(run: Run) -> Run:
+    eventually(lambda: run.status.is_announced)
+    return run
+
+
+# --- who is live ----------------------------------------------------------------------------------
+
+
+def test_a_live_that_is_killed_is_replaced_and_gets_its_role_back(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    backup = is_announced(make("b", "backup").start())
+    assert backup.status.state == "passive"
+    put(vhost, b"1", b"2")
+    live.kill()
+    backup.becomes("live")
+    put(vhost, b"3")
+    live.start().becomes("live")
+    backup.becomes("passive")
+    assert bodies(vhost) == [b"1", b"2", b"3"]
+    assert live.status.epoch == 3
+    assert backup.stop() == 0
+
+
+def test_a_stop_in_good_order_does_not_hand_over(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    backup = is_announced(make("b", "backup").start())
+    put(vhost, b"1")
+    assert live.stop() == 0
+    assert live.status.state == "stopped"
+    assert not LiveLock(live.folder.parent / "store").another_is_live
+    live.start().becomes("live")
+    assert backup.events() == ["starting", "passive"], "and it says nothing while it rests"
+    live.kill()
+    backup.becomes("live")
+    assert bodies(vhost) == [b"1"]
+
+
+def test_with_failover_on_shutdown_it_does(make: Make, vhost: str) -> None:
+    live = make("a", failover_on_shutdown=True).start().becomes("live")
+    backup = is_announced(make("b", "backup").start())
+    put(vhost, b"1")
+    assert live.stop() == 0
+    backup.becomes("live")
+    put(vhost, b"2")
+    assert bodies(vhost) == [b"1", b"2"]
+
+
+def test_a_backup_that_starts_first_waits_for_its_live(make: Make) -> None:
+    backup = is_announced(make("b", "backup").start())
+    live = make("a").start().becomes("live")
+    assert backup.status.state == "passive"
+    live.kill()
+    backup.becomes("live")
+
+
+def test_a_backup_that_does_not_restart_ends_after_the_failback(make: Make) -> None:
+    live = make("a").start().becomes("live")
+    backup = is_announced(make("b", "backup", restart_backup=False).start())
+    live.kill()
+    backup.becomes("live")
+    live.start().becomes("live")
+    assert backup.ends() == 0
+    assert backup.status.state == "stopped"
+
+
+@pytest.mark.parametrize("whose", ["live", "backup"])
+def test_no_failback_if_either_does_not_allow_it(make: Make, whose: str) -> None:
+    live = make("a", allow_failback=whose != "live").start().becomes("live")
+    backup = make("b", "backup", allow_failback=whose != "backup").start()
+    is_announced(backup)
+    live.kill()
+    backup.becomes("live")
+    is_announced(live.start())
+    assert backup.status.state == "live"
+    backup.kill()
+    live.becomes("live")
+
+
+def test_with_two_backups_one_is_announced_and_there_is_no_failback(make: Make) -> None:
+    live = make("a").start().becomes("live")
+    one = is_announced(make("b", "backup").start())
+    two = make("c", "backup").start().becomes("passive")
+    assert not two.status.is_announced
+    live.kill()
+    one.becomes("live")
+    is_announced(two)
+    live.start().becomes("passive")
+    assert not live.status.is_announced
+    assert one.status.state == "live"
+    one.kill()
+    two.becomes("live")
+
+
+def test_an_instance_runs_once(make: Make) -> None:
+    live = make("a").start().becomes("live")
+    first = live.process
+    live.start()
+    assert live.ends() == 1
+    assert "runs already" in live.errors()
+    assert live.status.state == "live"
+    live.process = first  # to be ended with the test
+
+
+def test_a_copied_store_is_refused(make: Make) -> None:
+    live = make("a").start().becomes("live")
+    store = live.folder.parent / "store"
+    live.stop()
+    shutil.copytree(store, store.with_name("copy"))
+    shutil.rmtree(store)
+    store.with_name("copy").rename(store)
+    live.start()
+    assert live.ends() == 1
+    assert "is a copy" in live.errors()
+    assert live.said()[-1]["event"] == "failed"
+    live.start(moved=True).becomes("live")
+
+
+# --- what is asked before -------------------------------------------------------------------------
+
+
+def test_a_command_may_say_no(make: Make) -> None:
+    live = make("a").start().becomes("live")
+    backup = make("b", "backup", on_promote=["/bin/sh", "-c", "exit 3"])
+    is_announced(backup.start())
+    live.kill()
+    eventually(lambda: "on-promote refused" in backup.events())
+    backup.becomes("passive")
+    assert backup.said()[-2]["why"] == "it ended with 3"
+    live.start().becomes("live")
+    assert backup.events().count("promoting") == 1, "it was not asked again and again"
+
+
+def test_a_command_that_says_yes_knows_what_it_is_about(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    said = live.folder / "said"
+    ask = f'echo "$SHMBROKER_INSTANCE $SHMBROKER_VHOST $SHMBROKER_EPOCH" > {said}'
+    backup = is_announced(make("b", "backup", on_promote=["/bin/sh", "-c", ask]).start())
+    live.kill()
+    backup.becomes("live")
+    assert said.read_text() == f"b {vhost} 2\n"
+
+
+def test_a_command_that_hangs_says_no(make: Make) -> None:
+    live = make("a").start().becomes("live")
+    backup = make("b", "backup", on_promote=["/bin/sleep", "60"], on_promote_timeout="10ms")
+    is_announced(backup.start())
+    live.kill()
+    eventually(lambda: "on-promote refused" in backup.events())
+
+
+def test_systemd_hears_of_it_when_it_is_live(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(PATIENCE_SECONDS)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        live = make("a").start()
+        assert manager.recv(100) == b"READY=1\nSTATUS=live"
+        backup = make("b", "backup").start()
+        assert manager.recv(100) == b"READY=1\nSTATUS=passive"
+        live.kill()
+        backup.becomes("live")
+
+
+# --- where the rings come from --------------------------------------------------------------------
+
+
+def test_what_was_confirmed_is_there_after_the_machine_was_started_anew(
+    make: Make, vhost: str
+) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, *(b"%d" % number for number in range(100)))
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        assert broker.queue("orders").receive() == b"0"
+    live.stop()
+    vhosts.delete(vhost)
+    live.start().becomes("live")
+    assert bodies(vhost) == [b"%d" % number for number in range(1, 100)]
+    with shmbroker.connect(f"shm://{vhost}") as broker, broker.queue("orders").get() as message:
+        assert message.deliveries > 0, "it may have been delivered before"
+
+
+def test_a_vhost_that_was_half_restored_is_restored_anew(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    live.stop()
+    vhosts.delete(vhost)
+    with (
+        begin_restoring(vhost, name="dies", arena_bytes=1 << 20),
+        pytest.raises(shmbroker.NotFound, match="is being restored"),
+    ):
+        shmbroker.connect(f"shm://{vhost}")
+    live.start().becomes("live")
+    assert bodies(vhost) == [b"1"]
+
+
+def test_rings_that_are_somebody_elses_are_left_alone(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    live.stop()
+    vhosts.delete(vhost)
+    vhosts.create(vhost)
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        broker.declare_queue("theirs").publish(b"precious")
+    assert live.start().ends() == 1
+    assert live.status.state == "failed"
+    assert "shmbroker vhost delete" in live.status.why
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        assert broker.queue("theirs").receive() == b"precious"
+
+
+def test_rings_that_were_there_before_the_store_become_durable(make: Make, vhost: str) -> None:
+    vhosts.create(vhost)
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        broker.declare_queue("orders", durable=True).publish(b"1", confirm="shm")
+        make("a").start().becomes("live")
+        broker.queue("orders").confirm(timeout=PATIENCE_SECONDS)
+
+
+# --- who is live no more --------------------------------------------------------------------------
+
+
+def test_a_live_that_was_replaced_unknowingly_confirms_nothing_more(make: Make, vhost: str) -> None:
+    """As on NFS, when the server has given the lock to another host: the epoch tells."""
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    lock = LiveLock(live.folder.parent / "store")
+    lock.write(record.Record(epoch=2, state=record.LIVE))
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.queue("orders")
+        with pytest.raises(shmbroker.Unconfirmed):
+            queue.publish(b"2", timeout=0.2)
+    assert live.ends() == 1
+    assert "another broker is live" in live.status.why
+    lock.close()
+
+
+def test_stopping_writes_what_is_there(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.queue("orders")
+        for number in range(500):
+            queue.publish(b"%d" % number, confirm="shm")
+        live.stop()
+        assert queue.confirm(timeout=0) is None
+
+
+def test_who_waits_for_a_confirm_gets_it_from_the_next_live(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    live.stop()
+    confirmed = threading.Event()
+
+    def publish() -> None:
+        put(vhost, b"2")
+        confirmed.set()
+
+    waiting = threading.Thread(target=publish)
+    waiting.start()
+    live.start().becomes("live")
+    waiting.join(PATIENCE_SECONDS)
+    assert confirmed.is_set()
+
+
+def test_the_status_of_one_that_never_ran(make: Make) -> None:
+    run = make("a")
+    assert status.read(run.folder).state == "not running"
+    with pytest.raises(status.NotRunning):
+        run.stop()

@@ -1,0 +1,26 @@
+"""python -m tests.perf.spark.follower SPOOL TABLES: takes what is there, file by file.
+
+For tests that kill it; says `ready` when Spark has started.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from shmbroker.perf.spark.intake import follow
+from shmbroker.perf.spark.session import session
+from tests.perf.spark.conftest import QUICK
+
+
+def main(spool: str, place: str, files_per_batch: str) -> None:
+    spark = session("local[2]", **QUICK)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    day = 86_400.0
+    query = follow(spark, spool, place, 60, day, None, int(files_per_batch))
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,253 @@
+"""Logs: theirs are read by us, ours by them; damage costs what is damaged, and is told."""
+
+from __future__ import annotations
+
+import base64
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogReader, HistogramLogWriter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shmbroker.perf.spark import hlog
+from shmbroker.perf.spark.encoding import encoded
+from shmbroker.perf.spark.fleet import Fleet, write_hlog
+from shmbroker.perf.spark.geometry import Geometry
+from shmbroker.perf.spark.interval import MESSAGES_MAX, PROBLEMS_MAX
+from tests.perf.spark.histograms import Recorded, recorded, sparse_of
+from tests.perf.spark.reading import rows_of, sparse
+
+SMALL = Geometry(1, 10**9, 2)
+OURS = (
+    "#[shmbroker spool 1 host=a%20b vhost=v build=1.2]\n"
+    "#[StartTime: 1000.000 (seconds since epoch)]\n"
+)
+
+
+def payload(values: dict[int, int], geometry: Geometry = SMALL) -> str:
+    found = Recorded(geometry, values).sparse
+    return encoded(geometry, np.array([*found]), np.array([*found.values()]))
+
+
+def told(raw: bytes) -> str:
+    """A line with that as its histogram."""
+    return "Tag=q;k,1000.0,1.0,0," + base64.b64encode(raw).decode()
+
+
+def of(geometry: Geometry, index: int) -> str:
+    return "Tag=q;k,1000.0,1.0,0," + encoded(geometry, np.array([index]), np.array([1]))
+
+
+def line(tag: str, start: float, length: float, values: dict[int, int]) -> str:
+    return f"Tag={tag},{start:.3f},{length:.3f},0.0,{payload(values)}\n"
+
+
+def written(folder: Path, text: str | bytes, name: str = "some-host.hlog") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+@settings(deadline=None)  # the first call compiles
+@given(st.lists(recorded(), min_size=1, max_size=5))
+def test_what_hdrhistogram_encodes_is_decoded(histograms: list[Recorded]) -> None:
+    payloads = []
+    for one in histograms:
+        raw, geometry = hlog.unpacked(one.theirs.encode())
+        assert geometry == (one.geometry.lowest, one.geometry.highest, one.geometry.digits)
+        payloads.append(raw)
+    decoded = hlog.decoded_payloads(payloads)
+    assert not decoded.faults
+    for row, one in enumerate(histograms):
+        mine = slice(decoded.ends[row], decoded.ends[row + 1])
+        found = dict(zip(decoded.indexes[mine], decoded.counts[mine], strict=True))
+        assert found == sparse_of(one.theirs)
+
+
+@given(recorded())
+def test_what_we_encode_is_decoded_by_hdrhistogram(one: Recorded) -> None:
+    theirs = HdrHistogram.decode(payload(one.values, one.geometry))
+    assert sparse_of(theirs) == one.sparse
+
+
+@pytest.mark.parametrize("start", [0.5, 1_700_000_000.25])
+def test_their_log_is_read(tmp_path: Path, start: float) -> None:
+    path = tmp_path / "server-7.hlog"
+    with path.open("w") as stream:
+        writer = HistogramLogWriter(stream)
+        writer.output_log_format_version()
+        stream.write("#[StartTime: 1700000000.000 (seconds since epoch), 2023-11-14]\n")
+        writer.output_legend()
+        histogram = HdrHistogram(1, 10**9, 3)
+        histogram.record_value(1234, 5)
+        writer.output_interval_histogram(histogram, start, start + 2.0)
+    found = rows_of(path)
+    assert not found["problem"]
+    [row] = found["interval"]
+    assert row["start"] == 1_700_000_000_000_000_000 + (
+        500_000_000 if start == 0.5 else 250_000_000
+    )
+    assert row["end"] - row["start"] == 2 * 10**9
+    assert (row["host"], row["queue"], row["kind"], row["total"]) == ("server-7", "", "", 5)
+    assert sparse(row) == sparse_of(histogram)
+
+
+def test_our_log_is_read_by_them(tmp_path: Path) -> None:
+    fleet = Fleet(hosts=1, queues=2, intervals=3)
+    write_hlog(fleet, tmp_path)
+    [path] = tmp_path.iterdir()
+    reader = HistogramLogReader(str(path), HdrHistogram(1, 10**9, 2))
+    mine = rows_of(path)["interval"]
+    for row in mine:
+        theirs = reader.get_next_interval_histogram()
+        assert sparse_of(theirs) == sparse(row)
+        assert theirs.get_tag() == f"{row['queue']};{row['kind']}"
+        assert theirs.get_start_time_stamp() * 1e6 == row["start"]
+    assert reader.get_next_interval_histogram() is None
+    assert len(mine) == fleet.rows
+
+
+def test_names_are_as_they_were(tmp_path: Path) -> None:
+    text = OURS + line("a%2Cb%3B%20%25;take-ack", 1000, 10, {5: 1})
+    [row] = rows_of(written(tmp_path, text))["interval"]
+    names = [row[name] for name in ("host", "vhost", "queue", "kind", "build")]
+    assert names == ["a b", "v", "a,b; %", "take-ack", "1.2"]
+
+
+def test_values_above_the_highest_belong_to_the_next_interval_of_the_tag(tmp_path: Path) -> None:
+    text = OURS + "#[overflow Tag=b;k count=7]\n"
+    text += (
+        line("a;k", 1000, 10, {5: 1})
+        + line("b;k", 1000, 10, {5: 1})
+        + line("b;k", 1010, 10, {5: 1})
+    )
+    found = rows_of(written(tmp_path, text + "#[overflow Tag=c;k count=9]\n"))
+    assert [row["overflow"] for row in found["interval"]] == [0, 7, 0]
+    assert [row["total"] for row in found["problem"]] == [9]
+    assert found["file"][0]["overflow"] == 7
+
+
+MANY = {n: n + 1 for n in range(500)}
+BAD_LINES = {
+    "no comma": ("what is this", "neither a comment nor"),
+    "no time": (f"Tag=q;k,x,10.000,0,{payload({1: 1})}", "no time in seconds"),
+    "before 1970": (f"Tag=q;k,-5.0,10.000,0,{payload({1: 1})}", "no time in seconds"),
+    "after 2262": (f"Tag=q;k,99999999999,1,0,{payload({1: 1})}", "after the year 2262"),
+    "no base64": ("Tag=q;k,1000.0,1.0,0,H?STFAAA", "no interval"),
+    "truncated": (f"Tag=q;k,1000.0,1.0,0,{payload(MANY)[:-40]}", "truncated"),
+    "nothing": ("Tag=q;k,1000.0,1.0,0,", "truncated"),
+    "other order": (told(b"\x14\x93\x84\x1c" + bytes(8)), "wrong order"),
+    "V1": (told(b"\x1c\x84\x93\x02" + bytes(8)), "V1"),
+    "no histogram": (told(bytes(12)), "no histogram"),
+    "too many": (f"Tag=q;k,1000.0,1.0,0,{payload({1: MESSAGES_MAX + 1})}", "overflows"),
+    "far too many": (f"Tag=q;k,1000.0,1.0,0,{payload({1: 1 << 62})}", "overflows"),
+    "a geometry": (of(Geometry(1, 100, 9), 1), "9 significant"),
+    "a bucket": (of(Geometry(1, 1000, 1), 900), "outside"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_LINES)
+def test_a_bad_line_costs_itself_only(tmp_path: Path, name: str) -> None:
+    text, what = BAD_LINES[name]
+    good = line("q;k", 1000, 10, {5: 1})
+    found = rows_of(written(tmp_path, f"{OURS}{good}{text}\n{line('q;k', 1010, 10, {6: 2})}"))
+    assert [row["total"] for row in found["interval"]] == [1, 2]
+    [problem] = found["problem"]
+    assert what in problem["problem"]
+    assert problem["offset"] == len(OURS + good)
+    assert problem["file"].endswith("some-host.hlog")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (b"", "empty"),
+        (b"PAR1" + bytes(100), "no text"),
+        (b"#[shmbroker spool 2 host=a]\n", "version 2"),
+        (b"#[shmbroker spoo", "damaged"),
+        (b"#[Histogram log format version 2.0]\n", "version 2.0"),
+    ],
+)
+def test_a_file_that_is_no_log_of_ours_is_told_of(tmp_path: Path, text: bytes, what: str) -> None:
+    found = rows_of(
+        written(tmp_path, text + (line("q;k", 1000, 1, {1: 1}).encode() if text else b""))
+    )
+    assert not found["interval"]
+    assert what in found["problem"][0]["problem"]
+
+
+def test_a_line_without_end_is_skipped_and_the_next_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hlog, "READ_BYTES", 1000)
+    monkeypatch.setattr(hlog, "LINE_BYTES_MAX", 5000)
+    found = rows_of(written(tmp_path, OURS + "x" * 20_000 + "\n" + line("q;k", 1000, 1, {1: 1})))
+    assert [row["total"] for row in found["interval"]] == [1]
+    assert found["problem"][0]["offset"] == len(OURS)
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hlog, "PAYLOAD_BYTES_MAX", 1000)
+    many = payload({n * 7: 1 << 30 for n in range(1000)}, Geometry(1, 10**9, 3))
+    found = rows_of(written(tmp_path, f"{OURS}Tag=q;k,1000.0,1.0,0,{many}\n"))
+    assert "too large" in found["problem"][0]["problem"]
+
+
+def test_clocks_that_go_back_and_overlaps_are_told_and_counted(tmp_path: Path) -> None:
+    text = OURS + line("q;k", 1000, 10, {1: 1}) + line("q;k", 1005, 10, {1: 1})
+    text += line("q;k", 900, 10, {1: 1}) + line("other;k", 900, 10, {1: 1})
+    found = rows_of(written(tmp_path, text))
+    assert len(found["interval"]) == 4
+    overlap, back = (row["problem"] for row in found["problem"])
+    assert "overlaps the one before it by 5.000 s" in overlap
+    assert "105.000 s before" in back
+
+
+def test_many_problems_are_counted(tmp_path: Path) -> None:
+    found = rows_of(written(tmp_path, OURS + "nonsense\n" * 1000))
+    assert len(found["problem"]) == PROBLEMS_MAX + 1
+    assert f"{1000 - PROBLEMS_MAX} more" in found["problem"][-1]["problem"]
+
+
+def test_any_damage_is_survived_and_never_makes_messages(tmp_path: Path) -> None:
+    """Whatever is changed: what is not told of is what was written."""
+    text = OURS + "".join(line(f"q{n};k", 1000 + n, 1, {n * 31: n + 1}) for n in range(6))
+    good = {tuple(sparse(row).items()) for row in rows_of(written(tmp_path, text))["interval"]}
+    dice = random.Random(7)
+    for _ in range(300):
+        damaged = bytearray(text.encode())
+        at = dice.randrange(len(OURS), len(damaged))
+        if dice.random() < 0.3:
+            del damaged[at:]
+        else:
+            damaged[at] ^= 1 << dice.randrange(8)
+        found = rows_of(written(tmp_path, bytes(damaged)))
+        assert {tuple(sparse(row).items()) for row in found["interval"]} <= good
+        if len(found["interval"]) < 6 and not found["problem"]:
+            assert (
+                bytes(damaged).count(b"\n") < 8 or b'"' in damaged or b"\n#" in damaged[len(OURS) :]
+            )
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300))
+def test_any_payload_is_survived(data: bytes) -> None:
+    decoded = hlog.decoded_payloads([data, b"\x02"])
+    assert 1 not in decoded.faults
+    assert int(decoded.ends[2]) == len(decoded.indexes) == len(decoded.counts)
+    assert decoded.counts[-1] == 1
+
+
+def test_counts_of_a_read_only_log(tmp_path: Path) -> None:
+    """What stands in the row of the file is what was counted."""
+    text = (
+        OURS + line("q;k", 1000, 10, {1: 3, 1000: 4}) + "nonsense\n" + line("q;k", 1010, 10, {2: 1})
+    )
+    found: Any = rows_of(written(tmp_path, text))["file"][0]
+    assert (found["offset"], found["total"], found["host"], found["vhost"]) == (2, 8, "a b", "v")
+    assert (found["start"], found["end"]) == (1000 * 10**9, 1020 * 10**9)
