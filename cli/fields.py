@@ -55,6 +55,7 @@ def statistics_fields(
         "slow_consumers": statistics.slow_consumers,
         "bytes": statistics.bytes,
         "consumers": statistics.consumers,
+        "recorded": statistics.is_recorded,
         "latency": None if latency is None else asdict(latency),
     }
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
 from shmbroker.cli.connection import connected, vhost_option
 from shmbroker.cli.group import Verb
-from shmbroker.cli.units import format_size
+from shmbroker.cli.units import DURATION, SIZE, format_size
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.spool import Spool
 
 
 class Stopped(Exception):
@@ -28,14 +35,37 @@ def stop(_number: int, _frame: FrameType | None) -> None:
     examples="""
     shmbroker run /var/lib/shmbroker/orders
     shmbroker run --vhost trading
+    shmbroker run --spool /var/lib/shmbroker/latency --spool-keep 10GiB
     """,
 )
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--moved", is_flag=True, help="The store of DIR was copied, and the original is gone."
 )
+@click.option("--spool", metavar="FOLDER", type=click.Path(file_okay=False),
+    help="Write there how long messages take, where that is recorded (queue latency).")  # fmt: skip
+@click.option("--spool-interval", type=DURATION, default="10s", show_default=True,
+    help="One histogram for so long.")  # fmt: skip
+@click.option("--spool-rotate", type=DURATION, default="1h", show_default=True,
+    help="A file for so long.")  # fmt: skip
+@click.option("--spool-size", type=SIZE, default="64MiB", show_default=True,
+    help="Or until it has so many bytes.")  # fmt: skip
+@click.option("--spool-keep", type=SIZE, default="1GiB", show_default=True,
+    help="Delete the oldest files of more than this.")  # fmt: skip
+@click.option("--spool-parquet/--spool-no-parquet", default=None,
+    help="Parquet as well.  [default: if pyarrow is installed]")  # fmt: skip
 @vhost_option
-def run(folder: Path | None, moved: bool, vhost: str) -> None:
+def run(
+    folder: Path | None,
+    moved: bool,
+    vhost: str,
+    spool: str | None,
+    spool_interval: float,
+    spool_rotate: float,
+    spool_size: int,
+    spool_keep: int,
+    spool_parquet: bool | None,
+) -> None:
     """Run the broker in DIR, or take care of a vhost, until SIGTERM or Ctrl-C.
 
     No message goes through this process.  The broker in DIR (see `shmbroker create`) writes the
@@ -49,7 +79,25 @@ def run(folder: Path | None, moved: bool, vhost: str) -> None:
     if folder is None:
         if moved:
             raise click.UsageError("--moved is about the store of DIR: name that")
-        take_care(vhost)
+
+        def opened(folder: str) -> Spool:
+            from shmbroker.ipc.spool import Spool
+
+            return Spool(
+                f"shm://{vhost}",
+                folder,
+                interval=spool_interval,
+                rotate=spool_rotate,
+                rotate_bytes=spool_size,
+                keep_bytes=spool_keep,
+                parquet=spool_parquet,
+            )
+
+        take_care(vhost, None if spool is None else partial(opened, spool))
+    elif spool is not None:
+        raise click.UsageError(
+            "--spool is for who takes care of a vhost: shmbroker run --vhost NAME --spool FOLDER"
+        )
     else:
         run_instance(folder, moved)
 
@@ -69,14 +117,26 @@ def show(done: int, size: int) -> None:
     click.echo(f"\rrestoring: {format_size(done)} of {format_size(size)}\x1b[K", err=True, nl=False)
 
 
-def take_care(vhost: str) -> None:
+def take_care(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
     signal.signal(signal.SIGTERM, stop)
-    with connected(vhost) as broker:
+    with connected(vhost) as broker, ExitStack() as open_spools:
+        spool = None if spool_of is None else open_spools.enter_context(spool_of())
         click.echo(f"taking care of vhost {vhost}", err=True)
         try:
             while True:
-                repaired = broker.tend()
+                repaired = broker.tend(None if spool is None else ticked(spool))
                 if repaired:
                     click.echo(f"somebody died: {repaired} repairs", err=True)
         except Stopped:
             click.echo(f"vhost {vhost} is left to its participants", err=True)
+
+
+def ticked(spool: Spool) -> float:
+    """For how long the spool needs nothing.  A full disk is no reason to leave the vhost alone."""
+    from shmbroker.ipc.errors import Error
+
+    try:
+        return spool.tick()
+    except Error as error:
+        click.echo(f"spool: {error}", err=True)
+        return spool.interval

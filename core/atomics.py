@@ -12,6 +12,7 @@ memory; called unbound they raise.
     copy, fill           bytes, like memcpy and memset
     prefetch             the line is about to be read
     prefetch_write       the line is about to be written
+    highest_bit          the place of the highest bit that is set, of a value above 0
     pause                we are spinning
     cycles               a steady counter of the processor
 """
@@ -77,6 +78,10 @@ def prefetch_write(address: int) -> int:
     _unbound("prefetch_write")
 
 
+def highest_bit(value: int) -> int:
+    _unbound("highest_bit")
+
+
 def pause() -> int:
     _unbound("pause")
 
@@ -99,6 +104,7 @@ ATOMICS: dict[str, int] = {
     "fill": 3,
     "prefetch": 1,
     "prefetch_write": 1,
+    "highest_bit": 1,
     "pause": 0,
     "cycles": 0,
 }

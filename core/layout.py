@@ -163,6 +163,13 @@ one that has begun a transaction has memory behind it
         16  its LEASED word, or the origin in its chunk: its number in a series of the ring
         24  (free)
 
+Histograms of a queue, in a segment of their own: times are counted in stripes, each written by one
+port, but for the first, which is for all that found none
+
+    page 0       identity: magic, version, bytes, arena, queue | range and digits
+    page 1...    a word a stripe: 0 free, else its owner | 1 once it has memory behind it
+                 stripes: for each kind so many counts, then that of what fits in none of them
+
 Entry of a binding
 
     0   source       reference to an exchange
@@ -224,10 +231,11 @@ SLOT_BYTES: Final = 1 << SLOT_SHIFT
 SLOT_WORD_AT: Final = 0
 SLOT_LEASE_AT: Final = 8
 SLOT_VERDICT_AT: Final = 16
+SLOT_TAKEN_AT: Final = 24  # cycles, 0 unknown: only kept while times are recorded
 SLOT_CHAIN_AT: Final = 32  # the newest message of those whose keys lead to this slot
 SLOT_OLDER_AT: Final = 40  # what comes after the message here, in its chain
 SLOT_TOLD_AT: Final = 48  # the LEASED word of a slow consumer, of whom it was told
-# 24..31, 56..63: room for what a later layout-compatible feature keeps beside a message
+# 56..63: room for what a later layout-compatible feature keeps beside a message
 
 LINK_LAP_SHIFT: Final = POSITION_BITS
 LINK_LAP_MASK: Final = 0x3FFF
@@ -295,6 +303,8 @@ PENDING: Final = 3  # it is ours, and somebody else still has a message of it in
 RING_TAIL_AT: Final = PAGE_BYTES
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
+RING_RECORDING_AT: Final = RING_TAKE_AT + 16  # number of the histograms to count in, 0 none
+RING_HISTOGRAMS_AT: Final = RING_TAKE_AT + 24  # number of the histograms that there are, 0 none
 MODE_PAUSED: Final = 1  # nothing is taken
 MODE_SINGLE: Final = 2  # one consumer at a time: all messages are in bucket 0
 MODE_KEPT: Final = 4  # nor ever: consumers look, each at its own place
@@ -442,11 +452,7 @@ COUNTER_DELAYED_AT: Final = RING_COUNTERS_AT + 96  # left for the schedule, to b
 COUNTER_DUPLICATES_AT: Final = RING_COUNTERS_AT + 104  # that never were in the ring
 COUNTER_WITHDRAWN_AT: Final = RING_COUNTERS_AT + 112  # and those that were
 
-RING_LATENCY_AT: Final = RING_COUNTERS_AT + PAIR_BYTES
-LATENCY_BUCKETS: Final = 256  # a quarter of a power of two of nanoseconds each
-LATENCY_EVERY: Final = 64  # messages: one of so many is measured
-
-RING_LEVELS_AT: Final = RING_LATENCY_AT + 8 * LATENCY_BUCKETS  # a hint for each level of priority
+RING_LEVELS_AT: Final = RING_COUNTERS_AT + 2 * PAIR_BYTES  # a hint for each level of priority
 LEVELS: Final = 10
 LEVEL_DEFAULT: Final = 4
 
@@ -712,6 +718,47 @@ OPERATION_WHERE_AT: Final = 8
 OPERATION_WORD_AT: Final = 16
 OPERATION_ACKS: Final = 1 << 62  # in the word of the queue
 
+# --- histograms segment ---------------------------------------------------------------------------
+HISTOGRAMS_MAGIC: Final = 0x00545349484D4853  # "SHMHIST\0"
+HISTOGRAMS_MAGIC_AT: Final = 0
+HISTOGRAMS_VERSION_AT: Final = 8
+HISTOGRAMS_BYTES_AT: Final = 16
+HISTOGRAMS_ARENA_AT: Final = 24  # identity of the vhost's arena
+HISTOGRAMS_QUEUE_AT: Final = 32
+HISTOGRAMS_LOWEST_AT: Final = 40  # values down to this are told apart, in ns
+HISTOGRAMS_HIGHEST_AT: Final = 48
+HISTOGRAMS_DIGITS_AT: Final = 56
+HISTOGRAMS_STRIPES_AT: Final = PAGE_BYTES
+STRIPES: Final = 17  # the first is everybody's
+STRIPE_OWNER_AT: Final = 0
+STRIPE_COMMITTED_AT: Final = 8
+HISTOGRAMS_COUNTS_AT: Final = 2 * PAGE_BYTES
+
+PUBLISH_TAKE: Final = 0  # the kinds of times
+TAKE_ACK: Final = 1
+PUBLISH_DURABLE: Final = 2  # nobody counts it yet
+KINDS: Final = 3
+KINDS_COMMITTED: Final = 2
+
+LOWEST_NS: Final = 1  # unless said otherwise
+HIGHEST_NS: Final = 3_600_000_000_000
+HIGHEST_NS_MAX: Final = 1 << 50
+DIGITS: Final = 2
+DIGITS_MAX: Final = 3
+
+# --- recording: the clock of one port, and where it counts; private memory ------------------------
+CLOCK_CYCLES: Final = 0
+CLOCK_WINDOW: Final = 8  # so many cycles from there the factor holds
+CLOCK_FACTOR: Final = 16  # nanoseconds a cycle, times 2^32
+CLOCK_BASE: Final = 24  # ns since the epoch
+RECORDING_NUMBER: Final = 32  # of the histograms, 0 none
+RECORDING_COUNTS: Final = 40  # address of its stripe
+RECORDING_SHARED: Final = 48  # 1: others count there too
+RECORDING_UNIT: Final = 56  # exponent of the lowest value
+RECORDING_HALF: Final = 64  # exponent of half the buckets that a power of two has
+RECORDING_LENGTH: Final = 72  # how many counts a kind has
+RECORDING_BYTES: Final = 80
+
 # --- port: what one thread of a program knows of one ring; private memory -------------------------
 PORT_HEADER: Final = 0  # address of the ring segment
 PORT_SLOTS: Final = 8  # address of slot 0
@@ -769,6 +816,7 @@ PORT_IDS_MAX: Final = PORT_IDS + 8  # how many it holds, 0: there is none
 PORT_FOUND_PLACE: Final = PORT_ROOM + 120  # where chain_find has found a message to hang,
 PORT_FOUND_LINK: Final = PORT_ROOM + 128  # and by which link
 PORT_SHARE: Final = PORT_ROOM + 136  # bytes of the arena that our participant may hold, 0 all
+PORT_RECORDING: Final = PORT_ROOM + 144  # address of it, 0: this port records no times
 PORT_MESSAGE: Final = PORT_ROOM + 192  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
@@ -813,9 +861,11 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
-assert COUNTER_WITHDRAWN_AT < RING_LATENCY_AT
 assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert COUNTER_SLOW_AT < RING_BUCKETS_AT
+assert RING_HISTOGRAMS_AT < RING_TAKE_AT + LINE_BYTES
+assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
+assert COUNTER_WITHDRAWN_AT < RING_LEVELS_AT
 assert IDS_PART_BITS + IDS_LAP_BITS == 63
 assert 3 * IDS_PART_BITS == 2 * 63
 assert BUCKET_STATE_SHIFT == 60
@@ -833,6 +883,7 @@ assert SLOT_TOLD_AT < SLOT_BYTES
 assert PORT_IDS_MAX < PORT_FOUND_PLACE
 assert PORT_SHARE < PORT_MESSAGE
 assert SETTING_SLOW_CONSUMER_POLICY_AT < SETTINGS_SERIAL_AT
+assert PORT_RECORDING < PORT_MESSAGE
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT

@@ -118,6 +118,13 @@ def prefetch_emitter(write: int) -> Emit:
     return emit
 
 
+def emit_highest_bit(builder: ir.IRBuilder, args: list[ir.Value]) -> ir.Value:
+    kind = ir.IntType(1)
+    function = declare(builder, "llvm.ctlz.i64", I64, [I64, kind])
+    zeros = builder.call(function, [args[0], ir.Constant(kind, 1)])
+    return builder.xor(zeros, ir.Constant(I64, 63))
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """An LLVM intrinsic that exists on one architecture only."""
@@ -174,6 +181,7 @@ PORTABLE: dict[str, Emit] = {
     "fill": emit_fill,
     "prefetch": prefetch_emitter(0),
     "prefetch_write": prefetch_emitter(1),
+    "highest_bit": emit_highest_bit,
 }
 
 

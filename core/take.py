@@ -441,8 +441,8 @@ def take_seen(port: int, message: int) -> int:
     return read_seen(port, message, position, leased)
 
 
-@exported_cold
-def take_selected(port: int, message: int) -> int:
+@cold
+def take_admitted(port: int, message: int) -> int:
     """take_seen for a consumer: GONE as well if the group of the message is not its own."""
     if ring_mode(port) & MODE_PAUSED:
         return GONE

@@ -35,6 +35,12 @@ PARAMETER_TYPES = {
     "ring": "void *",
     "arena": "void *",
     "catalog": "void *",
+    "histograms": "void *",
+    "recording": "int64_t *",
+    "counts": "int64_t *",
+    "sums": "int64_t *",
+    "before": "const int64_t *",
+    "indexes": "int64_t *",
     "name": "const void *",
     "key": "const void *",
     "pattern": "const void *",
@@ -209,6 +215,14 @@ typedef struct sb_subscription {{
     const sb_settings *settings;
 }} sb_subscription;
 
+/* What the histograms of a queue can tell apart; times in ns. */
+typedef struct sb_histograms {{
+    int64_t number;  /* of those that there are: changes with the range; 0: there are none */
+    int64_t lowest, highest, digits;
+    int64_t length;  /* how many counts each kind has; one more is of what fits in none */
+    int64_t recording; /* 1: times are recorded now */
+}} sb_histograms;
+
 /* Whether a message is meant: 1 or 0. */
 typedef int64_t (*sb_chooser)(const sb_message *message, void *context);
 
@@ -231,7 +245,8 @@ typedef struct sb_queue_statistics {{
     int64_t replaced; /* by newer ones of the same key */
     int64_t slow;     /* how often a consumer was found to be slow */
     int64_t paused, consumers, producers;
-    int64_t latency[{layout.LATENCY_BUCKETS}]; /* from publish to take, of every 64th message */
+    int64_t recording;              /* 1: times are recorded; 0 they are not */
+    int64_t histograms;             /* number of the histograms that there are, 0 none */
     int64_t levels;                 /* of priority, 0 none */
     int64_t waiting[{layout.LEVELS}];    /* of each level, in nobody's hand */
     int64_t waiting_since[{layout.LEVELS}]; /* when the oldest was published, ns since the epoch */
@@ -385,6 +400,17 @@ int64_t sb_cancel_scheduled(sb_queue *queue, int64_t id);
 int64_t sb_purge(sb_queue *queue);
 int64_t sb_pause(sb_queue *queue, int64_t paused);
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
+/* Record times, from publishing to taking and from there to acknowledging, or stop that.  Each
+ * message is counted when it is acknowledged.  A lowest or highest time or digits of 0: as
+ * before, or 1 ns, an hour, and 2.  Another range than before starts from nothing. */
+int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t highest_ns,
+                   int64_t digits);
+int64_t sb_queue_reference(sb_queue *queue);
+int64_t sb_histograms_told(sb_connection *connection, int64_t reference, sb_histograms *told);
+/* The counts of one kind, SB_PUBLISH_TAKE or SB_TAKE_ACK: SB_GONE if the histograms are not those
+ * of this number.  Room for told.length + 1. */
+int64_t sb_counts(sb_connection *connection, int64_t reference, int64_t number, int64_t kind,
+                  int64_t *counts);
 /* Head and tail of a queue by its row, without mapping its ring: equal if it is empty. */
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
                   int64_t *paused);
@@ -537,6 +563,7 @@ int64_t sb_system_wake(int64_t address, int64_t count);
 int64_t sb_system_clock(void);
 int64_t sb_system_decide(int64_t port, int64_t message);
 int64_t sb_system_revoked(int64_t port);
+int64_t sb_system_recorder(int64_t recording);
 """
 
 
@@ -591,6 +618,8 @@ def enumerators() -> str:
             f"    SB_SET_{name.upper()} = {1 << bit},"
             for bit, name in enumerate(layout.SETTING_NAMES)
         ),
+        f"    SB_PUBLISH_TAKE = {layout.PUBLISH_TAKE},",
+        f"    SB_TAKE_ACK = {layout.TAKE_ACK},",
         f"    SB_BLOCK = {layout.BLOCK},",
         f"    SB_FAIL = {layout.FAIL},",
         f"    SB_DROP_OLDEST = {layout.DROP_OLDEST},",

@@ -16,6 +16,7 @@ from shmbroker.core import (  # noqa: F401
     gate,
     head,
     headers,
+    histogram,
     ids,
     latest,
     once,
@@ -38,6 +39,6 @@ from shmbroker.core import (  # noqa: F401
     word,
 )
 from shmbroker.core.kernel import KERNELS
-from shmbroker.ipc import verbs, waiting  # noqa: F401
+from shmbroker.ipc import recording, verbs, waiting  # noqa: F401
 
 __all__ = ["KERNELS"]

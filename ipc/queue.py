@@ -23,6 +23,7 @@ from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
 from shmbroker.ipc.group import GroupInfo, group_bytes, groups_of
+from shmbroker.ipc.latency import Counts, Histogram, counts_of
 from shmbroker.ipc.loan import QueueLoan
 from shmbroker.ipc.message import Message, UncopiedMessage
 from shmbroker.ipc.moving import pass_over
@@ -47,7 +48,7 @@ from shmbroker.ipc.scheduled import ScheduledMessage, When, ring_of, schedule, s
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
 from shmbroker.ipc.settings import Explained, explained
-from shmbroker.ipc.statistics import QueueStatistics
+from shmbroker.ipc.statistics import Latency, QueueStatistics
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
@@ -565,11 +566,27 @@ class Queue:
 
     def statistics(self) -> QueueStatistics:
         """What the queue has seen and holds."""
-        return QueueStatistics.of(self._told())
+        told = self._told()
+        waited = self._counts().get("publish-take") if told.histograms else None
+        return QueueStatistics.of(told, None if waited is None else Latency.of(waited.since(None)))
+
+    def histograms(self) -> dict[str, Histogram]:
+        """The times that were recorded since `latency` was first switched on, in nanoseconds.
+
+        `publish-take`: how long messages waited; `take-ack`: how long they were in hand.
+        """
+        return {kind: counts.since(None) for kind, counts in self._counts().items()}
+
+    def _counts(self) -> dict[str, Counts]:
+        reference = lib.sb_queue_reference(self._queue)
+        counts = counts_of(self._broker._connection, reference)
+        if isinstance(counts, int):
+            raise self._error(counts, "reading the latency of")
+        return counts
 
     @property
     def is_paused(self) -> bool:
-        return self.statistics().is_paused
+        return bool(self._told().paused)
 
     def explain(self) -> dict[str, Explained]:
         """Each setting: its value, and where that comes from."""
@@ -656,6 +673,28 @@ class Queue:
         if dropped < 0:
             raise self._error(dropped, "purging")
         return dropped
+
+    def latency(
+        self,
+        records: bool,
+        *,
+        lowest: float | None = None,
+        highest: float | None = None,
+        digits: int | None = None,
+    ) -> None:
+        """Record how long messages wait and are in hand, from now on, or stop (docs/latency.md).
+
+        Times from lowest to highest, in seconds, are told apart by 2 or 3 digits: 1 ns to an hour
+        and 2, unless said otherwise.  Another range than before begins a new histogram.
+        """
+        times = [0 if each is None else nanoseconds(each) for each in (lowest, highest)]
+        if (lowest is not None and times[0] == 0) or (highest is not None and times[1] <= 0):
+            raise InvalidArgument("a range is from at least a nanosecond up to some time")
+        if digits is not None and (not isinstance(digits, int) or not 2 <= digits <= 3):
+            raise InvalidArgument(f"a histogram has 2 or 3 digits, not {digits!r}")
+        code: int = lib.sb_latency(self._queue, bool(records), *times, digits or 0)
+        if code != OK:
+            raise self._error(code, "recording the latency of")
 
     def pause(self) -> None:
         """Deliver nothing until resume; publishing goes on."""

@@ -147,10 +147,10 @@ def word(memory: bytes, at: int) -> int:
 
 def is_of_no_queue(path: Path, catalog: BinaryIO) -> bool:
     """Whether this segment's queue is not, or no longer, in the catalog."""
-    match = re.fullmatch(r".*\.queue-(\d+)-(\d+)", path.name)
+    match = re.fullmatch(r".*\.(?:queue-(\d+)-(\d+)|latency-(\d+)-(\d+)-\d+)", path.name)
     if match is None:
         return False
-    index, generation = int(match[1]), int(match[2])
+    index, generation = (int(each) for each in match.groups() if each is not None)
     catalog.seek(QUEUE_COLUMN_AT + index * ROW_BYTES)
     row = word(catalog.read(ROW_BYTES), 0)
     is_its_own = (row >> ROW_GENERATION_SHIFT) & ROW_GENERATION_MASK == generation

@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from shmbroker.core.layout import LATENCY_BUCKETS
-
-SUB_BUCKETS = 4
+from shmbroker.ipc.latency import Histogram
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Nanoseconds from publish to take, of every 64th message; each at most a quarter too large."""
+    """Nanoseconds from publish to take, while these are recorded (docs/latency.md)."""
 
     samples: int
     p50_ns: int
@@ -24,26 +22,15 @@ class Latency:
     max_ns: int
 
     @classmethod
-    def of(cls, buckets: list[int]) -> Latency | None:
-        samples = sum(buckets)
-        if samples == 0:
+    def of(cls, histogram: Histogram) -> Latency | None:
+        if histogram.total == 0:
             return None
         return cls(
-            samples,
-            _percentile(buckets, samples * 50 // 100),
-            _percentile(buckets, samples * 99 // 100),
-            _percentile(buckets, samples - 1),
+            histogram.total,
+            histogram.percentile(50),
+            histogram.percentile(99),
+            histogram.maximum,
         )
-
-
-def _percentile(buckets: list[int], rank: int) -> int:
-    """The upper end of the bucket that holds the value of this rank."""
-    for bucket, count in enumerate(buckets):
-        rank -= count
-        if rank < 0:
-            exponent, quarter = divmod(bucket, SUB_BUCKETS)
-            return (SUB_BUCKETS + quarter + 1 << exponent) // SUB_BUCKETS
-    raise AssertionError("the rank is below the number of samples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +70,8 @@ class QueueStatistics:
     taken: int
     slots: int
     is_paused: bool
+    is_recorded: bool
+    """Its latency, now."""
     latency: Latency | None
     scheduled: int
     """Not to be delivered yet; not in `depth`."""
@@ -90,7 +79,7 @@ class QueueStatistics:
     """From the highest priority to the lowest; none if the queue has no priorities."""
 
     @classmethod
-    def of(cls, told: Any) -> QueueStatistics:
+    def of(cls, told: Any, latency: Latency | None) -> QueueStatistics:
         dropped = told.dropped + told.damaged
         returned = told.given_back + told.revoked
         published = max(0, told.tail - told.withdrawn - told.carried)
@@ -117,7 +106,8 @@ class QueueStatistics:
             taken=told.leased,
             slots=told.slots,
             is_paused=bool(told.paused),
-            latency=Latency.of([told.latency[each] for each in range(LATENCY_BUCKETS)]),
+            is_recorded=bool(told.recording),
+            latency=latency,
             scheduled=told.scheduled,
             levels=tuple(
                 Level(each, told.waiting[each], told.waiting_since[each])

@@ -49,6 +49,11 @@ def system_revoked(port: int) -> int:
     _unbound("system_revoked")
 
 
+def system_recorder(recording: int) -> int:
+    """Put a recording in order: its clock, and where it counts.  OK, or nothing is counted."""
+    _unbound("system_recorder")
+
+
 SYSTEM: dict[str, int] = {
     "system_allocate": 3,
     "system_yield": 0,
@@ -57,5 +62,6 @@ SYSTEM: dict[str, int] = {
     "system_clock": 0,
     "system_decide": 2,
     "system_revoked": 1,
+    "system_recorder": 1,
 }
 """Each function and how many words it takes; all return one."""

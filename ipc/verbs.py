@@ -90,10 +90,12 @@ from shmbroker.core.take import (
     is_special,
     put_back,
     receive_once,
+    take_admitted,
     take_once,
 )
 from shmbroker.core.transaction import place_once
 from shmbroker.core.word import word_ready
+from shmbroker.ipc.recording import is_recorded, note_acked, note_taken
 from shmbroker.ipc.system import system_allocate, system_decide, system_revoked
 from shmbroker.ipc.waiting import tell_consumers, tell_producers
 
@@ -327,6 +329,7 @@ def carry(port: int, message: int) -> int:
 @exported
 def ack(port: int, message: int) -> int:
     """The message is dealt with: OK, or REVOKED if it was no longer ours."""
+    note_acked(port, message, 1)
     code = ack_once(port, message)
     if code == REVOKED:
         return system_revoked(port)
@@ -337,6 +340,8 @@ def ack(port: int, message: int) -> int:
 @exported
 def ack_many(port: int, messages: int, count: int) -> int:
     """Acknowledge these messages; how many were still ours."""
+    if count > 0:
+        note_acked(port, messages, count)
     acked = ack_many_once(port, messages, count)
     if acked < count:
         system_revoked(port)
@@ -364,6 +369,15 @@ def transaction_place(port: int, chunk: int, origin: int) -> int:
 
 
 @exported_cold
+def take_selected(port: int, message: int) -> int:
+    """Take just the message that look has found, for a consumer: see take_admitted."""
+    code = take_admitted(port, message)
+    if code == OK and is_recorded(port):
+        note_taken(port, message, 1)
+    return code
+
+
+@exported_cold
 def transaction_finish(port: int, position: int, leased: int) -> int:
     """Acknowledge this message of a transaction that is committed: 1, or 0 if it was before."""
     done = finish(port, position, leased)
@@ -376,9 +390,12 @@ def take(port: int, message: int) -> int:
     """Take the oldest message that nobody has: OK, EMPTY, or DAMAGED (that message is dropped)."""
     while True:
         code = take_once(port, message)
-        if code != OK or not is_special(message):
+        if code != OK:
             return code
-        code = system_decide(port, message)
+        if is_special(message):
+            code = system_decide(port, message)
+        if code == OK and is_recorded(port):
+            note_taken(port, message, 1)
         if code != GONE:
             return code
 
@@ -412,6 +429,8 @@ def take_fitting(port: int, messages: int, count: int, capacity: int) -> int:
         taken = take_within(port, messages, count, capacity)
         if taken > 0 and load(port + PORT_SPECIAL):
             taken = decide_all(port, messages, taken)
+        if taken > 0 and is_recorded(port):
+            note_taken(port, messages, taken)
         if taken != GONE:
             return taken
 
@@ -437,18 +456,43 @@ def receive_special(port: int, message: int, buffer: int, capacity: int) -> int:
     return length
 
 
+@kernel
+def receive_one(port: int, message: int, buffer: int, capacity: int) -> int:
+    """receive, and GONE if there is another message to try."""
+    length = receive_once(port, message, buffer, capacity)
+    if length == UNDECIDED:
+        length = receive_special(port, message, buffer, capacity)
+    return length
+
+
+@cold
+def receive_recorded(port: int, message: int, buffer: int, capacity: int) -> int:
+    """The same, with times noted in between."""
+    code = take(port, message)
+    if code != OK:
+        return code
+    length = load(message + MESSAGE_LENGTH)
+    if length > capacity:
+        return TOO_SMALL
+    copy(buffer, load(message + MESSAGE_BODY), length)
+    note_acked(port, message, 1)
+    if ack_once(port, message) != OK:
+        return GONE  # revoked meanwhile: somebody else has it
+    return length
+
+
 @exported
 def receive(port: int, message: int, buffer: int, capacity: int) -> int:
     """Take, copy the body, acknowledge: its length, or a code.
 
     With TOO_SMALL the message is taken and not acknowledged: its length is in `message`.
     """
-    while True:
-        length = receive_once(port, message, buffer, capacity)
-        if length == UNDECIDED:
-            length = receive_special(port, message, buffer, capacity)
-        if length != GONE:
-            break
+    length = GONE
+    while length == GONE:
+        if is_recorded(port):
+            length = receive_recorded(port, message, buffer, capacity)
+        else:
+            length = receive_one(port, message, buffer, capacity)
     if length >= 0:
         tell_producers(port)
     return length
@@ -467,6 +511,8 @@ def receive_many(
     taken = take_fitting(port, messages, count, capacity)
     if taken <= 0:
         return taken
+    if load(messages + MESSAGE_LENGTH) <= capacity:
+        note_acked(port, messages, taken)
     received = receive_taken(port, messages, taken, count, buffer, capacity, ends)
     if received > 0:
         tell_producers(port)

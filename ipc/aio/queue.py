@@ -281,6 +281,8 @@ class Queue:
 
     value = awaitable(sync.Queue.value)
     statistics = awaitable(sync.Queue.statistics)
+    latency = awaitable(sync.Queue.latency)
+    histograms = awaitable(sync.Queue.histograms)
     groups = awaitable(sync.Queue.groups)
     let_go = awaitable(sync.Queue.let_go)
     purge = awaitable(sync.Queue.purge)

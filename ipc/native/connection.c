@@ -757,6 +757,7 @@ void queue_remove(sb_connection *connection, int64_t reference)
     sb_queue *known = connection->queues[row];
     sb_row_remove(catalog, L_QUEUES, row);
     sb_bindings_remove(catalog, L_QUEUES, reference);
+    latency_remove(connection, reference);
     queue_path(path, connection->vhost, reference);
     unlink(path);
     if (known && known->reference == reference)

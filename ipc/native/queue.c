@@ -20,14 +20,20 @@ static int64_t *field(sb_port *port, int64_t at)
 
 /* --- lanes --------------------------------------------------------------------------------------- */
 
-/* What the port of a lane has beside that of a bare ring. */
-static void port_equip(sb_queue *queue, sb_port *port)
+/* Open the port of a lane, with what it has beside that of a bare ring. */
+static int64_t lane_open_port(sb_queue *queue, lane *opened)
 {
-    port->file = queue->connection->arena.file;
+    sb_connection *connection = queue->connection;
+    sb_port *port = &opened->port;
+    int64_t code = sb_port_open(port, queue->ring.memory, queue->ring.bytes,
+                                connection->arena.memory, connection->arena.bytes, connection->id);
+    port->file = connection->arena.file;
     *field(port, L_PORT_QUEUE_HANDLE) = (int64_t)(intptr_t)queue;
     *field(port, L_PORT_MESSAGES_MAX) = queue->max_messages;
     *field(port, L_PORT_RANK) = atomic_load(&queue->rank);
     *field(port, L_PORT_SHARE) = queue->max_producer_bytes;
+    *field(port, L_PORT_RECORDING) = (int64_t)(intptr_t)&opened->recorder;
+    return code;
 }
 
 static lane *lane_make(sb_queue *queue, int64_t *code)
@@ -49,9 +55,8 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
     if (*code == SB_OK) {
         memset(made, 0, sizeof *made);
         participant_uses(connection, queue->reference, 0);
-        *code = sb_port_open(&made->port, queue->ring.memory, queue->ring.bytes,
-                             connection->arena.memory, connection->arena.bytes, connection->id);
-        port_equip(queue, &made->port);
+        made->recorder = (recorder){.queue = queue};
+        *code = lane_open_port(queue, made);
     }
     if (*code == SB_OK) {
         atomic_store(&made->busy, IN);
@@ -200,6 +205,7 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
     schedule_unknown(queue);
     if (queue->buckets)
         sb_port_groups_touch(&port);
+    latency_sweep(queue, dead);
     if (code > 0)
         sb_port_wake_all(&port);
     return code;
@@ -240,8 +246,10 @@ void queue_shut(sb_queue *queue)
                 sb_port_wake_all(&port);
             nanosleep(&pause, NULL);
         }
-        if (idle != ON_LOAN)
+        if (idle != ON_LOAN) {
+            recorder_close(&each->recorder);
             sb_port_close(&each->port); /* and it stays busy: nobody enters again */
+        }
     }
     atomic_store(&queue->shut, 2);
 }
@@ -249,8 +257,11 @@ void queue_shut(sb_queue *queue)
 void queue_free(sb_queue *queue)
 {
     int64_t count = atomic_load(&queue->lanes_made);
-    for (int64_t index = 0; index < count; index++)
-        free(atomic_load(&queue->lanes[index]));
+    for (int64_t index = 0; index < count; index++) {
+        lane *each = atomic_load(&queue->lanes[index]);
+        recorder_free(&each->recorder);
+        free(each);
+    }
     segment_detach(&queue->ring);
     free(queue->watch);
     free(queue);
@@ -431,7 +442,7 @@ static int64_t publish_in(sb_queue *queue, lane *in, const sb_outgoing *message)
     int64_t code = is_limited(queue) ? within_limits(queue, in, message) : SB_OK;
     if (code != SB_OK)
         return code == SB_FULL ? once_refused(queue, &in->port, message) : code;
-    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
+    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->recorder.clock);
     int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
     const int64_t checked = message->id_length | message->producer;
     if ((message->key_length | message->properties_length | message->priority | extension[0] |
@@ -591,7 +602,7 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
-    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->clock);
+    *field(&in->port, L_PORT_PUBLISHED) = stamp_ns(&in->recorder.clock);
     code = SB_OK;
     while (done < count) {
         code = publish_several(queue, in, bodies, lengths + done, count - done);
@@ -723,28 +734,11 @@ int64_t sb_loan_drop(sb_queue *queue, sb_loan *loan)
     return SB_OK;
 }
 
-/* --- latency ------------------------------------------------------------------------------------- */
-
-/* From publish to take, of every 64th message: buckets of a quarter of a power of two. */
-static void latency_note(sb_queue *queue, const sb_message *message)
-{
-    if (message->position % L_LATENCY_EVERY != 0)
-        return;
-    int64_t published = word_load(message->chunk, L_CHUNK_PUBLISHED_AT);
-    int64_t ns = realtime_ns() - published;
-    if (published == 0 || ns < 0)
-        return;
-    int exponent = 63 - __builtin_clzll((uint64_t)ns | 4);
-    int64_t bucket = exponent * 4 + ((ns >> (exponent - 2)) & 3);
-    atomic_fetch_add_explicit((_Atomic int64_t *)((char *)queue->ring.memory + L_RING_LATENCY_AT +
-                                                  bucket * 8), 1, memory_order_relaxed);
-}
-
 /* --- taking -------------------------------------------------------------------------------------- */
 
 /* What is wanted of a take: one of these, and what it is called with. */
 typedef struct wanted {
-    sb_message *messages; /* the first of them is measured */
+    sb_message *messages;
     int64_t count;
     sb_room *room;
 } wanted;
@@ -814,8 +808,6 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
         } while (code == SB_EMPTY || (code == SB_UNDECIDED && sb_system_clock() < deadline));
         code = code == SB_UNDECIDED ? SB_EMPTY : code;
     }
-    if (code >= 0)
-        latency_note(queue, what.messages);
     lane_leave(in);
     return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
 }
@@ -1045,12 +1037,13 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         .duplicates = word_load(ring, L_COUNTER_DUPLICATES_AT),
         .withdrawn = word_load(ring, L_COUNTER_WITHDRAWN_AT),
         .paused = word_load(ring, L_RING_MODE_AT) & L_MODE_PAUSED,
+        .recording = word_load(ring, L_RING_RECORDING_AT) != 0,
+        .histograms = word_load(ring, L_RING_HISTOGRAMS_AT),
         .delayed = word_load(ring, L_COUNTER_DELAYED_AT),
         .scheduled = schedule_count(queue),
         .consumers = participant_users(queue->connection, queue->reference, L_USE_CONSUMES),
         .producers = participant_users(queue->connection, queue->reference, L_USE_PRODUCES),
     };
-    memcpy(told->latency, (char *)ring + L_RING_LATENCY_AT, sizeof told->latency);
     told->levels = levels_of(queue);
     if (told->levels > 0)
         count_levels(&port, told);
@@ -1122,8 +1115,7 @@ int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
         return code;
     lane *in = (lane *)((char *)port - offsetof(lane, port));
     sb_port_close(port);
-    code = port_to_look(queue, port);
-    port_equip(queue, port);
+    code = lane_open_port(queue, in);
     if (code == SB_OK)
         lane_leave(in);
     return code;
@@ -1225,6 +1217,11 @@ int64_t sb_released(sb_queue *queue, sb_cursor *cursor)
 const char *sb_queue_name(sb_queue *queue)
 {
     return queue->name;
+}
+
+int64_t sb_queue_reference(sb_queue *queue)
+{
+    return queue->reference;
 }
 
 int64_t sb_queue_slots(sb_queue *queue)

@@ -235,7 +235,7 @@ typedef struct stamp_clock {
     int64_t base_ns;
 } stamp_clock;
 
-int64_t stamp_renew(stamp_clock *clock, uint64_t cycles);
+int64_t stamp_renew(stamp_clock *clock);
 
 static inline uint64_t stamp_cycles(void)
 {
@@ -252,11 +252,14 @@ static inline uint64_t stamp_cycles(void)
 
 static inline int64_t stamp_ns(stamp_clock *clock)
 {
-    uint64_t cycles = stamp_cycles(), since = cycles - clock->cycles;
+    uint64_t since = stamp_cycles() - clock->cycles;
     if (since < clock->window)
         return clock->base_ns + (int64_t)((since * clock->factor) >> 32);
-    return stamp_renew(clock, cycles);
+    return stamp_renew(clock);
 }
+
+/* Have a factor now, if need be by waiting 100 us for it. */
+void stamp_settle(stamp_clock *clock);
 
 /* --- settings.c --------------------------------------------------------------------------------- */
 
@@ -377,6 +380,34 @@ bool is_expired(const sb_message *message);
 /* Take what is expired, and bury it: how many. */
 int64_t queue_expire(sb_queue *queue, sb_port *port);
 
+/* --- latency.c ---------------------------------------------------------------------------------- */
+
+/* The clock of a lane, and where it counts times; all zero but for the queue at first. */
+typedef struct recorder {
+    stamp_clock clock; /* this and what follows: see L_RECORDING_* */
+    int64_t number;
+    int64_t where[(L_RECORDING_BYTES - L_RECORDING_COUNTS) / 8];
+    int64_t refused; /* number of the histograms that cannot be used */
+    int64_t stripe;  /* that is ours, 0 everybody's */
+    segment histograms;
+    sb_queue *queue;
+} recorder;
+
+_Static_assert(offsetof(stamp_clock, cycles) == L_CLOCK_CYCLES &&
+               offsetof(stamp_clock, window) == L_CLOCK_WINDOW &&
+               offsetof(stamp_clock, factor) == L_CLOCK_FACTOR &&
+               offsetof(stamp_clock, base_ns) == L_CLOCK_BASE &&
+               offsetof(recorder, number) == L_RECORDING_NUMBER &&
+               offsetof(recorder, where) == L_RECORDING_COUNTS, "as the kernels have it");
+
+void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number);
+/* Unmap, and let another have the stripe; or only unmap, if our participant has left. */
+void recorder_close(recorder *closed);
+void recorder_free(recorder *freed);
+/* The dead one counts no more: how many stripes it had. */
+int64_t latency_sweep(sb_queue *queue, int64_t dead);
+void latency_remove(sb_connection *connection, int64_t reference);
+
 typedef struct lane lane;
 
 /* --- schedule.c ---------------------------------------------------------------------------------- */
@@ -491,8 +522,8 @@ enum { IDLE, IN, ON_LOAN }; /* what a lane is */
  * threads may use one handle, and each publishes and waits in a port of its own. */
 struct lane {
     _Atomic int64_t busy;
-    stamp_clock clock;
     int64_t bytes_left; /* to be published before the queue's bytes are counted again */
+    recorder recorder;
     sb_port port;
 };
 

@@ -34,11 +34,11 @@ bool row_is_deserted(sb_connection *connection, int64_t row)
     return former >> L_REFERENCE_INDEX_BITS == 0 || !participant_used(connection, former);
 }
 
-/* Segments of queues that were deleted, or never came to be. */
-static void tidy_segments(sb_connection *connection)
+/* Segments of this kind, of queues that were deleted or never came to be. */
+static void tidy_segments(sb_connection *connection, const char *kind)
 {
     char prefix[NAME_ROOM], path[NAME_ROOM];
-    int length = snprintf(prefix, sizeof prefix, "shmbroker.%s.queue-", connection->vhost);
+    int length = snprintf(prefix, sizeof prefix, "shmbroker.%s.%s-", connection->vhost, kind);
     DIR *directory = opendir("/dev/shm");
     struct dirent *each;
     while (directory && (each = readdir(directory))) {
@@ -50,7 +50,7 @@ static void tidy_segments(sb_connection *connection)
         int64_t reference = (int64_t)generation << L_REFERENCE_INDEX_BITS | row;
         if (sb_row_of(connection->catalog.memory, L_QUEUES, reference) >= 0)
             continue;
-        queue_path(path, connection->vhost, reference);
+        snprintf(path, sizeof path, "/dev/shm/%.255s", each->d_name);
         unlink(path);
     }
     if (directory)
@@ -96,7 +96,8 @@ void catalog_tidy(sb_connection *connection)
 {
     patterns_tidy(connection);
     schedules_tidy(connection);
-    tidy_segments(connection);
+    tidy_segments(connection, "queue");
+    tidy_segments(connection, "latency");
     tidy_bindings(connection);
     tidy_blocks(connection);
     sb_catalog_changed(connection->catalog.memory);

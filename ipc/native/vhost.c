@@ -5,6 +5,7 @@
  *     shmbroker.NAME.participants   who takes part, and the locks that tell who lives
  *     shmbroker.NAME.transactions   what each of them is about to commit
  *     shmbroker.NAME.queue-ROW-GENERATION
+ *     shmbroker.NAME.latency-ROW-GENERATION-NUMBER   its histograms, if it has any
  *
  * The catalog is named last: a vhost exists when its catalog does. */
 

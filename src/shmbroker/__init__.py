@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Unroutable,
     )
     from shmbroker.ipc.exchange import Exchange
+    from shmbroker.ipc.latency import Histogram
     from shmbroker.ipc.message import Message
     from shmbroker.ipc.named_subscription import NamedSubscription
     from shmbroker.ipc.producer import Producer
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.request import Reply
     from shmbroker.ipc.ring import Ring
     from shmbroker.ipc.selector import Selector
+    from shmbroker.ipc.spool import Spool
     from shmbroker.ipc.statistics import QueueStatistics
     from shmbroker.ipc.subscription import Subscription
     from shmbroker.ipc.transaction import Transaction
@@ -64,6 +66,7 @@ __all__ = [
     "Empty",
     "Error",
     "Exchange",
+    "Histogram",
     "InUse",
     "InvalidArgument",
     "InvalidName",
@@ -84,6 +87,7 @@ __all__ = [
     "SegmentExists",
     "Selector",
     "SelectorError",
+    "Spool",
     "Subscription",
     "SubscriptionTaken",
     "SystemRefused",
@@ -101,6 +105,7 @@ _ELSEWHERE = {
     "Broker": "broker",
     "CopiedMessage": "copied",
     "Exchange": "exchange",
+    "Histogram": "latency",
     "Message": "message",
     "NamedSubscription": "named_subscription",
     "Producer": "producer",
@@ -109,6 +114,7 @@ _ELSEWHERE = {
     "Reply": "request",
     "Ring": "ring",
     "Selector": "selector",
+    "Spool": "spool",
     "Subscription": "subscription",
     "Transaction": "transaction",
     "connect": "broker",

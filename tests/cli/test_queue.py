@@ -12,7 +12,7 @@ INFO_KEYS = [
 STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "published", "delivered", "acked", "redelivered",
     "expired", "dead_lettered", "dropped", "scheduled", "duplicates", "replaced", "carried",
-    "slow_consumers", "bytes", "consumers", "latency",
+    "slow_consumers", "bytes", "consumers", "recorded", "latency",
 ]  # fmt: skip
 SCHEDULED_KEYS = [
     "id", "deliver_at", "key", "properties", "published_at", "body", "body_encoding", "bytes",

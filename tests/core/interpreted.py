@@ -41,6 +41,7 @@ class Interpreted:
             "fill": self._fill,
             "fence_acquire": lambda: 0,
             "prefetch": lambda address: 0,
+            "highest_bit": lambda value: value.bit_length() - 1,
         }
         self._kernels = bind(KERNELS.values(), atomics, lambda kernel, function: function)
 

@@ -15,7 +15,7 @@ import sys
 from tests.explore.machine import Machine
 from tests.explore.mutants import MUTANTS, mutant
 from tests.explore.report import explained, replay
-from tests.explore.scenarios import ALL, ALL_PLAYS, DEEP, SCHEDULES, scenario
+from tests.explore.scenarios import ALL, ALL_PLAYS, DEEP, ELSEWHERE, scenario
 from tests.explore.schedule import read
 from tests.explore.search import explore
 from tests.explore.translation import Translation
@@ -28,7 +28,7 @@ def main() -> int:
     given = _parser().parse_args()
     if given.verb == "list":
         _say(*(f"{name:20} {play.messages} messages" for name, play in ALL_PLAYS.items()))
-        _say(*(f"{name:20} without a ring" for name in SCHEDULES))
+        _say(*(f"{name:20} without a ring" for name in ELSEWHERE))
         _say(*(f"{each.name:50} caught by {each.scenario}" for each in MUTANTS))
         return 0
     if given.verb == "replay":

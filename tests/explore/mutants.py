@@ -732,6 +732,28 @@ MUTANTS: Final = (
         "!= 0 or word_state(word) != READY:",
         "!= 0:",
     ),
+    # --- stripes of histograms
+    _one(
+        "stripe-claimed-by-store",
+        "stripes",
+        "stripe_claim",
+        "if compare_exchange(address, 0, owner) == 0:",
+        "if exchange(address, owner) >= 0:",
+    ),
+    _one(
+        "stripe-released-without-a-look-at-its-owner",
+        "stripes",
+        "stripe_release",
+        "return int(compare_exchange(address, owner, 0) == owner)",
+        "return int(exchange(address, 0) == owner)",
+    ),
+    _one(
+        "everybodys-stripe-counted-by-store",
+        "stripes",
+        "record",
+        "if load(recording + RECORDING_SHARED):",
+        "if False:",
+    ),
     # --- waking, with store buffers
     _one(
         "sleeper-does-not-look-again",

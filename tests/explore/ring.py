@@ -237,7 +237,7 @@ class RingMemory(Memory):
         if geometry.buckets:
             self.word("changes", RING + at.RING_CHANGES_AT)
         self.word("producer bell", RING + at.RING_PRODUCER_BELL_AT)
-        for each in range(15):
+        for each in range(16):
             self.word(f"counter[{each}]", RING + at.RING_COUNTERS_AT + 8 * each, BLIND)
         self.gates = [
             self.word(f"gate[{i}]", RING + at.RING_GATES_AT + i * at.GATE_BYTES, SHARED, _gate)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import committing, keyed, once, processes
+from tests.explore import committing, counting, keyed, once, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
@@ -879,16 +879,19 @@ DEEP: Final[dict[str, Play]] = {
 
 ALL_PLAYS: Final = {**PLAYS, **DEEP}
 
-SCHEDULES: Final[dict[str, tuple[int, int]]] = {"schedule": (2, 2)}
-"""Without a ring (serving.py): how often each clerk looks, and how many are killed."""
+ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
+    "schedule": lambda: schedule_scenario("schedule", 2, 2),
+    "stripes": lambda: counting.stripes(times=2, kills=1),
+}
+"""Without a ring: clerks that look twice each (serving.py), and who counts (counting.py)."""
 
-SHORT: Final = (*PLAYS, *SCHEDULES)
-ALL: Final = (*ALL_PLAYS, *SCHEDULES)
+SHORT: Final = (*PLAYS, *ELSEWHERE)
+ALL: Final = (*ALL_PLAYS, *ELSEWHERE)
 
 
 def scenario(name: str) -> Scenario:
-    if name in SCHEDULES:
-        return schedule_scenario(name, *SCHEDULES[name])
+    if name in ELSEWHERE:
+        return ELSEWHERE[name]()
     if name not in ALL_PLAYS:
         raise ValueError(f"no scenario is called {name!r}; there are {', '.join(ALL)}")
     return staged(name, ALL_PLAYS[name])

@@ -113,6 +113,8 @@ class Translation:
             return self._translated(fill)
         if function is atomics.load_byte:
             return self._translated(load_byte)
+        if function is atomics.highest_bit:
+            return highest_bit
         if isinstance(function, FunctionType) and function in _ours(function):
             return self._translated(function)
         return None
@@ -169,6 +171,11 @@ def fill(target: int, byte: int, length: int) -> int:
 def load_byte(address: int) -> int:
     """What `atomics.load_byte` does."""
     return (load(address & -8) >> 8 * (address & 7)) & 0xFF
+
+
+def highest_bit(value: int) -> int:
+    """What `atomics.highest_bit` does: no step."""
+    return value.bit_length() - 1
 
 
 @cache

@@ -143,7 +143,7 @@ def regions(vhost: str) -> dict[str, tuple[str, int, int]]:
         "operations": ("transactions", record, record + 128),
         "participant": ("participants", participant, participant + 2 * layout.PARTICIPANT_BYTES),
         "ring": ("ring", 0, layout.RING_IDENTITY_BYTES),
-        "hints": ("ring", layout.RING_TAIL_AT, layout.RING_LATENCY_AT),
+        "hints": ("ring", layout.RING_TAIL_AT, layout.RING_LEVELS_AT),
         "slots": ("ring", layout.RING_SLOTS_START, layout.RING_SLOTS_START + 8 * 64),
         "arena": ("arena", 0, layout.ARENA_IDENTITY_BYTES),
         "blocks": ("arena", layout.ARENA_COMMITTED_AT, layout.ARENA_TABLE_AT + 256),

@@ -1,0 +1,131 @@
+"""python -m shmbroker.perf.recording: what it costs a message that its latency is recorded.
+
+    one thread    publish ──► queue ──► get, ack        or receive, or batches of 32
+    ping-pong     client ──► queue ──► server ──► queue ──► client, two processes that spin
+
+In C, 64 bytes.  Runs of a fraction of a millisecond with and without recording alternate, and what
+is told is the median of the differences between neighbours: the machine's moods meet both alike.
+The interval behind it is that of 95 % for the median, from the order of the differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import sys
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import median
+
+from shmbroker import connect, vhost
+from shmbroker.perf.contestants.ours_c import NATIVE, pkg_config
+from shmbroker.perf.raw.compiler import compiled
+from shmbroker.perf.workspace import unique_token
+
+PAIRS = 2_000
+COUNT = 1_024
+TRIPS = 256
+WARM = 16
+WAYS = ("get, ack", "receive", "get_many, ack_many")
+QUEUES = ("here", "forth", "back")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Nanoseconds of one message or round trip."""
+
+    what: str
+    without: float
+    added: float
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, what: str, spent: Sequence[int], count: int) -> Cost:
+        without = [ns / count for ns in spent[0::2]]
+        added = sorted((b - a) / count for a, b in zip(spent[0::2], spent[1::2], strict=True))
+        middle, spread = len(added) / 2, 0.98 * sqrt(len(added))
+        low, high = max(0, int(middle - spread)), min(len(added) - 1, int(middle + spread))
+        return cls(what, median(without), median(added), added[low], added[high])
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what:20} {self.without:8.1f} ns  {self.added:+6.1f} ns recorded "
+            f"({self.lowest:+.1f} to {self.highest:+.1f}), {self.added / self.without:+.1%}"
+        )
+
+
+class Loops:
+    """Those of native/recording.c, with a connection of their own."""
+
+    def __init__(self, token: str) -> None:
+        self._library = ctypes.CDLL(str(compiled(NATIVE / "recording.c", flags=pkg_config())))
+        self._connection = ctypes.c_void_p()
+        self._check(self._library.recording_connect(token.encode(), ctypes.byref(self._connection)))
+
+    def serve(self, trips: int) -> None:
+        self._check(self._library.recording_serve(self._connection, ctypes.c_int64(trips)))
+
+    def pairs(self, how: int, pairs: int) -> Cost:
+        spent = array("q", bytes(16 * pairs))
+        numbers = (ctypes.c_int64(each) for each in (how, pairs, COUNT))
+        to = ctypes.c_void_p(spent.buffer_info()[0])
+        self._check(self._library.recording_pairs(self._connection, *numbers, to))
+        return Cost.of(WAYS[how], spent, COUNT)
+
+    def ping_pong(self, pairs: int) -> Cost:
+        spent = array("q", bytes(16 * pairs))
+        numbers = (ctypes.c_int64(each) for each in (pairs, TRIPS))
+        to = ctypes.c_void_p(spent.buffer_info()[0])
+        self._check(self._library.recording_ping_pong(self._connection, *numbers, to))
+        return Cost.of("ping-pong", spent, TRIPS)
+
+    @staticmethod
+    def _check(code: int) -> None:
+        assert code == 0, code
+
+
+def pin(number: int) -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {allowed[number % len(allowed)]})
+
+
+def measure(pairs: int) -> list[Cost]:
+    token = unique_token("recording")
+    with connect(f"shm://{token}", create=True) as broker:
+        for name in QUEUES:
+            broker.declare_queue(name, slots=64)
+    server = os.fork()
+    if server == 0:
+        try:
+            pin(1)
+            Loops(token).serve(2 * pairs * (TRIPS + WARM))
+        finally:
+            os._exit(0)
+    try:
+        pin(0)
+        loops = Loops(token)
+        costs = [loops.ping_pong(pairs)]
+    finally:
+        os.waitpid(server, 0)
+    try:
+        return costs + [loops.pairs(how, pairs) for how in range(len(WAYS))]
+    finally:
+        vhost.delete(token, force=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m shmbroker.perf.recording", description="What recording latency costs."
+    )
+    parser.add_argument("--pairs", type=int, default=PAIRS, help=f"default {PAIRS}")
+    for cost in measure(parser.parse_args(arguments).pairs):
+        sys.stdout.write(f"{cost}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
