@@ -56,7 +56,9 @@ def create(
     folder: Path, name: str | None, vhost: str | None, store: str | None, role: str | None,
     settings: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Make an instance in DIR: its configuration, its log and its store.
+    """Make an instance in DIR.
+
+    That is its configuration, its log and its store.
 
     A store that is there is used: live and backup share one.  Nothing in it needs a password;
     only this user may read it.
@@ -79,10 +81,10 @@ def create(
 @folder_argument
 @timeout_option
 def stop(folder: Path, timeout: float | None) -> None:
-    """Stop the broker in DIR in good order: what is there is written before.
+    """Stop the broker in DIR.
 
-    Whether a backup takes over then is said by ha.failover-on-shutdown.  Once more stops it at
-    once.
+    What is there is written before.  Whether a backup takes over then is said by
+    ha.failover-on-shutdown.  Once more stops it at once.
     """
     end(folder, signal.SIGTERM, timeout)
 
@@ -91,7 +93,10 @@ def stop(folder: Path, timeout: float | None) -> None:
 @folder_argument
 @timeout_option
 def kill(folder: Path, timeout: float | None) -> None:
-    """Kill the broker in DIR, as kill -9 does: a backup takes over."""
+    """Kill the broker in DIR, as kill -9 does.
+
+    A backup takes over.
+    """
     end(folder, signal.SIGKILL, timeout)
 
 
@@ -118,7 +123,9 @@ def end(folder: Path, number: signal.Signals, timeout: float | None) -> None:
 @timeout_option
 @json_option
 def status(folder: Path, wanted: str | None, timeout: float | None, as_json: bool) -> None:
-    """What the broker in DIR is: live, passive, ...; and the queues of one that is live.
+    """Say what the broker in DIR is.
+
+    Live, passive, ...; with the queues of one that is live.
 
     Ends with 1 if it does not run, or is not what --wait wants in time.
     """

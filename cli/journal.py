@@ -25,9 +25,7 @@ from shmbroker.cli.units import SIZE, format_count, format_size
 COLUMNS_TAKEN = 70
 RECORDS = 1000
 
-folder_argument = click.argument(
-    "folder", type=click.Path(exists=True, file_okay=False, path_type=Path)
-)
+folder_argument = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 
 
 @click.group(

@@ -66,11 +66,11 @@ def run(
     spool_keep: int,
     spool_parquet: bool | None,
 ) -> None:
-    """Run the broker in DIR, or take care of a vhost, until SIGTERM or Ctrl-C.
+    """Run a broker, or take care of a vhost.
 
-    No message goes through this process.  The broker in DIR (see `shmbroker create`) writes the
-    journal of its vhost, or waits as a backup until it has to.  Stopped, it first writes what is
-    there; stopped twice, it ends at once.
+    Until SIGTERM or Ctrl-C.  No message goes through this process.  The broker in DIR (see
+    `shmbroker create`) writes the journal of its vhost, or waits as a backup until it has to.
+    Stopped, it first writes what is there; stopped twice, it ends at once.
 
     Without DIR nothing is durable: it only waits for the death of a participant, and gives what
     that one had in hand to others within milliseconds; without it, waiting participants do so

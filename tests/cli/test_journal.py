@@ -83,7 +83,7 @@ def test_compact(person: Shell, folder: Path) -> None:
 
 
 def test_a_folder_that_is_no_journal(person: Shell, tmp_path: Path) -> None:
-    assert person("journal", "verify", str(tmp_path / "nothing")).code == 2
+    assert person("journal", "verify", str(tmp_path / "nothing")).code == 1
     (tmp_path / "0000000000000001.journal").write_bytes(b"noise")
     answer = person("journal", "print", str(tmp_path))
     assert answer.code == 0
