@@ -541,6 +541,7 @@ struct sb_queue {
     bool last_value, non_destructive;
     struct slow_watch *watch; /* what was seen of its consumers; NULL until somebody looks */
     int64_t auto_delete_ns; /* 0: it is not deleted by itself */
+    int64_t plain;          /* 1: publishing a plain message asks nothing of what is above */
     int64_t redelivery_ns;  /* 0: what comes back is redelivered at once */
     sb_queue *_Atomic schedule; /* once we know it */
     _Atomic int64_t attended;   /* our clerk looks after it */
