@@ -116,7 +116,7 @@ int participant_pidfd(const char *entry)
     return (int)syscall(SYS_pidfd_open, (pid_t)word_load(entry, L_PARTICIPANT_PID_AT), 0);
 }
 
-static int64_t list_length(char *entry)
+static int64_t list_length(const char *entry)
 {
     int64_t used = word_load(entry, L_PARTICIPANT_QUEUES_AT);
     return used < 0 ? 0 : used;
@@ -353,37 +353,39 @@ int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t u
     return SB_OK;
 }
 
-/* With `serving`, also those who only look after it. */
-static int64_t users_of(sb_connection *connection, int64_t reference, int64_t use, bool serving)
+static bool is_live(const char *entry)
 {
-    int64_t users = 0, end = high(connection);
-    for (int64_t id = 1; id < end; id++) {
-        char *entry = entry_of(connection, id);
-        if (word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_LIVE)
-            continue;
-        int64_t used = list_length(entry);
-        for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
-            int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
-            if ((word & ~L_USES) != reference)
-                continue;
-            users += use == 0 ? id != connection->id && ((word & L_USES) != L_USE_SERVES || serving)
-                              : (word & use) != 0;
-        }
-        /* one that uses more queues than its list holds may use any */
-        if (use == 0 && used > L_PARTICIPANT_LIST && id != connection->id)
-            users++;
+    return word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_LIVE;
+}
+
+/* Whether its list has the queue; if it only serves it, that counts with `serving`. */
+static bool lists(const char *entry, int64_t reference, bool serving)
+{
+    int64_t used = list_length(entry);
+    for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
+        int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
+        if ((word & ~L_USES) == reference && ((word & L_USES) != L_USE_SERVES || serving))
+            return true;
     }
-    return users;
+    return false;
+}
+
+/* One that uses more queues than its list holds may use any. */
+static bool may_use(const char *entry, int64_t reference, bool serving)
+{
+    return lists(entry, reference, serving) || list_length(entry) > L_PARTICIPANT_LIST;
 }
 
 bool participant_used(sb_connection *connection, int64_t reference)
 {
-    char *entry = entry_of(connection, connection->id);
-    int64_t used = list_length(entry);
-    for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++)
-        if ((word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index) & ~L_USES) == reference)
+    if (lists(entry_of(connection, connection->id), reference, true))
+        return true;
+    for (int64_t id = 1; id < high(connection); id++) {
+        const char *entry = entry_of(connection, id);
+        if (id != connection->id && is_live(entry) && may_use(entry, reference, true))
             return true;
-    return users_of(connection, reference, 0, true) > 0;
+    }
+    return false;
 }
 
 void participant_forgets(sb_connection *connection, int64_t id, int64_t reference)
@@ -430,30 +432,28 @@ void participant_tends(sb_connection *connection)
     word_store(entry, L_PARTICIPANT_OWNS_AT, word_load(entry, L_PARTICIPANT_OWNS_AT) | L_TENDS);
 }
 
-static bool lists(const char *entry, int64_t reference)
-{
-    int64_t used = list_length(entry);
-    for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
-        int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
-        if ((word & ~L_USES) == reference && (word & L_USES) != L_USE_SERVES)
-            return true;
-    }
-    return used > L_PARTICIPANT_LIST; /* one that uses more queues than its list holds may use any */
-}
-
 int64_t participant_others(sb_connection *connection, int64_t reference)
 {
     int64_t others = 0, end = high(connection);
     for (int64_t id = 1; id < end; id++) {
         const char *entry = entry_of(connection, id);
-        others += id != connection->id &&
-                  word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_LIVE &&
-                  !(word_load(entry, L_PARTICIPANT_OWNS_AT) & L_TENDS) && lists(entry, reference);
+        others += id != connection->id && is_live(entry) &&
+                  !(word_load(entry, L_PARTICIPANT_OWNS_AT) & L_TENDS) &&
+                  may_use(entry, reference, false);
     }
     return others;
 }
 
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use)
 {
-    return users_of(connection, reference, use, false);
+    int64_t users = 0, end = high(connection);
+    for (int64_t id = 1; id < end; id++) {
+        const char *entry = entry_of(connection, id);
+        int64_t used = is_live(entry) ? list_length(entry) : 0;
+        for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
+            int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
+            users += (word & ~L_USES) == reference && (word & use) != 0;
+        }
+    }
+    return users;
 }

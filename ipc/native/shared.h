@@ -158,7 +158,7 @@ int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t u
 void participant_forgets(sb_connection *connection, int64_t id, int64_t reference);
 /* A descriptor that tells of the participant's death, -1 if there can be none. */
 int participant_pidfd(const char *entry);
-/* How many use this queue so; with use 0: how many others use it at all. */
+/* How many use this queue so. */
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use);
 /* How many others have opened this queue for themselves: a deletion would disturb them. */
 int64_t participant_others(sb_connection *connection, int64_t reference);
