@@ -21,8 +21,8 @@ from math import sqrt
 from statistics import median
 
 from shmbroker import connect, vhost
-from shmbroker.perf.contestants.ours_c import NATIVE, pkg_config
-from shmbroker.perf.raw.compiler import compiled
+from shmbroker.perf.child import child
+from shmbroker.perf.client import compiled_client
 from shmbroker.perf.workspace import unique_token
 
 PAIRS = 2_000
@@ -62,7 +62,7 @@ class Loops:
     """Those of native/recording.c, with a connection of their own."""
 
     def __init__(self, token: str) -> None:
-        self._library = ctypes.CDLL(str(compiled(NATIVE / "recording.c", flags=pkg_config())))
+        self._library = ctypes.CDLL(compiled_client("recording.c"))
         self._connection = ctypes.c_void_p()
         self._check(self._library.recording_connect(token.encode(), ctypes.byref(self._connection)))
 
@@ -98,20 +98,16 @@ def measure(pairs: int) -> list[Cost]:
     with connect(f"shm://{token}", create=True) as broker:
         for name in QUEUES:
             broker.declare_queue(name, slots=64)
-    server = os.fork()
-    if server == 0:
-        try:
-            pin(1)
-            Loops(token).serve(2 * pairs * (TRIPS + WARM))
-        finally:
-            os._exit(0)
+
+    def serve() -> None:
+        pin(1)
+        Loops(token).serve(2 * pairs * (TRIPS + WARM))
+
     try:
-        pin(0)
-        loops = Loops(token)
-        costs = [loops.ping_pong(pairs)]
-    finally:
-        os.waitpid(server, 0)
-    try:
+        with child(serve):
+            pin(0)
+            loops = Loops(token)
+            costs = [loops.ping_pong(pairs)]
         return costs + [loops.pairs(how, pairs) for how in range(len(WAYS))]
     finally:
         vhost.delete(token, force=True)

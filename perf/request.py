@@ -19,8 +19,8 @@ from collections.abc import Callable
 from statistics import median
 
 from shmbroker import Broker, Queue, connect, vhost
-from shmbroker.perf.contestants.ours_c import NATIVE, pkg_config
-from shmbroker.perf.raw.compiler import compiled
+from shmbroker.perf.child import child
+from shmbroker.perf.client import compiled_client
 from shmbroker.perf.workspace import unique_token
 
 ROUNDS = 9
@@ -28,6 +28,7 @@ TRIPS = 4_000
 BODY = bytes(64)
 END = b"end"
 SPIN_SECONDS = 1.0
+PATIENCE = 60.0  # the other process has failed; in C: PATIENCE_NS
 
 
 def pin(number: int) -> None:
@@ -38,7 +39,7 @@ def pin(number: int) -> None:
 def reply(asked: Queue) -> None:
     """The server of the requests."""
     while True:
-        with asked.get() as request:
+        with asked.get(timeout=PATIENCE) as request:
             request.reply(request.body)
             if request.body == END:
                 return
@@ -47,7 +48,7 @@ def reply(asked: Queue) -> None:
 def answer(forth: Queue, back: Queue) -> None:
     """The server of the plain messages: it replies, then acknowledges, as the other does."""
     while True:
-        with forth.get() as message:
+        with forth.get(timeout=PATIENCE) as message:
             back.publish(message.body)
             if message.body == END:
                 return
@@ -69,7 +70,7 @@ class InC:
     """The loops of native/request.c, with a connection of their own."""
 
     def __init__(self, token: str) -> None:
-        self._library = ctypes.CDLL(str(compiled(NATIVE / "request.c", flags=pkg_config())))
+        self._library = ctypes.CDLL(compiled_client("request.c"))
         self._connection = ctypes.c_void_p()
         spin_ns = ctypes.c_int64(int(SPIN_SECONDS * 1e9))
         made = ctypes.byref(self._connection)
@@ -93,7 +94,7 @@ def by_request(broker: Broker) -> Callable[[bytes], bytes]:
     asked = broker.queue("asked")
 
     def trip(body: bytes) -> bytes:
-        return asked.request(body, timeout=None).body
+        return asked.request(body, timeout=PATIENCE).body
 
     return trip
 
@@ -103,7 +104,7 @@ def by_messages(broker: Broker) -> Callable[[bytes], bytes]:
 
     def trip(body: bytes) -> bytes:
         forth.publish(body)
-        with back.get() as message:
+        with back.get(timeout=PATIENCE) as message:
             body = message.body
         return body
 
@@ -145,17 +146,11 @@ def main() -> int:
     with connect(f"shm://{token}", create=True) as broker:
         for name in ("asked", "forth", "back"):
             broker.declare_queue(name, slots=64)
-    server = os.fork()
-    if server == 0:
-        try:
-            serve(token)
-        finally:
-            os._exit(0)
     try:
-        pin(0)
-        costs = measure(token)
+        with child(lambda: serve(token)):
+            pin(0)
+            costs = measure(token)
     finally:
-        os.waitpid(server, 0)
         vhost.delete(token, force=True)
     for name, rounds in costs.items():
         cost = median(rounds)

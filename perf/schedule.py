@@ -19,6 +19,7 @@ from collections.abc import Callable
 from struct import Struct
 
 from shmbroker import connect, vhost
+from shmbroker.perf.child import child
 from shmbroker.perf.workspace import unique_token
 
 MESSAGES = 100_000
@@ -86,22 +87,20 @@ def main() -> int:
     wait, end = os.pipe()
     with broker:
         broker.declare_queue(QUEUE, slots=4096)
-        child = os.fork()
-        if child == 0:
-            try:
-                os.close(end)
-                schedule(url, tell, wait)
-            finally:
-                os._exit(0)
-        try:
-            os.close(tell)
-            late, waiting, worked = consume(url)
+
+        def tend() -> None:
             os.close(end)
+            schedule(url, tell, wait)
+
+        with child(tend):
+            os.close(tell)
+            try:
+                late, waiting, worked = consume(url)
+            finally:
+                os.close(end)
             numbers = b""
             while more := os.read(told, 4096):
                 numbers += more
-        finally:
-            os.waitpid(child, 0)
     vhost.delete(token, force=True)
     each, idle, clerk = (float(number) for number in numbers.split())
     ordered = sorted(late)

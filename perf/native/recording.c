@@ -8,6 +8,8 @@
 
 enum { BATCH = 32 };
 
+#define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
+
 static const char BODY[64];
 
 static int64_t now_ns(void)
@@ -94,7 +96,7 @@ int64_t recording_serve(sb_connection *connection, int64_t trips)
         return code;
     for (int64_t trip = 0; trip < trips; trip++) {
         sb_message message;
-        if ((code = sb_get(forth, &message, SB_FOREVER)) < 0 ||
+        if ((code = sb_get(forth, &message, PATIENCE_NS)) < 0 ||
             (code = sb_publish(back, message.body, message.length, 0)) < 0 ||
             (code = sb_ack(forth, &message)) < 0)
             return code;
@@ -106,7 +108,7 @@ static int64_t round_trip(sb_queue *forth, sb_queue *back)
 {
     sb_message message;
     int64_t code = sb_publish(forth, BODY, sizeof BODY, 0);
-    if (code < 0 || (code = sb_get(back, &message, SB_FOREVER)) < 0)
+    if (code < 0 || (code = sb_get(back, &message, PATIENCE_NS)) < 0)
         return code;
     return sb_ack(back, &message);
 }

@@ -11,6 +11,8 @@
             return opened;                                        \
     } while (0)
 
+#define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
+
 static const char BODY[64];
 
 static int64_t now_ns(void)
@@ -32,7 +34,7 @@ int64_t request_serve(sb_connection *connection, int64_t trips)
     OPEN(&asked, "asked");
     for (int64_t trip = 0; trip < trips; trip++) {
         sb_message message;
-        int64_t code = sb_get(asked, &message, SB_FOREVER);
+        int64_t code = sb_get(asked, &message, PATIENCE_NS);
         if (code < 0)
             return code;
         const sb_outgoing reply = {.body = message.body, .length = message.length};
@@ -51,7 +53,7 @@ int64_t request_ask(sb_connection *connection, int64_t trips, int64_t *spent_ns)
     for (int64_t trip = 0; trip < trips; trip++) {
         sb_asked answer;
         int64_t before = now_ns();
-        int64_t code = sb_request(asked, &request, &answer, SB_FOREVER);
+        int64_t code = sb_request(asked, &request, &answer, PATIENCE_NS);
         if (code < 0)
             return code;
         sb_asked_end(&answer);
@@ -67,7 +69,7 @@ int64_t messages_serve(sb_connection *connection, int64_t trips)
     OPEN(&back, "back");
     for (int64_t trip = 0; trip < trips; trip++) {
         sb_message message;
-        int64_t code = sb_get(forth, &message, SB_FOREVER);
+        int64_t code = sb_get(forth, &message, PATIENCE_NS);
         if (code < 0 || (code = sb_publish(back, message.body, message.length, 0)) < 0 ||
             (code = sb_ack(forth, &message)) < 0)
             return code;
@@ -84,7 +86,7 @@ int64_t messages_ask(sb_connection *connection, int64_t trips, int64_t *spent_ns
         sb_message message;
         int64_t before = now_ns();
         int64_t code = sb_publish(forth, BODY, sizeof BODY, 0);
-        if (code < 0 || (code = sb_get(back, &message, SB_FOREVER)) < 0 ||
+        if (code < 0 || (code = sb_get(back, &message, PATIENCE_NS)) < 0 ||
             (code = sb_ack(back, &message)) < 0)
             return code;
         spent_ns[trip] = now_ns() - before;
