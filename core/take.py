@@ -111,15 +111,9 @@ def is_next(port: int, position: int, word: int) -> int:
     return is_visible(port, position)
 
 
-@cold
-def take_find(port: int) -> int:
-    """The READY position to take, with what was seen left in the port; EMPTY or DAMAGED.
-
-    ASSIGNED if that depends on who takes: see group_find.
-    """
-    mode = ring_mode(port)
-    if mode:
-        return ASSIGNED if mode_buckets(mode) else level_find(port, mode)
+@kernel
+def plain_find(port: int) -> int:
+    """take_find in a plain ring."""
     address = load(port + PORT_HEADER) + RING_TAKE_AT
     for _ in range(TRIES + 4 * load(port + PORT_SLOT_MASK)):
         take = load_acquire(address)
@@ -138,6 +132,22 @@ def take_find(port: int) -> int:
             return position
         compare_exchange(address, take, take + 1)
     return DAMAGED
+
+
+@cold
+def ordered_find(port: int, mode: int) -> int:
+    """take_find in a ring with levels or groups."""
+    return ASSIGNED if mode_buckets(mode) else level_find(port, mode)
+
+
+@kernel
+def take_find(port: int) -> int:
+    """The READY position to take, with what was seen left in the port; EMPTY or DAMAGED.
+
+    ASSIGNED if that depends on who takes: see group_find.
+    """
+    mode = ring_mode(port)
+    return ordered_find(port, mode) if mode else plain_find(port)
 
 
 @kernel

@@ -70,25 +70,14 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
     return made;
 }
 
-static int64_t why_unusable(sb_queue *queue, int64_t code)
+int64_t queue_unusable(sb_queue *queue)
 {
-    if (code == SB_NOT_FOUND)
-        return fail(code, "queue '%s' was deleted", queue->name);
-    return code;
-}
-
-bool queue_is_usable(sb_queue *queue, int64_t *code)
-{
-    *code = atomic_load_explicit(&queue->connection->closed, memory_order_acquire);
-    if (*code == SB_OK)
-        *code = atomic_load_explicit(&queue->gone, memory_order_acquire);
-    /* whoever deletes a queue tells everybody by the word of its row */
-    if (*code == SB_OK && word_load(queue->row, 0) >> L_ROW_GENERATION_SHIFT != queue->live)
-        *code = SB_NOT_FOUND;
-    if (*code == SB_OK)
-        return true;
-    why_unusable(queue, *code);
-    return false;
+    int64_t code = atomic_load_explicit(&queue->connection->closed, memory_order_acquire);
+    if (code == SB_OK)
+        code = atomic_load_explicit(&queue->gone, memory_order_acquire);
+    if (code == SB_OK)
+        code = SB_NOT_FOUND;
+    return code == SB_NOT_FOUND ? fail(code, "queue '%s' was deleted", queue->name) : code;
 }
 
 lane *lane_refuse(sb_queue *queue)
@@ -269,12 +258,8 @@ void queue_free(sb_queue *queue)
     free(queue);
 }
 
-/* Our participant's list says what we do with the queue, for people to see. */
-void queue_note_use(sb_queue *queue, int64_t use)
+void queue_note_first_use(sb_queue *queue, int64_t use)
 {
-    queue_used(queue);
-    if (atomic_load_explicit(&queue->uses, memory_order_relaxed) & use)
-        return;
     pthread_mutex_lock(&queue->connection->mutex);
     if (atomic_load(&queue->connection->closed) == SB_OK)
         participant_uses(queue->connection, queue->reference, use);

@@ -560,7 +560,19 @@ struct sb_queue {
 
 /* An idle lane for this thread, or a code in *code and NULL. */
 lane *lane_search(sb_queue *queue, int64_t *code);
-bool queue_is_usable(sb_queue *queue, int64_t *code);
+/* Why it is not usable, told as well. */
+int64_t queue_unusable(sb_queue *queue);
+/* Whoever deletes a queue tells everybody by the word of its row. */
+static inline bool queue_is_usable(sb_queue *queue, int64_t *code)
+{
+    *code = SB_OK;
+    if (atomic_load_explicit(&queue->connection->closed, memory_order_acquire) == SB_OK &&
+        atomic_load_explicit(&queue->gone, memory_order_acquire) == SB_OK &&
+        word_load(queue->row, 0) >> L_ROW_GENERATION_SHIFT == queue->live)
+        return true;
+    *code = queue_unusable(queue);
+    return false;
+}
 /* No lane: NULL. */
 lane *lane_refuse(sb_queue *queue);
 static inline void lane_leave(lane *left)
@@ -622,6 +634,14 @@ static inline void queue_used(sb_queue *queue)
     if (queue->auto_delete_ns)
         word_store(queue->ring.memory, L_RING_USED_AT, sb_system_clock());
 }
+void queue_note_first_use(sb_queue *queue, int64_t use);
+/* Our participant's list says what we do with the queue, for people to see. */
+static inline void queue_note_use(sb_queue *queue, int64_t use)
+{
+    queue_used(queue);
+    if (!(atomic_load_explicit(&queue->uses, memory_order_relaxed) & use))
+        queue_note_first_use(queue, use);
+}
 /* A publish is done: its position, or SB_NOT_FOUND if the queue was deleted meanwhile. */
 static inline int64_t queue_published(sb_queue *queue, int64_t code)
 {
@@ -654,8 +674,6 @@ bool queue_needs_upkeep(sb_connection *connection, int64_t reference);
 void queue_upkeep(sb_port *port);
 /* The same, what is expired, and what dead participants have left anywhere. */
 void queue_look_after(sb_queue *queue, sb_port *port);
-/* Our participant's list says what we do with the queue, for people to see. */
-void queue_note_use(sb_queue *queue, int64_t use);
 
 /* --- declaration.c: what a vhost consists of, as bodies of the journal's records ---------------- */
 
