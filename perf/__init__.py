@@ -1,4 +1,4 @@
-"""The benchmark harness: topologies, peers, raw limits, contestants and the report.
+"""The benchmark harness: topologies, peers (ours and raw limits among them), and the report.
 
 Nothing below this floor may import it. Start it with ``python -m shmbroker.perf``.
 """

@@ -14,8 +14,8 @@ from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 from shmbroker.perf.contest import Contest
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.machine import machine
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.report import as_json, case_table, table
 from shmbroker.perf.roster import roster
 from shmbroker.perf.size import parse_size
@@ -27,9 +27,9 @@ Value = TypeVar("Value")
 EXAMPLES = """examples:
   python -m shmbroker.perf --quick                        everything, briefly
   python -m shmbroker.perf --topology ping-pong --size 64
-  python -m shmbroker.perf --contestant cloudtoid --contestant pyzmq --size 1KiB --size 1MiB
+  python -m shmbroker.perf --peer cloudtoid --peer pyzmq --size 1KiB --size 1MiB
   python -m shmbroker.perf --against pyzmq --json figures.json
-  python -m shmbroker.perf --list                         the names of the contestants
+  python -m shmbroker.perf --list                         the names of the peers
 """
 SIZES = ("64", "1KiB", "1MiB")
 ROUNDS, QUICK_ROUNDS = 5, 2
@@ -42,14 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser(known)
     asked = parser.parse_args(arguments)
     if asked.list:
-        for name, contestant in known.items():
-            print(name if contestant.installed() else f"{name} (not installed)")
+        for name, peer in known.items():
+            print(name if peer.installed() else f"{name} (not installed)")
         return 0
     contest = _contest(asked, known)
     cases = contest.cases()
     if not cases:
-        parser.error("no contestant supports that: see --list")
-    described = machine(c.distribution for c in contest.contestants if c.distribution)
+        parser.error("no peer supports that: see --list")
+    described = machine(c.distribution for c in contest.peers if c.distribution)
     try:
         for case in cases:
             contest.hold(case)
@@ -63,22 +63,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(entry.failures for case in cases for entry in case.entries) else 0
 
 
-def _contest(asked: argparse.Namespace, known: dict[str, Contestant]) -> Contest:
+def _contest(asked: argparse.Namespace, known: dict[str, Peer]) -> Contest:
     rounds, target_s = (QUICK_ROUNDS, QUICK_TARGET_S) if asked.quick else (ROUNDS, TARGET_S)
-    names = asked.contestant or list(known)
+    names = asked.peer or list(known)
     modes: Sequence[Mode] = asked.mode or MODES
     return Contest(
         topologies=[TOPOLOGIES[name] for name in asked.topology or TOPOLOGIES],
         sizes=asked.size or [parse_size(size) for size in SIZES],
         modes=modes,
-        contestants=[known[name] for name in known if name in names or known[name].is_limit],
+        peers=[known[name] for name in known if name in names or known[name].is_limit],
         rounds=asked.rounds or rounds,
         target_s=target_s,
         tell=_say,
     )
 
 
-def _parser(known: dict[str, Contestant]) -> argparse.ArgumentParser:
+def _parser(known: dict[str, Peer]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m shmbroker.perf",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -87,16 +87,16 @@ def _parser(known: dict[str, Contestant]) -> argparse.ArgumentParser:
         "The raw limits always take part where they apply.",
     )
     repeated: dict[str, Any] = {"action": "append", "metavar": "NAME"}
-    named = _named("contestant", known)
+    named = _named("peer", known)
     parser.add_argument("--topology", type=_named("topology", TOPOLOGIES), **repeated)
     parser.add_argument("--size", type=_typed(parse_size), action="append", metavar="SIZE")
-    parser.add_argument("--contestant", type=named, **repeated)
+    parser.add_argument("--peer", type=named, **repeated)
     parser.add_argument("--mode", type=_named("mode", MODES), **repeated)
     parser.add_argument("--rounds", type=_typed(_positive), metavar="N", help=f"default {ROUNDS}")
     parser.add_argument("--against", type=named, metavar="NAME", help="show ratios to this one too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
     parser.add_argument("--quick", action="store_true", help="two short rounds")
-    parser.add_argument("--list", action="store_true", help="list the contestants and end")
+    parser.add_argument("--list", action="store_true", help="list the peers and end")
     return parser
 
 

@@ -1,7 +1,7 @@
-"""Calibration: how much a contestant must do so that a run takes about as long as it should.
+"""Calibration: how much a peer must do so that a run takes about as long as it should.
 
 Two probes: a tiny one, because nothing is known yet, and from what it says one long enough to
-be past the first touch of every page. Counts differ between contestants, times do not.
+be past the first touch of every page. Counts differ between peers, times do not.
 """
 
 import os
@@ -23,7 +23,7 @@ COUNT_MIN = 64
 
 
 def calibrated(task: Task, target_s: float, probe: Probe) -> Plan:
-    """The plan by which this contestant's runs take about ``target_s``."""
+    """The plan by which this peer's runs take about ``target_s``."""
     plan = first_plan(task)
     for seconds in (target_s * PROBE_SHARE, target_s):
         plan = scaled(plan, probe(plan), seconds)
@@ -39,7 +39,7 @@ def first_plan(task: Task) -> Plan:
 
 
 def scaled(plan: Plan, figures: Figures, seconds: float) -> Plan:
-    """The same plan, made to take that long by a contestant with these figures."""
+    """The same plan, made to take that long by a peer with these figures."""
     if plan.task.topology.measures_latency:
         trips = seconds * 1e9 / max(figures["p50_ns"], 1.0)
         return replace(

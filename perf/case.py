@@ -7,8 +7,8 @@ reported is the median of those ratios, not the ratio of the medians.
 from dataclasses import dataclass, field
 from statistics import median
 
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.figures import Figures
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.run import RunRecord
 from shmbroker.perf.task import Task
@@ -17,9 +17,9 @@ from shmbroker.perf.topology import Topology
 
 @dataclass(slots=True)
 class Entry:
-    """One contestant in one mode. A round that failed is None in ``rounds``."""
+    """One peer in one mode. A round that failed is None in ``rounds``."""
 
-    contestant: Contestant
+    peer: Peer
     task: Task
     plan: Plan | None = None
     rounds: list[RunRecord | None] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        return f"{self.contestant.name}/{self.task.mode}"
+        return f"{self.peer.name}/{self.task.mode}"
 
     def figures(self) -> list[Figures | None]:
         return [record.figures if record else None for record in self.rounds]
@@ -63,10 +63,10 @@ class Case:
 
     def limit(self) -> Entry | None:
         """The raw limit that takes part, if one does."""
-        return next((entry for entry in self.entries if entry.contestant.is_limit), None)
+        return next((entry for entry in self.entries if entry.peer.is_limit), None)
 
     def reference(self, name: str | None) -> Entry | None:
-        """The entry of that contestant to compare with: mode single, or what it has."""
-        of_name = [entry for entry in self.entries if entry.contestant.name == name]
+        """The entry of that peer to compare with: mode single, or what it has."""
+        of_name = [entry for entry in self.entries if entry.peer.name == name]
         singles = [entry for entry in of_name if entry.task.mode == "single"]
         return next(iter(singles + of_name), None)

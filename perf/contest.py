@@ -6,13 +6,13 @@ from functools import partial
 
 from shmbroker.perf.calibration import calibrated
 from shmbroker.perf.case import Case, Entry
-from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.run import RunRecord, run
 from shmbroker.perf.task import Mode, Task
 from shmbroker.perf.topology import Topology
 
-Runner = Callable[[Contestant, Plan], RunRecord]
+Runner = Callable[[Peer, Plan], RunRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Contest:
     topologies: Sequence[Topology]
     sizes: Sequence[int]
     modes: Sequence[Mode]
-    contestants: Sequence[Contestant]
+    peers: Sequence[Peer]
     rounds: int
     target_s: float
     tell: Callable[[str], None]
@@ -41,22 +41,22 @@ class Contest:
     def hold(self, case: Case) -> None:
         """Calibrate every entry, then run the rounds. Failures are noted, never raised."""
         for entry in case.entries:
-            self.tell(f"{entry.contestant.name}: {entry.task}: calibrating")
+            self.tell(f"{entry.peer.name}: {entry.task}: calibrating")
             self._calibrate(entry)
         for number in range(self.rounds):
             for entry in case.entries:
-                self.tell(f"{entry.contestant.name}: {entry.task}: round {number + 1}")
+                self.tell(f"{entry.peer.name}: {entry.task}: round {number + 1}")
                 self._run_round(entry)
 
     def _entries(self, topology: Topology, size: int) -> Iterable[Entry]:
-        for contestant in self.contestants:
+        for peer in self.peers:
             for mode in self.modes:
                 task = Task(topology, size, mode)
-                if contestant.installed() and contestant.supports(task):
-                    yield Entry(contestant, task)
+                if peer.installed() and peer.supports(task):
+                    yield Entry(peer, task)
 
     def _calibrate(self, entry: Entry) -> None:
-        runner = partial(self.runner, entry.contestant)
+        runner = partial(self.runner, entry.peer)
         try:
             entry.plan = calibrated(entry.task, self.target_s, lambda plan: runner(plan).figures)
         except Exception as failure:  # noqa: BLE001 - one that fails must not stop the others
@@ -66,7 +66,7 @@ class Contest:
         if entry.plan is None:
             return
         try:
-            entry.rounds.append(self.runner(entry.contestant, entry.plan))
+            entry.rounds.append(self.runner(entry.peer, entry.plan))
         except Exception as failure:  # noqa: BLE001 - one that fails must not stop the others
             entry.rounds.append(None)
             entry.failures.append(f"round {len(entry.rounds)}: {failure}")

@@ -62,7 +62,7 @@ class Payload:
         return [self.message(stamp) for stamp in stamps]
 
     def block(self, sender: int) -> NDArray[np.uint8]:
-        """One period of full messages as rows of an array, for compiled contestants."""
+        """One period of full messages as rows of an array, for compiled peers."""
         stamps = range(stamp_of(sender, 0), stamp_of(sender, self.period))
         joined = b"".join(self.message(stamp) for stamp in stamps)
         return np.frombuffer(joined, np.uint8).reshape(self.period, self.size)

@@ -1,6 +1,6 @@
 """A plan: how much of a task a run does, and the one rule by which everybody is measured.
 
-The measuring rule for round trips, the same for every contestant and for the raw limit:
+The measuring rule for round trips, the same for every peer and for the raw limit:
 
 1. ``warmup`` round trips, not timed;
 2. ``groups`` groups of GROUP_LENGTH round trips, one clock reading before and one after each

@@ -1,20 +1,20 @@
-"""A contestant that is driven call by call from Python, by the loops that all such peers share."""
+"""A peer that is driven call by call from Python, by the loops that all such peers share."""
 
 import gc
 import os
 from abc import abstractmethod
 from typing import ClassVar
 
-from shmbroker.perf.contestant import Contestant, Endpoint, Kind
 from shmbroker.perf.gate import Gate
 from shmbroker.perf.loops import LOOPS
+from shmbroker.perf.peer import Endpoint, Kind, Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.role_result import RoleResult
 from shmbroker.perf.topology import Seat
 
 
-class PythonPeer(Contestant):
+class PythonPeer(Peer):
     """Subclasses say how to open a port; the rest is the same for all of them."""
 
     kind: ClassVar[Kind] = "python"

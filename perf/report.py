@@ -33,7 +33,7 @@ def case_table(case: Case, against: str | None) -> str:
     columns = LATENCY_COLUMNS if case.topology.measures_latency else STREAM_COLUMNS
     references = _references(case, against)
     compared = next(iter(columns))
-    header = ("contestant", "mode", "kind", *columns.values())
+    header = ("peer", "mode", "kind", *columns.values())
     header += (*(f"x {entry.title}" for entry in references), "preempted")
     rows = [_row(entry, columns, references, compared) for entry in case.entries]
     rounds = max((len(entry.rounds) for entry in case.entries), default=0)
@@ -83,7 +83,7 @@ def _row(entry: Entry, columns: dict[str, str], references: list[Entry], compare
     figures = (_figure(name, medians) for name in columns)
     ratios = (entry.ratios_to(reference).get(compared) for reference in references)
     shown = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
-    named = (entry.contestant.name, entry.task.mode, entry.contestant.kind)
+    named = (entry.peer.name, entry.task.mode, entry.peer.kind)
     return (*named, *figures, *shown, f"{entry.preempted():.0f}")
 
 
@@ -99,9 +99,9 @@ def _entry_json(case: Case, entry: Entry, against: str | None) -> dict[str, Any]
     plan = entry.plan
     amounts = ("count", "warmup", "groups", "singles", "batch", "crowded")
     return {
-        "contestant": entry.contestant.name,
+        "peer": entry.peer.name,
         "mode": entry.task.mode,
-        "kind": entry.contestant.kind,
+        "kind": entry.peer.kind,
         "plan": plan and {name: getattr(plan, name) for name in amounts},
         "medians": entry.medians(),
         "ratios": {

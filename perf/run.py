@@ -1,4 +1,4 @@
-"""One run: one contestant, one plan, real processes, each pinned to a core, under a watchdog.
+"""One run: one peer, one plan, real processes, each pinned to a core, under a watchdog.
 
 The watchdog ends only processes that this run started, by pid. Children also die with their
 parent (PR_SET_PDEATHSIG), so that a killed harness leaves no spinning process behind.
@@ -16,9 +16,9 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
-from shmbroker.perf.contestant import Contestant, Endpoint
 from shmbroker.perf.figures import Figures, figures_of
 from shmbroker.perf.gate import Gate
+from shmbroker.perf.peer import Endpoint, Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.role_result import RoleResult
 from shmbroker.perf.topology import Seat
@@ -42,7 +42,7 @@ class RunRecord:
     figures: Figures
     preempted: int = 0
     """How often the kernel took a core from one of the processes' threads. Strangers were there,
-    unless the topology has more processes than cores or the contestant has threads of its own."""
+    unless the topology has more processes than cores or the peer has threads of its own."""
     left_behind: list[str] = field(default_factory=list)
 
 
@@ -61,23 +61,21 @@ class _Player:
     reports: Connection
 
 
-def run(contestant: Contestant, plan: Plan, limit_s: float = LIMIT_S) -> RunRecord:
+def run(peer: Peer, plan: Plan, limit_s: float = LIMIT_S) -> RunRecord:
     """The whole run, checked. Raises RunFailed, SumsDiffer, or what setup raised."""
     with Workspace() as workspace:
-        endpoint = contestant.setup(plan, workspace)
+        endpoint = peer.setup(plan, workspace)
         try:
-            reports = _perform(contestant, endpoint, plan, limit_s)
+            reports = _perform(peer, endpoint, plan, limit_s)
         finally:
-            contestant.teardown(endpoint)
+            peer.teardown(endpoint)
     results = [report.result for report in reports]
     check(plan.task.topology, results)
     preempted = sum(report.preempted for report in reports)
     return RunRecord(plan, figures_of(plan, results), preempted, workspace.left_behind)
 
 
-def _perform(
-    contestant: Contestant, endpoint: Endpoint, plan: Plan, limit_s: float
-) -> list[_Report]:
+def _perform(peer: Peer, endpoint: Endpoint, plan: Plan, limit_s: float) -> list[_Report]:
     context = get_context("spawn")
     topology = plan.task.topology
     seats = topology.seats()
@@ -89,7 +87,7 @@ def _perform(
         for number, seat in enumerate(seats):
             ours, theirs = context.Pipe(duplex=False)
             core = cores[number % len(cores)]
-            arguments = (contestant, seat, endpoint, plan, gate, core, theirs)
+            arguments = (peer, seat, endpoint, plan, gate, core, theirs)
             process = context.Process(target=_play, args=arguments, daemon=True)
             process.start()
             players.append(_Player(seat, process, ours))
@@ -102,7 +100,7 @@ def _perform(
 
 
 def _play(
-    contestant: Contestant,
+    peer: Peer,
     seat: Seat,
     endpoint: Endpoint,
     plan: Plan,
@@ -116,7 +114,7 @@ def _play(
     os.sched_setaffinity(0, {core})
     try:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-        result = contestant.run_role(seat, endpoint, plan, gate)
+        result = peer.run_role(seat, endpoint, plan, gate)
         after = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
         reports.send(_Report(result, after - before))
     except Exception:  # noqa: BLE001 - whatever it was, the parent reports it

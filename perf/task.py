@@ -1,4 +1,4 @@
-"""A task: what a contestant is asked to do. A topology, a message size and a mode.
+"""A task: what a peer is asked to do. A topology, a message size and a mode.
 
 | mode     | how a message is handled                                                          |
 |----------|-----------------------------------------------------------------------------------|
@@ -20,7 +20,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Hashable and picklable; the same task is given to every contestant that supports it."""
+    """Hashable and picklable; the same task is given to every peer that supports it."""
 
     topology: Topology
     size: int

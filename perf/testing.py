@@ -1,14 +1,14 @@
-"""Contestants that misbehave on purpose: the harness must notice."""
+"""Peers that misbehave on purpose: the harness must notice."""
 
 import ctypes
 import struct
 from typing import Any
 
-from shmbroker.perf.contestants.mp_pipe import Ends, MpPipe
-from shmbroker.perf.contestants.ours_c import OursC
-from shmbroker.perf.contestants.ours_numba import OursNumba
 from shmbroker.perf.ours.compiled_peer import CompiledLoop, LoopName
 from shmbroker.perf.ours.job import Job
+from shmbroker.perf.peers.mp_pipe import Ends, MpPipe
+from shmbroker.perf.peers.ours_c import OursC
+from shmbroker.perf.peers.ours_numba import OursNumba
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.topology import Seat

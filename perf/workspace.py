@@ -22,7 +22,7 @@ def unique_token(of: str = "run") -> str:
 
 
 class Workspace:
-    """A context manager; ``left_behind`` names what the contestant itself did not remove."""
+    """A context manager; ``left_behind`` names what the peer itself did not remove."""
 
     def __init__(self) -> None:
         self.token = unique_token()

@@ -1,1 +1,1 @@
-"""Our own contestants: what C, Numba and Python programs make of a ring."""
+"""Our own entries among the peers: what C, Numba and Python programs make of a ring."""

@@ -1,4 +1,4 @@
-"""Our compiled contestants: the rings are opened in Python, the loops run without it."""
+"""Our compiled peers: the rings are opened in Python, the loops run without it."""
 
 import time
 from abc import abstractmethod
@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from shmbroker import Ring
 from shmbroker.ipc.errors import error_for
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.gate import Gate
 from shmbroker.perf.ours.job import Desk, Job, desk_of, job_of
 from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
 from shmbroker.perf.ours.stopping import stop_receivers
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.role_result import Checksum, RoleResult
 from shmbroker.perf.tally import LARGE_BYTES, MessageDamaged
@@ -45,7 +45,7 @@ class CompiledEndpoint:
     made: Any
 
 
-class CompiledPeer(Contestant):
+class CompiledPeer(Peer):
     """Subclasses say how their loops are compiled and loaded."""
 
     distribution = "shmbroker"

@@ -1,4 +1,4 @@
-"""The raw latency limit as a contestant: one cache line to and fro (cacheline.c)."""
+"""The raw latency limit as a peer: one cache line to and fro (cacheline.c)."""
 
 import ctypes
 import mmap
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.gate import Gate
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import GROUP_LENGTH, Plan
 from shmbroker.perf.raw.compiler import compiled
 from shmbroker.perf.role_result import Checksum, RoleResult
@@ -27,7 +27,7 @@ class Line:
     segment: str
 
 
-class RawCacheline(Contestant):
+class RawCacheline(Peer):
     name = "raw-cacheline"
     kind = "c"
     is_limit = True

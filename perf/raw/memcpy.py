@@ -1,4 +1,4 @@
-"""The raw bandwidth limit as a contestant: memcpy of large messages (memcpy.c).
+"""The raw bandwidth limit as a peer: memcpy of large messages (memcpy.c).
 
 It sits in the receiver's seat of one to one; the sender's seat stays idle, so that the copying
 process has the memory to itself.
@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.gate import Gate
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.raw.compiler import compiled
 from shmbroker.perf.role_result import Checksum, RoleResult
@@ -23,7 +23,7 @@ TARGETS = 8
 """Buffers to copy to in turn: the room that peers have for large messages."""
 
 
-class RawMemcpy(Contestant):
+class RawMemcpy(Peer):
     name = "raw-memcpy"
     kind = "c"
     is_limit = True

@@ -1,14 +1,14 @@
-"""Our own contestants in real runs, tiny: what arrives is what was sent, and nothing is left."""
+"""Our own peers in real runs, tiny: what arrives is what was sent, and nothing is left."""
 
 import os
 from collections.abc import Iterator
 
 import pytest
 
-from shmbroker.perf.contestant import Contestant
-from shmbroker.perf.contestants.ours_c import OursC
-from shmbroker.perf.contestants.ours_numba import OursNumba
-from shmbroker.perf.contestants.ours_python import OursPython
+from shmbroker.perf.peer import Peer
+from shmbroker.perf.peers.ours_c import OursC
+from shmbroker.perf.peers.ours_numba import OursNumba
+from shmbroker.perf.peers.ours_python import OursPython
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.run import RunFailed, RunRecord, run
 from shmbroker.perf.task import Mode, Task
@@ -26,14 +26,14 @@ def nothing_is_left() -> Iterator[None]:
     assert not list(SHM.glob(f"shmbperf-{os.getpid()}-*"))  # others may be measuring
 
 
-def by_name(contestant: Contestant) -> str:
-    return contestant.name
+def by_name(peer: Peer) -> str:
+    return peer.name
 
 
 each_of_ours = pytest.mark.parametrize("ours", OURS, ids=by_name)
 
 
-def stream(ours: Contestant, topology: str, mode: Mode, size: int = 64) -> RunRecord:
+def stream(ours: Peer, topology: str, mode: Mode, size: int = 64) -> RunRecord:
     """A run whose sums are checked; more messages than the ring has slots."""
     task = Task(TOPOLOGIES[topology], size, mode)
     assert ours.supports(task)
@@ -45,7 +45,7 @@ def stream(ours: Contestant, topology: str, mode: Mode, size: int = 64) -> RunRe
 
 @each_of_ours
 @pytest.mark.parametrize("mode", ["single", "combined", "loan"])
-def test_ping_pong(ours: Contestant, mode: Mode) -> None:
+def test_ping_pong(ours: Peer, mode: Mode) -> None:
     task = Task(TOPOLOGIES["ping-pong"], 64, mode)
     record = run(ours, Plan(task, warmup=5, groups=15, singles=7, crowded=True), LIMIT_S)
     assert record.figures["p50_ns"] > 0
@@ -54,35 +54,35 @@ def test_ping_pong(ours: Contestant, mode: Mode) -> None:
 
 @each_of_ours
 @pytest.mark.parametrize("mode", ["single", "combined", "batch", "loan"])
-def test_one_to_one(ours: Contestant, mode: Mode) -> None:
+def test_one_to_one(ours: Peer, mode: Mode) -> None:
     assert stream(ours, "one-to-one", mode).figures["messages_per_s"] > 0
 
 
 @each_of_ours
-def test_three_senders(ours: Contestant) -> None:
+def test_three_senders(ours: Peer) -> None:
     stream(ours, "three-to-one", "batch", 1 << 10)
 
 
 @each_of_ours
 @pytest.mark.parametrize("mode", ["single", "batch"])
-def test_receivers_that_compete(ours: Contestant, mode: Mode) -> None:
+def test_receivers_that_compete(ours: Peer, mode: Mode) -> None:
     stream(ours, "one-to-three-competing", mode)
 
 
 @each_of_ours
-def test_subscribers(ours: Contestant) -> None:
+def test_subscribers(ours: Peer) -> None:
     stream(ours, "one-to-three-broadcast", "single")
 
 
 @each_of_ours
 @pytest.mark.parametrize("mode", ["single", "loan"])
-def test_messages_of_a_mebibyte(ours: Contestant, mode: Mode) -> None:
+def test_messages_of_a_mebibyte(ours: Peer, mode: Mode) -> None:
     stream(ours, "one-to-one", mode, 1 << 20)
 
 
 @pytest.mark.parametrize("corrupting", [CorruptingC(), CorruptingNumba()], ids=by_name)
 @pytest.mark.parametrize("mode", ["single", "combined", "batch", "loan"])
-def test_a_damaged_message_makes_the_run_fail(corrupting: Contestant, mode: Mode) -> None:
+def test_a_damaged_message_makes_the_run_fail(corrupting: Peer, mode: Mode) -> None:
     """The compiled loops compare by themselves: these look whether they do."""
     with pytest.raises(RunFailed, match="MessageDamaged"):
         stream(corrupting, "one-to-one", mode)

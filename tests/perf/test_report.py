@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from shmbroker.perf.case import Case, Entry
-from shmbroker.perf.contestants.mp_pipe import MpPipe
-from shmbroker.perf.contestants.mp_queue import MpQueue
 from shmbroker.perf.figures import round_trip_figures, stream_figures
+from shmbroker.perf.peers.mp_pipe import MpPipe
+from shmbroker.perf.peers.mp_queue import MpQueue
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.report import aligned, case_table
 from shmbroker.perf.role_result import RoleResult
@@ -18,9 +18,9 @@ TASK = Task(TOPOLOGIES["ping-pong"], 64, "single")
 PLAN = Plan(TASK)
 
 
-def entry(contestant: MpPipe | MpQueue, *p50s: float | None) -> Entry:
+def entry(peer: MpPipe | MpQueue, *p50s: float | None) -> Entry:
     rounds = [RunRecord(PLAN, {"p50_ns": p50, "p99_ns": 2 * p50}) if p50 else None for p50 in p50s]
-    return Entry(contestant, TASK, PLAN, rounds)
+    return Entry(peer, TASK, PLAN, rounds)
 
 
 def test_round_trips_are_the_median_of_groups_and_the_99th_percentile_of_singles() -> None:

@@ -1,4 +1,4 @@
-"""The roster finds the contestants; the command knows them."""
+"""The roster finds the peers; the command knows them."""
 
 import pytest
 

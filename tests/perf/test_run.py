@@ -7,7 +7,7 @@ from multiprocessing import active_children
 import pytest
 
 from shmbroker.perf.contest import Contest
-from shmbroker.perf.contestants.mp_pipe import MpPipe
+from shmbroker.perf.peers.mp_pipe import MpPipe
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.run import RunFailed, run
 from shmbroker.perf.task import Task
@@ -53,7 +53,7 @@ def test_a_contest_notes_failures_and_goes_on() -> None:
         topologies=[TOPOLOGIES["one-to-one"]],
         sizes=[64],
         modes=["single"],
-        contestants=[MpPipe(), CorruptingPipe()],
+        peers=[MpPipe(), CorruptingPipe()],
         rounds=1,
         target_s=0.01,
         tell=lambda text: None,

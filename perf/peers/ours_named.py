@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 
 from shmbroker import Message, Queue, QueueFull, connect, vhost
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.ours.lanes import Lanes, geometry
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.python_peer import PythonPeer
@@ -100,4 +100,4 @@ def _replying(
     return reply, receive
 
 
-CONTESTANTS: tuple[Contestant, ...] = (OursNamed(), OursNamedSpin())
+PEERS: tuple[Peer, ...] = (OursNamed(), OursNamedSpin())

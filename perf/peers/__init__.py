@@ -1,4 +1,4 @@
-"""The contestants: one module each, which names what it offers in ``CONTESTANTS``.
+"""The peers: one module each, which names what it offers in ``PEERS``.
 
 A module dropped in here is found by the roster; nothing needs to be registered.
 """

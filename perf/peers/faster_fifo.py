@@ -12,7 +12,7 @@ from importlib import import_module
 from queue import Empty
 from typing import Any
 
-from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.python_peer import PythonPeer
@@ -84,4 +84,4 @@ def _polling(queue: Any) -> Callable[[], bytes | None]:
     return receive
 
 
-CONTESTANTS: tuple[Contestant, ...] = (FasterFifo(),)
+PEERS: tuple[Peer, ...] = (FasterFifo(),)

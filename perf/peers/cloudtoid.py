@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.python_peer import PythonPeer
@@ -74,4 +74,4 @@ class Cloudtoid(PythonPeer):
         return Port(**calls)
 
 
-CONTESTANTS: tuple[Contestant, ...] = (Cloudtoid(),)
+PEERS: tuple[Peer, ...] = (Cloudtoid(),)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
-from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.python_peer import PythonPeer
@@ -62,4 +62,4 @@ def _polling(end: Connection) -> Callable[[], bytes | None]:
     return receive
 
 
-CONTESTANTS: tuple[Contestant, ...] = (MpPipe(), MpPipeBlocking())
+PEERS: tuple[Peer, ...] = (MpPipe(), MpPipeBlocking())

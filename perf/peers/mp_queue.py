@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
 
-from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.python_peer import PythonPeer
@@ -53,4 +53,4 @@ class MpQueue(PythonPeer):
         endpoint.back.close()
 
 
-CONTESTANTS: tuple[Contestant, ...] = (MpQueue(),)
+PEERS: tuple[Peer, ...] = (MpQueue(),)

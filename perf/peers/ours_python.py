@@ -16,8 +16,8 @@ from functools import partial
 from shmbroker import QueueFull, Ring
 from shmbroker.ipc import port as ports
 from shmbroker.ipc.message import PortMessage
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.python_peer import PythonPeer
@@ -162,4 +162,4 @@ def _reading(plan: Plan) -> Read:
     return read_in_place
 
 
-CONTESTANTS: tuple[Contestant, ...] = (OursPython(),)
+PEERS: tuple[Peer, ...] = (OursPython(),)

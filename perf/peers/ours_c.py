@@ -3,9 +3,9 @@
 import ctypes
 
 from shmbroker.perf.client import compiled_client
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.ours.compiled_peer import CompiledLoop, CompiledPeer, LoopName
 from shmbroker.perf.ours.job import Job
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 
 
@@ -26,4 +26,4 @@ class OursC(CompiledPeer):
         return loop
 
 
-CONTESTANTS: tuple[Contestant, ...] = (OursC(),)
+PEERS: tuple[Peer, ...] = (OursC(),)

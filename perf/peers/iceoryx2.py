@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.gate import PATIENCE_S
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.python_peer import PythonPeer
@@ -156,4 +156,4 @@ def _receiving(subscriber: Any, plan: Plan) -> Callable[[], bytes | None]:
     return receive_stamp if plan.task.mode == "loan" else receive_copy
 
 
-CONTESTANTS: tuple[Contestant, ...] = (Iceoryx2(),)
+PEERS: tuple[Peer, ...] = (Iceoryx2(),)

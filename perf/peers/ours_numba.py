@@ -3,9 +3,9 @@
 from importlib import import_module
 from typing import Any
 
-from shmbroker.perf.contestant import Contestant
 from shmbroker.perf.ours.compiled_peer import LOOP_NAMES, CompiledLoop, CompiledPeer, LoopName
 from shmbroker.perf.ours.job import Job
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 
 
@@ -30,4 +30,4 @@ class OursNumba(CompiledPeer):
         return compiled
 
 
-CONTESTANTS: tuple[Contestant, ...] = (OursNumba(),)
+PEERS: tuple[Peer, ...] = (OursNumba(),)

@@ -1,8 +1,8 @@
-"""A contestant: something that carries messages, described so that the contest can run it.
+"""A peer: something that carries messages, described so that the contest can run it.
 
 In the parent process ``setup`` makes what the processes need and returns an endpoint;
 in each child process ``run_role`` does that process's whole part of the run; in the parent
-``teardown`` removes what setup made. The contestant itself is pickled into the children,
+``teardown`` removes what setup made. The peer itself is pickled into the children,
 so it holds no open things: a small object without state.
 """
 
@@ -23,15 +23,15 @@ Endpoint = Any
 """Whatever setup returns; it must survive being an argument of a spawned process."""
 
 
-class Contestant(ABC):
-    """Compiled contestants subclass this; those driven call by call subclass PythonPeer."""
+class Peer(ABC):
+    """Compiled peers subclass this; those driven call by call subclass PythonPeer."""
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
     distribution: ClassVar[str | None] = None
     """The installed distribution whose version the report names."""
     module: ClassVar[str | None] = None
-    """The module that must be importable; without it the contestant is left out."""
+    """The module that must be importable; without it the peer is left out."""
     is_limit: ClassVar[bool] = False
     """A raw limit of the machine, not a messenger; the others' ratios refer to it."""
 

@@ -11,7 +11,7 @@ import time
 from importlib import import_module
 from typing import Any
 
-from shmbroker.perf.contestant import Contestant
+from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.python_peer import PythonPeer
@@ -92,4 +92,4 @@ def _connect(zmq: Any, socket: Any, seat: Seat, plan: Plan, address: str) -> Non
     time.sleep(SETTLE_S)
 
 
-CONTESTANTS: tuple[Contestant, ...] = (ZeroMq(),)
+PEERS: tuple[Peer, ...] = (ZeroMq(),)

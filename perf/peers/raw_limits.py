@@ -1,0 +1,7 @@
+"""The raw limits take part like any other peer, in the same rounds."""
+
+from shmbroker.perf.peer import Peer
+from shmbroker.perf.raw.cacheline import RawCacheline, RawFutex
+from shmbroker.perf.raw.memcpy import RawMemcpy
+
+PEERS: tuple[Peer, ...] = (RawCacheline(), RawFutex(), RawMemcpy())
