@@ -28,7 +28,7 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers, account for 
 explore: $(VENV)/installed  ## The deep exploration, to the end (about an hour)
 	$(BIN)/python -m tests.explore deep
 
-bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
+bench: $(VENV)/perf  ## All topologies, sizes and peers (about 30 minutes)
 	$(BIN)/python -m shmbroker.perf --json bench.json
 	$(BIN)/python -m shmbroker.perf.routing
 	$(BIN)/python -m shmbroker.perf.idle_queues
@@ -37,6 +37,7 @@ bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
 	$(BIN)/python -m shmbroker.perf.journal
 	$(BIN)/python -m shmbroker.perf.schedule
 	$(BIN)/python -m shmbroker.perf.recording
+	$(BIN)/python -m shmbroker.perf.durable --json durable.json
 
 latency-long: $(VENV)/installed $(VENV)/latency  ## The long tests of the Spark pipeline (20 minutes)
 	SHMBROKER_LONG=1 $(BIN)/python -m pytest tests/perf/spark
@@ -50,7 +51,7 @@ lint: $(VENV)/installed  ## Lint and types only
 	$(BIN)/mypy
 
 clean:  ## Remove what was made
-	rm -rf $(VENV) build bench.json *.egg-info src/*.egg-info
+	rm -rf $(VENV) build bench.json durable.json *.egg-info src/*.egg-info
 
 $(VENV)/tools: pyproject.toml tools/prepare
 	tools/prepare $(PYTHON) $(VENV)
@@ -60,6 +61,7 @@ $(VENV)/tools: pyproject.toml tools/prepare
 
 $(VENV)/perf: $(VENV)/installed
 	$(BIN)/python tools/requirements.py perf | xargs -d '\n' $(BIN)/pip install --quiet
+	$(BIN)/python -m shmbroker.perf --install
 	touch $@
 
 $(VENV)/latency: $(VENV)/tools pyproject.toml tools/java

@@ -14,10 +14,12 @@ from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 from shmbroker.perf.contest import Contest
+from shmbroker.perf.debian import NotInstalled
 from shmbroker.perf.machine import machine
 from shmbroker.perf.peer import Peer
 from shmbroker.perf.report import as_json, case_table, table
 from shmbroker.perf.roster import roster
+from shmbroker.perf.server import Server
 from shmbroker.perf.size import parse_size
 from shmbroker.perf.task import MODES, Mode
 from shmbroker.perf.topologies import TOPOLOGIES
@@ -30,6 +32,7 @@ EXAMPLES = """examples:
   python -m shmbroker.perf --peer cloudtoid --peer pyzmq --size 1KiB --size 1MiB
   python -m shmbroker.perf --against pyzmq --json figures.json
   python -m shmbroker.perf --list                         the names of the peers
+  python -m shmbroker.perf --install                      the Debian packages of Redis and others
 """
 SIZES = ("64", "1KiB", "1MiB")
 ROUNDS, QUICK_ROUNDS = 5, 2
@@ -45,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, peer in known.items():
             print(name if peer.installed() else f"{name} (not installed)")
         return 0
+    if asked.install:
+        return _install(known)
     contest = _contest(asked, known)
     cases = contest.cases()
     if not cases:
@@ -61,6 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         document = as_json(cases, described, asked.against, vars(asked) | {"json": str(asked.json)})
         asked.json.write_text(json.dumps(document, indent=1) + "\n")
     return 1 if any(entry.failures for case in cases for entry in case.entries) else 0
+
+
+def _install(known: dict[str, Peer]) -> int:
+    """Who cannot be installed is left out, as whoever is not installed."""
+    for name, peer in known.items():
+        if isinstance(peer, Server):
+            try:
+                peer.install()
+            except NotInstalled as missing:
+                _say(f"{name} is left out: {missing}")
+    return 0
 
 
 def _contest(asked: argparse.Namespace, known: dict[str, Peer]) -> Contest:
@@ -96,6 +112,7 @@ def _parser(known: dict[str, Peer]) -> argparse.ArgumentParser:
     parser.add_argument("--against", type=named, metavar="NAME", help="show ratios to this one too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
     parser.add_argument("--quick", action="store_true", help="two short rounds")
+    parser.add_argument("--install", action="store_true", help="install the servers, and end")
     parser.add_argument("--list", action="store_true", help="list the peers and end")
     return parser
 

@@ -1,6 +1,7 @@
 """The contest: all entries of a case, interleaved (A B C, A B C, ...), round after round."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,11 +41,25 @@ class Contest:
 
     def hold(self, case: Case) -> None:
         """Calibrate every entry, then run the rounds. Failures are noted, never raised."""
-        for entry in case.entries:
+        with ExitStack() as stack:
+            for peer in dict.fromkeys(entry.peer for entry in case.entries):
+                self._start(peer, case, stack)
+            self._hold([entry for entry in case.entries if not entry.failures])
+
+    def _start(self, peer: Peer, case: Case, stack: ExitStack) -> None:
+        try:
+            stack.enter_context(peer.running())
+        except Exception as failure:  # noqa: BLE001 - one that fails must not stop the others
+            for entry in case.entries:
+                if entry.peer is peer:
+                    entry.failures.append(f"starting: {failure}")
+
+    def _hold(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
             self.tell(f"{entry.peer.name}: {entry.task}: calibrating")
             self._calibrate(entry)
         for number in range(self.rounds):
-            for entry in case.entries:
+            for entry in entries:
                 self.tell(f"{entry.peer.name}: {entry.task}: round {number + 1}")
                 self._run_round(entry)
 

@@ -22,38 +22,17 @@ from statistics import median
 from shmbroker.core.codes import EMPTY, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.journal import Journal
+from shmbroker.perf.bare_file import FRAME_BYTES, BareFile
 from shmbroker.perf.machine import machine
 
 SIZES = (64, 1024)
 SEGMENT_BYTES = 64 << 20
-FRAME_BYTES = 256 << 10
 HEAD_BYTES = 32
 MIB = 1 << 20
 
 COMMIT_RATIO_MAX = 1.5
 STREAM_RATIO_MIN = 0.5
 REPLAY_MB_MIN = 300
-
-
-class BareFile:
-    """A file that was written over, and is overwritten from its start to its end, and again."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        for at in range(0, SEGMENT_BYTES, MIB):
-            os.pwrite(self._file, bytes(MIB), at)
-        os.fdatasync(self._file)
-        self._at = 0
-
-    def write(self, body: bytes) -> None:
-        if self._at + len(body) > SEGMENT_BYTES:
-            self._at = 0
-        os.pwrite(self._file, body, self._at)
-        os.fdatasync(self._file)
-        self._at += len(body)
-
-    def close(self) -> None:
-        os.close(self._file)
 
 
 def timed_ns(action: Callable[[], object]) -> int:
@@ -89,15 +68,6 @@ def stream(journal: Journal, size: int, seconds: float) -> tuple[float, int]:
         position += batch
         journal.retire(1, position)
     return position / spent, position
-
-
-def bare_stream(bare: BareFile, seconds: float) -> float:
-    """Bytes a second."""
-    body, written, before = os.urandom(FRAME_BYTES), 0, time.perf_counter()
-    while (spent := time.perf_counter() - before) < seconds:
-        bare.write(body)
-        written += FRAME_BYTES
-    return written / spent
 
 
 def replayed(folder: Path) -> tuple[float, int]:
@@ -161,7 +131,7 @@ def main() -> int:
                 stream(journal, size, given.seconds)  # until segments go round
                 rounds = [
                     (stream(journal, size, given.seconds / 4)[0],
-                     bare_stream(bare, given.seconds / 4))
+                     bare.stream(given.seconds / 4))
                     for _ in range(4)
                 ]  # fmt: skip
                 waited = journal.statistics().waited

@@ -7,6 +7,7 @@ so it holds no open things: a small object without state.
 """
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +19,9 @@ from shmbroker.perf.topology import Seat
 from shmbroker.perf.workspace import Workspace
 
 Kind = Literal["python", "numba", "c"]
+
+Durability = Literal["none", "programs", "disk"]
+"""What a message outlives once it was sent: nothing, the programs, or the machine's power too."""
 
 Endpoint = Any
 """Whatever setup returns; it must survive being an argument of a spawned process."""
@@ -32,12 +36,17 @@ class Peer(ABC):
     """The installed distribution whose version the report names."""
     module: ClassVar[str | None] = None
     """The module that must be importable; without it the peer is left out."""
+    durability: ClassVar[Durability] = "none"
     is_limit: ClassVar[bool] = False
     """A raw limit of the machine, not a messenger; the others' ratios refer to it."""
 
     @classmethod
     def installed(cls) -> bool:
         return cls.module is None or find_spec(cls.module) is not None
+
+    def running(self) -> AbstractContextManager[None]:
+        """Parent: around all runs of a case; a server runs for as long."""
+        return nullcontext()
 
     @abstractmethod
     def supports(self, task: Task) -> bool:

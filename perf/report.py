@@ -3,6 +3,8 @@
 Ratios: of times (ping-pong) and of rates alike, this entry's figure / the reference's.
 Preempted: how often a process of the run lost its core, see RunRecord; with a core for each
 process and no threads it should be near 0, or the machine was shared with strangers.
+Durable: what a message outlives once it was sent, see peer.py; python -m shmbroker.perf.durable
+counts who keeps that promise.
 """
 
 from collections.abc import Sequence
@@ -33,22 +35,22 @@ def case_table(case: Case, against: str | None) -> str:
     columns = LATENCY_COLUMNS if case.topology.measures_latency else STREAM_COLUMNS
     references = _references(case, against)
     compared = next(iter(columns))
-    header = ("peer", "mode", "kind", *columns.values())
+    header = ("peer", "mode", "kind", "durable", *columns.values())
     header += (*(f"x {entry.title}" for entry in references), "preempted")
     rows = [_row(entry, columns, references, compared) for entry in case.entries]
     rounds = max((len(entry.rounds) for entry in case.entries), default=0)
     what = "round trip" if case.topology.measures_latency else "stream"
     title = f"{case.topology.name}, {format_size(case.size)}: {what}, medians of {rounds} rounds"
     failures = [f"FAILED {entry.title}: {why}" for entry in case.entries for why in entry.failures]
-    return "\n".join([title, *aligned([header, *rows]), *failures])
+    return "\n".join([title, *aligned([header, *rows], names=4), *failures])
 
 
-def aligned(rows: Sequence[Row]) -> list[str]:
+def aligned(rows: Sequence[Row], names: int) -> list[str]:
     """Columns as wide as they need to be: names to the left, figures to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if place < 3 else cell.rjust(width)
+            cell.ljust(width) if place < names else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
@@ -83,7 +85,7 @@ def _row(entry: Entry, columns: dict[str, str], references: list[Entry], compare
     figures = (_figure(name, medians) for name in columns)
     ratios = (entry.ratios_to(reference).get(compared) for reference in references)
     shown = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
-    named = (entry.peer.name, entry.task.mode, entry.peer.kind)
+    named = (entry.peer.name, entry.task.mode, entry.peer.kind, entry.peer.durability)
     return (*named, *figures, *shown, f"{entry.preempted():.0f}")
 
 
@@ -102,6 +104,7 @@ def _entry_json(case: Case, entry: Entry, against: str | None) -> dict[str, Any]
         "peer": entry.peer.name,
         "mode": entry.task.mode,
         "kind": entry.peer.kind,
+        "durability": entry.peer.durability,
         "plan": plan and {name: getattr(plan, name) for name in amounts},
         "medians": entry.medians(),
         "ratios": {

@@ -26,6 +26,7 @@ Receive = Callable[[], bytes | None]
 class OursNamed(PythonPeer):
     name = "shmbroker-named"
     distribution = "shmbroker"
+    durability = "programs"
     spin: float | None = None
 
     def supports(self, task: Task) -> bool:

