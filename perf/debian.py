@@ -23,7 +23,7 @@ def install(package: str) -> None:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise NotInstalled(f"sudo apt-get install {package}")
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    with _services_not_started():
+    with services_not_started():
         for command in ("update -qq", f"install -y -qq --no-install-recommends {package}"):
             done = subprocess.run(
                 ["apt-get", *command.split()],
@@ -48,7 +48,7 @@ def version(package: str) -> str:
 
 
 @contextmanager
-def _services_not_started() -> Iterator[None]:
+def services_not_started() -> Iterator[None]:
     """A server that was installed to be measured must not run beside what is measured."""
     if POLICY.exists():
         yield

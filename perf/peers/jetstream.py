@@ -5,7 +5,7 @@ Debian's server is older, and syncs every two minutes; so this is the one of PyP
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +24,9 @@ port: {port}
 max_payload: 8MB
 jetstream {{ store_dir: "{folder}", sync_interval: always }}
 """
-TAKE_S = 60
+CONSUMER = "all"
+TAKE_S = 0.02
+"""A fetch that finds something, but less than it wants, waits so long for the rest."""
 Result = TypeVar("Result")
 
 
@@ -69,7 +71,13 @@ class _Stream(Connection):
         nats: Any = import_module("nats")
         self._client = self._wait(nats.connect(f"nats://{HOST}:{port}"))
         self._stream = self._client.jetstream(publish_async_max_pending=OUTSTANDING)
-        self._wait(self._stream.add_stream(name=queue, subjects=[queue]))
+        self._wait(self._declare())
+
+    async def _declare(self) -> None:
+        api: Any = import_module("nats.js.api")
+        await self._stream.add_stream(name=self._queue, subjects=[self._queue])
+        config = api.ConsumerConfig(durable_name=CONSUMER, max_ack_pending=OUTSTANDING)
+        await self._stream.add_consumer(self._queue, config)
 
     def _wait(self, what: Coroutine[Any, Any, Result]) -> Result:
         return self._loop.run_until_complete(what)
@@ -87,15 +95,17 @@ class _Stream(Connection):
             confirm.result()  # raises what went wrong
 
     def take(self, count: int) -> list[bytes]:
-        """What is acknowledged takes with it all that was delivered before."""
+        return self._wait(self._take(count))
+
+    async def _take(self, count: int) -> list[bytes]:
         if self._coming is None:
-            api: Any = import_module("nats.js.api")
-            config = api.ConsumerConfig(ack_policy=api.AckPolicy.ALL, max_ack_pending=OUTSTANDING)
-            self._coming = self._wait(
-                self._stream.pull_subscribe(self._queue, durable="all", config=config)
-            )
-        messages = self._wait(self._coming.fetch(count, timeout=TAKE_S))
-        self._wait(messages[-1].ack())
+            self._coming = await self._stream.pull_subscribe_bind(CONSUMER, self._queue)
+        messages: list[Any] = []
+        while not messages:
+            with suppress(TimeoutError):
+                messages = await self._coming.fetch(count, timeout=TAKE_S)
+        for message in messages:
+            await message.ack()
         return [message.data for message in messages]
 
     def close(self) -> None:

@@ -223,5 +223,19 @@ def test_who_is_not_root_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
         debian.install("no-such-package")
 
 
+def test_no_service_is_started_by_an_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = tmp_path / "policy-rc.d"
+    monkeypatch.setattr(debian, "POLICY", policy)
+    with debian.services_not_started():
+        assert subprocess.run([policy]).returncode == 101
+    assert not policy.exists()
+    policy.write_text("somebody's")
+    with debian.services_not_started():
+        assert policy.read_text() == "somebody's"
+    assert policy.exists()
+
+
 def test_a_package_that_does_not_exist_is_not_installed() -> None:
     assert debian.version("no-such-package") == ""
