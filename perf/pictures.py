@@ -105,7 +105,7 @@ def percentile_curves(curves: Mapping[str, Curve], title: str) -> bytes:
     axis.set_xlabel("percentile of messages (each nine has the same room)")
     latency_axis(axis, min(lows), max(highs))
     titled(axis, title)
-    axis.legend(loc="upper left")
+    axis.legend(loc="lower right")  # curves rise from the lower left
     return png(figure)
 
 
@@ -126,7 +126,7 @@ def rate_curves(
     every = [value for values in percentiles.values() for value in values]
     latency_axis(axis, min(every), max(every))
     titled(axis, title)
-    axis.legend(loc="upper left")
+    axis.legend(loc="best")
     return png(figure)
 
 
