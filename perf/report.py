@@ -45,8 +45,8 @@ def case_table(case: Case, against: str | None) -> str:
     return "\n".join([title, *aligned([header, *rows], names=4), *failures])
 
 
-def aligned(rows: Sequence[Row], names: int) -> list[str]:
-    """Columns as wide as they need to be: names to the left, figures to the right."""
+def aligned(rows: Sequence[Row], names: int = 3) -> list[str]:
+    """Columns as wide as they need to be: so many names to the left, figures to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -23,7 +23,7 @@ HEADER = (
 def table(bare: Contender, contenders: Sequence[Contender], size: int) -> str:
     rows = [HEADER, _row(bare, bare, size)]
     rows += [_row(each, bare, size) for each in contenders if each.slices.get(size)]
-    return "\n".join([f"{format_size(size)}: one outstanding, and many", *aligned(rows, names=3)])
+    return "\n".join([f"{format_size(size)}: one outstanding, and many", *aligned(rows)])
 
 
 def _row(each: Contender, bare: Contender, size: int) -> tuple[str, ...]:

@@ -65,5 +65,5 @@ def test_the_table_shows_medians_ratios_and_failures() -> None:
 
 
 def test_columns_are_aligned() -> None:
-    lines = aligned([("a", "b", "c", "1"), ("aa", "b", "c", "100")], names=3)
+    lines = aligned([("a", "b", "c", "1"), ("aa", "b", "c", "100")])
     assert lines == ["a   b  c    1", "aa  b  c  100"]
