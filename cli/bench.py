@@ -102,6 +102,34 @@ def topologies(
     ctx.exit(perf.main(words))
 
 
+@bench.command(
+    examples="""
+    shmbroker bench durable --folder /var/lib
+    shmbroker bench durable --peer redis --size 64 --json before.json
+    """
+)
+@click.option("--peer", "peers", multiple=True, metavar="NAME", help="Only these, and ours.")
+@click.option("--size", "sizes", multiple=True, metavar="SIZE", help="May be repeated.")
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--folder", type=file, default=".", metavar="DIR", help="On the disk to measure.")
+@click.option("--json", "json_file", type=file, metavar="FILE", help="Write every figure.")
+@click.pass_context
+def durable(
+    ctx: click.Context, peers: tuple[str, ...], sizes: tuple[str, ...], rounds: int, folder: Path,
+    json_file: Path | None,
+) -> None:  # fmt: skip
+    """What a confirm from the disk costs, against peers that sync.
+
+    Ends with 1 if a verdict is missed.  Needs the extra `perf`.
+    """
+    from shmbroker.perf.durable import __main__ as perf
+
+    words = [f"--peer={name}" for name in peers] + [f"--size={size}" for size in sizes]
+    words += [f"--rounds={rounds}", f"--folder={folder}"]
+    words += [f"--json={json_file}"] if json_file else []
+    ctx.exit(perf.main(words))
+
+
 @bench.command(examples="shmbroker bench compare before.json after.json")
 @click.argument("old", type=file)
 @click.argument("new", type=file)

@@ -42,7 +42,7 @@ from shmbroker.perf.durable.verdicts import Verdict, verdicts
 from shmbroker.perf.machine import machine
 from shmbroker.perf.roster import roster
 from shmbroker.perf.server import Running, Server
-from shmbroker.perf.size import parse_size
+from shmbroker.perf.size import format_size, parse_size
 from shmbroker.perf.syncs import syncs_during
 
 OURS = "shmbroker-durable"
@@ -180,21 +180,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(benchmark: Benchmark, asked: argparse.Namespace, described: dict[str, object]) -> int:
-    load = os.getloadavg()
+    before, after = described["load_average"][0], os.getloadavg()[0]  # type: ignore[index]
     given = benchmark.verdicts()
     failures = [f"FAILED {c.name}: {why}" for c in benchmark.contenders for why in c.failures]
     out = [
         f"{described['cpu']}, {len(os.sched_getaffinity(0))} cores, Linux {described['kernel']}; "
-        f"{asked.rounds} rounds in {asked.folder}; load {load[0]:.1f}"
+        f"{asked.rounds} rounds in {asked.folder}; "
+        f"load {before:.1f} before, {after:.1f} after"
     ]
     out += [table(benchmark.bare, benchmark.contenders, size) for size in asked.size]
     out += ["\n".join([*map(str, given), *failures])]
     sys.stdout.write("\n\n".join(out) + "\n")
     if asked.json:
         document = {
-            "machine": described | {"load_average_after": load},
+            "machine": described | {"load_after": after},
             "rounds": asked.rounds,
             "contenders": [_json(each) for each in (benchmark.bare, *benchmark.contenders)],
+            "cases": _cases(benchmark),
             "verdicts": [
                 {"text": v.text, "figure": v.figure, "target": v.target, "met": v.is_met}
                 for v in given
@@ -202,6 +204,18 @@ def _tell(benchmark: Benchmark, asked: argparse.Namespace, described: dict[str, 
         }
         asked.json.write_text(json.dumps(document, indent=1) + "\n")
     return 0 if given and all(v.is_met for v in given) and not failures else 1
+
+
+def _cases(benchmark: Benchmark) -> list[dict[str, Any]]:
+    """What perf.compare reads."""
+    return [
+        {
+            "name": f"{each.name}, {format_size(size)}",
+            "rounds": [{"p50_ns": s.median_ns, "messages_per_s": s.per_s} for s in slices],
+        }
+        for each in benchmark.contenders
+        for size, slices in each.slices.items()
+    ]
 
 
 def _json(contender: Contender) -> dict[str, Any]:
@@ -221,9 +235,8 @@ def _json(contender: Contender) -> dict[str, Any]:
                 "median_ns": contender.wait_ns(size, 50),
                 "p99_ns": contender.wait_ns(size, 99),
                 rate: contender.per_s(size),
-                "rounds": [{"median_ns": s.median_ns, rate: s.per_s} for s in slices],
             }
-            for size, slices in contender.slices.items()
+            for size in contender.slices
         },
         "failures": contender.failures,
     }

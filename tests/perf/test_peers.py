@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shmbroker.perf import debian
+from shmbroker.perf.compare import figures_of
 from shmbroker.perf.connection import Connection
 from shmbroker.perf.contest import Contest
 from shmbroker.perf.debian import NotInstalled
@@ -172,6 +173,7 @@ def test_the_whole_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert not contenders[name]["failures"]
         assert contenders[name]["sizes"]["64"]["median_ns"] > 0
     assert len(document["verdicts"]) == 3
+    assert ("redis, 64 B", "p50_ns") in figures_of(document)
     said = capsys.readouterr().out
     assert "the best that syncs" in said
     assert list(tmp_path.iterdir()) == [written]
