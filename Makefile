@@ -8,13 +8,16 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.c') setup.py pyproject.toml
 
-.PHONY: help demo test crash explore bench latency-long latency-bench lint clean
+.PHONY: help demo demo-fan-out test crash explore bench latency-long latency-bench lint clean
 
 help:  ## What there is to make
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
+demo: $(VENV)/installed  ## A live broker is killed, its backup takes over, and it fails back (15 s)
 	$(BIN)/python examples/demo.py
+
+demo-fan-out: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
+	$(BIN)/python examples/fan_out.py
 
 test: $(VENV)/installed $(VENV)/latency  ## Lint, types and all tests, the short exploration included
 	$(BIN)/ruff check .
