@@ -61,5 +61,6 @@ SELECTORS: dict[str, Callable[[MessageModel], bool]] = {
     "n IS NULL": lambda message: message.n is None,
     "$priority > 4": lambda message: message.level > 4,
     "JMSXGroupID LIKE 'a%'": lambda message: message.properties.get(GROUP, "").startswith("a"),
+    "n <> 3": lambda message: message.n in (1, 2),
     "n = 99": lambda message: False,
 }

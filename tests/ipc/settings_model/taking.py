@@ -232,7 +232,7 @@ def look_on(world: World, loop: Loop) -> None:
         compare(real, expected)
 
 
-@step(3)
+@step(7)
 def take_once(world: World, random: Random) -> bool | None:
     """By a loop that is left at once, with what is selected."""
     queue, who = world.some(random, lambda each: not each.is_kept), world.who(random)
