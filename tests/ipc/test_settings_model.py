@@ -17,7 +17,8 @@ last value what is replaced and carried, and the value of each key; non-destruct
 else       move and copy by selector, export and import, purge, pause, cancel, expire, request
 
 Not here, because a clock or a death decides: leases, slow consumers, auto-delete, redelivery that
-comes back.  Their tests have their names; so have those for what is killed.
+comes back; nor queues that are made when asked for, as they have too many slots to be full.  Their
+tests have their names; so have those for what is killed.
 
 What fails is made short and says the seed and the steps that do it again:
 python -m tests.ipc.settings_model SEED STEP...; with SEED --steps 200000 it goes on for longer.
@@ -51,6 +52,6 @@ def test_a_failure_says_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> 
 def test_there_is_time_for_each_step() -> None:
     story: list[str] = []
     for number in range(20):
-        run(f"{SEED}/{number}", range(STEPS_A_WORLD), story)
+        run(f"1/{number}", range(STEPS_A_WORLD), story)
     taken = {line.partition(". ")[2] for line in story}
     assert {step.__name__ for _, step in world.STEPS} <= taken

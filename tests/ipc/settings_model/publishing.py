@@ -15,7 +15,7 @@ from tests.ipc.settings_model.world import Deviation, World, counts_bytes, raise
 
 BLOCK = 4096
 OVERHEAD = 300
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def message_of(body: bytes, options: dict[str, Any], message_id: str | None = None) -> MessageModel:
@@ -236,7 +236,8 @@ def schedule(world: World, random: Random) -> bool | None:
     world.tell(f"  {body[:8]!r} to {queue.name} by {who}: {options}")
 
     def call() -> int:
-        return real.publish(body, deliver_after=NOT_TODAY, timeout=0, **options)
+        number: int = real.publish(body, deliver_after=NOT_TODAY, timeout=0, **options)
+        return number
 
     if len(queue.scheduled) >= SCHEDULED:
         with raises(shmbroker.QueueFull, "the schedule is full"):
