@@ -14,7 +14,7 @@ import pytest
 import shmbroker
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc.instance import record, status
-from shmbroker.ipc.instance.live_lock import LiveLock
+from shmbroker.ipc.instance.file_lock import FileLock
 from shmbroker.ipc.journaler import begin_restoring
 from tests.conftest import vhost_for_a_while
 from tests.ipc.instance.runs import PATIENCE_SECONDS, Run
@@ -91,7 +91,7 @@ def test_a_stop_in_good_order_does_not_hand_over(make: Make, vhost: str) -> None
     put(vhost, b"1")
     assert live.stop() == 0
     assert live.status.state == "stopped"
-    assert not LiveLock(live.folder.parent / "store").another_is_live
+    assert not FileLock(live.folder.parent / "store").another_is_live
     live.start().becomes("live")
     assert backup.events() == ["starting", "passive"], "and it says nothing while it rests"
     live.kill()
@@ -288,7 +288,7 @@ def test_a_live_that_was_replaced_unknowingly_confirms_nothing_more(make: Make, 
     """As on NFS, when the server has given the lock to another host: the epoch tells."""
     live = make("a").start().becomes("live")
     put(vhost, b"1")
-    lock = LiveLock(live.folder.parent / "store")
+    lock = FileLock(live.folder.parent / "store")
     lock.write(record.Record(epoch=2, state=record.LIVE))
     with shmbroker.connect(f"shm://{vhost}") as broker:
         queue = broker.queue("orders")
