@@ -40,6 +40,15 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 LAST_STATES: Final = (State.STOPPED, State.FAILED)
 
 
+def lock_of(config: Config, store: Store, *, moved: bool = False) -> LiveLock:
+    if config.lock == FILE_LOCK:
+        lock_test.check(store.path)
+        return FileLock(store.path)
+    from shmbroker.ipc.instance.sql_lock import SqlLock
+
+    return SqlLock(config, store, moved=moved)
+
+
 class Instance:
     def __init__(self, config: Config, *, moved: bool = False, progress: Progress | None = None):
         self.config = config
@@ -70,21 +79,13 @@ class Instance:
         self.stall: StallWatch | None = None
         try:
             self.store = Store(config.store, config.vhost, config.lock, moved=moved)
-            self.lock = self._opened(moved=moved)
+            self.lock = lock_of(config, self.store, moved=moved)
         except (Error, OSError) as error:
             self.log.write("failed", why=str(error))
             self.sign.close()
             raise
         for warning in warnings(self.store.mount):
             self.log.write("warning", why=warning)
-
-    def _opened(self, *, moved: bool) -> LiveLock:
-        if self.config.lock == FILE_LOCK:
-            lock_test.check(self.config.store)
-            return FileLock(self.config.store)
-        from shmbroker.ipc.instance.sql_lock import SqlLock
-
-        return SqlLock(self.config, self.store, moved=moved)
 
     # --- the loop -----------------------------------------------------------------------------
 

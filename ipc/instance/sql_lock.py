@@ -12,8 +12,8 @@ ours runs out first.  What is missing to the whole is for clocks that do not run
 journaler looks at that moment itself, before it writes and before it confirms (journaler.c).  What
 has run out is lost for good, even if the database renewed it meanwhile: it is taken anew.
 
-live.lock in the folder goes on having the record: the journaler finds in it whether there is a later
-epoch.  That is the last guard, should the database forget something, or its clock jump.
+live.lock in the folder goes on having the record: the journaler finds in it whether there is a
+later epoch.  That is the last guard, should the database forget something, or its clock jump.
 """
 
 from __future__ import annotations
@@ -171,7 +171,11 @@ class SqlLock(LiveLock):
         return self.record()
 
     def write(self, record: Record) -> None:
+        """StoreRefused if the folder knows a later epoch than the database."""
         with self._talking:
+            known, told = self.file.read().epoch, self._seen[LIVE].epoch
+            if known > told:
+                raise self._refused(told, known)
             try:
                 if not self._asked().write(record):
                     raise Replaced("the lease on being live is not ours any more")
@@ -334,16 +338,19 @@ class SqlLock(LiveLock):
             if moved or (found is None and known == 0):
                 table.make(known)
             elif found is None or found.epoch < known:
-                raise StoreRefused(
-                    f"{self.address.place} knows epoch {found.epoch if found else 0} of store "
-                    f"{self.store.path}, and that was live by epoch {known}: it is another one, or "
-                    "was restored from a backup. If all others with this store have been stopped, "
-                    "and are to have this database: shmbroker run DIR --moved"
-                )
+                raise self._refused(found.epoch if found else 0, known)
         except BaseException:
             database.close()
             raise
         return table
+
+    def _refused(self, told: int, known: int) -> StoreRefused:
+        return StoreRefused(
+            f"{self.address.place} knows epoch {told} of store {self.store.path}, and that was "
+            f"live by epoch {known}: it is another database, or was restored from a backup. If all "
+            "others with this store have been stopped, and are to have this one: shmbroker run DIR "
+            "--moved"
+        )
 
     def _connected(self, table: LeaseTable) -> None:
         with self._talking:
