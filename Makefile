@@ -16,7 +16,7 @@ help:  ## What there is to make
 demo: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/installed $(VENV)/latency  ## Lint, types and all tests, the short exploration included
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Lint, types and all tests, the short exploration included
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
@@ -65,6 +65,10 @@ $(VENV)/perf: $(VENV)/installed
 $(VENV)/latency: $(VENV)/tools pyproject.toml tools/java
 	tools/java
 	$(BIN)/python tools/requirements.py latency | xargs -d '\n' $(BIN)/pip install --quiet
+	touch $@
+
+$(VENV)/postgres: $(VENV)/tools tools/postgres
+	tools/postgres
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)

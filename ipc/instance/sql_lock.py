@@ -174,7 +174,7 @@ class SqlLock(LiveLock):
         """StoreRefused if the folder knows a later epoch than the database."""
         with self._talking:
             known, told = self.file.read().epoch, self._seen[LIVE].epoch
-            if known > told:
+            if self.is_held and known > told:
                 raise self._refused(told, known)
             try:
                 if not self._asked().write(record):
@@ -335,10 +335,10 @@ class SqlLock(LiveLock):
             )
             table.open()
             found = table.look().get(LIVE)
-            if moved or (found is None and known == 0):
-                table.make(known)
-            elif found is None or found.epoch < known:
-                raise self._refused(found.epoch if found else 0, known)
+            told = found.epoch if found is not None else 0
+            if told < known and not moved:
+                raise self._refused(told, known)
+            table.make(known)
         except BaseException:
             database.close()
             raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,11 +22,13 @@ from shmbroker.ipc.instance.record import LIVE, Record
 from shmbroker.ipc.instance.secret import SecretRefused
 from shmbroker.ipc.instance.sql_lock import SqlLock
 from shmbroker.ipc.instance.store import Store, StoreRefused
+from tests.crash.process import Process
 from tests.ipc.instance.postgres import PASSWORD, PATIENCE_SECONDS, Postgres
 
 Make = Callable[..., SqlLock]
 
 RACES = 50
+KILLS = 50
 FOR_EVER = {"sql.renew": "1h", "sql.expiration": "3h"}
 """Nothing is renewed, and nothing runs out, while a test looks."""
 SHORT = {"sql.renew": "50ms", "sql.expiration": "300ms"}
@@ -243,6 +247,35 @@ def test_failback_is_asked_by_who_is_announced(make: Make) -> None:
     while not live.another_is_announced:
         next_news(live, News.CHANGED)
     assert not live.is_failback_asked(3), "that was another one's wish"
+
+
+def test_a_holder_may_be_killed_at_any_moment(make: Make, tmp_path: Path) -> None:
+    """Nobody waits for its lease to run out, and its epoch is never used again."""
+    ours = make()
+    chance = random.Random(5)
+
+    def live_again_and_again() -> int:
+        lock = make()
+        while True:
+            lock.wait_live()
+            lock.write(Record(lock.record().epoch + 1, LIVE))
+            ready.set()
+            lock.release_live()
+
+    epoch = 0
+    for _ in range(KILLS):
+        ready = multiprocessing.Event()
+        child = Process(live_again_and_again, tmp_path / "errors")
+        assert ready.wait(PATIENCE_SECONDS), (tmp_path / "errors").read_text()
+        time.sleep(chance.uniform(0, 0.01))
+        child.kill()
+        assert in_background(ours.wait_live).wait(PATIENCE_SECONDS)
+        found = ours.record().epoch
+        assert found > epoch
+        assert found - ours.file.read().epoch in (0, 1), "the database is told first"
+        epoch = found + 1
+        ours.write(Record(epoch, LIVE))
+        ours.release_live()
 
 
 # --- what runs out --------------------------------------------------------------------------------

@@ -179,9 +179,7 @@ def test_a_stop_while_the_database_is_gone_ends_all_the_same(
     assert bodies(vhost) == [b"1"]
 
 
-def test_a_live_without_a_database_says_why_it_does_not_start(
-    make: Make, locked: Settings
-) -> None:
+def test_a_live_without_a_database_says_why_it_does_not_start(make: Make, locked: Settings) -> None:
     locked["sql.url"] = "postgresql://broker@127.0.0.1:1/orders"
     live = make("a").start()
     assert live.ends() == 1
