@@ -12,7 +12,7 @@ import select
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shmbroker.ipc.errors import Error
@@ -51,8 +51,8 @@ def psycopg() -> Any:
 class Address:
     """Where a database is, and how to get in."""
 
-    parameters: dict[str, Any]
-    secrets: tuple[str, ...]
+    parameters: dict[str, Any] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
 
     @property
     def place(self) -> str:
