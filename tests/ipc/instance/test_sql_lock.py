@@ -16,7 +16,7 @@ import pytest
 from shmbroker.ipc.errors import Replaced
 from shmbroker.ipc.instance import process, sql_lock, store
 from shmbroker.ipc.instance.config import FILE, configured
-from shmbroker.ipc.instance.database import DatabaseFailed
+from shmbroker.ipc.instance.database import Address, DatabaseFailed
 from shmbroker.ipc.instance.live_lock import News
 from shmbroker.ipc.instance.record import LIVE, Record
 from shmbroker.ipc.instance.secret import SecretRefused
@@ -387,6 +387,12 @@ def test_a_wrong_password_is_not_shown(make: Make, monkeypatch: pytest.MonkeyPat
     with pytest.raises(DatabaseFailed, match="password authentication failed") as error:
         make()
     assert "hunter2" not in str(error.value)
+
+
+def test_what_a_database_says_is_shown_without_the_secrets() -> None:
+    address = Address({"host": "db", "password": "hunter2"}, ("hunter2",))
+    assert str(address.failed("user hunter2\nis unknown")) == "database db: user *** is unknown"
+    assert "hunter2" not in repr(address)
 
 
 @pytest.mark.parametrize("url", ["postgresql://b:hunter2@[", "host=x hunter2", "hunter2"])
