@@ -46,6 +46,7 @@ typedef struct followed {
     int64_t retired; /* the journal knows that all below is */
     uint64_t above;  /* a digest of what it knows to be done with above */
     int64_t until;   /* what is below is written before it stops */
+    remembered once;
 } followed;
 
 struct sb_journaler {
@@ -165,6 +166,12 @@ static int64_t stage_declaration(sb_journaler *journaler, followed *each)
     return sb_journal_stage(journaler->journal, SB_RECORD_QUEUE, each->number, head, body, length);
 }
 
+static void followed_free(followed *freed)
+{
+    remembered_end(&freed->once);
+    free(freed);
+}
+
 static int64_t follow(sb_journaler *journaler, int64_t reference, const char *entry)
 {
     sb_connection *connection = journaler->connection;
@@ -195,9 +202,13 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
     if (code == SB_OK)
         code = adopt(made);
     if (code == SB_OK)
+        code = remembered_begin(&made->once, made->queue, made->number, &made->port, made->safe);
+    if (code == SB_OK)
         code = stage_declaration(journaler, made);
+    if (code == SB_OK)
+        code = remembered_stage(&made->once, &made->port, made->safe, journaler->journal);
     if (code != SB_OK) {
-        free(made);
+        followed_free(made);
         return code == SB_NOT_FOUND ? SB_OK : code; /* deleted while we looked */
     }
     journaler->queues[journaler->count++] = made;
@@ -219,10 +230,12 @@ static int64_t unfollow_gone(sb_journaler *journaler)
             code = sb_journal_stage(journaler->journal, SB_RECORD_QUEUE_GONE, one->number, 0, "", 0);
             if (code == SB_OK)
                 code = sb_journal_retire(journaler->journal, one->number, SB_JOURNAL_ALL);
+            if (code == SB_OK)
+                code = remembered_gone(&one->once, journaler->journal);
         }
         if (code == SB_OK && is_gone(one)) {
             journaler->by_row[one->queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
-            free(one);
+            followed_free(one);
             gone++;
         } else {
             journaler->queues[kept++] = one;
@@ -267,10 +280,13 @@ static int64_t snapshot(sb_journal *journal, void *context)
     sb_journaler *journaler = context;
     int64_t code = catalog_stage(journaler->connection, journal);
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++) {
-        journaler->queues[each]->above = 0; /* the segment that knows it may go */
-        code = stage_declaration(journaler, journaler->queues[each]);
+        followed *one = journaler->queues[each];
+        one->above = 0; /* the segment that knows it may go */
+        code = stage_declaration(journaler, one);
         if (code == SB_OK)
-            code = stage_retired_above(journaler, journaler->queues[each]);
+            code = stage_retired_above(journaler, one);
+        if (code == SB_OK)
+            code = remembered_stage(&one->once, &one->port, one->cursor.position, journal);
     }
     return code;
 }
@@ -298,6 +314,8 @@ static int64_t gather(sb_journaler *journaler, followed *each)
         if (each->retired < 0 || position - each->retired >= each->queue->slots)
             code = stage_retired(journaler, each);
         if (code == SB_OK)
+            code = remembered_note(&each->once, &each->port, message.chunk, journaler->journal);
+        if (code == SB_OK)
             code = sb_journal_stage(journaler->journal, SB_RECORD_MESSAGE, each->number, position,
                                     message.chunk,
                                     (const char *)message.body + message.length -
@@ -324,6 +342,7 @@ static int64_t move_gates(sb_journaler *journaler)
             each->safe = each->cursor.position;
             sb_port_gate_moved(&each->port);
         }
+        remembered_committed(&each->once, journaler->journal);
         if (each->retired > 0)
             sb_journal_retire(journaler->journal, each->number, each->retired);
     }
@@ -565,7 +584,7 @@ void sb_journaler_free(sb_journaler *journaler)
 {
     sb_journaler_stop(journaler);
     for (int64_t each = 0; each < journaler->count; each++)
-        free(journaler->queues[each]);
+        followed_free(journaler->queues[each]);
     sb_journal_close(journaler->journal);
     free(journaler->queues);
     free(journaler->waits);

@@ -675,6 +675,50 @@ void queue_upkeep(sb_port *port);
 /* The same, what is expired, and what dead participants have left anywhere. */
 void queue_look_after(sb_queue *queue, sb_port *port);
 
+/* --- remembered.c: ids and producers' numbers, in the journal ----------------------------------- */
+
+typedef struct remembered {
+    sb_queue *queue;
+    int64_t number;  /* in the journal */
+    int64_t serial;  /* ids up to here are in the journal, or staged: with a message, or in a list */
+    int64_t listed;  /* in lists */
+    int64_t listing; /* and in those that are staged */
+    struct {
+        int64_t identity, sequence;
+    } *numbers; /* by index in the table of producers; NULL none */
+} remembered;
+
+/* Of a queue that is followed from its gate on, which its port knows. */
+int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, sb_port *port,
+                         int64_t gate);
+/* With the record of each message that counts; before it, what it needs is staged. */
+int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_journal *journal);
+/* When a segment begins; all messages below `until` are staged, or were. */
+int64_t remembered_stage(remembered *of, sb_port *port, int64_t until, sb_journal *journal);
+void remembered_committed(remembered *of, sb_journal *journal);
+int64_t remembered_gone(const remembered *of, sb_journal *journal);
+void remembered_end(remembered *of);
+
+typedef struct ids_read {
+    struct ordered_id *ids;
+    int64_t count, room, most;
+} ids_read;
+
+/* What is read of it when the queue is restored. */
+typedef struct recollection {
+    ids_read listed, news; /* by serial, and by the position of their messages */
+    int64_t until, serial;
+} recollection;
+
+/* Of a queue that remembers so many ids. */
+void recollection_begin(recollection *of, int64_t most);
+int64_t recollection_note(recollection *of, sb_port *port, int64_t position, const void *chunk);
+int64_t recollection_ids(recollection *of, const sb_journal_record *record);
+int64_t recollection_producers(sb_port *port, const sb_journal_record *record);
+/* All was read: into the memory of the ring. */
+int64_t recollection_restore(recollection *of, sb_port *port, segment *ring);
+void recollection_end(recollection *of);
+
 /* --- declaration.c: what a vhost consists of, as bodies of the journal's records ---------------- */
 
 typedef struct declaration_head {

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
@@ -18,41 +18,13 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Unconfirmed, aio
-from shmbroker.ipc import vhost as vhosts
-from shmbroker.ipc.journaler import Journaler, restore
 from tests.crash.process import Process
-
-SEGMENT = 1 << 20
-PATIENCE = 10
-
+from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 
 @pytest.fixture
 def broker(vhost: str) -> Iterator[Broker]:
     with shmbroker.connect(f"shm://{vhost}") as connected:
         yield connected
-
-
-@contextmanager
-def journaling(vhost: str, folder: Path, epoch: int = 1) -> Iterator[Journaler]:
-    folder.mkdir(exist_ok=True)
-    with (
-        shmbroker.connect(f"shm://{vhost}", name="journal") as broker,
-        Journaler(folder, segment_bytes=SEGMENT) as journaler,
-    ):
-        journaler.start(broker, epoch)
-        yield journaler
-
-
-@contextmanager
-def after_the_host_died(vhost: str, folder: Path, epoch: int = 2) -> Iterator[Broker]:
-    vhosts.delete(vhost, force=True)
-    vhosts.create(vhost, arena_bytes=64 << 20)
-    with (
-        shmbroker.connect(f"shm://{vhost}", name="broker") as broker,
-        Journaler(folder, segment_bytes=SEGMENT) as journaler,
-    ):
-        journaler.start(broker, epoch, restore(broker, folder))
-        yield broker
 
 
 # --- confirms -----------------------------------------------------------------------------------
@@ -191,6 +163,25 @@ def test_a_deleted_queue_stays_deleted_also_under_its_old_name(vhost: str, tmp_p
     with after_the_host_died(vhost, tmp_path) as broker:
         assert [each.name for each in broker.queues()] == ["again"]
         assert [each.body for each in broker.queue("again").browse()] == [b"new"]
+
+
+def test_a_segment_is_kept_for_one_queue_and_those_behind_it_are_gone_for_another(
+    vhost: str, tmp_path: Path
+) -> None:
+    segment = 64 << 10
+    with (
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, tmp_path, 1, segment) as journaler,
+    ):
+        broker.declare_queue("slow", durable=True).publish(b"kept", timeout=PATIENCE)
+        queue = broker.declare_queue("busy", durable=True, slots=16)
+        for _ in range(300):
+            queue.publish(bytes(1000), timeout=PATIENCE)
+            queue.receive(timeout=PATIENCE)
+        assert journaler.statistics().segments < 5
+    with after_the_host_died(vhost, tmp_path) as broker:
+        assert broker.queue("slow").receive(timeout=PATIENCE) == b"kept"
+        assert broker.queue("busy").publish(b"", timeout=PATIENCE) == 300
 
 
 @pytest.mark.parametrize("seed", range(6))
