@@ -157,6 +157,8 @@ Transaction: what a participant commits, in a segment with a record for each; on
 one that has begun a transaction has memory behind it
 
     0   how many operations
+    8   1: on a durable queue too
+    16  its number among those
     64  operations of 32 bytes, each
         0   reference to a queue; with bit 62 a message is acknowledged there, else published
         8   position of the message, or offset of its chunk
@@ -452,6 +454,7 @@ RING_SCHEDULED_AT: Final = RING_COUNTERS_AT + 88  # of a schedule: the last id t
 COUNTER_DELAYED_AT: Final = RING_COUNTERS_AT + 96  # left for the schedule, to be redelivered later
 COUNTER_DUPLICATES_AT: Final = RING_COUNTERS_AT + 104  # that never were in the ring
 COUNTER_WITHDRAWN_AT: Final = RING_COUNTERS_AT + 112  # and those that were
+RING_SETTLED_AT: Final = RING_COUNTERS_AT + 120  # a transaction has acknowledged none from here on
 
 RING_LEVELS_AT: Final = RING_COUNTERS_AT + 2 * PAIR_BYTES  # a hint for each level of priority
 LEVELS: Final = 10
@@ -466,6 +469,7 @@ ARENA_BLOCK_BYTES_AT: Final = 24
 ARENA_BLOCKS_AT: Final = 32
 ARENA_IDENTITY_AT: Final = 40
 ARENA_IDENTITY_BYTES: Final = 64
+ARENA_JOURNALER_BELL_AT: Final = 2 * PAIR_BYTES  # one for all durable queues: see waiting.py
 ARENA_COMMITTED_AT: Final = PAGE_BYTES  # blocks that have memory behind them; only grows
 ARENA_TABLE_AT: Final = 2 * PAGE_BYTES
 
@@ -509,7 +513,7 @@ CHUNK_ONCE_BYTES: Final = 16
 SHAPE_BODY_SHIFT: Final = 32
 SHAPE_KEY_SHIFT: Final = 16
 SHAPE_LENGTH_MASK: Final = 0xFFFF
-BODY_BYTES_MAX: Final = (1 << 31) - 1
+BODY_BYTES_MAX: Final = (1 << 31) - (1 << 18)  # with all that it has, no more than a record has
 KEY_BYTES_MAX: Final = 0xFFFF
 PROPERTIES_BYTES_MAX: Final = 0xFFFF
 
@@ -706,11 +710,16 @@ TRANSACTIONS_MAGIC_AT: Final = 0
 TRANSACTIONS_VERSION_AT: Final = 8
 TRANSACTIONS_BYTES_AT: Final = 16
 TRANSACTIONS_ARENA_AT: Final = 24  # identity of the vhost's arena
+TRANSACTIONS_BEGUN_AT: Final = PAIR_BYTES  # how many on durable queues were ever committed
+TRANSACTIONS_CLOSED_AT: Final = 2 * PAIR_BYTES  # 1: wait before you commit one (native/door.c)
+TRANSACTIONS_JOURNALED_AT: Final = 3 * PAIR_BYTES  # so many of them are on disk
 TRANSACTIONS_AT: Final = PAGE_BYTES
 TRANSACTION_BYTES: Final = 32768
 TRANSACTIONS_BYTES: Final = TRANSACTIONS_AT + PARTICIPANTS * TRANSACTION_BYTES
 
 TRANSACTION_COUNT_AT: Final = 0
+TRANSACTION_DURABLE_AT: Final = 8  # 1: one of its queues is
+TRANSACTION_STAMP_AT: Final = 16  # of those on durable queues it is this one
 TRANSACTION_OPERATIONS_AT: Final = 64
 TRANSACTION_OPERATIONS: Final = 1000  # at most
 OPERATION_BYTES: Final = 32
@@ -866,7 +875,7 @@ assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert COUNTER_SLOW_AT < RING_BUCKETS_AT
 assert RING_HISTOGRAMS_AT < RING_TAKE_AT + LINE_BYTES
 assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
-assert COUNTER_WITHDRAWN_AT < RING_LEVELS_AT
+assert RING_SETTLED_AT < RING_LEVELS_AT
 assert IDS_PART_BITS + IDS_LAP_BITS == 63
 assert 3 * IDS_PART_BITS == 2 * 63
 assert BUCKET_STATE_SHIFT == 60
@@ -876,6 +885,7 @@ assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
+assert BODY_BYTES_MAX + KEY_BYTES_MAX + PROPERTIES_BYTES_MAX + 2 * LINE_BYTES < 1 << 31
 assert PORT_STOP < PORT_RUNS
 assert MARK_DELIVERIES_MASK < 1 << MARK_AGE_SHIFT
 assert MARK_AGE_MASK << MARK_AGE_SHIFT < 1 << MARK_PRIORITY_SHIFT

@@ -80,7 +80,7 @@ class _State:
             return
         same: tuple[Any, ...] = (kind, queue, position, body)
         if kind in (records.QUEUE, records.RETIRED, records.PRODUCERS):
-            same = (kind, queue)
+            same = (kind, queue, bool(body))
         self._records.pop(same, None)
         self._records[same] = (kind, queue, position, body)
 
@@ -147,7 +147,8 @@ class _Needed:
             self._unlisted.setdefault(record.queue, set()).add(record.position)
         elif record.kind == records.RETIRED:
             self.heads[record.queue] = max(record.position, self.heads.get(record.queue, 0))
-            self._beyond[record.queue] = (record.position, record.body)
+            if record.body:
+                self._beyond[record.queue] = (record.position, record.body)
         elif record.kind == records.QUEUE_GONE:
             self.heads[record.queue] = ALL_POSITIONS
             self._unlisted.pop(record.queue, None)

@@ -90,6 +90,7 @@ struct sb_connection {
     pthread_mutex_t repair; /* one thread at a time sweeps for us */
     pthread_mutex_t slow;   /* one thread at a time looks for slow consumers */
     pthread_mutex_t settle; /* one transaction of ours at a time is committed */
+    int64_t stamp;          /* of the last one on durable queues, 0 if the last was on none */
     int64_t commits, settled; /* how many were committed, and how many of them have happened */
     bool has_record; /* there is memory behind it */
     sb_queue **queues;      /* by row */
@@ -674,6 +675,37 @@ bool queue_needs_upkeep(sb_connection *connection, int64_t reference);
 void queue_upkeep(sb_port *port);
 /* The same, what is expired, and what dead participants have left anywhere. */
 void queue_look_after(sb_queue *queue, sb_port *port);
+
+/* --- waiting.c ---------------------------------------------------------------------------------- */
+
+/* What is done between two sleeps for the queues that are waited for. */
+void wait_upkeep(const sb_wait *waits, int64_t count);
+
+/* --- door.c: transactions on durable queues, and the journaler ----------------------------------- */
+
+/* Before it is decided: its number among those on durable queues. */
+int64_t door_enter(sb_connection *connection, void *record);
+/* After all of it has happened: the number to wait for. */
+int64_t door_passed(sb_connection *connection, int64_t stamp);
+/* Until those up to this number are on disk. */
+int64_t door_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns);
+/* The journaler of the vhost, if it sleeps, looks again. */
+void journaler_rouse(sb_connection *connection);
+
+typedef struct door {
+    sb_connection *connection;
+    bool is_closed;
+    int64_t excused[L_PARTICIPANTS]; /* 1 + the number with which one was inside for too long */
+} door;
+
+/* How many were ever begun. */
+int64_t door_begun(sb_connection *connection);
+/* Wait until nobody is inside, with the door closed if need be. */
+void door_clear(door *at);
+void door_close(door *at);
+void door_open(door *at);
+/* So many are on disk. */
+void door_journaled(door *at, int64_t begun);
 
 /* --- remembered.c: ids and producers' numbers, in the journal ----------------------------------- */
 
