@@ -96,6 +96,11 @@ int64_t door_begun(sb_connection *connection)
     return atomic_load(word_of(connection, L_TRANSACTIONS_BEGUN_AT));
 }
 
+int64_t door_whole(sb_connection *connection)
+{
+    return atomic_load(word_of(connection, L_TRANSACTIONS_JOURNALED_AT));
+}
+
 static char *record_at(sb_connection *connection, int64_t id)
 {
     return (char *)connection->transactions.memory + L_TRANSACTIONS_AT + id * L_TRANSACTION_BYTES;

@@ -242,7 +242,7 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
     if (code == SB_OK)
         code = adopt(made);
     if (code == SB_OK)
-        code = remembered_begin(&made->once, made->queue, made->number, &made->port, made->safe);
+        code = remembered_begin(&made->once, made->queue, made->number, &made->cursor);
     if (code != SB_OK) {
         followed_free(made);
         return code == SB_NOT_FOUND ? SB_OK : code; /* deleted while we looked */
@@ -335,22 +335,24 @@ static int64_t gather(sb_journaler *journaler, followed *each, bool whole)
 {
     sb_message message;
     for (int64_t many = 0; whole || many < GATHER_MESSAGES; many++) {
-        int64_t position = each->cursor.position;
-        if (position >= each->tail)
+        if (each->cursor.position >= each->tail)
             return SB_OK;
         int64_t code = sb_cursor_next(&each->cursor, &message);
         if (code == SB_EMPTY)
             return SB_OK;
         if (code == SB_DAMAGED) {
             log_note(journaler->connection, "queue '%s': message %lld is damaged, and not in the "
-                     "journal", each->queue->name, (long long)position);
-            each->cursor.position = position + 1;
+                     "journal", each->queue->name, (long long)each->cursor.position);
+            each->cursor.position++;
             continue;
         }
         if (code != SB_OK)
             return fail(SB_STALE, "queue '%s': its gate was taken from us", each->queue->name);
-        if (sb_port_is_duplicate(&each->port, &message) > 0)
-            continue; /* it is not there for anybody, and will not be */
+        const int64_t position = message.position; /* duplicates were passed over */
+        if (position >= each->tail) {
+            each->cursor.position = position;
+            return SB_OK;
+        }
         if (each->retired < 0 || position - each->retired >= each->queue->slots)
             code = stage_retired(journaler, each);
         if (code == SB_OK)
@@ -646,7 +648,8 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     journaler->connection = connection;
     participant_tends(connection);
     journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
-    journaler->generation = journaler->whole = -1;
+    journaler->generation = -1;
+    journaler->whole = door_whole(connection);
     journaler->door.connection = connection;
     journaler->door.is_closed = true; /* by a former one, perhaps */
     snprintf(journaler->epoch, sizeof journaler->epoch, "%0*llx", EPOCH_DIGITS, (long long)epoch);

@@ -105,14 +105,13 @@ int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_jou
     return code;
 }
 
-/* What is in the ring, and not in the journal yet, is left out: the gate stands before it. */
-static void leave_out(remembered *of, sb_port *port, int64_t gate, int64_t tail)
+/* What is in the ring, and not in the journal yet, is left out: of each series the first one says. */
+static void leave_out(remembered *of, sb_port *port, sb_cursor from, int64_t tail)
 {
     sb_message message;
     sameness found;
-    for (int64_t position = tail; position-- > gate;) {
-        if (sb_port_look(port, position, &message) != SB_OK ||
-            sb_port_is_duplicate(port, &message) > 0 || !sameness_of(message.chunk, &found))
+    while (from.position < tail && sb_cursor_next(&from, &message) == SB_OK) {
+        if (!sameness_of(message.chunk, &found))
             continue;
         if (found.high | found.low) {
             int64_t serial = sb_port_id_find(port, found.high, found.low);
@@ -125,9 +124,9 @@ static void leave_out(remembered *of, sb_port *port, int64_t gate, int64_t tail)
     }
 }
 
-int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, sb_port *port,
-                         int64_t gate)
+int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, const sb_cursor *gate)
 {
+    sb_port *port = gate->port;
     int64_t code = SB_OK, count = sb_port_id_count(port);
     int64_t listed = word_load(queue->ring.memory, L_RING_IDS_LISTED_AT);
     *of = (remembered){.queue = queue, .number = number, .serial = count, .listed = listed};
@@ -140,8 +139,8 @@ int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, sb_por
             of->numbers[index].sequence = word_load(entry, L_PRODUCER_SEQUENCE_AT) & L_SEQUENCE_MASK;
     }
     int64_t tail = sb_port_true_tail(port); /* what was counted above is below it */
-    if (code == SB_OK && tail > gate)
-        leave_out(of, port, gate, tail);
+    if (code == SB_OK)
+        leave_out(of, port, *gate, tail);
     if (of->listed < 0 || of->listed > of->serial)
         of->listed = of->serial;
     of->listing = of->listed;

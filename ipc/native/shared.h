@@ -700,6 +700,8 @@ typedef struct door {
 
 /* How many were ever begun. */
 int64_t door_begun(sb_connection *connection);
+/* And how many are on disk. */
+int64_t door_whole(sb_connection *connection);
 /* Wait until nobody is inside, with the door closed if need be. */
 void door_clear(door *at);
 void door_close(door *at);
@@ -720,9 +722,8 @@ typedef struct remembered {
     } *numbers; /* by index in the table of producers; NULL none */
 } remembered;
 
-/* Of a queue that is followed from its gate on, which its port knows. */
-int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, sb_port *port,
-                         int64_t gate);
+/* Of a queue that is followed from its gate on. */
+int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, const sb_cursor *gate);
 /* With the record of each message that counts; before it, what it needs is staged. */
 int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_journal *journal);
 /* When a segment begins; all messages below `until` are staged, or were. */

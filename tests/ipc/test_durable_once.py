@@ -13,6 +13,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Queue, Unconfirmed, aio
+from shmbroker.core import layout
 from shmbroker.ipc import records
 from shmbroker.ipc.journal_export import compacted
 from shmbroker.ipc.replay import Replay
@@ -151,6 +152,42 @@ def test_a_broker_that_takes_over_lists_what_its_predecessor_did_not(
     with after_the_host_died(vhost, tmp_path, 4) as broker:
         queue = broker.queue("orders")
         assert [publish(queue, number) for number in range(1, 6)] == [None] * 4 + [4]
+
+
+def test_no_frame_lists_the_id_of_a_message_that_is_not_there(vhost: str, tmp_path: Path) -> None:
+    """Also when more is in the ring than one frame has, with many ids in it."""
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("orders", durable=True)
+        for number in range(40):
+            queue.publish(bytes(100_000), message_id=f"id-{number}", confirm="shm")
+        with journaling(vhost, tmp_path):
+            queue.confirm(timeout=PATIENCE)
+    there, listed = set[bytes](), set[bytes]()
+    with Replay(tmp_path) as replay:
+        for record in replay:
+            if record.kind == records.MESSAGE:
+                there.add(record.body[layout.CHUNK_HEADER_BYTES :][: layout.CHUNK_ONCE_BYTES])
+            elif record.kind == records.IDS:
+                listed.update(record.body[at : at + 16] for at in range(8, len(record.body), 16))
+            if record.last:
+                assert listed <= there
+    assert len(there) == 40
+
+
+def test_a_copy_that_was_in_the_ring_takes_no_other_message_s_place(
+    vhost: str, tmp_path: Path
+) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, tmp_path):
+        queue = broker.declare_queue("orders", durable=True)
+        with broker.transaction(timeout=PATIENCE) as tx:
+            for body, known in ((b"a", "a"), (b"copy", "a"), (b"b", "b"), (b"c", "c")):
+                tx.publish(queue, body, message_id=known)
+        held = [queue.get() for _ in range(3)]
+        assert [(each.position, each.body) for each in held] == [(0, b"a"), (2, b"b"), (3, b"c")]
+        held[1].ack()
+    with after_the_host_died(vhost, tmp_path) as broker:
+        found = [(each.position, each.body) for each in broker.queue("orders").browse()]
+        assert found == [(0, b"a"), (3, b"c")]
 
 
 def test_compacting_keeps_what_is_remembered(vhost: str, tmp_path: Path) -> None:
