@@ -18,6 +18,7 @@ from shmbroker.core.head import head_load
 from shmbroker.core.ids import id_bucket_at, id_entry_at, id_search, id_word, lap_of_serial
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
+    CHUNK_FIELD,
     DONE,
     IDS_BEFORE_AT,
     IDS_COUNT_AT,
@@ -37,6 +38,7 @@ from shmbroker.core.layout import (
     SEQUENCE_MASK,
     STATE_SHIFT,
 )
+from shmbroker.core.once import verdict_at
 from shmbroker.core.producer import producer_at
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import run_published
@@ -153,6 +155,31 @@ def restore_head(port: int, position: int) -> int:
     while reclaim(port) > 0:
         pass
     return restore_begin(port, position) if is_far else restore_holes(port, position)
+
+
+@kernel
+def is_hole(port: int, position: int) -> int:
+    word = load(slot_at(port, position))
+    return int(word_state(word) == DONE and word & CHUNK_FIELD == 0)
+
+
+@exported_cold
+def restore_has_holes(port: int) -> int:
+    """1 if no message ever came for a position that readers may look at."""
+    for position in range(head_load(port), restored_tail(port)):
+        if is_hole(port, position):
+            return 1
+    return 0
+
+
+@exported_cold
+def restore_duplicates(port: int, chunk: int) -> int:
+    """What was there was a second copy: let all such positions say so, with this chunk of one."""
+    for position in range(head_load(port), restored_tail(port)):
+        if is_hole(port, position):
+            store(slot_at(port, position), word_done(word_ready(chunk, lap_of(port, position))))
+            store(verdict_at(port, position), (position + 1) << 1 | 1)
+    return run_published(port, chunk, restored_tail(port) - 1)
 
 
 @exported_cold

@@ -518,7 +518,8 @@ int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchang
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                             int64_t *done);
 /* The same, and where it is in each durable queue is noted behind what the receipts have, which are
- * zeros at first.  Then wait until all of that is on disk: SB_UNCONFIRMED if not in time; ask again. */
+ * zeros at first.  Then wait until all of that is on disk: SB_UNCONFIRMED if not in time; ask
+ * again. */
 int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *message,
                                      int64_t timeout_ns, int64_t *done, sb_receipts *receipts);
 int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t timeout_ns);
@@ -567,8 +568,8 @@ int64_t sb_transaction_ack(sb_transaction *transaction, sb_queue *queue, sb_mess
  * SB_UNFINISHED: it is committed, and a queue that had room is full again: call again, until it
  * says SB_OK; other calls of this connection finish it as well. */
 int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns);
-/* Wait until all of a transaction that is committed is on disk, in its durable queues: SB_OK at once
- * if it has none.  SB_UNCONFIRMED: not in time; ask again. */
+/* Wait until all of a transaction that is committed is on disk, in its durable queues: SB_OK at
+ * once if it has none.  SB_UNCONFIRMED: not in time; ask again. */
 int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t timeout_ns);
 int64_t sb_transaction_rollback(sb_transaction *transaction);
 /* How many operations it has; at most 1,000, one for each queue that a message goes to. */

@@ -39,7 +39,7 @@ class Publication:
         confirm: Confirm | None = None,
     ) -> None:
         if confirm not in (None, "shm", "disk"):
-            raise InvalidArgument(f"confirm is \"disk\" or \"shm\", not {confirm!r}")
+            raise InvalidArgument(f'confirm is "disk" or "shm", not {confirm!r}')
         self._exchange = exchange
         self._mandatory = mandatory
         self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))

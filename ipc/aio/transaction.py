@@ -71,9 +71,7 @@ class Transaction:
             deliver_at=deliver_at,
         )
 
-    async def commit(
-        self, *, timeout: float | None = None, confirm: Confirm | None = None
-    ) -> None:
+    async def commit(self, *, timeout: float | None = None, confirm: Confirm | None = None) -> None:
         """All of it happens; or QueueFull, DeliveryRevoked, NotFound, and nothing has happened.
 
         With durable queues in it, it is done when all of it is on disk, unless confirm is "shm".

@@ -211,10 +211,23 @@ static int64_t record_restored(restoration *all, const sb_journal_record *record
 
 /* --- the end ------------------------------------------------------------------------------------ */
 
+/* Second copies were in the ring, and are not in the journal. */
+static int64_t duplicates_restored(restored *queue)
+{
+    const int64_t none[2] = {0, 0};
+    const sb_outgoing empty = {0};
+    if (!sb_port_restore_has_holes(&queue->port))
+        return SB_OK;
+    int64_t chunk = sb_port_loan_once(&queue->port, &empty, NULL, none);
+    return chunk < 0 ? chunk : sb_port_restore_duplicates(&queue->port, chunk);
+}
+
 static int64_t named(restoration *all, restored *queue)
 {
     all->messages += sb_port_restore_end(&queue->port);
-    int64_t code = recollection_restore(&queue->once, &queue->port, &queue->ring);
+    int64_t code = duplicates_restored(queue);
+    if (code >= SB_OK)
+        code = recollection_restore(&queue->once, &queue->port, &queue->ring);
     sb_port_close(&queue->port);
     if (code != SB_OK)
         return code;

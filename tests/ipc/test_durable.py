@@ -21,6 +21,7 @@ from shmbroker import Broker, Empty, InvalidArgument, Unconfirmed, aio
 from tests.crash.process import Process
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 
+
 @pytest.fixture
 def broker(vhost: str) -> Iterator[Broker]:
     with shmbroker.connect(f"shm://{vhost}") as connected:

@@ -107,7 +107,9 @@ def test_the_lists_are_what_a_segment_begins_with_and_each_id_is_in_one(
     with Replay(tmp_path) as replay:
         found = [record for record in replay if record.kind == records.IDS]
     assert {record.frame for record in found if record.serial > 1} == {1}
-    hashes = [record.body[at : at + 16] for record in found for at in range(8, len(record.body), 16)]
+    hashes = [
+        record.body[at : at + 16] for record in found for at in range(8, len(record.body), 16)
+    ]
     assert len(set(hashes)) == len(hashes) > 400
 
 
