@@ -8,13 +8,19 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.c') setup.py pyproject.toml
 
-.PHONY: help demo test crash explore bench latency-long latency-bench lint clean
+.PHONY: help demo demo-fan-out demo-latency test crash explore bench latency-long latency-bench lint clean
 
 help:  ## What there is to make
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
+demo: $(VENV)/installed  ## A live broker is killed, its backup takes over, and it fails back (15 s)
 	$(BIN)/python examples/demo.py
+
+demo-fan-out: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
+	$(BIN)/python examples/fan_out.py
+
+demo-latency: $(VENV)/installed $(VENV)/latency  ## Two spools, Spark, and a report of a slow consumer (1-5 min)
+	$(BIN)/python examples/latency_demo.py
 
 test: $(VENV)/installed $(VENV)/latency  ## Lint, types and all tests, the short exploration included
 	$(BIN)/ruff check .
@@ -37,6 +43,7 @@ bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
 	$(BIN)/python -m shmbroker.perf.journal
 	$(BIN)/python -m shmbroker.perf.schedule
 	$(BIN)/python -m shmbroker.perf.recording
+	$(BIN)/python -m shmbroker.perf.open_loop
 
 latency-long: $(VENV)/installed $(VENV)/latency  ## The long tests of the Spark pipeline (20 minutes)
 	SHMBROKER_LONG=1 $(BIN)/python -m pytest tests/perf/spark

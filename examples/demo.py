@@ -1,11 +1,13 @@
-"""make demo: a C producer, and Numba, Python and asyncio consumers on named queues.
+"""make demo: a live broker is killed, its backup takes over, the live comes back and fails back.
 
-                                   ┌─► queue numba    ─► a Numba consumer
-    C producer ─► topic exchange ──┼─► queue python   ─► two Python consumers; one of them is killed
-                                   │                     (kill -9) and restarted several times
-                                   └─► queue asyncio  ─► an asyncio consumer
+    durable_producer.py ──┐                          ┌──► durable_consumer.py
+                          ├──► durable queue orders ─┤
+    durable_producer (C) ─┘            │             └──► durable_consumer.py
+                               journal, on disk
+                               live ◄──────► backup
 
-Each message goes to all three queues.  At the end every message is accounted for by its number.
+Producers wait for the disk with each message, so their times show what a program sees of it.  At
+the end every confirmed message is accounted for by its number.
 """
 
 from __future__ import annotations
@@ -13,186 +15,195 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import tally
+import picture
 
 import shmbroker
 from shmbroker import vhost
 
 HERE = Path(__file__).parent
-BINDINGS = {"numba": "demo.*", "python": "demo.#", "asyncio": "*.c"}
-KILLS = 5
-LOOKS = 5
-PATIENCE_S = 120
+COMMAND = str(Path(sys.executable).parent / "shmbroker")
+QUEUE = "orders"
+PATIENCE_S = 60
+RECORD = struct.Struct("3q")
 
 
-def compiled_producer(folder: Path) -> Path:
+def compiled(folder: Path) -> str:
     library = Path(shmbroker.__file__).parent / "lib"
     environment = os.environ | {"PKG_CONFIG_PATH": str(library / "pkgconfig")}
     flags = subprocess.check_output(
         ["pkg-config", "--cflags", "--libs", "shmbroker"], env=environment, text=True
     )
-    target = folder / "c_producer"
-    source = str(HERE / "c_producer.c")
-    subprocess.run(["cc", "-O2", source, "-o", str(target), *shlex.split(flags)], check=True)
+    source, target = str(HERE / "durable_producer.c"), str(folder / "durable_producer")
+    subprocess.run(["cc", "-O2", source, "-o", target, *shlex.split(flags)], check=True)
     return target
 
 
-class Consumer:
-    """One of the example consumers, as a process; what it got outlives it in a tally."""
+class Story:
+    """Who plays in it, and what happened when."""
 
-    def __init__(self, url: str, kind: str, folder: Path, count: int) -> None:
-        self.kind = kind
-        self._command = [sys.executable, str(HERE / f"{kind}_consumer.py"), url, kind]
-        self._folder = folder
-        self._count = count
-        self.tallies: list[memoryview] = []
-        self.start()
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.vhost, self.url = folder, name, f"shm://{name}"
+        self.begun = time.monotonic()
+        self.told: dict[str, float] = {}
+        self.processes: list[subprocess.Popen[str]] = []
+        self.brokers: dict[str, subprocess.Popen[str]] = {}
 
-    def start(self) -> None:
-        """A new process, with a tally of its own."""
-        path = self._folder / f"{self.kind}-{id(self)}-{len(self.tallies)}"
-        tally.create(path, self._count)
-        self.tallies.append(tally.attach(str(path)))
-        command = [*self._command, str(path)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def tell(self, text: str, mark: str = "") -> None:
+        at = time.monotonic() - self.begun
+        print(f"{at:7.3f} s  {mark or ' '}  {text}", flush=True)
+        if mark:
+            self.told[mark] = at
 
-    def wait_until_ready(self) -> None:
-        assert self.process.stdout is not None
-        if self.process.stdout.readline() != "ready\n":
-            raise RuntimeError(f"the {self.kind} consumer did not start")
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-
-def has_messages_in_hand(queue: shmbroker.Queue, victim: Consumer) -> bool:
-    """Stop it, and see whether messages stay taken while the others work on."""
-    victim.process.send_signal(signal.SIGSTOP)
-    for _ in range(LOOKS):
-        time.sleep(0.001)
-        if not queue.statistics().taken:
-            victim.process.send_signal(signal.SIGCONT)
-            return False
-    return True
-
-
-def kill_now_and_then(
-    broker: shmbroker.Broker, victim: Consumer, producer: subprocess.Popen[str]
-) -> int:
-    """Kill it with messages in hand and restart it, while messages flow: how often."""
-    queue, kills = broker.queue(victim.kind), 0
-    while kills < KILLS:
-        victim.wait_until_ready()
-        while producer.poll() is None and not has_messages_in_hand(queue, victim):
-            time.sleep(0.001)
-        if producer.poll() is not None:
-            victim.process.send_signal(signal.SIGCONT)
-            break
-        victim.kill()
-        broker.repair()  # anybody who waits for 100 ms does this too
-        victim.start()
-        kills += 1
-    return kills
-
-
-def percentile(sorted_ns: list[int], part: float) -> str:
-    value_ns = sorted_ns[min(len(sorted_ns) - 1, int(len(sorted_ns) * part))]
-    return f"{value_ns / 1000:,.0f} us"
-
-
-def report(kind: str, tallies: list[memoryview], sent: int) -> int:
-    """A line about one kind of client: how many messages it lost."""
-    times = Counter[int]()
-    took_ns: list[int] = []
-    redelivered = 0
-    for got in tallies:
-        for number, ns in enumerate(got):
-            if ns == 0:
-                continue
-            times[number] += 1
-            if ns < 0:
-                redelivered += 1
-            else:
-                took_ns.append(ns)
-    took_ns.sort()
-    once = sum(1 for each in times.values() if each == 1)
-    lost = sent - len(times)
-    figures = [percentile(took_ns, part) for part in (0.5, 0.99, 1)] if took_ns else ["-"] * 3
-    print(f"{kind:8} {sent:>9,} {once:>14,} {redelivered:>12,} {lost:>6,}", end=" ")
-    print(f"{figures[0]:>10} {figures[1]:>10} {figures[2]:>11}")
-    return lost
-
-
-def play(broker: shmbroker.Broker, url: str, folder: Path, count: int) -> bool:
-    broker.declare_exchange("demo", "topic")
-    for name, pattern in BINDINGS.items():
-        broker.declare_queue(name, slots=16384)
-        broker.bind("demo", name, pattern)
-    producer_program = compiled_producer(folder)
-    print("starting; Numba compiles its consumer's loop, about 10 s the first time ...", flush=True)
-    kinds = ["numba", "python", "python", "asyncio"]
-    consumers = [Consumer(url, kind, folder, count) for kind in kinds]
-    victim = consumers[1]
-    processes: list[subprocess.Popen[str]] = []
-    try:
-        for each in consumers:
-            if each is not victim:
-                each.wait_until_ready()
-        producer = subprocess.Popen(
-            [str(producer_program), broker.vhost, "demo", str(count)],
-            stdout=subprocess.PIPE,
-            text=True,
+    def do(self, *words: str) -> str:
+        done = subprocess.run(
+            [COMMAND, *words], cwd=self.folder, capture_output=True, text=True, check=False
         )
-        processes.append(producer)
-        print(f"a C producer sends {count:,} messages to {len(BINDINGS)} queues ...", flush=True)
-        kills = kill_now_and_then(broker, victim, producer)
-        out, _ = producer.communicate(timeout=PATIENCE_S)
-        print(f"C producer: {out.strip()}; a Python consumer was killed {kills} times (kill -9),")
-        print("with messages in hand: these went to the other one, flagged as redelivered")
-        if producer.returncode != 0:
-            return False
+        if done.returncode != 0:
+            raise RuntimeError(f"shmbroker {' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def create(self, name: str, role: str) -> None:
+        self.do("create", name, "--vhost", self.vhost, "--store", "store", "--role", role)
+
+    def run(self, name: str) -> None:
+        self.brokers[name] = self._started([COMMAND, "run", name])
+
+    def await_state(self, name: str, state: str) -> None:
+        self.do("status", name, "--wait", state, "--timeout", f"{PATIENCE_S}s")
+
+    def play(self, *command: str) -> subprocess.Popen[str]:
+        """A producer or consumer that has told us that it is ready."""
+        made = self._started(list(command))
+        assert made.stdout is not None
+        if made.stdout.readline() != "ready\n":
+            raise RuntimeError(f"{command[0]} did not start")
+        return made
+
+    def _started(self, command: list[str]) -> subprocess.Popen[str]:
+        made = subprocess.Popen(
+            command, cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.processes.append(made)
+        return made
+
+    def end(self) -> None:
+        for each in self.processes:
+            each.kill()
+            each.communicate()
+
+
+@contextmanager
+def story() -> Iterator[Story]:
+    name = f"demo-{os.getpid()}"
+    with tempfile.TemporaryDirectory() as folder:
+        made = Story(Path(folder), name)
+        try:
+            yield made
+        finally:
+            made.end()
+            if vhost.exists(name):
+                vhost.delete(name, force=True)
+
+
+def records(path: Path) -> list[tuple[int, int, int]]:
+    return list(RECORD.iter_unpack(path.read_bytes()))
+
+
+def pause_after(told: float, confirms: list[tuple[float, int]]) -> float:
+    """Milliseconds: the longest that somebody waited for a confirm that came after this."""
+    return max(ns for at, ns in confirms if told <= at <= told + 1) / 1e6
+
+
+def perform(play: Story, seconds: float) -> bool:
+    play.create("live", "live")
+    play.create("backup", "backup")
+    program = compiled(play.folder)
+    logs = [play.folder / f"log-{index}" for index in range(4)]
+    play.begun = time.monotonic()
+    play.run("live")
+    play.await_state("live", "live")
+    play.tell("the live is live")
+    play.run("backup")
+    play.await_state("backup", "passive")
+    play.tell("the backup is passive: it waits for the lock of the store")
+    with shmbroker.connect(play.url) as broker:
+        broker.declare_queue(QUEUE, durable=True)
+        python = [sys.executable, str(HERE / "durable_consumer.py"), play.url, QUEUE]
+        consumers = [play.play(*python, str(log)) for log in logs[2:]]
+        script = str(HERE / "durable_producer.py")
+        producers = [
+            play.play(sys.executable, script, play.url, QUEUE, "0", str(logs[0])),
+            play.play(program, play.vhost, QUEUE, "1", str(logs[1])),
+        ]
+        play.tell("two producers (Python, C) publish and wait for the disk; two consumers take")
+        time.sleep(seconds)
+        play.tell("kill -9 of the live", "K")
+        play.do("kill", "live")
+        play.await_state("backup", "live")
+        play.tell("the backup is live", "B")
+        time.sleep(seconds)
+        play.tell("the old live is started again, and asks for its role", "R")
+        play.run("live")
+        play.await_state("live", "live")
+        play.tell("the live is live again", "L")
+        play.await_state("backup", "passive")
+        play.tell("the backup is passive again")
+        time.sleep(seconds)
+        for each in producers:
+            each.communicate(timeout=PATIENCE_S)
+        for _ in consumers:
+            broker.queue(QUEUE).publish(b"", timeout=PATIENCE_S)
         for each in consumers:
-            broker.queue(each.kind).publish(b"", timeout=PATIENCE_S)  # the end, once for each
-        for each in consumers:
-            each.process.wait(PATIENCE_S)
-    finally:
-        for process in [*processes, *(each.process for each in consumers)]:
-            process.kill()
-            process.wait()
-    print(
-        f"\n{'client':8} {'sent':>9} {'received once':>14} {'redelivered':>12} {'lost':>6}", end=""
+            each.communicate(timeout=PATIENCE_S)
+        play.tell("producers and consumers have ended")
+        for name in ("backup", "live"):
+            play.do("stop", name)
+            play.brokers[name].communicate(timeout=PATIENCE_S)
+        play.tell("both are stopped")
+    return account(play, [records(log) for log in logs])
+
+
+def account(play: Story, logs: list[list[tuple[int, int, int]]]) -> bool:
+    confirmed = {(who, number) for who in (0, 1) for number, _, _ in logs[who]}
+    times = Counter((who, number) for log in logs[2:] for who, number, _ in log)
+    confirms = sorted((at / 1e9 - play.begun, ns) for log in logs[:2] for _, at, ns in log)
+    took = sorted(ns for _, ns in confirms)
+    lost = len(confirmed - times.keys())
+    twice = sum(1 for each in times.values() if each > 1)
+    print(f"\nconfirmed {len(confirmed):,}   lost {lost}   duplicated {twice}")
+    for mark, what in (("K", "kill -9"), ("R", "failing back")):
+        longest = pause_after(play.told[mark], confirms)
+        print(f"{what}: the longest that a producer waited for a confirm was {longest:.1f} ms")
+    ladder = ", ".join(
+        f"{name} {took[min(len(took) - 1, int(len(took) * part))] / 1e3:,.0f} us"
+        for name, part in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1))
     )
-    print(f" {'p50':>10} {'p99':>10} {'max':>11}")
-    lost = 0
-    for kind in BINDINGS:
-        tallies = [got for each in consumers if each.kind == kind for got in each.tallies]
-        lost += report(kind, tallies, count)
-    return lost == 0
+    print(f"publish until it is on disk: {ladder}\n")
+    print("          median █ and worst ░ of each moment")
+    for line in picture.draw(confirms, play.told, confirms[-1][0] + 0.1):
+        print(line)
+    print("          K killed, B the backup is live, R the live is back, L it is live")
+    return lost == 0 and twice == 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--messages", type=int, default=200_000)
-    count = parser.parse_args().messages
-    name = f"demo-{os.getpid()}"
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            with shmbroker.connect(f"shm://{name}", create=True) as broker:
-                nothing_lost = play(broker, f"shm://{name}", Path(folder), count)
-        finally:
-            if vhost.exists(name):
-                vhost.delete(name, force=True)
-    print("\nnothing is lost" if nothing_lost else "\nSOMETHING IS LOST")
-    return 0 if nothing_lost else 1
+    parser.add_argument("--seconds", type=float, default=3, help="between two events; default 3")
+    seconds = parser.parse_args().seconds
+    with story() as play:
+        well = perform(play, seconds)
+    print("\nnothing is lost" if well else "\nSOMETHING IS LOST OR DUPLICATED")
+    return 0 if well else 1
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -72,10 +73,39 @@ def test_a_producer_says_what_is_wrong(broker: shmbroker.Broker, tmp_path: Path)
         assert text in done.stderr
 
 
-def test_the_demo_loses_nothing() -> None:
-    command = [sys.executable, str(EXAMPLES / "demo.py"), "--messages", "50000"]
+def test_fan_out_loses_nothing() -> None:
+    command = [sys.executable, str(EXAMPLES / "fan_out.py"), "--messages", "50000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("nothing is lost\n")
     assert len(re.findall(r"^(?:numba|python|asyncio) +50,000 .* 0 ", done.stdout, re.M)) == 3
     assert re.search(r"was killed [1-9] times", done.stdout)
+
+
+def test_the_demo_loses_nothing() -> None:
+    command = [sys.executable, str(EXAMPLES / "demo.py"), "--seconds", "0.3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("nothing is lost\n")
+    found = re.search(r"^confirmed ([\d,]+)   lost 0   duplicated 0$", done.stdout, re.M)
+    assert found
+    assert int(found[1].replace(",", "")) > 10
+    told = re.findall(r"^ +[\d.]+ s  ([KBRL]) ", done.stdout, re.M)
+    assert told == ["K", "B", "R", "L"]
+    assert len(re.findall("│", done.stdout)) == 14
+
+
+def test_what_the_demo_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    picture = importlib.import_module("picture")
+    took = [(0.5, 200_000), (0.5, 200_000), (0.5, 50_000_000), (9.5, 100_000)]
+    lines = picture.draw(took, {"K": 5.0}, 10.0)
+    drawn = [line[9:].ljust(picture.COLUMNS) for line in lines]
+    bars = ["".join(row[column] for row in drawn[:-2]).strip() for column in (3, 36, 68)]
+    assert [bar.replace("░", "w").replace("█", "m") for bar in bars] == [
+        "w" * 9 + "m" * 4,
+        "",
+        "mm",
+    ]
+    assert drawn[-2][36] == "K"
+    assert lines[0].strip(" │") == ""
