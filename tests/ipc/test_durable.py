@@ -18,6 +18,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Unconfirmed, aio
+from shmbroker.core import layout
 from tests.crash.process import Process
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 
@@ -225,6 +226,31 @@ def test_what_was_confirmed_and_not_acknowledged_is_there(
                 elif what > 0.99:
                     broker.delete_queue(name)
                     del there[name]
+
+
+def test_a_message_has_room_in_a_record_of_the_journal_and_the_error_says_the_limit(
+    vhost: str,
+) -> None:
+    """With key, properties and header: what can be published can be written, too."""
+    with_all = layout.KEY_BYTES_MAX + layout.PROPERTIES_BYTES_MAX + 2 * layout.LINE_BYTES
+    assert layout.BODY_BYTES_MAX + with_all <= 1 << 31
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("orders", durable=True)
+        with pytest.raises(shmbroker.MessageTooLarge, match=r"at most \d+ bytes.*a quarter"):
+            queue.publish(bytes(17 << 20), timeout=PATIENCE)
+
+
+def test_a_message_that_is_larger_than_a_segment(vhost: str, tmp_path: Path) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, tmp_path, 1, 64 << 10):
+        queue = broker.declare_queue("orders", durable=True)
+        for length in (60 << 10, 64 << 10, 3 << 20):
+            queue.publish(bytes(length), timeout=PATIENCE)
+    with after_the_host_died(vhost, tmp_path) as broker:
+        assert [len(each.body) for each in broker.queue("orders").browse()] == [
+            60 << 10,
+            64 << 10,
+            3 << 20,
+        ]
 
 
 # --- kill -9 ------------------------------------------------------------------------------------
