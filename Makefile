@@ -22,7 +22,7 @@ demo-fan-out: $(VENV)/installed  ## A C producer; Numba, Python and asyncio cons
 demo-latency: $(VENV)/installed $(VENV)/latency  ## Two spools, Spark, and a report of a slow consumer (1-5 min)
 	$(BIN)/python examples/latency_demo.py
 
-test: $(VENV)/installed $(VENV)/latency  ## Lint, types and all tests, the short exploration included
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Lint, types and all tests, the short exploration included
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
@@ -72,6 +72,10 @@ $(VENV)/perf: $(VENV)/installed
 $(VENV)/latency: $(VENV)/tools pyproject.toml tools/java
 	tools/java
 	$(BIN)/python tools/requirements.py latency | xargs -d '\n' $(BIN)/pip install --quiet
+	touch $@
+
+$(VENV)/postgres: $(VENV)/tools tools/postgres
+	tools/postgres
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)
