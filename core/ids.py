@@ -20,7 +20,7 @@ that is the queue's own and random, so nobody who chooses ids can aim for it.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, fence_acquire, load, load_acquire
+from shmbroker.core.atomics import compare_exchange, fence_acquire, load, load_acquire, store
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
     IDS_BEFORE_AT,
@@ -111,6 +111,34 @@ def id_find(port: int, high: int, low: int) -> int:
     if not has_ids(port):
         return 0
     return id_search(port, high, low, load_acquire(id_bucket_at(port, low)))
+
+
+@exported_cold
+def id_read(port: int, serial: int, into: int) -> int:
+    """1, and the two halves of the hash of the id with this serial; 0 if it is forgotten."""
+    if not has_ids(port) or serial <= 0:
+        return 0
+    lap = lap_of_serial(port, serial)
+    entry = id_entry_at(port, serial)
+    # the first word is written first: if it is of this lap after the others were read, so are they
+    second = load_acquire(entry + 8)
+    third = load_acquire(entry + 16)
+    fence_acquire()
+    first = load_acquire(entry)
+    if first & IDS_LAP_MASK != lap or second & IDS_LAP_MASK != lap or third & IDS_LAP_MASK != lap:
+        return 0
+    middle = second >> IDS_LAP_BITS
+    store(into, first >> IDS_LAP_BITS << IDS_LAP_BITS | middle >> IDS_LAP_BITS)
+    store(into + 8, (middle & IDS_LAP_MASK) << IDS_PART_BITS | third >> IDS_LAP_BITS)
+    return 1
+
+
+@exported_cold
+def id_count(port: int) -> int:
+    """How many ids were ever noted: the serial of the last one that is sure to be there."""
+    if not has_ids(port):
+        return 0
+    return load_acquire(load(port + PORT_IDS) + IDS_COUNT_AT)
 
 
 @kernel

@@ -157,6 +157,8 @@ Transaction: what a participant commits, in a segment with a record for each; on
 one that has begun a transaction has memory behind it
 
     0   how many operations
+    8   1: on a durable queue too
+    16  its number among those
     64  operations of 32 bytes, each
         0   reference to a queue; with bit 62 a message is acknowledged there, else published
         8   position of the message, or offset of its chunk
@@ -272,7 +274,8 @@ RING_ARENA_AT: Final = 48  # identity of the arena that the chunks are in
 RING_BARRIER_AT: Final = 56  # 1 + index of the gate below which consumers may take; 0 none
 RING_IDS_AT: Final = 64  # so many message ids are remembered behind the slots, 0 none
 RING_IDS_MADE_AT: Final = 72  # 1: that has memory behind it
-RING_IDENTITY_BYTES: Final = 80
+RING_IDS_LISTED_AT: Final = 80  # ids up to this serial are in lists of the journal
+RING_IDENTITY_BYTES: Final = 88
 RING_CHANGES_AT: Final = 1024  # moves when something that was passed over may be taken after all
 COUNTER_CARRIED_AT: Final = 1152  # counters for which there is no more room at RING_COUNTERS_AT
 COUNTER_REPLACED_AT: Final = COUNTER_CARRIED_AT + 8
@@ -452,6 +455,7 @@ RING_SCHEDULED_AT: Final = RING_COUNTERS_AT + 88  # of a schedule: the last id t
 COUNTER_DELAYED_AT: Final = RING_COUNTERS_AT + 96  # left for the schedule, to be redelivered later
 COUNTER_DUPLICATES_AT: Final = RING_COUNTERS_AT + 104  # that never were in the ring
 COUNTER_WITHDRAWN_AT: Final = RING_COUNTERS_AT + 112  # and those that were
+RING_SETTLED_AT: Final = RING_COUNTERS_AT + 120  # a transaction has acknowledged none from here on
 
 RING_LEVELS_AT: Final = RING_COUNTERS_AT + 2 * PAIR_BYTES  # a hint for each level of priority
 LEVELS: Final = 10
@@ -466,6 +470,7 @@ ARENA_BLOCK_BYTES_AT: Final = 24
 ARENA_BLOCKS_AT: Final = 32
 ARENA_IDENTITY_AT: Final = 40
 ARENA_IDENTITY_BYTES: Final = 64
+ARENA_JOURNALER_BELL_AT: Final = 2 * PAIR_BYTES  # one for all durable queues: see waiting.py
 ARENA_COMMITTED_AT: Final = PAGE_BYTES  # blocks that have memory behind them; only grows
 ARENA_TABLE_AT: Final = 2 * PAGE_BYTES
 
@@ -509,7 +514,7 @@ CHUNK_ONCE_BYTES: Final = 16
 SHAPE_BODY_SHIFT: Final = 32
 SHAPE_KEY_SHIFT: Final = 16
 SHAPE_LENGTH_MASK: Final = 0xFFFF
-BODY_BYTES_MAX: Final = (1 << 31) - 1
+BODY_BYTES_MAX: Final = (1 << 31) - (1 << 18)  # with all that it has, no more than a record has
 KEY_BYTES_MAX: Final = 0xFFFF
 PROPERTIES_BYTES_MAX: Final = 0xFFFF
 
@@ -706,11 +711,16 @@ TRANSACTIONS_MAGIC_AT: Final = 0
 TRANSACTIONS_VERSION_AT: Final = 8
 TRANSACTIONS_BYTES_AT: Final = 16
 TRANSACTIONS_ARENA_AT: Final = 24  # identity of the vhost's arena
+TRANSACTIONS_BEGUN_AT: Final = PAIR_BYTES  # how many on durable queues were ever committed
+TRANSACTIONS_CLOSED_AT: Final = 2 * PAIR_BYTES  # 1: wait before you commit one (native/door.c)
+TRANSACTIONS_JOURNALED_AT: Final = 3 * PAIR_BYTES  # so many of them are on disk
 TRANSACTIONS_AT: Final = PAGE_BYTES
 TRANSACTION_BYTES: Final = 32768
 TRANSACTIONS_BYTES: Final = TRANSACTIONS_AT + PARTICIPANTS * TRANSACTION_BYTES
 
 TRANSACTION_COUNT_AT: Final = 0
+TRANSACTION_DURABLE_AT: Final = 8  # 1: one of its queues is
+TRANSACTION_STAMP_AT: Final = 16  # of those on durable queues it is this one
 TRANSACTION_OPERATIONS_AT: Final = 64
 TRANSACTION_OPERATIONS: Final = 1000  # at most
 OPERATION_BYTES: Final = 32
@@ -866,7 +876,7 @@ assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert COUNTER_SLOW_AT < RING_BUCKETS_AT
 assert RING_SAMPLE_AT < RING_TAKE_AT + LINE_BYTES
 assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
-assert COUNTER_WITHDRAWN_AT < RING_LEVELS_AT
+assert RING_SETTLED_AT < RING_LEVELS_AT
 assert IDS_PART_BITS + IDS_LAP_BITS == 63
 assert 3 * IDS_PART_BITS == 2 * 63
 assert BUCKET_STATE_SHIFT == 60
@@ -876,6 +886,7 @@ assert RING_LEVELS_AT + LEVELS * PAIR_BYTES <= RING_SETTINGS_AT
 assert RING_PRODUCERS_AT == 5 * PAGE_BYTES
 assert RING_SLOTS_START == 6 * PAGE_BYTES
 assert CHUNK_HEADER_BYTES + CHUNK_EXTENSION_BYTES == LINE_BYTES
+assert BODY_BYTES_MAX + KEY_BYTES_MAX + PROPERTIES_BYTES_MAX + 2 * LINE_BYTES < 1 << 31
 assert PORT_STOP < PORT_RUNS
 assert MARK_DELIVERIES_MASK < 1 << MARK_AGE_SHIFT
 assert MARK_AGE_MASK << MARK_AGE_SHIFT < 1 << MARK_PRIORITY_SHIFT

@@ -4,6 +4,9 @@ It is done in private memory, before the ring has a name, so plain stores are en
 kept, because the journal goes on with them; what was retired in between becomes DONE without a
 chunk.  The journal's gate stands at the position below which all is retired, so that reclaiming
 cannot pass a position that a message may still come for.
+
+What drops second copies is restored too: the ids that the ring remembers, under the serials that
+they had, and of each producer its place in the table and its number.
 """
 
 from __future__ import annotations
@@ -12,20 +15,31 @@ from shmbroker.core.atomics import load, store
 from shmbroker.core.codes import DUPLICATE, FULL, INVALID, OK
 from shmbroker.core.gate import gate_at
 from shmbroker.core.head import head_load
+from shmbroker.core.ids import id_bucket_at, id_entry_at, id_search, id_word, lap_of_serial
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
+    CHUNK_FIELD,
     DONE,
+    IDS_BEFORE_AT,
+    IDS_COUNT_AT,
     LEVELS,
     PAIR_BYTES,
     PORT_HEADER,
+    PORT_IDS,
     PORT_SLOT_MASK,
     POSITION_MASK,
+    PRODUCER_IDENTITY_AT,
+    PRODUCER_SEQUENCE_AT,
+    PRODUCERS,
     RING_HEAD_AT,
     RING_LEVELS_AT,
     RING_TAIL_AT,
     RING_TAKE_AT,
+    SEQUENCE_MASK,
     STATE_SHIFT,
 )
+from shmbroker.core.once import verdict_at
+from shmbroker.core.producer import producer_at
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import run_published
 from shmbroker.core.word import (
@@ -122,15 +136,15 @@ def restore_retired(port: int, position: int) -> int:
 @exported_cold
 def restore_head(port: int, position: int) -> int:
     """All below this position is retired."""
-    if position > POSITION_MASK:
+    if position >= POSITION_MASK:
         return INVALID
     head = head_load(port)
     if position <= head:
         return OK
     slots = load(port + PORT_SLOT_MASK) + 1
-    if position - restored_tail(port) > slots:  # as if it had begun here
-        return FULL
-    if restore_holes(port, min(position, head + slots)) != OK:
+    # the segments between may be gone, with all that was retired in them: as if it began here
+    is_far = position - restored_tail(port) > slots
+    if not is_far and restore_holes(port, min(position, head + slots)) != OK:
         return FULL
     for each in range(head, min(position, restored_tail(port))):
         slot = slot_at(port, each)
@@ -140,7 +154,32 @@ def restore_head(port: int, position: int) -> int:
     store(gate, load(gate) & ~POSITION_MASK | position)
     while reclaim(port) > 0:
         pass
-    return restore_holes(port, position)
+    return restore_begin(port, position) if is_far else restore_holes(port, position)
+
+
+@kernel
+def is_hole(port: int, position: int) -> int:
+    word = load(slot_at(port, position))
+    return int(word_state(word) == DONE and word & CHUNK_FIELD == 0)
+
+
+@exported_cold
+def restore_has_holes(port: int) -> int:
+    """1 if no message ever came for a position that readers may look at."""
+    for position in range(head_load(port), restored_tail(port)):
+        if is_hole(port, position):
+            return 1
+    return 0
+
+
+@exported_cold
+def restore_duplicates(port: int, chunk: int) -> int:
+    """What was there was a second copy: let all such positions say so, with this chunk of one."""
+    for position in range(head_load(port), restored_tail(port)):
+        if is_hole(port, position):
+            store(slot_at(port, position), word_done(word_ready(chunk, lap_of(port, position))))
+            store(verdict_at(port, position), (position + 1) << 1 | 1)
+    return run_published(port, chunk, restored_tail(port) - 1)
 
 
 @exported_cold
@@ -155,3 +194,42 @@ def restore_end(port: int) -> int:
         if word_state(load(slot_at(port, position))) != DONE:
             there += 1
     return there
+
+
+@exported_cold
+def restore_id(port: int, high: int, low: int, serial: int) -> int:
+    """This id has this serial, above all before it; OK also if it is remembered already."""
+    if serial <= load(load(port + PORT_IDS) + IDS_COUNT_AT):
+        return INVALID
+    bucket = id_bucket_at(port, low)
+    last = load(bucket)
+    if id_search(port, high, low, last) > 0:
+        return OK
+    entry = id_entry_at(port, serial)
+    lap = lap_of_serial(port, serial)
+    for index in range(3):
+        store(entry + index * 8, id_word(high, low, index, lap))
+    store(entry + IDS_BEFORE_AT, last)
+    store(bucket, serial)
+    store(load(port + PORT_IDS) + IDS_COUNT_AT, serial)
+    return OK
+
+
+@exported_cold
+def restore_number(port: int, producer: int, sequence: int) -> int:
+    """This producer has published this number."""
+    if producer <= 0 or producer >= PRODUCERS:
+        return INVALID
+    entry = producer_at(port, producer)
+    if load(entry + PRODUCER_IDENTITY_AT) > 0 and load(entry + PRODUCER_SEQUENCE_AT) < sequence:
+        store(entry + PRODUCER_SEQUENCE_AT, sequence & SEQUENCE_MASK)
+    return OK
+
+
+@exported_cold
+def restore_producer(port: int, producer: int, identity: int, sequence: int) -> int:
+    """The entry of this index is that of the producer with this identity."""
+    if producer <= 0 or producer >= PRODUCERS or identity <= 0:
+        return INVALID
+    store(producer_at(port, producer) + PRODUCER_IDENTITY_AT, identity)
+    return restore_number(port, producer, sequence)

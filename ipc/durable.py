@@ -12,8 +12,29 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from shmbroker.ipc.outgoing import Confirm, Options
+from shmbroker.ipc.producer import Producer
 from shmbroker.ipc.queue import Queue
 from shmbroker.ipc.timeout import Deadline, nanoseconds
+
+
+class DurableProducer(Producer):
+    def publish(
+        self,
+        body: Any,
+        *,
+        confirm: Confirm | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> int | None:
+        """Producer.publish, and wait until the message is on disk: Unconfirmed if not in time.
+
+        Publish it again then, under the same number: if it is there it is not there twice.
+        """
+        deadline = Deadline(nanoseconds(timeout))
+        position = super().publish(body, timeout=timeout, **options)
+        if confirm != "shm":
+            self._queue.confirm(position, timeout=deadline.seconds_left())
+        return position
 
 
 class DurableQueue(Queue):
@@ -32,6 +53,9 @@ class DurableQueue(Queue):
         if waits:  # also for a duplicate: the message that counts may not be there yet
             self.confirm(position, timeout=deadline.seconds_left())
         return position
+
+    def producer(self, name: str | bytes) -> DurableProducer:
+        return DurableProducer(self, name)
 
     def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting, for the disk neither: QueueFull at once."""

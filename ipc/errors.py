@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from shmbroker.core import codes
 
@@ -96,7 +97,18 @@ class NoReply(Error):
 
 
 class Unconfirmed(Error):
-    """A message is in its queue, and nobody has said in time that it is on disk: unknown."""
+    """A message is in its queue, and nobody has said in time that it is on disk: unknown.
+
+    `pending` says where it is, as names of queues and positions; `confirm` asks again.
+    """
+
+    pending: tuple[tuple[str, int], ...] = ()
+    ask: Callable[[float | None], object] | None = None
+
+    def confirm(self, timeout: float | None = None) -> None:
+        """Wait until it is on disk; Unconfirmed if nobody says so in time."""
+        if self.ask is not None:
+            self.ask(timeout)
 
 
 class RequesterLeft(Error):

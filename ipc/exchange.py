@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.errors import Damaged
 from shmbroker.ipc.group import grouped
+from shmbroker.ipc.outgoing import Confirm
 from shmbroker.ipc.publication import Publication
 from shmbroker.ipc.scheduled import When
-from shmbroker.ipc.timeout import nanoseconds
+from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.broker import Broker
@@ -50,6 +51,7 @@ class Exchange:
         mandatory: bool = False,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
+        confirm: Confirm | None = None,
         timeout: float | None = None,
     ) -> int:
         """Publish to every queue that a binding leads to: how many.
@@ -59,12 +61,17 @@ class Exchange:
 
         With a delay, or a time of day, each of them has it in its schedule (docs/scheduled.md).
         With a message_id, each queue takes it once: a queue that has it already is counted as well.
+
+        With confirm="disk" it is done when the message is on disk in every durable queue that it
+        went to: how many these are; Unconfirmed, which can ask again, if nobody says so in time.
         """
+        deadline = Deadline(nanoseconds(timeout))
         publication = Publication(
             self, body, key, grouped(properties, group), ttl, priority, message_id, mandatory,
-            deliver_after, deliver_at,
+            deliver_after, deliver_at, confirm,
         )  # fmt: skip
-        return publication.go_on(nanoseconds(timeout))
+        count = publication.go_on(nanoseconds(timeout))
+        return publication.confirm(deadline.seconds_left()) if confirm == "disk" else count
 
     def __repr__(self) -> str:
         return f"<Exchange {self.name!r} of {self._broker.vhost!r}>"

@@ -88,6 +88,18 @@ typedef struct sb_connection sb_connection;
 typedef struct sb_queue sb_queue;
 typedef struct sb_exchange sb_exchange;
 
+/* Where in durable queues a message is that was published through an exchange. */
+typedef struct sb_receipt {{
+    sb_queue *queue;
+    int64_t position;
+}} sb_receipt;
+
+typedef struct sb_receipts {{
+    sb_receipt *entries;
+    int64_t count, room;
+}} sb_receipts;
+
+
 /* Publishes and acknowledgements that happen together or not at all.  Of one thread at a time. */
 typedef struct sb_transaction sb_transaction;
 
@@ -506,6 +518,13 @@ int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchang
  * than 0, the same call with the same *done goes on behind those that have it already. */
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                             int64_t *done);
+/* The same, and where it is in each durable queue is noted behind what the receipts have, which are
+ * zeros at first.  Then wait until all of that is on disk: SB_UNCONFIRMED if not in time; ask
+ * again. */
+int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *message,
+                                     int64_t timeout_ns, int64_t *done, sb_receipts *receipts);
+int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t timeout_ns);
+void sb_receipts_free(sb_receipts *receipts);
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
                                  const void *key, int64_t key_length, const void *properties,
                                  int64_t properties_length, int64_t ttl_ns, int64_t priority,
@@ -550,6 +569,9 @@ int64_t sb_transaction_ack(sb_transaction *transaction, sb_queue *queue, sb_mess
  * SB_UNFINISHED: it is committed, and a queue that had room is full again: call again, until it
  * says SB_OK; other calls of this connection finish it as well. */
 int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns);
+/* Wait until all of a transaction that is committed is on disk, in its durable queues: SB_OK at
+ * once if it has none.  SB_UNCONFIRMED: not in time; ask again. */
+int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t timeout_ns);
 int64_t sb_transaction_rollback(sb_transaction *transaction);
 /* How many operations it has; at most 1,000, one for each queue that a message goes to. */
 int64_t sb_transaction_operations(sb_transaction *transaction);

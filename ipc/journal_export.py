@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from shmbroker.core import layout
 from shmbroker.ipc import records
 from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.journal import ALL_POSITIONS, Journal
@@ -75,11 +76,11 @@ class _State:
         self._records: dict[tuple[Any, ...], tuple[int, int, int, bytes]] = {}
 
     def note(self, kind: int, queue: int, position: int, body: bytes) -> None:
-        if kind in (records.SEGMENTS, records.MESSAGE):
+        if kind in (records.SEGMENTS, records.MESSAGE, records.IDS):
             return
         same: tuple[Any, ...] = (kind, queue, position, body)
-        if kind == records.RETIRED:
-            same = (kind, queue)
+        if kind in (records.QUEUE, records.RETIRED, records.PRODUCERS):
+            same = (kind, queue, bool(body))
         self._records.pop(same, None)
         self._records[same] = (kind, queue, position, body)
 
@@ -117,21 +118,44 @@ def imported(folder: str | Path, lines: Iterable[str | bytes], segment_bytes: in
     return count
 
 
+def _is_once(chunk: bytes) -> bool:
+    """Whether the message has an id, or the number of a producer, that is remembered."""
+    shift, at = layout.MARK_FLAGS_SHIFT, layout.CHUNK_MARK_AT
+    return len(chunk) >= at + 8 and bool(
+        int.from_bytes(chunk[at : at + 8], "little") >> shift & layout.CHUNK_ONCE
+    )
+
+
 class _Needed:
-    """What the records of retirement say."""
+    """What the records of retirement say; and what the newest segment has of messages that are
+    known by an id or a number, which is in no list before the next segment begins."""
 
     def __init__(self) -> None:
         self.heads: dict[int, int] = {}
         self._beyond: dict[int, tuple[int, bytes]] = {}
+        self._unlisted: dict[int, set[int]] = {}
+
+    def segment(self) -> None:
+        self._unlisted.clear()
+
+    def lowest(self, queue: int) -> int:
+        """Where the first message is that is needed."""
+        return min(self._unlisted.get(queue, set()), default=ALL_POSITIONS)
 
     def note(self, record: Record) -> None:
-        if record.kind == records.RETIRED:
+        if record.kind == records.MESSAGE and _is_once(record.body):
+            self._unlisted.setdefault(record.queue, set()).add(record.position)
+        elif record.kind == records.RETIRED:
             self.heads[record.queue] = max(record.position, self.heads.get(record.queue, 0))
-            self._beyond[record.queue] = (record.position, record.body)
+            if record.body:
+                self._beyond[record.queue] = (record.position, record.body)
         elif record.kind == records.QUEUE_GONE:
             self.heads[record.queue] = ALL_POSITIONS
+            self._unlisted.pop(record.queue, None)
 
     def __call__(self, queue: int, position: int) -> bool:
+        if position in self._unlisted.get(queue, ()):
+            return True
         if position < self.heads.get(queue, 0):
             return False
         first, bits = self._beyond.get(queue, (0, b""))
@@ -164,6 +188,7 @@ def compacted(
         for record in replay:
             if record.serial != newest:  # a segment begins with all that is needed
                 newest, state = record.serial, _State()
+                needed.segment()
             state.note(record.kind, record.queue, record.position, record.body)
             needed.note(record)
         epoch = replay.report().epoch
@@ -172,7 +197,7 @@ def compacted(
         ) as journal:
             journal.begin(epoch, replay)
             for queue, head in needed.heads.items():
-                journal.retire(queue, head)
+                journal.retire(queue, min(head, needed.lowest(queue)))
             journal.commit()
             while journal.compact(100, STEP_BYTES, needed):
                 journal.commit()

@@ -10,7 +10,7 @@ from shmbroker.core.codes import DUPLICATE, INTERRUPTED
 from shmbroker.core.layout import SEQUENCE_MASK
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.errors import InvalidArgument
-from shmbroker.ipc.outgoing import id_bytes, outgoing
+from shmbroker.ipc.outgoing import Confirm, id_bytes, outgoing
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
@@ -47,13 +47,16 @@ class Producer:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        confirm: Confirm | None = None,
         timeout: float | None = None,
     ) -> int | None:
         """Publish as the message of this number: its position, or None if that was before.
 
         Without a number it is the next one.  A number that is not above the last was published
-        before; numbers may be left out.
+        before; numbers may be left out.  To a durable queue it is done when the message is on disk,
+        unless confirm is "shm".
         """
+        self._queue._check_confirm(confirm)
         message, _kept = outgoing(body, key, properties, ttl, priority, None)
         deadline = Deadline(nanoseconds(timeout))
         with self._lock:

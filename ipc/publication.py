@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import FULL, INTERRUPTED
+from shmbroker.core.codes import FULL, INTERRUPTED, NOT_FOUND, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.detail import detail_of
-from shmbroker.ipc.errors import Error, Unroutable, error_for
-from shmbroker.ipc.outgoing import id_bytes, outgoing, parts
+from shmbroker.ipc.errors import Error, InvalidArgument, Unconfirmed, Unroutable, error_for
+from shmbroker.ipc.outgoing import Confirm, id_bytes, outgoing, parts
 from shmbroker.ipc.scheduled import When, schedule
-from shmbroker.ipc.timeout import Deadline
+from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.exchange import Exchange
@@ -22,7 +22,7 @@ _publish = lib.sb_exchange_publish_with
 class Publication:
     """Remembers which queues have the message, so that it can go on where one had no room."""
 
-    __slots__ = ("_done", "_exchange", "_kept", "_mandatory", "_message", "_scheduled")
+    __slots__ = ("_done", "_exchange", "_kept", "_mandatory", "_message", "_outgoing", "_receipts")
 
     def __init__(
         self,
@@ -36,16 +36,20 @@ class Publication:
         mandatory: bool,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
+        confirm: Confirm | None = None,
     ) -> None:
+        if confirm not in (None, "shm", "disk"):
+            raise InvalidArgument(f'confirm is "disk" or "shm", not {confirm!r}')
         self._exchange = exchange
         self._mandatory = mandatory
         self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))
-        self._scheduled: Any = None
-        if deliver_after is not None or deliver_at is not None:
-            self._scheduled, *self._kept = outgoing(
-                body, key, properties, ttl, priority, message_id
-            )
-            schedule(self._scheduled, deliver_after, deliver_at)
+        self._outgoing: Any = None
+        self._receipts: Any = None
+        if deliver_after is not None or deliver_at is not None or confirm == "disk":
+            self._outgoing, *self._kept = outgoing(body, key, properties, ttl, priority, message_id)
+            schedule(self._outgoing, deliver_after, deliver_at)
+        if confirm == "disk":
+            self._receipts = ffi.gc(ffi.new("sb_receipts *"), lib.sb_receipts_free)
         self._done = ffi.new("int64_t *")
 
     def go_on(self, timeout_ns: int) -> int:
@@ -69,11 +73,46 @@ class Publication:
 
     def _publish(self, timeout_ns: int) -> int:
         exchange, done = self._exchange._exchange, self._done
-        if self._scheduled is not None:
-            code: int = lib.sb_exchange_publish(exchange, self._scheduled, timeout_ns, done)
+        if self._receipts is not None:
+            code: int = lib.sb_exchange_publish_receipts(
+                exchange, self._outgoing, timeout_ns, done, self._receipts
+            )
+        elif self._outgoing is not None:
+            code = lib.sb_exchange_publish(exchange, self._outgoing, timeout_ns, done)
         else:
             code = _publish(exchange, *self._message, timeout_ns, done)
         return code
+
+    def receipts(self) -> list[tuple[Any, int]]:
+        """The durable queues that have it, as C knows them, and where."""
+        entries, count = self._receipts.entries, self._receipts.count
+        return [(entries[each].queue, entries[each].position) for each in range(count)]
+
+    def confirm(self, timeout: float | None) -> int:
+        """Wait until it is on disk in all durable queues that have it: how many these are."""
+        deadline = Deadline(nanoseconds(timeout))
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_receipts_confirm(self._receipts, deadline.left())
+        if code < 0:
+            raise self._unconfirmed(self._error(code, ""))
+        count: int = self._receipts.count
+        return count
+
+    def confirm_one(self, queue: Any, position: int) -> None:
+        """It is on disk in this one, or is no more there; else Unconfirmed at once."""
+        code = lib.sb_confirm(queue, position, 0)
+        if code not in (OK, NOT_FOUND):
+            raise self._unconfirmed(self._error(code, ""))
+
+    def _unconfirmed(self, error: Error) -> Error:
+        if isinstance(error, Unconfirmed):
+            error.pending = tuple(
+                (ffi.string(lib.sb_queue_name(queue)).decode(), position)
+                for queue, position in self.receipts()
+            )
+            error.ask = self.confirm
+        return error
 
     def full_queue(self) -> Any:
         """After QueueFull: the queue, as C knows it, that had no room."""

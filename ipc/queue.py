@@ -21,7 +21,7 @@ from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.consuming import Consuming
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.detail import detail_of
-from shmbroker.ipc.errors import Empty, Error, InvalidArgument, error_for
+from shmbroker.ipc.errors import Empty, Error, InvalidArgument, Unconfirmed, error_for
 from shmbroker.ipc.group import GroupInfo, group_bytes, groups_of
 from shmbroker.ipc.latency import Counts, Histogram, counts_of
 from shmbroker.ipc.loan import QueueLoan
@@ -225,7 +225,12 @@ class Queue:
         while code == INTERRUPTED:
             code = lib.sb_confirm(self._queue, asked, deadline.left())
         if code < 0:
-            raise self._error(code, "confirming what was published to")
+            error = self._error(code, "confirming what was published to")
+            if isinstance(error, Unconfirmed):
+                waits = self.published - 1 if position is None else position
+                error.pending = ((self.name, waits),)
+                error.ask = lambda timeout: self.confirm(waits, timeout=timeout)
+            raise error
 
     @property
     def published(self) -> int:

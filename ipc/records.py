@@ -1,4 +1,5 @@
-"""The kinds of records of the journal.  Its files know the first two; bodies are bytes to them."""
+"""The kinds of records of the journal.  Its files know three, SEGMENTS and those that are kept as
+long as their position is not retired, MESSAGE and IDS; bodies are bytes to them."""
 
 from __future__ import annotations
 
@@ -17,6 +18,11 @@ QUEUE_GONE: Final = 4
 CATALOG: Final = 5
 """An exchange, a binding, settings of a pattern, …"""
 TRANSACTION: Final = 6
+IDS: Final = 7
+"""Message ids that a queue remembers, up to the serial that is the position; kept by the queue's
+number with the sign bit."""
+PRODUCERS: Final = 8
+"""The numbered producers of a queue, and the last number of each."""
 
 KINDS_MAX: Final = 255
 """Others are free."""

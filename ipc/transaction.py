@@ -15,12 +15,13 @@ from shmbroker.ipc.errors import (
     Error,
     InvalidArgument,
     TransactionEnded,
+    Unconfirmed,
     Unroutable,
     error_for,
 )
 from shmbroker.ipc.exchange import Exchange
 from shmbroker.ipc.message import Message
-from shmbroker.ipc.outgoing import outgoing
+from shmbroker.ipc.outgoing import Confirm, outgoing
 from shmbroker.ipc.queue import Queue
 from shmbroker.ipc.scheduled import When, schedule
 from shmbroker.ipc.timeout import Deadline, nanoseconds
@@ -99,8 +100,11 @@ class Transaction:
             raise InvalidArgument(f"publish to a queue or an exchange, not {destination!r}")
         self._check(code, f"publishing to {destination.name!r}")
 
-    def commit(self, *, timeout: float | None = None) -> None:
+    def commit(self, *, timeout: float | None = None, confirm: Confirm | None = None) -> None:
         """All of it happens, at once for whoever looks later.
+
+        With durable queues in it, it is done when all of it is on disk, unless confirm is "shm":
+        Unconfirmed if nobody says so in time; it is committed all the same.
 
         QueueFull if a queue has no room within the timeout (None waits for ever), DeliveryRevoked
         if a message is no longer ours, NotFound if a queue was deleted: then nothing has happened,
@@ -113,6 +117,20 @@ class Transaction:
         while code in (UNFINISHED, INTERRUPTED):  # it is decided: what is left takes its time
             code = self._commit(-1)
         self._check(code, "committing")
+        if confirm != "shm":
+            self.confirm(timeout=deadline.seconds_left())
+
+    def confirm(self, *, timeout: float | None = None) -> None:
+        """Wait until all of it is on disk, once it is committed: Unconfirmed if not in time."""
+        deadline = Deadline(nanoseconds(timeout))
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_transaction_confirm(self._transaction, deadline.left())
+        if code < 0:
+            error = self._error(code, "confirming")
+            if isinstance(error, Unconfirmed):
+                error.ask = lambda timeout: self.confirm(timeout=timeout)
+            raise error
 
     def _commit(self, timeout_ns: int) -> int:
         code: int = lib.sb_transaction_commit(self._transaction, timeout_ns)

@@ -14,6 +14,12 @@ A bell wakes one sleeper.  That one arms the bell again before it looks, so the 
 the next one; and if more than one message is there already, it wakes another at once.
 Subscribers see every message, so their bell wakes them all.
 
+The journaler follows any number of durable queues, and sleeps on one bell of the vhost's, which is
+in the arena.  Before it looks it arms that one, then the subscribers' bell of each queue; whoever
+takes the latter rings the former next.  Both are locked operations, in this order on both sides:
+who finds the ring's bell armed by a journaler about to sleep finds the vhost's armed as well.  So
+publishers look at nothing more than before.
+
 Deadlines are monotonic nanoseconds (`system_clock`); 0 is over already, NEVER does not come.
 """
 
@@ -26,10 +32,12 @@ from shmbroker.core.group import group_find, groups_changed, mode_buckets
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
+    ARENA_JOURNALER_BELL_AT,
     COUNTER_GIVEN_BACK_AT,
     COUNTER_REVOKED_AT,
     CURSOR_PORT,
     CURSOR_POSITION,
+    PORT_ARENA,
     PORT_BARRIER,
     PORT_HEAD_SEEN,
     PORT_HEADER,
@@ -61,13 +69,29 @@ ALL = 1 << 30
 
 
 @cold
+def wake_journaler(port: int) -> int:
+    """After the bell of the subscribers of a durable queue, the journaler among them, was taken."""
+    bell = load(port + PORT_ARENA) + ARENA_JOURNALER_BELL_AT
+    if load(port + PORT_BARRIER) != 0 and bell_ring(bell):
+        system_wake(bell, ONE)
+    return OK
+
+
+@cold
+def wake_subscribers(port: int) -> int:
+    bell = load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT
+    if bell_ring(bell):
+        system_wake(bell, ALL)
+        wake_journaler(port)
+    return OK
+
+
+@cold
 def wake_consumers(port: int) -> int:
     header = load(port + PORT_HEADER)
     if load(port + PORT_BARRIER) == 0 and bell_ring(header + RING_CONSUMER_BELL_AT):
         system_wake(header + RING_CONSUMER_BELL_AT, ONE)
-    if bell_ring(header + RING_SUBSCRIBER_BELL_AT):
-        system_wake(header + RING_SUBSCRIBER_BELL_AT, ALL)
-    return OK
+    return wake_subscribers(port)
 
 
 @kernel
@@ -87,8 +111,7 @@ def wake_producers(port: int) -> int:
     bell = header + RING_PRODUCER_BELL_AT
     if mode_buckets(ring_mode(port)):  # somebody may wait for what was in our hand
         groups_changed(port)
-        if bell_ring(header + RING_SUBSCRIBER_BELL_AT):
-            system_wake(header + RING_SUBSCRIBER_BELL_AT, ALL)
+        wake_subscribers(port)
     take = load_acquire(header + RING_TAKE_AT) & POSITION_MASK
     waiting = tail_load(port) - take  # for consumers
     if waiting > 0 and waiting > (load(port + PORT_SLOT_MASK) + 1) * 3 >> 2:
@@ -116,8 +139,7 @@ def gate_moved(port: int) -> int:
     # SYNC POINT: bell (after a locked operation): pairs with the exchange of bell_arm
     if bell_ring(header + RING_CONSUMER_BELL_AT):
         system_wake(header + RING_CONSUMER_BELL_AT, ONE)
-    if bell_ring(header + RING_SUBSCRIBER_BELL_AT):
-        system_wake(header + RING_SUBSCRIBER_BELL_AT, ALL)
+    wake_subscribers(port)
     if bell_ring(header + RING_CONFIRM_BELL_AT):
         system_wake(header + RING_CONFIRM_BELL_AT, ALL)
     return tell_producers(port)
@@ -140,6 +162,7 @@ def wake_all(port: int) -> int:
     rouse(header + RING_SUBSCRIBER_BELL_AT)
     rouse(header + RING_PRODUCER_BELL_AT)
     rouse(header + RING_CONFIRM_BELL_AT)
+    wake_journaler(port)
     return OK
 
 

@@ -7,6 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc import producer as sync
+from shmbroker.ipc.outgoing import Confirm
+from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.queue import Queue
@@ -37,12 +39,16 @@ class Producer:
         properties: Mapping[str, Any] | None = None,
         ttl: float | None = None,
         priority: int | None = None,
+        confirm: Confirm | None = None,
         timeout: float | None = None,
     ) -> int | None:
         """Publish as the message of this number: its position, or None if that was before.
 
-        Without a number it is the next one, at the moment when there is room.
+        Without a number it is the next one, at the moment when there is room.  To a durable queue
+        it is done when the message is on disk, unless confirm is "shm".
         """
+        unconfirmed = self._queue._unconfirmed
+        deadline = Deadline(nanoseconds(timeout))
         attempt = partial(
             self._sync.publish,
             body,
@@ -51,9 +57,13 @@ class Producer:
             properties=properties,
             ttl=ttl,
             priority=priority,
+            confirm=unconfirmed or confirm,
             timeout=0,
         )
-        return await self._queue._when_there_is_room(attempt, timeout)
+        position = await self._queue._when_there_is_room(attempt, timeout)
+        if unconfirmed is not None and confirm != "shm":
+            await self._queue.confirm(position, timeout=deadline.seconds_left())
+        return position
 
     def __repr__(self) -> str:
         return f"<aio {self._sync!r}>"

@@ -12,8 +12,9 @@ from shmbroker.core.codes import FULL, UNFINISHED
 from shmbroker.ipc import transaction as sync
 from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
-from shmbroker.ipc.errors import InvalidArgument, TransactionEnded
+from shmbroker.ipc.errors import InvalidArgument, TransactionEnded, Unconfirmed
 from shmbroker.ipc.message import Message
+from shmbroker.ipc.outgoing import Confirm
 from shmbroker.ipc.scheduled import When
 from shmbroker.ipc.timeout import nanoseconds
 
@@ -70,8 +71,11 @@ class Transaction:
             deliver_at=deliver_at,
         )
 
-    async def commit(self, *, timeout: float | None = None) -> None:
-        """All of it happens; or QueueFull, DeliveryRevoked, NotFound, and nothing has happened."""
+    async def commit(self, *, timeout: float | None = None, confirm: Confirm | None = None) -> None:
+        """All of it happens; or QueueFull, DeliveryRevoked, NotFound, and nothing has happened.
+
+        With durable queues in it, it is done when all of it is on disk, unless confirm is "shm".
+        """
         nanoseconds(timeout)  # refuses what is no time-out
         end = None if timeout is None else monotonic() + timeout
         nap = NAP_S
@@ -81,6 +85,22 @@ class Transaction:
             await asyncio.sleep(nap)
             nap = min(2 * nap, NAP_S_MAX)
         self._sync._check(code, "committing")
+        if confirm != "shm":
+            left = None if end is None else max(0.0, end - monotonic())
+            await self.confirm(timeout=left)
+
+    async def confirm(self, *, timeout: float | None = None) -> None:
+        """Until all of it is on disk, once it is committed: Unconfirmed if not in time."""
+        end = None if timeout is None else monotonic() + timeout
+        nap = NAP_S
+        while True:
+            try:
+                return self._sync.confirm(timeout=0)
+            except Unconfirmed:
+                if end is not None and monotonic() >= end:
+                    raise
+            await asyncio.sleep(nap)
+            nap = min(2 * nap, NAP_S_MAX)
 
     def rollback(self) -> None:
         """Nothing of it happens: its messages are given back, in place."""

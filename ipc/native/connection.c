@@ -589,8 +589,11 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
         return open_code(connection);
     if (ownership_begins_with(flags))
         ownership_give(connection, entry, connection->id);
-    return sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, flags, realtime_ns(),
+    code = sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, flags, realtime_ns(),
                         identity[0], identity[1]);
+    if (flags & L_QUEUE_DURABLE)
+        journaler_rouse(connection);
+    return code;
 }
 
 static int64_t reference_of(sb_connection *connection, const char *name)

@@ -223,8 +223,30 @@ int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, sb_que
     return code == SB_OK ? count : code;
 }
 
-int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
-                            int64_t *done)
+/* A durable queue has the message: note where it can be confirmed.  There is room for it. */
+static void received(sb_receipts *receipts, sb_queue *queue, int64_t position)
+{
+    if (position == SB_DUPLICATE) /* the one that counts may not be on disk yet */
+        position = sb_published(queue) - 1;
+    if (position >= 0 && sb_is_durable(queue) == 1)
+        receipts->entries[receipts->count++] = (sb_receipt){queue, position};
+}
+
+static int64_t receipts_room(sb_receipts *receipts, int64_t more)
+{
+    int64_t room = receipts->count + more;
+    if (room <= receipts->room)
+        return SB_OK;
+    sb_receipt *moved = realloc(receipts->entries, (size_t)room * sizeof *moved);
+    if (!moved)
+        return fail_system("memory for receipts");
+    receipts->entries = moved;
+    receipts->room = room;
+    return SB_OK;
+}
+
+static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
+                              int64_t *done, sb_receipts *receipts)
 {
     int64_t code = atomic_load(&exchange->connection->closed);
     if (code != SB_OK)
@@ -238,7 +260,7 @@ int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, i
 again:
     was_deleted = false;
     int64_t count = exchange_route(exchange, message, few, &queues);
-    code = count < 0 ? count : SB_OK;
+    code = count < 0 ? count : receipts ? receipts_room(receipts, count) : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {
         int64_t left = timeout_ns;
         if (deadline) {
@@ -246,6 +268,8 @@ again:
             left = left > 0 ? left : 0;
         }
         code = sb_publish_message(queues[*done], message, left);
+        if (receipts)
+            received(receipts, queues[*done], code);
         was_deleted = code == SB_NOT_FOUND;
         if (was_deleted || code == SB_DUPLICATE) /* since; or this queue has it */
             code = SB_OK;
@@ -257,6 +281,37 @@ again:
         goto again;
     }
     return code < 0 ? code : count;
+}
+
+int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
+                            int64_t *done)
+{
+    return publish_routed(exchange, message, timeout_ns, done, NULL);
+}
+
+int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *message,
+                                     int64_t timeout_ns, int64_t *done, sb_receipts *receipts)
+{
+    return publish_routed(exchange, message, timeout_ns, done, receipts);
+}
+
+int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t timeout_ns)
+{
+    int64_t deadline = monotonic_deadline(timeout_ns), code = SB_OK;
+    for (int64_t each = 0; each < receipts->count && code == SB_OK; each++) {
+        int64_t left = deadline - sb_system_clock();
+        code = sb_confirm(receipts->entries[each].queue, receipts->entries[each].position,
+                          left > 0 ? left : 0);
+        if (code == SB_NOT_FOUND) /* deleted since, with all that was in it */
+            code = SB_OK;
+    }
+    return code;
+}
+
+void sb_receipts_free(sb_receipts *receipts)
+{
+    free(receipts->entries);
+    *receipts = (sb_receipts){0};
 }
 
 int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,

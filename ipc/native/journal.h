@@ -82,6 +82,12 @@ static inline int64_t record_kind(const record_head *head)
     return (int64_t)(head->where >> KIND_SHIFT);
 }
 
+/* Whether it is needed as long as its position is not below what is retired of its queue. */
+static inline bool kind_lasts(int64_t kind)
+{
+    return kind == SB_RECORD_MESSAGE || kind == SB_RECORD_IDS;
+}
+
 static inline int64_t record_position(const record_head *head)
 {
     return (int64_t)(head->where & ((UINT64_C(1) << POSITION_BITS) - 1));

@@ -47,12 +47,12 @@ static int64_t move(sb_journal *journal, const record_head *head, sb_journal_nee
                     void *context)
 {
     int64_t queue = (int64_t)head->queue, position = record_position(head);
-    if (record_kind(head) != SB_RECORD_MESSAGE)
+    if (!kind_lasts(record_kind(head)))
         return SB_OK;
     const tally_entry *retired = tally_find(&journal->heads, queue);
     if ((retired && position < retired->high) || (needed && !needed(queue, position, context)))
         return SB_OK;
-    return sb_journal_stage(journal, SB_RECORD_MESSAGE, queue, position,
+    return sb_journal_stage(journal, record_kind(head), queue, position,
                             (const unsigned char *)head + HEAD, head->length);
 }
 

@@ -31,7 +31,7 @@ int64_t frame_add(frame *to, const record_parts *parts)
 {
     int64_t length = parts->head_length + parts->length, bytes = record_bytes(length);
     int64_t code = make_room(to, bytes);
-    if (code == SB_OK && parts->kind == SB_RECORD_MESSAGE)
+    if (code == SB_OK && kind_lasts(parts->kind))
         code = tally_add(&to->tally, parts->queue, parts->position, bytes);
     if (code != SB_OK)
         return code;

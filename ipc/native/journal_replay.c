@@ -200,9 +200,9 @@ static int64_t tell(sb_replay *replay, const record_head *head, sb_journal_recor
     replay->report.records++;
     replay->report.frames += record->last;
     replay->report.bytes += bytes;
-    if (record->kind != SB_RECORD_MESSAGE)
+    if (!kind_lasts(record->kind))
         return SB_OK;
-    replay->report.messages++;
+    replay->report.messages += record->kind == SB_RECORD_MESSAGE;
     return tally_add(&replay->tallies[replay->index], record->queue, record->position, bytes);
 }
 

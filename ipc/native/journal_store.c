@@ -248,7 +248,7 @@ static void learn(const store *of, learnt *told)
         while (end < next && told->code == SB_OK) {
             const record_head *head = reader_again(&segment, end);
             int64_t bytes = record_bytes(head->length);
-            if (record_kind(head) == SB_RECORD_MESSAGE)
+            if (kind_lasts(record_kind(head)))
                 told->code = tally_add(&told->tally, (int64_t)head->queue, record_position(head),
                                        bytes);
             end += bytes;

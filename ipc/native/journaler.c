@@ -6,6 +6,10 @@
  * take up to it.  It is moved only after the sync, by CAS from the word that says that it is ours: a
  * broker that was replaced finds that out there, and confirms nothing any more.
  *
+ * All that a turn writes stood in the rings at one moment at which no transaction was half way
+ * (door.c): each queue up to its tail, and what was retired then.  If a transaction was committed since
+ * the last turn, all of that is one frame, however large, with what is done with above the heads.
+ *
  * What is retired is written as the head of the ring, with or after the messages, and now and then
  * what is done with above it, too; it may lag, then a crash repeats the last few.  But a message is
  * never written before the head that made room for it, so that a reader needs no more slots than the
@@ -40,6 +44,7 @@
 #define DISK_FULL_NS 100000000
 #define MAPPED_BYTES (INT64_C(16) << 20)
 #define EPOCH_DIGITS 16 /* hexadecimal */
+#define TRIES 4 /* to see a moment without asking others to wait */
 #define DIGEST_PRIME UINT64_C(0x9E3779B97F4A7C15)
 
 typedef struct followed {
@@ -47,10 +52,16 @@ typedef struct followed {
     int64_t number; /* in the journal */
     sb_port port;
     sb_cursor cursor;
+    bool is_declared; /* the journal knows that it is there */
+    int64_t tail, head; /* at the moment that is written */
+    unsigned char *bits; /* and what was done with above the head, at one before */
+    int64_t bits_head, bits_length, bits_room;
+    uint64_t digest;
     int64_t safe;    /* the gate stands here */
     int64_t retired; /* the journal knows that all below is */
     uint64_t above;  /* a digest of what it knows to be done with above */
     int64_t until;   /* what is below is written before it stops */
+    remembered once;
 } followed;
 
 struct sb_journaler {
@@ -67,8 +78,8 @@ struct sb_journaler {
     uint64_t digest;    /* of the exchanges and bindings that the journal has */
     followed *by_row[L_QUEUE_ROWS];
     int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
-    unsigned char *bits;          /* room for that */
-    int64_t bits_room;
+    door door;
+    int64_t begun, whole; /* how many transactions at the moment; and of which all is in the journal */
     int64_t messages, bytes, mapped;
     int64_t spin_ns;
     int fence; /* a file that begins with the epoch of who may write, or -1 */
@@ -106,55 +117,72 @@ static int64_t head_of(const followed *each)
     return word_load(each->queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
 }
 
-static int64_t stage_retired(sb_journaler *journaler, followed *each)
-{
-    int64_t head = head_of(each);
-    if (head == each->retired)
-        return SB_OK;
-    int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number, head, "", 0);
-    if (code == SB_OK)
-        each->retired = head;
-    return code;
-}
-
 static bool is_done(const followed *each, int64_t position)
 {
-    int64_t slot = L_RING_SLOTS_START + (position & (each->queue->slots - 1)) * L_SLOT_BYTES;
-    return (word_load(each->queue->ring.memory, slot) >> L_STATE_SHIFT & L_STATE_MASK) == L_DONE;
+    return (slot_word(each->queue, position) >> L_STATE_SHIFT & L_STATE_MASK) == L_DONE;
 }
 
-/* Move head as far as it goes, and stage which messages behind it are done with. */
-static int64_t stage_retired_above(sb_journaler *journaler, followed *each)
+/* How far to look for what is done with: if there is no time for more, only as far as transactions
+ * have acknowledged. */
+static int64_t end_of_look(const followed *each, bool all)
+{
+    int64_t settled = word_load(each->queue->ring.memory, L_RING_SETTLED_AT);
+    int64_t before = each->bits_head + 8 * each->bits_length;
+    int64_t end = settled > before ? settled : before;
+    return all || end > each->safe ? each->safe : end;
+}
+
+/* Move head as far as it goes, and see which messages behind it are done with. */
+static int64_t look_above(followed *each, bool all)
 {
     while (sb_port_reclaim(&each->port) > 0)
         continue;
-    int64_t head = head_of(each), end = each->safe, length = 0;
+    int64_t head = each->head = head_of(each), end = end_of_look(each, all);
     int64_t bytes = (end - head + 7) / 8;
+    each->bits_head = head;
+    each->bits_length = 0;
     if (bytes <= 0 || end - head > each->queue->slots)
-        return stage_retired(journaler, each);
-    if (bytes > journaler->bits_room) {
-        unsigned char *room = realloc(journaler->bits, (size_t)bytes);
+        return SB_OK;
+    if (bytes > each->bits_room) {
+        unsigned char *room = realloc(each->bits, (size_t)bytes);
         if (!room)
             return fail_system("memory for what is retired");
-        journaler->bits = room;
-        journaler->bits_room = bytes;
+        each->bits = room;
+        each->bits_room = bytes;
     }
-    memset(journaler->bits, 0, (size_t)bytes);
-    uint64_t digest = ((uint64_t)head + 1) * DIGEST_PRIME;
+    memset(each->bits, 0, (size_t)bytes);
+    each->digest = ((uint64_t)head + 1) * DIGEST_PRIME;
     for (int64_t position = head; position < end; position++)
         if (is_done(each, position)) {
             int64_t bit = position - head;
-            journaler->bits[bit / 8] |= (unsigned char)(1 << bit % 8);
-            digest = (digest ^ (uint64_t)position) * DIGEST_PRIME;
-            length = bit / 8 + 1;
+            each->bits[bit / 8] |= (unsigned char)(1 << bit % 8);
+            each->digest = (each->digest ^ (uint64_t)position) * DIGEST_PRIME;
+            each->bits_length = bit / 8 + 1;
         }
-    if (length == 0 || digest == each->above)
+    return SB_OK;
+}
+
+static int64_t stage_retired(sb_journaler *journaler, followed *each)
+{
+    if (each->head <= each->retired)
+        return SB_OK;
+    int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number, each->head, "",
+                                    0);
+    if (code == SB_OK)
+        each->retired = each->head;
+    return code;
+}
+
+static int64_t stage_retired_above(sb_journaler *journaler, followed *each)
+{
+    if (each->bits_length == 0 || each->digest == each->above)
         return stage_retired(journaler, each);
-    int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number, head,
-                                    journaler->bits, length);
+    int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number,
+                                    each->bits_head, each->bits, each->bits_length);
     if (code == SB_OK) {
-        each->retired = head;
-        each->above = digest;
+        each->retired = each->bits_head > each->retired ? each->bits_head : each->retired;
+        each->above = each->digest;
+        code = stage_retired(journaler, each);
     }
     return code;
 }
@@ -166,9 +194,28 @@ static int64_t stage_declaration(sb_journaler *journaler, followed *each)
     int64_t row = each->queue->reference & L_REFERENCE_INDEX_MASK;
     if (sb_row_copy(catalog, L_QUEUES, row, entry) != each->queue->reference)
         return SB_OK; /* it was deleted meanwhile: we are about to hear of it */
-    int64_t head = head_of(each);
     int64_t length = declaration_of(each->queue, entry, body);
-    return sb_journal_stage(journaler->journal, SB_RECORD_QUEUE, each->number, head, body, length);
+    return sb_journal_stage(journaler->journal, SB_RECORD_QUEUE, each->number, each->head, body,
+                            length);
+}
+
+/* It was declared, or is from before: not before the moment at which its head was seen. */
+static int64_t stage_news(sb_journaler *journaler, followed *each)
+{
+    if (each->is_declared)
+        return SB_OK;
+    int64_t code = stage_declaration(journaler, each);
+    if (code == SB_OK)
+        code = remembered_stage(&each->once, &each->port, each->safe, journaler->journal);
+    each->is_declared = code == SB_OK;
+    return code;
+}
+
+static void followed_free(followed *freed)
+{
+    remembered_end(&freed->once);
+    free(freed->bits);
+    free(freed);
 }
 
 static int64_t follow(sb_journaler *journaler, int64_t reference, const char *entry)
@@ -201,9 +248,9 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
     if (code == SB_OK)
         code = adopt(made);
     if (code == SB_OK)
-        code = stage_declaration(journaler, made);
+        code = remembered_begin(&made->once, made->queue, made->number, &made->cursor);
     if (code != SB_OK) {
-        free(made);
+        followed_free(made);
         return code == SB_NOT_FOUND ? SB_OK : code; /* deleted while we looked */
     }
     journaler->queues[journaler->count++] = made;
@@ -225,10 +272,12 @@ static int64_t unfollow_gone(sb_journaler *journaler)
             code = sb_journal_stage(journaler->journal, SB_RECORD_QUEUE_GONE, one->number, 0, "", 0);
             if (code == SB_OK)
                 code = sb_journal_retire(journaler->journal, one->number, SB_JOURNAL_ALL);
+            if (code == SB_OK)
+                code = remembered_gone(&one->once, journaler->journal);
         }
         if (code == SB_OK && is_gone(one)) {
             journaler->by_row[one->queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
-            free(one);
+            followed_free(one);
             gone++;
         } else {
             journaler->queues[kept++] = one;
@@ -273,36 +322,47 @@ static int64_t snapshot(sb_journal *journal, void *context)
     sb_journaler *journaler = context;
     int64_t code = catalog_stage(journaler->connection, journal);
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++) {
-        journaler->queues[each]->above = 0; /* the segment that knows it may go */
-        code = stage_declaration(journaler, journaler->queues[each]);
+        followed *one = journaler->queues[each];
+        one->above = 0; /* the segment that knows it may go */
+        one->is_declared = true;
+        code = stage_declaration(journaler, one);
         if (code == SB_OK)
-            code = stage_retired_above(journaler, journaler->queues[each]);
+            code = stage_retired_above(journaler, one);
+        if (code == SB_OK)
+            code = remembered_stage(&one->once, &one->port, one->cursor.position, journal);
     }
     return code;
 }
 
 /* --- one turn ----------------------------------------------------------------------------------- */
 
-static int64_t gather(sb_journaler *journaler, followed *each)
+/* All of a queue that stood there at the moment, or, if no transaction is in it, a part. */
+static int64_t gather(sb_journaler *journaler, followed *each, bool whole)
 {
     sb_message message;
-    for (int64_t many = 0; many < GATHER_MESSAGES; many++) {
-        int64_t position = each->cursor.position;
+    for (int64_t many = 0; whole || many < GATHER_MESSAGES; many++) {
+        if (each->cursor.position >= each->tail)
+            return SB_OK;
         int64_t code = sb_cursor_next(&each->cursor, &message);
         if (code == SB_EMPTY)
             return SB_OK;
         if (code == SB_DAMAGED) {
             log_note(journaler->connection, "queue '%s': message %lld is damaged, and not in the "
-                     "journal", each->queue->name, (long long)position);
-            each->cursor.position = position + 1;
+                     "journal", each->queue->name, (long long)each->cursor.position);
+            each->cursor.position++;
             continue;
         }
         if (code != SB_OK)
             return fail(SB_STALE, "queue '%s': its gate was taken from us", each->queue->name);
-        if (sb_port_is_duplicate(&each->port, &message) > 0)
-            continue; /* it is not there for anybody, and will not be */
+        const int64_t position = message.position; /* duplicates were passed over */
+        if (position >= each->tail) {
+            each->cursor.position = position;
+            return SB_OK;
+        }
         if (each->retired < 0 || position - each->retired >= each->queue->slots)
             code = stage_retired(journaler, each);
+        if (code == SB_OK)
+            code = remembered_note(&each->once, &each->port, message.chunk, journaler->journal);
         if (code == SB_OK)
             code = sb_journal_stage(journaler->journal, SB_RECORD_MESSAGE, each->number, position,
                                     message.chunk,
@@ -314,7 +374,7 @@ static int64_t gather(sb_journaler *journaler, followed *each)
         }
         journaler->messages++;
         journaler->bytes += message.length;
-        if (sb_journal_staged(journaler->journal) >= FRAME_BYTES)
+        if (!whole && sb_journal_staged(journaler->journal) >= FRAME_BYTES)
             return SB_OK;
     }
     return SB_OK;
@@ -330,6 +390,7 @@ static int64_t move_gates(sb_journaler *journaler)
             each->safe = each->cursor.position;
             sb_port_gate_moved(&each->port);
         }
+        remembered_committed(&each->once, journaler->journal);
         if (each->retired > 0)
             sb_journal_retire(journaler->journal, each->number, each->retired);
     }
@@ -411,43 +472,124 @@ static int64_t commit(sb_journaler *journaler)
     return code;
 }
 
+/* --- one moment ---------------------------------------------------------------------------------- */
+
+/* Tails before heads: so there is a slot for each message, with what was retired then. */
+static int64_t see(sb_journaler *journaler, bool above, bool all)
+{
+    int64_t code = SB_OK;
+    for (int64_t index = 0; index < journaler->count; index++) {
+        followed *each = journaler->queues[index];
+        int64_t tail = sb_port_true_tail(&each->port);
+        each->tail = tail < 0 ? INT64_MAX : tail; /* what is wrong there is told by the cursor */
+    }
+    for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
+        followed *each = journaler->queues[index];
+        if (above)
+            code = look_above(each, all);
+        else
+            each->head = head_of(each);
+    }
+    return code;
+}
+
+/* See all queues at a moment at which no transaction is half way. */
+static int64_t see_a_moment(sb_journaler *journaler, bool above)
+{
+    sb_connection *connection = journaler->connection;
+    for (int tries = 0;; tries++) {
+        int64_t code = look_at_catalog(journaler);
+        if (tries >= TRIES)
+            door_close(&journaler->door);
+        int64_t begun = door_begun(connection);
+        bool whole = begun != journaler->whole;
+        if (code == SB_OK && whole)
+            door_clear(&journaler->door);
+        if (code == SB_OK && whole && begun != door_begun(connection))
+            continue;
+        if (code == SB_OK)
+            code = see(journaler, above || whole, above);
+        int64_t generation = word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT);
+        if (code == SB_OK &&
+            (begun != door_begun(connection) || generation != journaler->generation))
+            continue; /* one has come in, or may have, in a queue that we do not follow yet */
+        door_open(&journaler->door);
+        journaler->begun = begun;
+        return code;
+    }
+}
+
+/* --- one turn ----------------------------------------------------------------------------------- */
+
+static int64_t stage_all(sb_journaler *journaler, bool all, int64_t now)
+{
+    bool above = all || now - journaler->above_at >= RETIRE_ABOVE_NS;
+    int64_t code = see_a_moment(journaler, above);
+    bool whole = journaler->begun != journaler->whole;
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+        code = stage_news(journaler, journaler->queues[each]);
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+        code = gather(journaler, journaler->queues[each], whole);
+    bool is_time = above || whole || now - journaler->retired_at >= RETIRE_NS;
+    if (code != SB_OK || (!is_time && !sb_journal_staged(journaler->journal)))
+        return code;
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+        code = above || whole ? stage_retired_above(journaler, journaler->queues[each])
+                              : stage_retired(journaler, journaler->queues[each]);
+    journaler->retired_at = now;
+    journaler->above_at = above ? now : journaler->above_at;
+    return code;
+}
+
 /* Write what is new: how many bytes of the log, or a code. */
 static int64_t turn(sb_journaler *journaler, bool all)
 {
     beat(journaler);
-    int64_t code = check_lease(journaler), now = sb_system_clock(); /* also if nothing is to be done */
+    int64_t code = check_lease(journaler); /* also if nothing is to be done */
     if (code == SB_OK)
-        code = look_at_catalog(journaler);
-    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
-        code = gather(journaler, journaler->queues[each]);
-    int64_t staged = sb_journal_staged(journaler->journal);
-    bool above = all || now - journaler->above_at >= RETIRE_ABOVE_NS;
-    if (code == SB_OK && (above || staged || now - journaler->retired_at >= RETIRE_NS)) {
-        for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
-            code = above ? stage_retired_above(journaler, journaler->queues[each])
-                         : stage_retired(journaler, journaler->queues[each]);
-        journaler->retired_at = now;
-        journaler->above_at = above ? now : journaler->above_at;
-    }
+        code = stage_all(journaler, all, sb_system_clock());
     if (code != SB_OK)
         return code;
-    staged = sb_journal_staged(journaler->journal);
+    int64_t staged = sb_journal_staged(journaler->journal);
     code = staged ? commit(journaler) : SB_OK;
-    return code == SB_OK ? staged : code;
+    if (code != SB_OK)
+        return code;
+    journaler->whole = journaler->begun;
+    door_journaled(&journaler->door, journaler->whole);
+    return staged;
 }
 
 /* --- the thread --------------------------------------------------------------------------------- */
 
+/* Arm the bells, then look: is there something to do?  (waiting.py has the handshake.) */
+static bool is_quiet(sb_journaler *journaler)
+{
+    sb_connection *connection = journaler->connection;
+    bool quiet = true;
+    sb_bell_arm((int64_t)(intptr_t)connection->arena.memory + L_ARENA_JOURNALER_BELL_AT);
+    for (int64_t each = 0; each < journaler->count; each++)
+        quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY;
+    return quiet && door_begun(connection) == journaler->whole &&
+           word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT) == journaler->generation;
+}
+
+/* Between two long sleeps somebody has to look after the queues: these are as good as any. */
+static void look_after(sb_journaler *journaler)
+{
+    for (int64_t each = 0; each < journaler->count; each++)
+        journaler->waits[each] = (sb_wait){.queue = journaler->queues[each]->queue};
+    wait_upkeep(journaler->waits, journaler->count);
+}
+
 static void rest(sb_journaler *journaler)
 {
-    int64_t seen = atomic_load(&journaler->control);
-    for (int64_t each = 0; each < journaler->count; each++)
-        journaler->waits[each] = (sb_wait){.queue = journaler->queues[each]->queue,
-                                           .position = journaler->queues[each]->cursor.position,
-                                           .returned = -1};
-    if (!atomic_load(&journaler->stopping))
-        sb_wait_any(journaler->waits, journaler->count, (const int64_t *)&journaler->control, seen,
-                    IDLE_NS);
+    int64_t seen = atomic_load(&journaler->control), until = sb_system_clock() + IDLE_NS;
+    int64_t bell = (int64_t)(intptr_t)journaler->connection->arena.memory + L_ARENA_JOURNALER_BELL_AT;
+    const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen}, {bell, 1}};
+    if (!is_quiet(journaler) || atomic_load(&journaler->stopping))
+        return;
+    if (system_wait_any(words, 2, until) == SB_EMPTY)
+        look_after(journaler);
 }
 
 /* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */
@@ -533,6 +675,9 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     participant_tends(connection);
     journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     journaler->generation = -1;
+    journaler->whole = door_whole(connection);
+    journaler->door.connection = connection;
+    journaler->door.is_closed = true; /* by a former one, perhaps */
     snprintf(journaler->epoch, sizeof journaler->epoch, "%0*llx", EPOCH_DIGITS, (long long)epoch);
     atomic_store(&journaler->stopping, 0);
     atomic_store(&journaler->code, SB_OK);
@@ -591,10 +736,9 @@ void sb_journaler_free(sb_journaler *journaler)
 {
     sb_journaler_stop(journaler);
     for (int64_t each = 0; each < journaler->count; each++)
-        free(journaler->queues[each]);
+        followed_free(journaler->queues[each]);
     sb_journal_close(journaler->journal);
     free(journaler->queues);
     free(journaler->waits);
-    free(journaler->bits);
     free(journaler);
 }

@@ -498,8 +498,13 @@ int64_t explained(sb_queue *queue, int64_t code)
     if (code == SB_TOO_LARGE && queue->max_bytes > 0)
         return fail(code, "queue '%s' holds at most %lld bytes, and a message at most a quarter of the "
                     "arena", queue->name, (long long)queue->max_bytes);
-    if (code == SB_ARENA_FULL || code == SB_NO_MEMORY || code == SB_TOO_LARGE ||
-        code == SB_DAMAGED) {
+    if (code == SB_TOO_LARGE) {
+        int64_t quarter = queue->connection->arena.bytes / 4, most = L_BODY_BYTES_MAX;
+        return fail(code, "queue '%s': a message has at most %lld bytes with all that belongs to it: %s",
+                    queue->name, (long long)(quarter < most ? quarter : most),
+                    quarter < most ? "a quarter of the arena" : "what a record of a journal may have");
+    }
+    if (code == SB_ARENA_FULL || code == SB_NO_MEMORY || code == SB_DAMAGED) {
         log_note(queue->connection, "queue '%s': %s", queue->name, sb_strerror(code));
         return fail(code, "queue '%s': %s", queue->name, sb_strerror(code));
     }

@@ -24,6 +24,7 @@ typedef struct restored {
     char name[L_NAME_BYTES_MAX + 1];
     char temporary[NAME_ROOM];
     segment ring;
+    recollection once;
     sb_port port;
 } restored;
 
@@ -86,6 +87,7 @@ static int64_t declared(restoration *all, const sb_journal_record *record)
         return code;
     }
     made->port.file = connection->arena.file;
+    recollection_begin(&made->once, word_load(made->ring.memory, L_RING_IDS_AT));
     sb_port_restore_begin(&made->port, record->position);
     *at = made;
     return SB_OK;
@@ -105,9 +107,10 @@ static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
     if (record->length < L_CHUNK_HEADER_BYTES)
         return SB_JOURNAL_DAMAGED;
     int64_t shape = word_load(body, L_CHUNK_SHAPE_AT), mark = word_load(body, L_CHUNK_MARK_AT);
-    bool extended = (mark >> L_MARK_FLAGS_SHIFT) & L_MARK_FLAGS_MASK & L_CHUNK_EXTENDED;
+    int64_t flags = (mark >> L_MARK_FLAGS_SHIFT) & L_MARK_FLAGS_MASK;
     int64_t before = (shape >> L_SHAPE_KEY_SHIFT & L_SHAPE_LENGTH_MASK) + (shape & L_SHAPE_LENGTH_MASK);
-    int64_t start = L_CHUNK_HEADER_BYTES + (extended ? L_CHUNK_EXTENSION_BYTES : 0);
+    int64_t start = L_CHUNK_HEADER_BYTES + (flags & L_CHUNK_EXTENDED ? L_CHUNK_EXTENSION_BYTES : 0) +
+                    (flags & L_CHUNK_ONCE ? L_CHUNK_ONCE_BYTES : 0);
     const sb_outgoing wanted = {.length = record->length - start - ((before + 15) & -16)};
     int64_t room = start + ((before + 15) & -16);
     if (shape < 0 || (shape >> L_SHAPE_BODY_SHIFT) + room != record->length ||
@@ -120,7 +123,7 @@ static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
         return chunk;
     char *to = (char *)sb_port_loan_body(&queue->port, chunk) - L_CHUNK_HEADER_BYTES;
     memcpy(to, body, (size_t)record->length);
-    int64_t expiry = extended ? word_load(to, L_CHUNK_EXPIRY_AT) : 0;
+    int64_t expiry = flags & L_CHUNK_EXTENDED ? word_load(to, L_CHUNK_EXPIRY_AT) : 0;
     if (expiry)
         word_store(to, L_CHUNK_EXPIRY_AT, expiry + queue->later > 0 ? expiry + queue->later : 1);
     return chunk;
@@ -141,7 +144,9 @@ static int64_t message_restored(restoration *all, restored *queue, const sb_jour
         sb_port_unreserve(&queue->port, chunk);
     if (code == SB_FULL)
         return no_slot(queue, record);
-    return code == SB_DUPLICATE ? SB_OK : code;
+    if (code != SB_OK && code != SB_DUPLICATE)
+        return code;
+    return recollection_note(&queue->once, &queue->port, record->position, record->body);
 }
 
 static int64_t retired(restored *queue, const sb_journal_record *record)
@@ -187,13 +192,18 @@ static int64_t record_restored(restoration *all, const sb_journal_record *record
         return declared(all, record);
     if (record->kind == SB_RECORD_CATALOG)
         return catalog_noted(all, record);
-    restored *queue = *place_of(all, record->queue);
+    /* a list of ids goes by its queue's number with the sign bit */
+    restored *queue = *place_of(all, record->queue & INT64_MAX);
     if (!queue || queue->gone)
         return SB_OK; /* a queue that was deleted; what it had is not needed */
     if (record->kind == SB_RECORD_MESSAGE)
         return message_restored(all, queue, record);
     if (record->kind == SB_RECORD_RETIRED)
         return retired(queue, record);
+    if (record->kind == SB_RECORD_IDS)
+        return recollection_ids(&queue->once, record);
+    if (record->kind == SB_RECORD_PRODUCERS)
+        return recollection_producers(&queue->port, record);
     if (record->kind == SB_RECORD_QUEUE_GONE)
         queue->gone = true;
     return SB_OK;
@@ -201,11 +211,27 @@ static int64_t record_restored(restoration *all, const sb_journal_record *record
 
 /* --- the end ------------------------------------------------------------------------------------ */
 
+/* Second copies were in the ring, and are not in the journal. */
+static int64_t duplicates_restored(restored *queue)
+{
+    const int64_t none[2] = {0, 0};
+    const sb_outgoing empty = {0};
+    if (!sb_port_restore_has_holes(&queue->port))
+        return SB_OK;
+    int64_t chunk = sb_port_loan_once(&queue->port, &empty, NULL, none);
+    return chunk < 0 ? chunk : sb_port_restore_duplicates(&queue->port, chunk);
+}
+
 static int64_t named(restoration *all, restored *queue)
 {
     all->messages += sb_port_restore_end(&queue->port);
+    int64_t code = duplicates_restored(queue);
+    if (code >= SB_OK)
+        code = recollection_restore(&queue->once, &queue->port, &queue->ring);
     sb_port_close(&queue->port);
-    int64_t code = queue_put_filled(all->connection, queue->row, queue->name, &queue->ring,
+    if (code != SB_OK)
+        return code;
+    code = queue_put_filled(all->connection, queue->row, queue->name, &queue->ring,
                                     queue->temporary, &queue->head);
     return code < 0 ? code : SB_OK;
 }
@@ -253,6 +279,7 @@ static void restoration_free(restoration *all)
                 unlink(first->temporary);
             if (first->gone)
                 sb_port_close(&first->port);
+            recollection_end(&first->once);
             segment_detach(&first->ring);
             free(first);
         }

@@ -62,6 +62,15 @@ static int64_t turn_to(place *here, int64_t reference)
     return code;
 }
 
+/* The journaler looks so far for what transactions have acknowledged: before it is. */
+static void note_settled(sb_queue *queue, int64_t position)
+{
+    _Atomic int64_t *end = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_SETTLED_AT);
+    int64_t seen = atomic_load(end);
+    while (seen <= position && !atomic_compare_exchange_weak(end, &seen, position + 1))
+        continue;
+}
+
 static int64_t acknowledge(place *here, char *record, int64_t count)
 {
     for (int64_t index = 0; index < count; index++) {
@@ -70,6 +79,8 @@ static int64_t acknowledge(place *here, char *record, int64_t count)
         if (!(reference & L_OPERATION_ACKS))
             continue;
         int64_t code = turn_to(here, reference & ~L_OPERATION_ACKS);
+        if (code == SB_OK && sb_is_durable(here->queue))
+            note_settled(here->queue, word_load(each, L_OPERATION_WHERE_AT));
         if (code == SB_OK)
             sb_port_transaction_finish(&here->port, word_load(each, L_OPERATION_WHERE_AT),
                                        word_load(each, L_OPERATION_WORD_AT));
@@ -200,9 +211,11 @@ static party *party_of(attempt *made, sb_queue *queue)
 /* Before anything of it: who repairs finds every queue here. */
 static void write_down(attempt *made)
 {
+    int64_t durable = 0;
     for (int64_t index = 0; index < made->count; index++) {
         operation *each = &made->operations[index];
         char *written = operation_at(made->record, index);
+        durable |= sb_is_durable(each->queue);
         party_of(made, each->queue)->publishes += each->lane != NULL;
         each->lease = SB_REVOKED;
         word_store(written, L_OPERATION_QUEUE_AT,
@@ -211,6 +224,7 @@ static void write_down(attempt *made)
         word_store(written, L_OPERATION_WORD_AT, each->lane ? 0 : each->word);
     }
     word_store(made->record, L_TRANSACTION_COUNT_AT, made->count);
+    word_store(made->record, L_TRANSACTION_DURABLE_AT, durable);
 }
 
 static int64_t pledge(attempt *made, sb_queue *queue, sb_port *port)
@@ -324,6 +338,8 @@ static int64_t decide(attempt *made, sb_queue **full)
         word_store(far, 0, L_TRANSACTION_NONE);
         return code == SB_REVOKED || code == SB_INVALID ? code : explained(*full, code);
     }
+    bool durable = word_load(made->record, L_TRANSACTION_DURABLE_AT);
+    connection->stamp = durable ? door_enter(connection, made->record) : 0;
     word_store(far, 0, L_TRANSACTION_COMMITTED); /* from here on it happens */
     connection->commits++;
     record_settle(connection, connection->id);

@@ -90,6 +90,7 @@ struct sb_connection {
     pthread_mutex_t repair; /* one thread at a time sweeps for us */
     pthread_mutex_t slow;   /* one thread at a time looks for slow consumers */
     pthread_mutex_t settle; /* one transaction of ours at a time is committed */
+    int64_t stamp;          /* of the last one on durable queues, 0 if the last was on none */
     int64_t commits, settled; /* how many were committed, and how many of them have happened */
     bool has_record; /* there is memory behind it */
     sb_queue **queues;      /* by row */
@@ -676,6 +677,82 @@ bool queue_needs_upkeep(sb_connection *connection, int64_t reference);
 void queue_upkeep(sb_port *port);
 /* The same, what is expired, and what dead participants have left anywhere. */
 void queue_look_after(sb_queue *queue, sb_port *port);
+
+/* --- waiting.c ---------------------------------------------------------------------------------- */
+
+/* What is done between two sleeps for the queues that are waited for. */
+void wait_upkeep(const sb_wait *waits, int64_t count);
+
+/* --- door.c: transactions on durable queues, and the journaler ----------------------------------- */
+
+/* Before it is decided: its number among those on durable queues. */
+int64_t door_enter(sb_connection *connection, void *record);
+/* After all of it has happened: the number to wait for. */
+int64_t door_passed(sb_connection *connection, int64_t stamp);
+/* Until those up to this number are on disk. */
+int64_t door_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns);
+/* The journaler of the vhost, if it sleeps, looks again. */
+void journaler_rouse(sb_connection *connection);
+
+typedef struct door {
+    sb_connection *connection;
+    bool is_closed;
+    int64_t excused[L_PARTICIPANTS]; /* 1 + the number with which one was inside for too long */
+} door;
+
+/* How many were ever begun. */
+int64_t door_begun(sb_connection *connection);
+/* And how many are on disk. */
+int64_t door_whole(sb_connection *connection);
+/* Wait until nobody is inside, with the door closed if need be. */
+void door_clear(door *at);
+void door_close(door *at);
+void door_open(door *at);
+/* So many are on disk. */
+void door_journaled(door *at, int64_t begun);
+
+/* --- remembered.c: ids and producers' numbers, in the journal ----------------------------------- */
+
+typedef struct remembered {
+    sb_queue *queue;
+    int64_t number;  /* in the journal */
+    int64_t serial;  /* ids up to here are in the journal, or staged: with a message, or in a list */
+    int64_t listed;  /* in lists */
+    int64_t listing; /* and in those that are staged */
+    struct {
+        int64_t identity, sequence;
+    } *numbers; /* by index in the table of producers; NULL none */
+} remembered;
+
+/* Of a queue that is followed from its gate on. */
+int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, const sb_cursor *gate);
+/* With the record of each message that counts; before it, what it needs is staged. */
+int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_journal *journal);
+/* When a segment begins; all messages below `until` are staged, or were. */
+int64_t remembered_stage(remembered *of, sb_port *port, int64_t until, sb_journal *journal);
+void remembered_committed(remembered *of, sb_journal *journal);
+int64_t remembered_gone(const remembered *of, sb_journal *journal);
+void remembered_end(remembered *of);
+
+typedef struct ids_read {
+    struct ordered_id *ids;
+    int64_t count, room, most;
+} ids_read;
+
+/* What is read of it when the queue is restored. */
+typedef struct recollection {
+    ids_read listed, news; /* by serial, and by the position of their messages */
+    int64_t until, serial;
+} recollection;
+
+/* Of a queue that remembers so many ids. */
+void recollection_begin(recollection *of, int64_t most);
+int64_t recollection_note(recollection *of, sb_port *port, int64_t position, const void *chunk);
+int64_t recollection_ids(recollection *of, const sb_journal_record *record);
+int64_t recollection_producers(sb_port *port, const sb_journal_record *record);
+/* All was read: into the memory of the ring. */
+int64_t recollection_restore(recollection *of, sb_port *port, segment *ring);
+void recollection_end(recollection *of);
 
 /* --- declaration.c: what a vhost consists of, as bodies of the journal's records ---------------- */
 

@@ -20,6 +20,7 @@ struct sb_transaction {
     pthread_mutex_t mutex;
     int64_t state; /* SB_OK: open, SB_UNFINISHED: committed, SB_ENDED */
     int64_t serial; /* which commit of the connection it was */
+    int64_t stamp;  /* and which of those on durable queues, 0: of none */
     operation *operations;
     int64_t count, room;
 };
@@ -293,6 +294,8 @@ static int64_t finish(sb_transaction *transaction)
     bool settled = connection->settled >= transaction->serial;
     pthread_mutex_unlock(&connection->settle);
     if (settled)
+        transaction->stamp = door_passed(connection, transaction->stamp);
+    if (settled)
         return end(transaction);
     return code != SB_OK ? code : fail(SB_UNFINISHED, "%s", sb_strerror(SB_UNFINISHED));
 }
@@ -307,6 +310,7 @@ static int64_t try_once(sb_transaction *transaction, sb_queue **full)
     if (code == SB_OK) {
         transaction->state = SB_UNFINISHED;
         transaction->serial = connection->commits;
+        transaction->stamp = connection->stamp;
     }
     pthread_mutex_unlock(&connection->settle);
     return code;
@@ -370,6 +374,19 @@ int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns)
 {
     int64_t code = enter(transaction);
     return code != SB_OK ? code : leave(transaction, commit(transaction, timeout_ns));
+}
+
+int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t timeout_ns)
+{
+    int64_t code = enter(transaction);
+    if (code != SB_OK)
+        return code;
+    if (transaction->state == SB_ENDED)
+        code = transaction->stamp ? door_await(transaction->connection, transaction->stamp, timeout_ns)
+                                  : SB_OK;
+    else
+        code = fail(SB_INVALID, "the transaction is not committed: nothing of it can be on disk");
+    return leave(transaction, code);
 }
 
 static int64_t roll_back(sb_transaction *transaction)

@@ -44,7 +44,7 @@ static int64_t look_at_all(sb_wait *waits, int64_t count)
     return ready;
 }
 
-static void upkeep(sb_wait *waits, int64_t count)
+void wait_upkeep(const sb_wait *waits, int64_t count)
 {
     static _Atomic uint64_t turn;
     for (int64_t each = 0; each < count && each < UPKEEP; each++) {
@@ -91,7 +91,7 @@ int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64
             until = turn;
         int64_t code = system_wait_any(words, used, until);
         if (code == SB_EMPTY && sb_system_clock() >= deadline) {
-            upkeep(waits, count);
+            wait_upkeep(waits, count);
             return 0;
         }
         if (code == SB_INTERRUPTED)

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
@@ -18,41 +18,15 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Unconfirmed, aio
-from shmbroker.ipc import vhost as vhosts
-from shmbroker.ipc.journaler import Journaler, restore
+from shmbroker.core import layout
 from tests.crash.process import Process
-
-SEGMENT = 1 << 20
-PATIENCE = 10
+from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 
 
 @pytest.fixture
 def broker(vhost: str) -> Iterator[Broker]:
     with shmbroker.connect(f"shm://{vhost}") as connected:
         yield connected
-
-
-@contextmanager
-def journaling(vhost: str, folder: Path, epoch: int = 1) -> Iterator[Journaler]:
-    folder.mkdir(exist_ok=True)
-    with (
-        shmbroker.connect(f"shm://{vhost}", name="journal") as broker,
-        Journaler(folder, segment_bytes=SEGMENT) as journaler,
-    ):
-        journaler.start(broker, epoch)
-        yield journaler
-
-
-@contextmanager
-def after_the_host_died(vhost: str, folder: Path, epoch: int = 2) -> Iterator[Broker]:
-    vhosts.delete(vhost, force=True)
-    vhosts.create(vhost, arena_bytes=64 << 20)
-    with (
-        shmbroker.connect(f"shm://{vhost}", name="broker") as broker,
-        Journaler(folder, segment_bytes=SEGMENT) as journaler,
-    ):
-        journaler.start(broker, epoch, restore(broker, folder))
-        yield broker
 
 
 # --- confirms -----------------------------------------------------------------------------------
@@ -193,6 +167,25 @@ def test_a_deleted_queue_stays_deleted_also_under_its_old_name(vhost: str, tmp_p
         assert [each.body for each in broker.queue("again").browse()] == [b"new"]
 
 
+def test_a_segment_is_kept_for_one_queue_and_those_behind_it_are_gone_for_another(
+    vhost: str, tmp_path: Path
+) -> None:
+    segment = 64 << 10
+    with (
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, tmp_path, 1, segment) as journaler,
+    ):
+        broker.declare_queue("slow", durable=True).publish(b"kept", timeout=PATIENCE)
+        queue = broker.declare_queue("busy", durable=True, slots=16)
+        for _ in range(300):
+            queue.publish(bytes(1000), timeout=PATIENCE)
+            queue.receive(timeout=PATIENCE)
+        assert journaler.statistics().segments < 5
+    with after_the_host_died(vhost, tmp_path) as broker:
+        assert broker.queue("slow").receive(timeout=PATIENCE) == b"kept"
+        assert broker.queue("busy").publish(b"", timeout=PATIENCE) == 300
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_what_was_confirmed_and_not_acknowledged_is_there(
     vhost: str, tmp_path: Path, seed: int
@@ -233,6 +226,31 @@ def test_what_was_confirmed_and_not_acknowledged_is_there(
                 elif what > 0.99:
                     broker.delete_queue(name)
                     del there[name]
+
+
+def test_a_message_has_room_in_a_record_of_the_journal_and_the_error_says_the_limit(
+    vhost: str,
+) -> None:
+    """With key, properties and header: what can be published can be written, too."""
+    with_all = layout.KEY_BYTES_MAX + layout.PROPERTIES_BYTES_MAX + 2 * layout.LINE_BYTES
+    assert layout.BODY_BYTES_MAX + with_all <= 1 << 31
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("orders", durable=True)
+        with pytest.raises(shmbroker.MessageTooLarge, match=r"at most \d+ bytes.*a quarter"):
+            queue.publish(bytes(17 << 20), timeout=PATIENCE)
+
+
+def test_a_message_that_is_larger_than_a_segment(vhost: str, tmp_path: Path) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, tmp_path, 1, 64 << 10):
+        queue = broker.declare_queue("orders", durable=True)
+        for length in (60 << 10, 64 << 10, 3 << 20):
+            queue.publish(bytes(length), timeout=PATIENCE)
+    with after_the_host_died(vhost, tmp_path) as broker:
+        assert [len(each.body) for each in broker.queue("orders").browse()] == [
+            60 << 10,
+            64 << 10,
+            3 << 20,
+        ]
 
 
 # --- kill -9 ------------------------------------------------------------------------------------
