@@ -30,6 +30,7 @@ from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.store import Store, read_whole, write_whole
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.journaler import Journaler, Progress, Restored
+from shmbroker.ipc.pager import Pager
 
 Answer = TypeVar("Answer")
 
@@ -62,7 +63,8 @@ class Instance:
         self.inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self.broker: Broker | None = None
         self.journaler: Journaler | None = None
-        self.follower: threading.Thread | None = None
+        self.pager: Pager | None = None
+        self.followers: list[threading.Thread] = []
         self.beat: Beat | None = None
         self.stall: StallWatch | None = None
         try:
@@ -247,13 +249,15 @@ class Instance:
             )
             identity = rings.found(self.config.vhost).identity
             self.log.write("restored", messages=restored.messages)
-        try:
-            self._journal(self.broker, restored)
-        except InUse:  # it let go of the live lock, and not yet of its place as a participant
-            if former.process is None:
-                raise
-            former.process.wait_for_death()
-            self._journal(self.broker, restored)
+        broker = self.broker
+        for begin in (lambda: self._journal(broker, restored), lambda: self._page(broker)):
+            try:
+                begin()
+            except InUse:  # it let go of the live lock, and not yet of its place as a participant
+                if former.process is None:
+                    raise
+                former.process.wait_for_death()
+                begin()
         write_whole(self.ours, {"identity": identity})
         self._in_background(self._tend)
 
@@ -284,11 +288,15 @@ class Instance:
             journaler.close()
             raise
         self.journaler = journaler
-        self.follower = self._in_background(lambda: self._follow(journaler))
+        self.followers = [self._in_background(lambda: self._follow(journaler))]
 
-    def _follow(self, journaler: Journaler) -> None:
-        """What the journaler says of itself, until it has ended."""
-        for failure in journaler.changes():
+    def _page(self, broker: Broker) -> None:
+        pager = self.pager = Pager(broker, self.store.pages)
+        self.followers.append(self._in_background(lambda: self._follow(pager)))
+
+    def _follow(self, writer: Journaler | Pager) -> None:
+        """What the journaler or the pager says of itself, until it has ended."""
+        for failure in writer.changes():
             if isinstance(failure, DiskFull):
                 self.log.write("disk full", why=str(failure))
             elif failure is None:
@@ -310,17 +318,20 @@ class Instance:
 
     def _let_go(self) -> None:
         """Write what is there, and leave the vhost."""
-        journaler, broker = self.journaler, self.broker
+        journaler, pager, broker = self.journaler, self.pager, self.broker
         assert journaler is not None
+        assert pager is not None
         assert broker is not None
         journaler.stop()
-        if self.follower is not None:
-            self.follower.join()
+        pager.stop()
+        for follower in self.followers:
+            follower.join()
+        pager.close()
         if self.beat is not None:
             self.beat.end()
         broker.close()
         journaler.close()
-        self.journaler = self.broker = None
+        self.journaler = self.pager = self.broker = None
 
     def _say(self, state: str) -> None:
         self.store.lock.write(replace(self.store.lock.record(), state=state))

@@ -4,6 +4,7 @@ node        whose store it is: written once
 live.lock   who is live; its bytes are locked
 failback    a live that came back asks for its role
 journal/    what must survive
+pages/      what has no room in memory
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from shmbroker.ipc.instance.live_lock import LiveLock
 NODE: Final = "node"
 FAILBACK: Final = "failback"
 JOURNAL: Final = "journal"
+PAGES: Final = "pages"
 
 
 class StoreRefused(Error):
@@ -77,6 +79,7 @@ class Store:
         """`moved`: a copy is meant to be the original from now on."""
         self.path = path
         self.journal = path / JOURNAL
+        self.pages = path / PAGES
         node = read_whole(path / NODE)
         if not node:
             raise StoreRefused(

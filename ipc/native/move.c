@@ -63,6 +63,10 @@ static int64_t publish_there(passage *over, const sb_message *message)
     copy.key = sb_message_key(message, &copy.key_length);
     copy.properties = sb_message_properties(message, &copy.properties_length);
     copy.priority = (message->mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK;
+    if (over->to->pages) {
+        int64_t left = over->waits ? over->deadline - sb_system_clock() : 0;
+        return inbox_publish(over->to, &copy, left > 0 ? left : 0);
+    }
     int64_t code = queue_offer(over->to, over->in, &copy);
     while (code == SB_FULL && over->waits &&
            (code = queue_wait_for_room(over->to, over->in, over->deadline)) == SB_OK)
@@ -77,7 +81,7 @@ static int64_t await_room(passage *over)
     sb_queue *to = over->to;
     int64_t most = to->max_messages > 0 && to->max_messages < to->slots ? to->max_messages
                                                                         : to->slots;
-    while (to->when_full != L_DROP_OLDEST && sb_port_window(&over->in->port) >= most) {
+    while (to->when_full != L_DROP_OLDEST && !to->pages && sb_port_window(&over->in->port) >= most) {
         if (queue_expire(to, &over->in->port) > 0)
             continue;
         if (!over->waits)
