@@ -39,6 +39,7 @@ bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
 	$(BIN)/python -m shmbroker.perf.request
 	$(BIN)/python -m shmbroker.perf.journal
 	$(BIN)/python -m shmbroker.perf.schedule
+	$(BIN)/python -m shmbroker.perf.paging
 	$(BIN)/python -m shmbroker.perf.recording
 
 latency-long: $(VENV)/installed $(VENV)/latency  ## The long tests of the Spark pipeline (20 minutes)

@@ -456,7 +456,7 @@ COUNTER_WITHDRAWN_AT: Final = RING_COUNTERS_AT + 112  # and those that were
 RING_INBOX_AT: Final = RING_COUNTERS_AT + 120  # reference to its inbox, 0: it has none (inbox.c)
 
 # and of an inbox
-RING_PAGING_AT: Final = RING_COUNTERS_AT + 128  # 0: publish to the queue itself; moves at each publish
+RING_PAGING_AT: Final = RING_COUNTERS_AT + 128  # 0: publish to the queue itself
 RING_PAGED_NEXT_AT: Final = RING_COUNTERS_AT + 136  # all below is in the queue's ring, or dropped
 RING_PAGED_BYTES_AT: Final = RING_COUNTERS_AT + 144  # in page files
 RING_PURGE_AT: Final = RING_COUNTERS_AT + 152  # all below is to be dropped

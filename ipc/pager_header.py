@@ -7,9 +7,9 @@ PAGER = """\
 
 typedef struct sb_pager sb_pager;
 
-/* Page the queues of this vhost, in a thread of its own; one at a time may.  folder: is made if there
- * is none, and has nothing but what a pager of this vhost has put there.  page_bytes: how large a file
- * is, at least; 0: 10 MiB. */
+/* Page the queues of this vhost, in a thread of its own; one at a time may.  folder: is made if
+ * there is none, and has nothing but what a pager of this vhost has put there.  page_bytes: how
+ * large a file is, at least; 0: 10 MiB. */
 int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t page_bytes,
                        sb_pager **pager);
 /* SB_OK while it works, SB_DISK_FULL while it waits for room, SB_CLOSED when it was stopped, or why

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from queue import SimpleQueue
 from types import FrameType
 from typing import Final, TypeVar
@@ -249,17 +250,19 @@ class Instance:
             )
             identity = rings.found(self.config.vhost).identity
             self.log.write("restored", messages=restored.messages)
-        broker = self.broker
-        for begin in (lambda: self._journal(broker, restored), lambda: self._page(broker)):
-            try:
-                begin()
-            except InUse:  # it let go of the live lock, and not yet of its place as a participant
-                if former.process is None:
-                    raise
-                former.process.wait_for_death()
-                begin()
+        self._begin(former, partial(self._journal, self.broker, restored))
+        self._begin(former, partial(self._page, self.broker))
         write_whole(self.ours, {"identity": identity})
         self._in_background(self._tend)
+
+    def _begin(self, former: Record, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except InUse:  # it let go of the live lock, and not yet of its place as a participant
+            if former.process is None:
+                raise
+            former.process.wait_for_death()
+            work()
 
     def _beat(self) -> Beat:
         self.beat = Beat(self.config.vhost)

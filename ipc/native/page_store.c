@@ -74,14 +74,15 @@ struct page_store {
 static int64_t refused(const page_store *of, const char *doing, int64_t serial)
 {
     bool full = errno == ENOSPC || errno == EDQUOT;
-    return fail(full ? SB_DISK_FULL : SB_SYSTEM, "%s %s/" PAGE_NAME ": %s", doing, of->path,
-                (unsigned long long)serial, strerror(errno));
+    return fail(full ? SB_DISK_FULL : SB_SYSTEM, "%s, %s %s/" PAGE_NAME, strerror(errno), doing,
+                of->path, (unsigned long long)serial);
 }
 
 static void tell(const page_store *of, int64_t offset, const char *what)
 {
-    char text[PATH_MAX + 256];
-    snprintf(text, sizeof text, "%s/" PAGE_NAME ", offset %lld: %s", of->path,
+    char text[256];
+    const char *folder = strrchr(of->path, '/'); /* a line in the log is not long */
+    snprintf(text, sizeof text, "%.40s/" PAGE_NAME ", offset %lld: %s", folder ? folder + 1 : of->path,
              (unsigned long long)of->first, (long long)offset, what);
     of->told(of->context, text);
 }
@@ -251,7 +252,7 @@ static void end_file(page_store *to)
 int64_t page_store_put(page_store *to, const paged_message *message)
 {
     int64_t code = SB_OK, bytes = record_bytes(message->length);
-    if (to->put.used >= PUT_BYTES)
+    if (to->put.used >= PUT_BYTES || (to->writer >= 0 && to->written + to->put.used >= to->page_bytes))
         code = page_store_write(to);
     if (code == SB_OK && to->writer < 0)
         code = begin_file(to);

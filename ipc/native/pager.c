@@ -266,8 +266,8 @@ static void purge(paged *each)
     if (below <= each->next || below > sb_port_true_tail(&each->in))
         return;
     atomic_fetch_add((_Atomic int64_t *)(ring + L_COUNTER_PURGED_AT), below - each->next);
-    set_next(each, below);
     page_store_clear(each->store); /* all of it is below */
+    set_next(each, below);
 }
 
 /* How many messages were moved, or a code.  *waits: some are left. */
