@@ -242,7 +242,7 @@ typedef struct sb_queue_statistics {{
     int64_t delayed;   /* left it for a while, to be redelivered: published again then */
     int64_t scheduled; /* not to be delivered yet */
     int64_t paged, paged_bytes; /* behind what is in the ring; what of it is in files */
-    int64_t missing;   /* lost with damaged page files */
+    int64_t missing, purged; /* lost with damaged page files; purged before they were in the ring */
     int64_t duplicates, withdrawn; /* not published; published, and dropped before anybody got it */
     int64_t carried;  /* to the end of the ring: it has few slots for so many keys */
     int64_t replaced; /* by newer ones of the same key */

@@ -84,9 +84,10 @@ class QueueStatistics:
 
     @classmethod
     def of(cls, told: Any, latency: Latency | None) -> QueueStatistics:
-        dropped = told.dropped + told.damaged + told.missing
+        dropped = told.dropped + told.damaged + told.missing + told.purged
         returned = told.given_back + told.revoked
-        published = max(0, told.tail - told.withdrawn - told.carried + told.paged + told.missing)
+        elsewhere = told.paged + told.missing + told.purged  # and not in the ring
+        published = max(0, told.tail - told.withdrawn - told.carried + elsewhere)
         done = published - told.ready - told.leased - told.paged
         gone = told.rejected + dropped + told.expired + told.delayed + told.replaced
         # read one after another while others work: what cannot be is rounded to what can

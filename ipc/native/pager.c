@@ -101,7 +101,7 @@ static bool has_room_for(paged *each, int64_t length)
 {
     if (each->bytes_left < length)
         each->bytes_left = each->queue->max_bytes - sb_port_bytes_held(&each->out);
-    return each->bytes_left >= length;
+    return each->bytes_left >= length || sb_port_window(&each->out) == 0;
 }
 
 static void set_next(paged *each, int64_t next)
@@ -593,9 +593,11 @@ void pager_end(sb_connection *connection)
     sb_pager *pager = connection->pager;
     if (!pager)
         return;
-    connection->pager = NULL;
     atomic_store(&pager->stopping, 1);
     pager_ring(connection);
+    if (pthread_equal(pthread_self(), pager->thread))
+        return; /* we were disconnected as a slow consumer, and it found out: it is about to end */
+    connection->pager = NULL;
     pthread_join(pager->thread, NULL);
     leave_all(pager);
     participant_unlock_pager(connection);

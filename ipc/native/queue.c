@@ -1108,6 +1108,7 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         told->paged = inbox_count(inbox, &port);
         told->paged_bytes = word_load(inbox->ring.memory, L_RING_PAGED_BYTES_AT);
         told->missing = word_load(inbox->ring.memory, L_COUNTER_MISSING_AT);
+        told->purged = word_load(inbox->ring.memory, L_COUNTER_PURGED_AT);
     }
     return SB_OK;
 }

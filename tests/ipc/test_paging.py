@@ -294,12 +294,33 @@ def test_purging_and_deleting_drop_the_files(broker: Broker, orders: Queue, fold
         assert pages(folder)
         if turn == 0:
             assert orders.purge() == 20_000
-            assert orders.statistics().depth == 0
+            assert orders.statistics().depth == orders.statistics().acked == 0
+            assert orders.statistics().published == 20_000
             eventually(lambda: not pages(folder))
     broker.delete_queue("orders")
     with pytest.raises(NotFound):
         orders.publish(b"")
     eventually(lambda: not list(folder.iterdir()))
+
+
+def test_a_queue_with_pages_is_not_deleted_by_itself(broker: Broker, pager: Pager) -> None:
+    queue = broker.declare_queue(
+        "orders", slots=16, when_full="page", auto_delete=True, auto_delete_delay=0.001
+    )
+    for each in range(20_000):
+        queue.publish(number(each))
+    held = queue.get_many(16, timeout=PATIENCE)
+    broker.tend(0.01)
+    broker.tend(0.01)
+    for message in held:
+        message.ack()
+    assert received(queue, 20_000 - 16) == list(range(16, 20_000))
+
+    def is_gone() -> bool:
+        broker.tend(0.01)
+        return "orders" not in [each.name for each in broker.queues()]
+
+    eventually(is_gone)
 
 
 def test_files_of_queues_that_are_no_more_are_removed(

@@ -125,7 +125,7 @@ def check(told: list[int], confirmed: list[tuple[int, int]]) -> None:
         assert not lost, f"of {first} to {end} {len(lost)} are lost, the first {min(lost)}"
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_is_lost_or_doubled_whoever_is_killed(
     broker: Broker, vhost: str, tmp_path: Path, seed: int
 ) -> None:
