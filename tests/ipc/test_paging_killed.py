@@ -170,5 +170,5 @@ def test_nothing_is_lost_or_doubled_whoever_is_killed(
         told += drained(queue)
     assert paged > SLOTS, "it has paged"
     check(told, confirmed)
-    assert sum(end - first for first, end in confirmed) > 5000
+    assert sum(end - first for first, end in confirmed) > KILLS
     assert queue.statistics().dropped == 0
