@@ -41,6 +41,7 @@ bench: $(VENV)/perf  ## All topologies, sizes and peers (about 20 minutes)
 	$(BIN)/python -m shmbroker.perf.schedule
 	$(BIN)/python -m shmbroker.perf.paging
 	$(BIN)/python -m shmbroker.perf.recording
+	$(BIN)/python -m shmbroker.perf.open_loop
 
 latency-long: $(VENV)/installed $(VENV)/latency  ## The long tests of the Spark pipeline (20 minutes)
 	SHMBROKER_LONG=1 $(BIN)/python -m pytest tests/perf/spark

@@ -17,11 +17,14 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "src"))
 
 FLOORS = ["core", "ipc", "perf", "cli"]
+C_FOLDERS = ["ipc/native", "perf/native"]
 
 
 def packages() -> dict[str, str]:
-    """Every package and its folder."""
+    """Every package and its folder; setuptools wants those without Python to be named as well."""
     found = {"shmbroker": "src/shmbroker"}
+    for folder in C_FOLDERS:
+        found["shmbroker." + folder.replace("/", ".")] = folder
     for floor in FLOORS:
         for init in sorted((ROOT / floor).rglob("__init__.py")):
             folder = init.parent.relative_to(ROOT)
@@ -49,8 +52,9 @@ setup(
     package_dir=packages(),
     package_data={
         "shmbroker": ["py.typed"],
-        "shmbroker.ipc": ["native/*.[ch]"],
-        "shmbroker.perf": ["raw/*.c", "native/*.[ch]"],
+        "shmbroker.ipc.native": ["*.[ch]"],
+        "shmbroker.perf": ["raw/*.c"],
+        "shmbroker.perf.native": ["*.[ch]"],
     },
     ext_modules=[Extension("shmbroker.ipc._dropped", ["ipc/dropped.c"], py_limited_api=True)],
     cffi_modules=["ipc/binding.py:binding", "ipc/binding.py:quick"],

@@ -20,6 +20,7 @@ BROKEN_PIPE = 141
 """As a shell reports a program that SIGPIPE or SIGINT has ended."""
 
 VERBS = {
+    "bench": "bench:bench",
     "bind": "bind:bind",
     "check": "check:check",
     "completion": "completion:completion",

@@ -441,6 +441,7 @@ def import_(name: str, file: IO[bytes], skip_bad: bool, timeout: float | None, v
     examples="""
     shmbroker queue latency orders on
     shmbroker queue latency orders on --digits 3 --highest 10s
+    shmbroker queue latency orders on --one-in 16
     shmbroker queue latency orders
     shmbroker queue latency orders --json | jq '."publish-take".p99_ns'
     shmbroker queue latency orders off
@@ -451,6 +452,7 @@ def import_(name: str, file: IO[bytes], skip_bad: bool, timeout: float | None, v
 @click.option("--lowest", type=DURATION, help="Times from here.  [1ns, or as before]")
 @click.option("--highest", type=DURATION, help="To here are told apart.  [1h, or as before]")
 @click.option("--digits", type=click.IntRange(2, 3), help="By so many digits.  [2, or as before]")
+@click.option("--one-in", type=int, default=1, help="One message in 2, 4, 8 ... stands for all.")
 @json_option
 @vhost_option
 def latency(
@@ -459,6 +461,7 @@ def latency(
     lowest: float | None,
     highest: float | None,
     digits: int | None,
+    one_in: int,
     as_json: bool,
     vhost: str,
 ) -> None:
@@ -470,7 +473,9 @@ def latency(
     if switch is not None:
         with connected(vhost) as broker:
             found = queue_named(broker, name)
-            found.latency(switch == "on", lowest=lowest, highest=highest, digits=digits)
+            found.latency(
+                switch == "on", lowest=lowest, highest=highest, digits=digits, one_in=one_in
+            )
         say(f"the latency of queue {name!r} is {'' if switch == 'on' else 'not '}recorded")
         return
     with observed(vhost) as broker:

@@ -305,6 +305,7 @@ RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
 RING_RECORDING_AT: Final = RING_TAKE_AT + 16  # number of the histograms to count in, 0 none
 RING_HISTOGRAMS_AT: Final = RING_TAKE_AT + 24  # number of the histograms that there are, 0 none
+RING_SAMPLE_AT: Final = RING_TAKE_AT + 32  # one message in this + 1 is recorded, a power of two
 MODE_PAUSED: Final = 1  # nothing is taken
 MODE_SINGLE: Final = 2  # one consumer at a time: all messages are in bucket 0
 MODE_KEPT: Final = 4  # nor ever: consumers look, each at its own place
@@ -878,7 +879,7 @@ assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
 assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert COUNTER_SLOW_AT < RING_BUCKETS_AT
-assert RING_HISTOGRAMS_AT < RING_TAKE_AT + LINE_BYTES
+assert RING_SAMPLE_AT < RING_TAKE_AT + LINE_BYTES
 assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
 assert RING_PAGES_CODE_AT < RING_LEVELS_AT
 assert IDS_PART_BITS + IDS_LAP_BITS == 63

@@ -404,10 +404,11 @@ int64_t sb_purge(sb_queue *queue);
 int64_t sb_pause(sb_queue *queue, int64_t paused);
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
 /* Record times, from publishing to taking and from there to acknowledging, or stop that.  Each
- * message is counted when it is acknowledged.  A lowest or highest time or digits of 0: as
- * before, or 1 ns, an hour, and 2.  Another range than before starts from nothing. */
+ * message is counted when it is acknowledged, or one in so many, a power of two.  A lowest or
+ * highest time or digits of 0: as before, or 1 ns, an hour, and 2.  Another range than before
+ * starts from nothing. */
 int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t highest_ns,
-                   int64_t digits);
+                   int64_t digits, int64_t one_in);
 int64_t sb_queue_reference(sb_queue *queue);
 int64_t sb_histograms_told(sb_connection *connection, int64_t reference, sb_histograms *told);
 /* The counts of one kind, SB_PUBLISH_TAKE or SB_TAKE_ACK: SB_GONE if the histograms are not those

@@ -681,8 +681,11 @@ class Queue:
         lowest: float | None = None,
         highest: float | None = None,
         digits: int | None = None,
+        one_in: int = 1,
     ) -> None:
         """Record how long messages wait and are in hand, from now on, or stop (docs/latency.md).
+
+        Of all messages, or of one in 2, 4, 8 ... that stands for the others.
 
         Times from lowest to highest, in seconds, are told apart by 2 or 3 digits: 1 ns to an hour
         and 2, unless said otherwise.  Another range than before begins a new histogram.
@@ -692,7 +695,9 @@ class Queue:
             raise InvalidArgument("a range is from at least a nanosecond up to some time")
         if digits is not None and (not isinstance(digits, int) or not 2 <= digits <= 3):
             raise InvalidArgument(f"a histogram has 2 or 3 digits, not {digits!r}")
-        code: int = lib.sb_latency(self._queue, bool(records), *times, digits or 0)
+        if not isinstance(one_in, int):
+            raise InvalidArgument(f"one in so many messages is a number, not {one_in!r}")
+        code: int = lib.sb_latency(self._queue, bool(records), *times, digits or 0, one_in)
         if code != OK:
             raise self._error(code, "recording the latency of")
 

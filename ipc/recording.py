@@ -4,6 +4,9 @@ Taking leaves a count of cycles in the message's slot and no more, because someb
 message; all else is done when it is acknowledged.  So each message is counted once, however often
 it was delivered, and who is killed counts at most one that another counts again.
 
+Reading the cycle counter is most of the cost, so one message in 2, 4, 8 ... may stand for all.  Its
+position decides, mixed, so that no pattern of the program's (each batch's first) is preferred.
+
 The word that says whether times are recorded is in the line of take, which whoever takes has looked
 at just now; whoever acknowledges looks at the slot, whose word it is about to change.
 """
@@ -29,6 +32,7 @@ from shmbroker.core.layout import (
     PUBLISH_TAKE,
     RECORDING_NUMBER,
     RING_RECORDING_AT,
+    RING_SAMPLE_AT,
     SLOT_TAKEN_AT,
     TAKE_ACK,
 )
@@ -40,10 +44,21 @@ CLOCK_ERROR_NS = 10_000
 
 LOW_BITS = 20
 
+SPREAD = 0x9E3779B1
+"""Multiples of it, from the shift on, are as even as random bits: Fibonacci hashing."""
+
+SPREAD_SHIFT = 16
+
 
 @kernel
 def is_recorded(port: int) -> int:
     return load(load(port + PORT_HEADER) + RING_RECORDING_AT)
+
+
+@kernel
+def is_sampled(port: int, position: int) -> int:
+    mixed = position * SPREAD >> SPREAD_SHIFT
+    return int(mixed & load(load(port + PORT_HEADER) + RING_SAMPLE_AT) == 0)
 
 
 @kernel
@@ -52,10 +67,15 @@ def note_taken(port: int, messages: int, count: int) -> int:
 
     A stop in here, and the end of the lease meanwhile, may give the next holder a wrong time.
     """
-    now = cycles()
+    now = 0
     for index in range(count):
         position = load(messages + (index << MESSAGE_SHIFT) + MESSAGE_POSITION)
-        store(slot_at(port, position) + SLOT_TAKEN_AT, now)
+        taken = 0  # whoever had the slot before may not have acknowledged
+        if is_sampled(port, position):
+            if now == 0:
+                now = cycles()
+            taken = now
+        store(slot_at(port, position) + SLOT_TAKEN_AT, taken)
     return now
 
 
@@ -108,7 +128,10 @@ def count_acked(port: int, messages: int, count: int) -> int:
 
 @kernel
 def note_acked(port: int, messages: int, count: int) -> int:
-    """These are about to be acknowledged: the first one's slot says whether they are recorded."""
-    if load(slot_at(port, load(messages + MESSAGE_POSITION)) + SLOT_TAKEN_AT):
+    """These are about to be acknowledged; of a single one the slot says whether it is recorded."""
+    if count == 1:
+        if load(slot_at(port, load(messages + MESSAGE_POSITION)) + SLOT_TAKEN_AT):
+            count_acked(port, messages, 1)
+    elif is_recorded(port):
         count_acked(port, messages, count)
     return count

@@ -61,7 +61,8 @@ exec(open("setup.py").read(), {{"__file__": {str(ROOT / "setup.py")!r}}})
         for floor in FLOORS
         for init in (ROOT / floor).rglob("__init__.py")
     }
-    assert set(listed) == {"shmbroker", *folders}
+    of_c = {"shmbroker.ipc.native", "shmbroker.perf.native"}
+    assert set(listed) == {"shmbroker", *folders, *of_c}
 
 
 def test_both_sides_of_every_sync_point_are_marked() -> None:

@@ -15,6 +15,7 @@
 #include "shared.h"
 
 #define LOOKS 8
+#define ONE_IN_MAX INT64_C(65536)
 
 void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number)
 {
@@ -238,8 +239,11 @@ static int64_t record_in(sb_queue *queue, const sb_histograms *asked)
 }
 
 int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t highest_ns,
-                   int64_t digits)
+                   int64_t digits, int64_t one_in)
 {
+    if (one_in < 1 || one_in > ONE_IN_MAX || (one_in & (one_in - 1)))
+        return fail(SB_INVALID, "one message in 1, 2, 4 ... %lld is recorded, not one in %lld",
+                    (long long)ONE_IN_MAX, (long long)one_in);
     const sb_histograms asked = {.lowest = lowest_ns, .highest = highest_ns, .digits = digits};
     int64_t code = change_code(queue->connection);
     if (code == SB_OK)
@@ -247,6 +251,7 @@ int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t 
     if (code != SB_OK)
         return code;
     if (queue_is_usable(queue, &code)) {
+        word_store(queue->ring.memory, L_RING_SAMPLE_AT, one_in - 1);
         if (records)
             code = record_in(queue, &asked);
         else

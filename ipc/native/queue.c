@@ -1190,7 +1190,7 @@ int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
 
 int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy)
 {
-    sb_port *port;
+    sb_port *port = NULL;
     int64_t code = port_lend(queue, &port);
     if (code != SB_OK)
         return code;

@@ -69,15 +69,15 @@ static int64_t get_and_ack_many(sb_queue *queue, int64_t count)
 }
 
 /* Pairs of runs, in ns each: without, and with recording. */
-int64_t recording_pairs(sb_connection *connection, int64_t how, int64_t pairs, int64_t count,
-                        int64_t *spent_ns)
+int64_t recording_pairs(sb_connection *connection, int64_t how, int64_t one_in, int64_t pairs,
+                        int64_t count, int64_t *spent_ns)
 {
     static int64_t (*const run[])(sb_queue *, int64_t) = {get_and_ack, receive, get_and_ack_many};
     sb_queue *queue;
     int64_t code = sb_open_queue(connection, "here", &queue);
     for (int64_t each = 0; code == SB_OK && each < 2 * pairs; each++) {
         int64_t records = (each ^ each >> 1) & 1; /* off on, on off, ... */
-        if ((code = sb_latency(queue, records, 0, 0, 0)) < 0 || (code = run[how](queue, 64)) < 0)
+        if ((code = sb_latency(queue, records, 0, 0, 0, one_in)) < 0 || (code = run[how](queue, 64)) < 0)
             return code;
         int64_t before = now_ns();
         code = run[how](queue, count);
@@ -113,8 +113,8 @@ static int64_t round_trip(sb_queue *forth, sb_queue *back)
     return sb_ack(back, &message);
 }
 
-int64_t recording_ping_pong(sb_connection *connection, int64_t pairs, int64_t count,
-                            int64_t *spent_ns)
+int64_t recording_ping_pong(sb_connection *connection, int64_t one_in, int64_t pairs,
+                            int64_t count, int64_t *spent_ns)
 {
     sb_queue *forth, *back;
     int64_t code = sb_open_queue(connection, "forth", &forth);
@@ -122,8 +122,8 @@ int64_t recording_ping_pong(sb_connection *connection, int64_t pairs, int64_t co
         return code;
     for (int64_t each = 0; each < 2 * pairs; each++) {
         int64_t records = (each ^ each >> 1) & 1;
-        if ((code = sb_latency(forth, records, 0, 0, 0)) < 0 ||
-            (code = sb_latency(back, records, 0, 0, 0)) < 0)
+        if ((code = sb_latency(forth, records, 0, 0, 0, one_in)) < 0 ||
+            (code = sb_latency(back, records, 0, 0, 0, one_in)) < 0)
             return code;
         for (int64_t trip = 0; trip < 16; trip++)
             if ((code = round_trip(forth, back)) < 0)

@@ -543,9 +543,12 @@ async def main():
         queue = await broker.declare_queue("q")
         waiting = asyncio.create_task(queue.get())
         await asyncio.sleep(0.2)
-        before = used()
-        await asyncio.sleep(3)
-        print((used() - before) / 3)
+        costs = []
+        for _ in range(3):
+            before = used()
+            await asyncio.sleep(1)
+            costs.append(used() - before)
+        print(min(costs))  # the others may have paid for somebody else on this processor
         waiting.cancel()
 asyncio.run(main())
 """

@@ -273,3 +273,43 @@ def test_histograms_that_are_damaged_cost_the_figures_and_no_message(
     queue.publish(b"x")
     queue.get().ack()
     assert totals(queue) == (1, 1)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_one_in_so_many_is_recorded(queue: shmbroker.Queue, many: bool) -> None:
+    queue.latency(True, one_in=16)
+    for _ in range(64):
+        queue.publish_many([b"x"] * 32)
+        if many:
+            assert len(queue.receive_many(32)) == 32
+        else:
+            for _ in range(32):
+                queue.get().ack()
+    total = queue.histograms()["take-ack"].total
+    assert abs(total - 64 * 32 / 16) <= 8  # the places are spread evenly, not every 16th
+    queue.latency(True)
+    for _ in range(10):
+        queue.publish(b"x")
+        queue.get().ack()
+    assert queue.histograms()["take-ack"].total == total + 10
+
+
+def test_who_is_not_sampled_does_not_get_the_time_of_who_had_the_slot(
+    broker: shmbroker.Broker,
+) -> None:
+    queue = broker.declare_queue("small", slots=16, max_deliveries=None)
+    queue.latency(True)
+    for _ in range(16):
+        queue.publish(b"x")
+        queue.get().reject()  # never acknowledged: the slot keeps when it was taken
+    queue.latency(True, one_in=65536)
+    for _ in range(16):
+        queue.publish(b"x")
+        queue.get().ack()
+    assert queue.histograms()["take-ack"].total == 0
+
+
+@pytest.mark.parametrize("one_in", [0, -1, 3, 131072, 1.0, "2"])
+def test_what_one_in_so_many_cannot_be(queue: shmbroker.Queue, one_in: object) -> None:
+    with pytest.raises(shmbroker.InvalidArgument, match="one"):
+        queue.latency(True, one_in=one_in)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, NotFound, Queue, QueueFull, aio
+from shmbroker.core.layout import RING_PAGED_NEXT_AT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import InUse
 from shmbroker.ipc.pager import Pager
@@ -266,6 +267,24 @@ def test_another_goes_on_where_one_has_ended(broker: Broker, folder: Path, vhost
             with pytest.raises(InUse, match="another broker pages"):
                 Pager(broker, folder)
     eventually(lambda: not pages(folder))
+
+
+def test_what_is_back_is_known_by_the_ring(broker: Broker, folder: Path, vhost: str) -> None:
+    """The note of it in shared memory is for statistics: a death may leave it behind."""
+    with shmbroker.connect(f"shm://{vhost}") as theirs, Pager(theirs, folder):
+        queue = broker.declare_queue("orders", slots=SLOTS, when_full="page")
+        before = segments(vhost)
+        for each in range(10_000):
+            queue.publish(number(each))
+        assert received(queue, 3000) == list(range(3000))
+        (inbox,) = set(segments(vhost)) - set(before)
+        eventually(lambda: queue.statistics().paged == 7000 - SLOTS)
+    with (Path("/dev/shm") / inbox).open("r+b") as file:
+        file.seek(RING_PAGED_NEXT_AT)
+        file.write(bytes(8))
+    with Pager(broker, folder):
+        assert received(queue, 7000) == list(range(3000, 10_000))
+        assert queue.statistics().dropped == 0
 
 
 def test_without_a_pager_producers_wait_and_are_told_why(

@@ -105,7 +105,28 @@ def percentile_curves(curves: Mapping[str, Curve], title: str) -> bytes:
     axis.set_xlabel("percentile of messages (each nine has the same room)")
     latency_axis(axis, min(lows), max(highs))
     titled(axis, title)
-    axis.legend(loc="upper left")
+    axis.legend(loc="lower right")  # curves rise from the lower left
+    return png(figure)
+
+
+def rate_curves(
+    rates: Sequence[float], percentiles: Mapping[str, Sequence[float]], title: str
+) -> bytes:
+    """Latency over messages a second, a line for each percentile; both logarithmic."""
+    figure, axis = drawn()
+    for number, (name, values) in enumerate(percentiles.items()):
+        axis.plot(
+            rates, values, label=name, linewidth=1.8, marker="o",
+            color=COLOURS[number % len(COLOURS)], linestyle=DASHES[number % len(DASHES)],
+        )  # fmt: skip
+    axis.set_xscale("log")
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set_xlabel("messages a second (log scale)")
+    every = [value for values in percentiles.values() for value in values]
+    latency_axis(axis, min(every), max(every))
+    titled(axis, title)
+    axis.legend(loc="best")
     return png(figure)
 
 

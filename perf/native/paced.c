@@ -1,0 +1,60 @@
+/* A producer that keeps to a timetable, and its consumer, in C: python -m shmbroker.perf.open_loop.
+ *
+ * Each message carries when it was due, not when it was sent: a producer that was held up makes its
+ * messages late, and that is what their receivers would feel. */
+#define _GNU_SOURCE
+#include <time.h>
+
+#include <shmbroker.h>
+
+#define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
+#define NEAR_NS 200000                   /* what is nearer than this is spun for */
+
+static void wait_until(int64_t due)
+{
+    for (int64_t left; (left = due - sb_system_clock()) > 0;)
+        if (left > NEAR_NS) {
+            int64_t nap = left - NEAR_NS / 2;
+            nanosleep(&(struct timespec){nap / 1000000000, nap % 1000000000}, NULL);
+        }
+}
+
+int64_t paced_connect(const char *vhost, int64_t spin_ns, sb_connection **connection)
+{
+    int64_t code = sb_connect(vhost, NULL, connection);
+    return code < 0 ? code : sb_spin(*connection, spin_ns);
+}
+
+int64_t paced_produce(sb_connection *connection, int64_t count, int64_t burst, double gap_ns,
+                      int64_t start)
+{
+    sb_queue *queue;
+    int64_t code = sb_open_queue(connection, "paced", &queue), body[8] = {0};
+    for (int64_t each = 0; code >= 0 && each < count; each++) {
+        body[0] = start + (int64_t)(gap_ns * (double)(each / burst * burst));
+        if (each % burst == 0)
+            wait_until(body[0]);
+        code = sb_publish(queue, body, sizeof body, PATIENCE_NS);
+    }
+    return code < 0 ? code : SB_OK;
+}
+
+/* How long after it was due each was in our hand; *last: when the last was.  After `stall_at`
+ * messages it does nothing for so long. */
+int64_t paced_consume(sb_connection *connection, int64_t count, int64_t stall_at, int64_t stall_ns,
+                      int64_t *took_ns, int64_t *last)
+{
+    sb_queue *queue;
+    int64_t code = sb_open_queue(connection, "paced", &queue);
+    for (int64_t each = 0; code >= 0 && each < count; each++) {
+        sb_message message;
+        if (each == stall_at && stall_ns)
+            wait_until(sb_system_clock() + stall_ns);
+        if ((code = sb_get(queue, &message, PATIENCE_NS)) < 0)
+            return code;
+        *last = sb_system_clock();
+        took_ns[each] = *last - *(const int64_t *)message.body;
+        code = sb_ack(queue, &message);
+    }
+    return code < 0 ? code : SB_OK;
+}
