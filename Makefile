@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.c') setup.py pyproject.toml
 
-.PHONY: help demo demo-fan-out test crash explore bench latency-long latency-bench lint clean
+.PHONY: help demo demo-fan-out demo-latency test crash explore bench latency-long latency-bench lint clean
 
 help:  ## What there is to make
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -19,7 +19,10 @@ demo: $(VENV)/installed  ## A live broker is killed, its backup takes over, and 
 demo-fan-out: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
 	$(BIN)/python examples/fan_out.py
 
-test: $(VENV)/installed $(VENV)/latency  ## Lint, types and all tests, the short exploration included
+demo-latency: $(VENV)/installed $(VENV)/latency  ## Two spools, Spark, and a report of a slow consumer (1-5 min)
+	$(BIN)/python examples/latency_demo.py
+
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Lint, types and all tests, the short exploration included
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
@@ -70,6 +73,10 @@ $(VENV)/perf: $(VENV)/installed
 $(VENV)/latency: $(VENV)/tools pyproject.toml tools/java
 	tools/java
 	$(BIN)/python tools/requirements.py latency | xargs -d '\n' $(BIN)/pip install --quiet
+	touch $@
+
+$(VENV)/postgres: $(VENV)/tools tools/postgres
+	tools/postgres
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)

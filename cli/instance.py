@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 STATES = ("starting", "passive", "promoting", "restoring", "live", "handing over", "stopped",
           "failed")  # fmt: skip
 
+SECRETS = {"sql.password": ".", "sql.url": r"://[^/]*:[^/]*@|password"}
+"""What a value looks like that gives one away."""
+
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 timeout_option = click.option("--timeout", type=DURATION, help="Wait so long.  [for ever]")
 
@@ -30,10 +35,16 @@ def setting_of(text: str) -> tuple[str, object]:
     key, separator, value = text.partition("=")
     if not separator:
         raise click.UsageError(f"an option is set by KEY=VALUE, not {text!r}")
-    try:
-        return key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key, value
+    given: object = value
+    with suppress(tomllib.TOMLDecodeError):
+        given = tomllib.loads(f"value = {value}")["value"]
+    if key in SECRETS and isinstance(given, str) and re.search(SECRETS[key], given):
+        raise click.UsageError(
+            f"all on this host see a command line: write a {key} with a password into "
+            f"shmbroker.toml, or say where it is: --set '{key}={{ env = \"NAME\" }}' or "
+            '{ file = "/path" }'
+        )
+    return key, given
 
 
 @click.command(

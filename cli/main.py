@@ -33,6 +33,7 @@ VERBS = {
     "journal": "journal:journal",
     "kill": "instance:kill",
     "latency": "latency:latency",
+    "mask": "mask:mask",
     "participants": "participants:participants",
     "producer": "producer:producer",
     "pub": "publish:pub",

@@ -115,6 +115,10 @@ class JournalFailed(Error):
     """The journal could not be written or synced: whoever writes it must end."""
 
 
+class Replaced(JournalFailed):
+    """Another broker is live by now, or may be: this one writes and confirms nothing any more."""
+
+
 class JournalDamaged(Error):
     """Something that was synced is not there any more; the message says which segment and where."""
 
@@ -169,7 +173,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.JOURNAL_FAILED: JournalFailed,
     codes.JOURNAL_DAMAGED: JournalDamaged,
     codes.TORN: JournalDamaged,
-    codes.STALE: JournalFailed,
+    codes.STALE: Replaced,
     codes.ASSIGNED: Empty,
     codes.OVER_SHARE: QueueFull,
     codes.SLOW: ConnectionClosed,

@@ -81,6 +81,11 @@ class Journaler:
         self._beat = ffi.NULL if beat is None else ffi.from_buffer("int64_t[]", beat)
         lib.sb_journaler_watched(self._journaler, fence, self._beat)
 
+    def leased(self, until: Any) -> None:
+        """Before it starts: write and confirm until the moment in this word (CLOCK_BOOTTIME)."""
+        self._until = ffi.NULL if until is None else until
+        lib.sb_journaler_leased(self._journaler, self._until)
+
     def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
         """Write the journal of this vhost, as the one with this epoch."""
         replay = ffi.NULL if restored is None else restored.replay
@@ -92,6 +97,10 @@ class Journaler:
         """Why it does not write: DiskFull while it waits for room, or why it has ended."""
         code = lib.sb_journaler_code(self._journaler)
         return None if code in (OK, CLOSED) else self._error(code)
+
+    @property
+    def has_ended(self) -> bool:
+        return lib.sb_journaler_code(self._journaler) not in (OK, DISK_FULL)
 
     def changes(self) -> Iterator[Error | None]:
         """`failure`, each time that it is of another kind, until it has ended; waits in between."""

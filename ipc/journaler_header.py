@@ -19,6 +19,10 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
  * more.  -1: none.  beat: is told when each turn began, at least every 100 ms, in monotonic
  * nanoseconds; it must live as long as the journaler.  NULL: nobody is told. */
 void sb_journaler_watched(sb_journaler *journaler, int fence, int64_t *beat);
+/* Before it starts: it writes and confirms only until this moment (nanoseconds of CLOCK_BOOTTIME),
+ * then it ends (SB_STALE).  The moment may be moved while it works; the word must live as long as
+ * the journaler.  NULL: for ever. */
+void sb_journaler_leased(sb_journaler *journaler, const int64_t *until_ns);
 /* SB_OK while it works, SB_DISK_FULL while it waits for room, SB_CLOSED when it was stopped, or why
  * it has ended. */
 int64_t sb_journaler_code(sb_journaler *journaler);

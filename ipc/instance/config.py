@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from shmbroker.ipc.errors import InvalidArgument
-from shmbroker.ipc.instance.option import OPTIONS, STALL_LIMIT_MIN, Option
+from shmbroker.ipc.instance.option import OPTIONS, RENEW_MIN, STALL_LIMIT_MIN, Option
+from shmbroker.ipc.instance.secret import Secret
 
 FILE = "shmbroker.toml"
 
@@ -27,6 +28,17 @@ class ConfigError(InvalidArgument):
 
 
 @dataclass(frozen=True, slots=True)
+class Sql:
+    """The lease in a database that says who is live."""
+
+    url: Secret
+    password: Secret
+    table: str
+    renew: float
+    expiration: float
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     folder: Path
     name: str
@@ -34,6 +46,8 @@ class Config:
     arena: int
     store: Path
     segment: int
+    lock: str
+    sql: Sql
     log: Path
     role: str
     failover_on_shutdown: bool
@@ -84,6 +98,13 @@ def configured(folder: Path, given: Given) -> Config:
             f"{place}: ha.stall-limit is 0s (never) or at least 250ms, not {limit * 1000:g}ms: "
             "a live that is merely busy must not be killed"
         )
+    sql = Sql(**{each.name: values[each.key] for each in OPTIONS if each.table == "sql"})
+    _check_lease(sql, place)
+    if values["store.lock"] == "sql" and not sql.url.content:
+        raise ConfigError(
+            f'{place}: store.lock is "sql", and sql.url does not say which database, as in '
+            '"postgresql://broker@db.example/broker"'
+        )
     return Config(
         folder=folder,
         name=values["instance.name"],
@@ -91,6 +112,8 @@ def configured(folder: Path, given: Given) -> Config:
         arena=values["instance.arena"],
         store=folder / values["store.path"],
         segment=values["store.segment"],
+        lock=values["store.lock"],
+        sql=sql,
         log=folder / values["log.path"],
         **{
             option.name.replace("-", "_"): values[option.key]
@@ -100,11 +123,23 @@ def configured(folder: Path, given: Given) -> Config:
     )
 
 
+def _check_lease(sql: Sql, place: Path) -> None:
+    if sql.renew < RENEW_MIN:
+        raise ConfigError(f"{place}: sql.renew is at least {RENEW_MIN * 1000:g}ms")
+    if 3 * round(sql.renew * 1e9) > round(sql.expiration * 1e9):
+        raise ConfigError(
+            f"{place}: sql.renew is at most a third of sql.expiration, so that one that fails may "
+            f"be tried again; {sql.renew:g}s is more than a third of {sql.expiration:g}s"
+        )
+
+
 def _value(option: Option, given: Given, place: Path) -> Any:
     value = given.get(option.key, option.default)
     try:
         return option.value_of(value)
     except ValueError as error:
+        if option.kind == "secret":
+            raise ConfigError(f"{place}: {option.key} is {error}") from None
         raise ConfigError(f"{place}: {option.key} is {error}, not {value!r}") from None
 
 
@@ -123,8 +158,16 @@ def toml_of(given: Given) -> str:
             lines += ["", f"[{table}]"]
         is_given = option.key in given
         value = given.get(option.key, option.default)
-        # JSON's text, numbers, booleans and lists of text are TOML's
-        shown = json.dumps(value)
+        shown = _toml_value(value)
         lines.append(f"# {option.help}")
         lines.append(f"{'' if is_given else '# '}{option.name} = {shown}")
     return "\n".join(["# An instance of shmbroker; see docs/durability.md.", *lines, ""])
+
+
+def _toml_value(value: object) -> str:
+    """JSON's text, numbers, booleans and lists of text are TOML's; its objects are not."""
+    if isinstance(value, Mapping):
+        return (
+            "{ " + ", ".join(f"{key} = {_toml_value(each)}" for key, each in value.items()) + " }"
+        )
+    return json.dumps(value)

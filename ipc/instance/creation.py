@@ -22,7 +22,7 @@ def create(folder: Path, given: Given) -> Config:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     (folder / RUN).mkdir(exist_ok=True, mode=0o700)
     config.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    store.create(config.store, config.vhost)
+    store.create(config.store, config.vhost, config.lock)
     with (folder / FILE).open("x") as file:
         (folder / FILE).chmod(0o600)
         file.write(toml_of(given))

@@ -1,7 +1,7 @@
 """The process of an instance: does what its machine says.
 
 One thread decides, and everything that waits does so in a thread of its own, in the kernel: for a
-lock, for a change of the store, for the death of a participant, for the journaler's end.  They
+lock, for news of it, for the death of a participant, for the journaler's end.  They
 leave word in the inbox.  So between a live's death and its backup's first confirm nobody sleeps.
 """
 
@@ -18,18 +18,20 @@ from types import FrameType
 from typing import Final, TypeVar
 
 from shmbroker.ipc.broker import Broker
-from shmbroker.ipc.errors import ConnectionClosed, DiskFull, Error, InUse
+from shmbroker.ipc.errors import ConnectionClosed, DiskFull, Error, InUse, Replaced
 from shmbroker.ipc.instance import lock_test, notify, process, promotion, record, rings
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config import Config
+from shmbroker.ipc.instance.file_lock import FileLock
+from shmbroker.ipc.instance.live_lock import LiveLock, News, Told
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.machine import Action, Machine, Options, State
 from shmbroker.ipc.instance.mount import warnings
 from shmbroker.ipc.instance.record import Record
 from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
-from shmbroker.ipc.instance.store import Store, read_whole, write_whole
-from shmbroker.ipc.instance.watch import Watch
+from shmbroker.ipc.instance.store import FILE_LOCK, Store
+from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.ipc.journaler import Journaler, Progress, Restored
 from shmbroker.ipc.pager import Pager
 
@@ -37,6 +39,15 @@ Answer = TypeVar("Answer")
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 LAST_STATES: Final = (State.STOPPED, State.FAILED)
+
+
+def lock_of(config: Config, store: Store, *, moved: bool = False) -> LiveLock:
+    if config.lock == FILE_LOCK:
+        lock_test.check(store.path)
+        return FileLock(store.path)
+    from shmbroker.ipc.instance.sql_lock import SqlLock
+
+    return SqlLock(config, store, moved=moved)
 
 
 class Instance:
@@ -69,8 +80,8 @@ class Instance:
         self.beat: Beat | None = None
         self.stall: StallWatch | None = None
         try:
-            self.store = Store(config.store, config.vhost, moved=moved)
-            lock_test.check(config.store)
+            self.store = Store(config.store, config.vhost, config.lock, moved=moved)
+            self.lock = lock_of(config, self.store, moved=moved)
         except (Error, OSError) as error:
             self.log.write("failed", why=str(error))
             self.sign.close()
@@ -88,8 +99,7 @@ class Instance:
         self._show()
         for number in SIGNALS:
             signal.signal(number, self._signalled)
-        watch = Watch(self.store.path, is_remote=self.store.mount.is_remote)
-        self._in_background(lambda: self._watch_store(watch))
+        self._in_background(self._listen)
         self.inbox.put(lambda: self._do(self.machine.start()))
         while self.machine.state not in LAST_STATES:
             self._guarded(self.inbox.get())
@@ -111,7 +121,7 @@ class Instance:
     def _show(self) -> None:
         """What has changed of the state."""
         machine = self.machine
-        found = self.store.lock.record_if_whole()
+        found = self.lock.record_if_whole()
         epoch = found.epoch if found is not None else self.epoch
         status = Status(machine.state.value, machine.is_announced, epoch, self.why, self.process)
         if status == self.shown:
@@ -153,38 +163,51 @@ class Instance:
             self.why = why
             self._do(self.machine.fail())
 
-    # --- the store ----------------------------------------------------------------------------
+    # --- the lock -----------------------------------------------------------------------------
 
-    def _watch_store(self, watch: Watch) -> None:
+    def _listen(self) -> None:
         while True:
-            if watch.wait():
-                self.inbox.put(self._store_changed)
+            told = self.lock.news()
+            self.inbox.put(partial(self._heard, told))
 
-    def _store_changed(self) -> None:
-        found = self.store.lock.record_if_whole()  # if not, there is word when it is
+    def _heard(self, told: Told) -> None:
+        if told.news == News.CHANGED:
+            self._lock_changed()
+        elif told.news == News.LOST:
+            if not self.lock.is_held:  # or it is of before, and was taken again
+                self._lost(told.why)
+        elif told.news == News.UNANNOUNCED:
+            self._do(self.machine.unannounced())
+        elif told.news == News.UNREACHABLE:
+            self.log.write("database unreachable", why=told.why)
+        else:
+            self.log.write("database reachable")
+
+    def _lock_changed(self) -> None:
+        found = self.lock.record_if_whole()  # if not, there is word when it is
         if found is None:
             return
         self._do(self.machine.recorded(found))
-        if self.machine.state == State.LIVE and self.store.is_failback_asked(self.epoch):
+        if self.machine.state == State.LIVE and self.lock.is_failback_asked(self.epoch):
             self._do(self.machine.failback_asked())
 
     def _try_live(self) -> None:
-        got = self.store.lock.try_live()
-        self._do(self.machine.tried(got, self.store.lock.record()))
+        got = self.lock.try_live()
+        self._do(self.machine.tried(got, self.lock.record()))
 
     def _watch_stall(self) -> None:
         """All who wait do: who is announced may hang itself while it takes over."""
         if self.config.stall_limit and self.stall is None:
             self.stall = StallWatch(
-                self.store.lock, self.config.vhost, self.config.stall_limit, self._killed
+                self.lock, self.config.vhost, self.config.stall_limit, self._killed
             )
 
     def _wait_announced(self) -> None:
         self._watch_stall()
-        self._in_background(self.store.lock.wait_announced, lambda _: self._announced())
+        self._in_background(self.lock.wait_announced, lambda _: self._announced())
 
     def _announced(self) -> None:
-        self._do(self.machine.announced(self.store.lock.record()))
+        self._do(self.machine.announced(self.lock.record()))
 
     def _prepare(self) -> None:
         if self.journaler is None:
@@ -194,7 +217,7 @@ class Instance:
 
     def _wait_live(self) -> None:
         self._watch_stall()
-        self._in_background(self.store.lock.wait_live, lambda _: self._locked())
+        self._in_background(self.lock.wait_live, lambda _: self._locked())
 
     def _killed(self, live: Record, age: float) -> None:
         self.log.write(
@@ -205,14 +228,14 @@ class Instance:
         if self.stall is not None:
             self.stall.end()
             self.stall = None
-        self._do(self.machine.locked(self.store.lock.record()))
+        self._do(self.machine.locked(self.lock.record()))
 
     def _ask_failback(self) -> None:
-        self.store.ask_failback(self.store.lock.record().epoch)
+        self.lock.ask_failback(self.lock.record().epoch)
         self.log.write("asked for the role back")
 
     def _ask_command(self) -> None:
-        epoch = self.store.lock.record().epoch + 1
+        epoch = self.lock.record().epoch + 1
         self._in_background(lambda: promotion.refusal(self.config, epoch), self._answered)
 
     def _answered(self, refusal: str | None) -> None:
@@ -220,28 +243,44 @@ class Instance:
             return
         if refusal:
             self.log.write("on-promote refused", why=refusal)
-        self._do(self.machine.answered(refusal is None, self.store.lock.record()))
+        self._do(self.machine.answered(refusal is None, self.lock.record()))
 
     # --- being live ---------------------------------------------------------------------------
 
     def _go_live(self) -> None:
-        self._take_over()
+        try:
+            self._take_over()
+        except Replaced as error:
+            self._ended(error)
+            return
         self._do(self.machine.went_live())
-        self.store.failback_done()
-        self._store_changed()
+        self.lock.failback_done()
+        self._lock_changed()
+
+    def _ended(self, error: Error) -> None:
+        """We may not write any more, or cannot."""
+        if isinstance(error, Replaced) and self.lock.is_lease:
+            self._lost(str(error))
+        else:
+            self._fail(str(error))
+
+    def _lost(self, why: str) -> None:
+        if self.machine.state in (State.RESTORING, State.LIVE):
+            self.log.write("lost the lease", epoch=self.epoch, why=why)
+        self._do(self.machine.lost())
 
     def _take_over(self) -> None:
-        former = self.store.lock.record()
+        former = self.lock.record()
         self.epoch = former.epoch + 1
         me = Record(self.epoch, record.LIVE, self.config.name, self.process)
         restored: Restored | None = None
         self._beat()  # before the record says that we are live: from then on we may hang
         if identity := rings.current(self.config.vhost, former):
-            self.store.lock.write(replace(me, rings=identity))
+            self.lock.write(replace(me, rings=identity))
             self.broker = rings.attached(self.config)
         else:
             self._show()
-            self.store.lock.write(me)
+            self.lock.write(me)
             self.broker, restored = rings.restored(
                 self.config,
                 read_whole(self.ours).get("identity", 0),
@@ -259,10 +298,17 @@ class Instance:
         try:
             work()
         except InUse:  # it let go of the live lock, and not yet of its place as a participant
-            if former.process is None:
-                raise
-            former.process.wait_for_death()
+            self._see_out(former)
             work()
+
+    def _see_out(self, former: Record) -> None:
+        """Wait until who was live lets go of the journal; without a lease it is dying."""
+        if former.process is None or former.process == self.process:
+            raise InUse(f"somebody else writes the journal of vhost {self.config.vhost!r}")
+        hangs = self.lock.is_lease and not former.process.has_ended
+        if hangs and former.process.kill():
+            self.log.write("killed a live that hangs", live=former.instance, epoch=former.epoch)
+        former.process.wait_for_death()
 
     def _beat(self) -> Beat:
         self.beat = Beat(self.config.vhost)
@@ -271,7 +317,7 @@ class Instance:
 
     def _restoring(self, record: Record) -> None:
         self._beat()  # that of before went with the rings of before
-        self.store.lock.write(record)
+        self.lock.write(record)
 
     def _restored_so_far(self, done: int, size: int) -> None:
         assert self.beat is not None
@@ -284,7 +330,8 @@ class Instance:
         journaler, self.journaler = self.journaler, None
         assert journaler is not None
         assert self.beat is not None
-        journaler.watched(self.store.lock.file, self.beat.memory)
+        journaler.watched(self.lock.fence, self.beat.memory)
+        journaler.leased(self.lock.until)
         try:
             journaler.start(broker, self.epoch, restored)
         except Error:
@@ -305,7 +352,7 @@ class Instance:
             elif failure is None:
                 self.log.write("disk has room")
             else:
-                raise failure
+                self.inbox.put(partial(self._ended, failure))
 
     def _tend(self) -> None:
         """Give to others what the dead have left, as soon as they die."""
@@ -322,35 +369,44 @@ class Instance:
     def _let_go(self) -> None:
         """Write what is there, and leave the vhost."""
         journaler, pager, broker = self.journaler, self.pager, self.broker
-        assert journaler is not None
-        assert pager is not None
-        assert broker is not None
-        journaler.stop()
-        pager.stop()
+        if journaler is not None:
+            journaler.stop()
+        if pager is not None:
+            pager.stop()
         for follower in self.followers:
             follower.join()
-        pager.close()
+        if pager is not None:
+            pager.close()
         if self.beat is not None:
             self.beat.end()
-        broker.close()
-        journaler.close()
+        if broker is not None:
+            broker.close()
+        if journaler is not None:
+            journaler.close()
         self.journaler = self.pager = self.broker = None
+        self.followers = []
 
     def _say(self, state: str) -> None:
-        self.store.lock.write(replace(self.store.lock.record(), state=state))
+        try:
+            self.lock.write(replace(self.lock.record(), state=state))
+        except Replaced as error:
+            self.log.write("warning", why=f"nobody is told that this live is {state}: {error}")
 
     def _end(self) -> None:
         self._show()
         if self.journaler is not None and self.broker is None:  # it was ready, and is not needed
             self.journaler.close()
+            self.journaler = None
+        if self.lock.is_lease and (self.journaler is None or self.journaler.has_ended):
+            self.lock.close()
 
 
 ACTIONS: Final[dict[Action, Callable[[Instance], None]]] = {
     Action.TRY_LIVE: Instance._try_live,
     Action.WAIT_ANNOUNCED: Instance._wait_announced,
     Action.WAIT_LIVE: Instance._wait_live,
-    Action.RELEASE_ANNOUNCED: lambda instance: instance.store.lock.release_announced(),
-    Action.RELEASE_LIVE: lambda instance: instance.store.lock.release_live(),
+    Action.RELEASE_ANNOUNCED: lambda instance: instance.lock.release_announced(),
+    Action.RELEASE_LIVE: lambda instance: instance.lock.release_live(),
     Action.PREPARE: Instance._prepare,
     Action.ASK_FAILBACK: Instance._ask_failback,
     Action.ASK_COMMAND: Instance._ask_command,

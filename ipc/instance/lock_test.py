@@ -71,5 +71,6 @@ def check(folder: Path) -> None:
     if found:
         raise LocksDoNotWork(
             f"store {folder}: locks do not work there ({found}), so two could be live at once; "
-            "put it on a local disk, or on NFS with locking (no nolock, no local_lock)"
+            "put it on a local disk, or on NFS with locking (no nolock, no local_lock), or let a "
+            'database say who is live (store.lock = "sql")'
         )

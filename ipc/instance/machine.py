@@ -7,6 +7,7 @@
     RESTORING    --the rings are there-->             LIVE
     LIVE         --stopped, or failback-->            HANDING_OVER
     HANDING_OVER --all is written-->                  STOPPED, or PASSIVE after a failback
+    LIVE         --its lease has run out-->           HANDING_OVER, and then PASSIVE
     any          --it cannot go on-->                 FAILED
 
 A passive instance first waits to be announced, one at a time.  Who is announced waits for the live
@@ -75,6 +76,8 @@ class Machine:
         """For the live lock."""
         self.is_stopping = False
         self.is_failing_back = False
+        self.is_lost = False
+        """Being live was, before it was given back."""
         self.asked_epoch = -1
         self.refused_epoch = -1
         """The command said no to replacing the live of this one."""
@@ -192,12 +195,27 @@ class Machine:
         is_for_another = self.is_failing_back or self.options.failover_on_shutdown
         return Action.SAY_HANDED_OVER if is_for_another else Action.SAY_STOPPED
 
+    def lost(self) -> Actions:
+        """The lease on being live has run out: nothing is written and confirmed any more."""
+        is_news = self.state in (State.RESTORING, State.LIVE)
+        self.is_lost |= is_news or self.state == State.HANDING_OVER
+        if is_news:
+            yield from self._hand_over()
+
+    def unannounced(self) -> Actions:
+        """The lease on being announced has run out."""
+        was_announced, self.is_announced = self.is_announced, False
+        if was_announced and self.state == State.PASSIVE:
+            yield from self._queue_up()
+
     def handed_over(self) -> Actions:
-        """All is written, and nothing is confirmed any more."""
-        yield self._last_word()
+        """All is written, or may not be, and nothing is confirmed any more."""
+        if not self.is_lost:
+            yield self._last_word()
         yield Action.RELEASE_LIVE
-        if self.is_failing_back and self.options.restart_backup and not self.is_stopping:
-            self.is_failing_back = False
+        goes_on = self.is_lost or (self.is_failing_back and self.options.restart_backup)
+        if goes_on and not self.is_stopping:
+            self.is_failing_back = self.is_lost = False
             yield from self._queue_up()
         else:
             yield from self._end(State.STOPPED)

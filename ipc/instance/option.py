@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from shmbroker.ipc.instance.secret import Secret, secret_of
 from shmbroker.ipc.units import parse_duration, parse_size
 
-Kind = Literal["text", "flag", "size", "duration", "role", "command"]
+Kind = Literal["text", "flag", "size", "duration", "role", "lock", "command", "secret", "table"]
 
 ROLES: Final = ("live", "backup")
+LOCKS: Final = ("file", "sql")
 STALL_LIMIT_MIN: Final = 0.25
 """Seconds.  A healthy journaler shows that it lives every 100 ms; a loaded machine is later."""
+RENEW_MIN: Final = 0.01
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,22 @@ def _role(given: object) -> str:
     return str(given)
 
 
+def _lock(given: object) -> str:
+    if given not in LOCKS:
+        raise ValueError('"file" or "sql"')
+    return str(given)
+
+
+def _secret(given: object) -> Secret:
+    return secret_of(given)
+
+
+def _table(given: object) -> str:
+    if not isinstance(given, str) or not re.fullmatch(r"([a-z_]\w*\.)?[a-z_]\w*", given, re.A):
+        raise ValueError('the name of a table, as in "shmbroker_lease" or "broker.lease"')
+    return given
+
+
 def _command(given: object) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
         raise ValueError('words, as in ["/usr/local/bin/may-i", "orders"]')
@@ -75,7 +96,10 @@ PARSERS: Final = {
     "size": _size,
     "duration": _duration,
     "role": _role,
+    "lock": _lock,
     "command": _command,
+    "secret": _secret,
+    "table": _table,
 }
 
 OPTIONS: Final = (
@@ -86,6 +110,16 @@ OPTIONS: Final = (
     Option("store", "path", "text", "data",
            "The journal, the live lock.  Live and backup have the same."),
     Option("store", "segment", "size", "64MiB", "Of the journal."),
+    Option("store", "lock", "lock", "file",
+           "Who is live: by a lock on a file of the store, or by a lease in a SQL database."),
+    Option("sql", "url", "secret", "",
+           "The database, as in postgresql://broker@db.example/broker"),
+    Option("sql", "password", "secret", "", "Unless it stands elsewhere: see docs/durability.md."),
+    Option("sql", "table", "table", "shmbroker_lease", "Made if it is not there."),
+    Option("sql", "renew", "duration", "4s",
+           "How often the lease is renewed; at most a third of its expiration."),
+    Option("sql", "expiration", "duration", "20s",
+           "Whoever has not renewed it for so long is live no more."),
     Option("log", "path", "text", "log/shmbroker.log", "A line of JSON for each change of state."),
     Option("ha", "role", "role", "live", "A backup waits until the live is no more."),
     Option("ha", "failover-on-shutdown", "flag", False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,28 @@ class Process:
             os.close(file)
             return None
         return file
+
+    @property
+    def has_ended(self) -> bool:
+        """Known to: it writes nothing any more."""
+        if not self.is_of_this_host:
+            return False
+        if (file := self.descriptor()) is None:
+            return True
+        try:
+            return bool(select.select([file], [], [], 0)[0])
+        finally:
+            os.close(file)
+
+    def kill(self) -> bool:
+        """And wait for its death; False if it runs no more, or elsewhere."""
+        if (file := self.descriptor()) is None:
+            return False
+        try:
+            signal.pidfd_send_signal(file, signal.SIGKILL)
+            return bool(select.select([file], [], [])[0])
+        finally:
+            os.close(file)
 
     def wait_for_death(self) -> None:
         """Of one that is dying: its locks fall one after the other, as its files are closed."""

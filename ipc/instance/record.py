@@ -3,18 +3,23 @@
     bytes 0-15    the epoch, hexadecimal: the journaler looks at it before it writes
     then          the rest as JSON, padded to one sector, which a disk writes as a whole
 
-Only who holds the lock writes it, in one write, and syncs it.
+Only who is live writes it, in one write, and syncs it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import time
 from dataclasses import asdict, dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from shmbroker.ipc.errors import Error
 from shmbroker.ipc.instance.process import Process
 
+FILE: Final = "live.lock"
 BYTES: Final = 512
 EPOCH_DIGITS: Final = 16
 
@@ -24,6 +29,15 @@ STOPPED: Final = "stopped"
 HANDED_OVER: Final = "handed over"
 ENDS: Final = (NONE, LIVE, STOPPED, HANDED_OVER)
 """Nobody was live yet; somebody is, or has crashed; was stopped; was stopped for another one."""
+
+
+WRITING_SECONDS_MAX: Final = 1.0
+"""One sector, from memory."""
+
+FILE_NUMBER_MIN: Final = 512
+"""Who dies lets go of files with high numbers first, and closing an inotify file takes it 10 ms and
+more.  A participant's lock has an even higher number (native/connection.c): who gets the live lock
+finds that the former live takes part no more."""
 
 
 class RecordDamaged(Error):
@@ -44,10 +58,15 @@ class Record:
         """Somebody was live, and nobody has said that he shall not be replaced."""
         return self.state in (LIVE, HANDED_OVER)
 
-    def encoded(self) -> bytes:
+    @property
+    def told(self) -> str:
+        """All but the epoch."""
         fields = asdict(self)
-        epoch = f"{fields.pop('epoch'):0{EPOCH_DIGITS}x}\n"
-        text = epoch + json.dumps(fields, separators=(",", ":"))
+        del fields["epoch"]
+        return json.dumps(fields, separators=(",", ":"))
+
+    def encoded(self) -> bytes:
+        text = f"{self.epoch:0{EPOCH_DIGITS}x}\n{self.told}"
         encoded = text.encode().ljust(BYTES - 1) + b"\n"
         if len(encoded) > BYTES:
             raise RecordDamaged(f"the name {self.instance!r} is too long for live.lock")
@@ -57,12 +76,65 @@ class Record:
 def decoded(content: bytes) -> Record:
     """RecordDamaged if it is not one: it may be just being written, then look again."""
     try:
-        epoch, rest = content[:EPOCH_DIGITS], content[EPOCH_DIGITS:]
-        fields = json.loads(rest)
-        process = fields.pop("process")
-        record = Record(epoch=int(epoch, 16), process=process and Process(**process), **fields)
+        return made(int(content[:EPOCH_DIGITS], 16), json.loads(content[EPOCH_DIGITS:]))
     except (ValueError, TypeError, KeyError) as error:
         raise RecordDamaged(f"live.lock holds {content[:80]!r}...: {error}") from None
+
+
+def made(epoch: int, fields: dict[str, Any]) -> Record:
+    """TypeError or KeyError if these are not the fields of one."""
+    process = fields.pop("process")
+    record = Record(epoch=epoch, process=process and Process(**process), **fields)
     if record.state not in ENDS:
         raise RecordDamaged(f"live.lock knows a state {record.state!r}: is it of a later version?")
     return record
+
+
+def with_high_number(file: int) -> int:
+    try:
+        high: int = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, FILE_NUMBER_MIN)
+    except OSError:  # the process may not have so many
+        return file
+    os.close(file)
+    return high
+
+
+class RecordFile:
+    """live.lock itself."""
+
+    def __init__(self, store: Path) -> None:
+        self.path = store / FILE
+        self.number = with_high_number(os.open(self.path, os.O_RDWR | os.O_CLOEXEC))
+
+    def read(self) -> Record:
+        """RecordDamaged if it is that, and not only just being written."""
+        ends_at = time.monotonic() + WRITING_SECONDS_MAX
+        while (found := self.read_if_whole()) is None and time.monotonic() < ends_at:
+            time.sleep(0)
+        return found or decoded(os.pread(self.number, BYTES, 0))
+
+    def read_if_whole(self) -> Record | None:
+        """None if it is just being written: there will be word of that."""
+        try:
+            return decoded(os.pread(self.number, BYTES, 0))
+        except RecordDamaged:
+            return None
+
+    def write(self, record: Record) -> None:
+        """Synced when it returns.  Only for who is live."""
+        os.pwrite(self.number, record.encoded(), 0)
+        os.fdatasync(self.number)
+
+    def close(self) -> None:
+        os.close(self.number)
+
+
+def create(store: Path) -> os.stat_result:
+    """The file, with the record of nobody; what the system says of it."""
+    file = os.open(store / FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(file, Record().encoded(), 0)
+        os.fsync(file)
+        return os.fstat(file)
+    finally:
+        os.close(file)

@@ -100,5 +100,9 @@ def restored(
     """New rings, filled from the journal; `begun` is told their identity before."""
     make_way(config, former)
     broker = begin_restoring(config.vhost, name=participant_name(config), arena_bytes=config.arena)
-    begun(found(config.vhost).identity)
-    return broker, restore(broker, config.store / "journal", progress)
+    try:
+        begun(found(config.vhost).identity)
+        return broker, restore(broker, config.store / "journal", progress)
+    except Error:
+        broker.close()
+        raise

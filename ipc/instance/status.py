@@ -17,8 +17,8 @@ from typing import Final
 from shmbroker.ipc.errors import Error, InUse
 from shmbroker.ipc.instance import ofd
 from shmbroker.ipc.instance.process import Process
-from shmbroker.ipc.instance.store import read_whole, write_whole
 from shmbroker.ipc.instance.watch import Watch
+from shmbroker.ipc.instance.whole import read_whole, write_whole
 
 RUN: Final = "run"
 DOWN: Final = "not running"

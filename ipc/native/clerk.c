@@ -42,6 +42,7 @@ typedef struct desk {
     bool serves;
     bool held;    /* somebody else had taken something */
     bool starved; /* there was no memory for all of it */
+    bool noted;   /* something came after we had read the ring */
     int64_t claim;
     int64_t retry_ns; /* how long it waited for room last */
     int64_t read; /* all below were looked at */
@@ -87,7 +88,8 @@ static int64_t state_at(const sb_queue *ring, int64_t position)
                                                      : L_FREE;
 }
 
-/* Whether the claim is still ours; if something was noted meanwhile, it is again. */
+/* Whether the claim is still ours; if something was noted meanwhile, it is again, and there is more
+ * to read than we have: the note that said so is gone. */
 static bool renew(desk *at)
 {
     for (;;) {
@@ -96,6 +98,7 @@ static bool renew(desk *at)
             return false;
         int64_t claim = sb_due_claim(word, seen, sb_system_clock() + CLAIM_NS);
         if (claim) {
+            at->noted |= seen != at->claim;
             at->claim = claim;
             return true;
         }
@@ -341,7 +344,7 @@ static void serve(desk *at, lane *out, lane *in)
     int64_t retry = SB_REVOKED;
     if (at->held)
         revoke_late(&out->port);
-    at->held = false;
+    at->held = at->noted = false;
     at->serves = true;
     if (read_on(at, &out->port))
         retry = move_all(at, out, in);
@@ -349,7 +352,7 @@ static void serve(desk *at, lane *out, lane *in)
         at->serves = false;
         return;
     }
-    int64_t next = earliest(at, retry);
+    int64_t next = at->noted ? sb_system_clock() : earliest(at, retry);
     /* noted meanwhile: then the word is that message's time, and ours if it is before */
     if (!sb_due_settle(due_word(at->schedule), at->claim, next) && next)
         sb_due_note(due_word(at->schedule), next);

@@ -251,14 +251,27 @@ bool is_once(const void *chunk)
     return word_load(chunk, L_CHUNK_MARK_AT) & L_CHUNK_ONCE << L_MARK_FLAGS_SHIFT;
 }
 
-int64_t once_publish_loan(sb_queue *queue, sb_port *port, int64_t chunk, const void *memory)
+static bool loan_is_known(sb_port *port, const void *memory)
 {
     int64_t mark = word_load(memory, L_CHUNK_MARK_AT), at = L_CHUNK_HEADER_BYTES;
     if (mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT)
         at += L_CHUNK_EXTENSION_BYTES;
     const int64_t identity[2] = {word_load(memory, at), word_load(memory, at + 8)};
-    if (!is_known(port, identity, 0))
+    return is_known(port, identity, 0);
+}
+
+int64_t once_publish_loan(sb_queue *queue, sb_port *port, int64_t chunk, const void *memory)
+{
+    if (!loan_is_known(port, memory))
         return sb_port_publish_chunk_checked(port, chunk, 0);
+    sb_port_unreserve(port, chunk);
+    return refused(queue);
+}
+
+int64_t once_refused_loan(sb_queue *queue, sb_port *port, int64_t chunk, const void *memory)
+{
+    if (!is_once(memory) || !loan_is_known(port, memory))
+        return SB_FULL;
     sb_port_unreserve(port, chunk);
     return refused(queue);
 }

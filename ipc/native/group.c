@@ -46,7 +46,7 @@ static int64_t let_go(sb_queue *queue, int64_t bucket, int64_t owner)
 
 void group_join(sb_queue *queue)
 {
-    if (queue->buckets && setting(queue, L_SETTING_REBALANCE_AT))
+    if (queue->grouped && setting(queue, L_SETTING_REBALANCE_AT))
         let_go(queue, -1, 0);
 }
 

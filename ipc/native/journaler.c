@@ -15,6 +15,10 @@
  * it writes, so that it leaves the journal alone, and after the sync, so that it confirms nothing that
  * the other one may not have read.
  *
+ * Whoever is live by a lease writes and confirms until that runs out, and looks at its end at the same
+ * two places.  A lease that has run out is over, also if its end is moved afterwards: whoever moves it
+ * cannot know that we have not looked in between.
+ *
  * All of it is done in this thread; the others look at `code`, and move `control` to wake it. */
 
 #define _GNU_SOURCE
@@ -22,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shared.h"
@@ -68,6 +73,7 @@ struct sb_journaler {
     int64_t spin_ns;
     int fence; /* a file that begins with the epoch of who may write, or -1 */
     char epoch[EPOCH_DIGITS + 1];
+    const _Atomic int64_t *lease; /* until when we may write, by the clock of the boot, or NULL */
     _Atomic int64_t *beat; /* told when each turn began, or NULL */
     char why[256];         /* the journaler has ended */
 };
@@ -330,12 +336,25 @@ static int64_t move_gates(sb_journaler *journaler)
     return SB_OK;
 }
 
-/* Ours is still the highest epoch, as far as the shared directory says. */
+/* The clock goes on while the machine sleeps: the lease does, too. */
+static int64_t check_lease(const sb_journaler *journaler)
+{
+    struct timespec now;
+    if (!journaler->lease)
+        return SB_OK;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    if (now.tv_sec * INT64_C(1000000000) + now.tv_nsec < atomic_load(journaler->lease))
+        return SB_OK;
+    return fail(SB_STALE, "the lease on being live has run out: another broker may be live");
+}
+
+/* We may still write, as far as our lease and the epoch in the shared directory say. */
 static int64_t check_fence(const sb_journaler *journaler)
 {
     char now[EPOCH_DIGITS];
-    if (journaler->fence < 0)
-        return SB_OK;
+    int64_t code = check_lease(journaler);
+    if (code != SB_OK || journaler->fence < 0)
+        return code;
     if (pread(journaler->fence, now, sizeof now, 0) != sizeof now)
         return fail(SB_STALE, "the epoch in the shared directory cannot be read: nothing is written");
     if (memcmp(now, journaler->epoch, sizeof now) == 0)
@@ -396,7 +415,9 @@ static int64_t commit(sb_journaler *journaler)
 static int64_t turn(sb_journaler *journaler, bool all)
 {
     beat(journaler);
-    int64_t code = look_at_catalog(journaler), now = sb_system_clock();
+    int64_t code = check_lease(journaler), now = sb_system_clock(); /* also if nothing is to be done */
+    if (code == SB_OK)
+        code = look_at_catalog(journaler);
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
         code = gather(journaler, journaler->queues[each]);
     int64_t staged = sb_journal_staged(journaler->journal);
@@ -493,6 +514,11 @@ void sb_journaler_watched(sb_journaler *journaler, int fence, int64_t *beat)
 {
     journaler->fence = fence;
     journaler->beat = (_Atomic int64_t *)beat;
+}
+
+void sb_journaler_leased(sb_journaler *journaler, const int64_t *until_ns)
+{
+    journaler->lease = (const _Atomic int64_t *)until_ns;
 }
 
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,

@@ -56,13 +56,19 @@ static int64_t ttl_left(const sb_message *message)
     return expiry <= 0 ? 0 : expiry > now ? expiry - now : 1;
 }
 
-static int64_t publish_there(passage *over, const sb_message *message)
+static sb_outgoing copy_of(const sb_message *message)
 {
     sb_outgoing copy = {.body = message->body, .length = message->length,
                         .ttl_ns = ttl_left(message)};
     copy.key = sb_message_key(message, &copy.key_length);
     copy.properties = sb_message_properties(message, &copy.properties_length);
     copy.priority = (message->mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK;
+    return copy;
+}
+
+static int64_t publish_there(passage *over, const sb_message *message)
+{
+    const sb_outgoing copy = copy_of(message);
     if (over->to->pages) {
         int64_t left = over->waits ? over->deadline - sb_system_clock() : 0;
         return inbox_publish(over->to, &copy, left > 0 ? left : 0);
@@ -74,19 +80,29 @@ static int64_t publish_there(passage *over, const sb_message *message)
     return code;
 }
 
-/* What is taken and given back counts as delivered once more: so no message is taken that has no
- * room there, unless another producer is faster. */
-static int64_t await_room(passage *over)
+static bool has_room(passage *over, const sb_outgoing *copy)
 {
     sb_queue *to = over->to;
-    int64_t most = to->max_messages > 0 && to->max_messages < to->slots ? to->max_messages
-                                                                        : to->slots;
-    while (to->when_full != L_DROP_OLDEST && !to->pages && sb_port_window(&over->in->port) >= most) {
-        if (queue_expire(to, &over->in->port) > 0)
+    sb_port *port = &over->in->port;
+    if (to->pages)
+        return true;
+    if (to->last_value)
+        return last_value_room(to, port, copy->key, copy->key_length) == SB_OK;
+    int64_t used = sb_port_window(port);
+    return used < to->slots && (to->max_messages == 0 || used < to->max_messages);
+}
+
+/* What is taken and given back counts as delivered once more: so no message is taken that has no
+ * room there, unless another producer is faster. */
+static int64_t await_room(passage *over, const sb_message *message)
+{
+    const sb_outgoing copy = copy_of(message);
+    while (!has_room(over, &copy)) {
+        if (queue_make_room(over->to, over->in, &copy))
             continue;
         if (!over->waits)
             return SB_FULL;
-        int64_t code = queue_wait_for_room(to, over->in, over->deadline);
+        int64_t code = queue_wait_for_room(over->to, over->in, over->deadline);
         if (code != SB_OK)
             return code;
     }
@@ -101,7 +117,7 @@ static int64_t move_one(passage *over, int64_t position)
     int64_t code = sb_port_look(port, position, &message);
     if (code != SB_OK || is_expired(&message) || !is_chosen(over, &message))
         return SB_GONE;
-    code = await_room(over);
+    code = await_room(over, &message);
     if (code != SB_OK)
         return code;
     if (sb_port_take_seen(port, &message) != SB_OK)

@@ -719,6 +719,8 @@ static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan, const 
         if (code == SB_OK)
             code = is_once(memory) ? once_publish_loan(queue, &in->port, loan->chunk, memory)
                                    : sb_port_publish_chunk(&in->port, loan->chunk);
+        else if (code == SB_FULL)
+            code = once_refused_loan(queue, &in->port, loan->chunk, memory);
     } while (code == SB_FULL && queue_make_room(queue, in, &shape));
     return code;
 }

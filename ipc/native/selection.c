@@ -23,10 +23,12 @@ static bool is_wanted(const sb_selection *wanted, const sb_message *message)
            sb_selector_matches(wanted->program, wanted->bytes, &subject);
 }
 
-static int64_t level_of(const sb_message *message)
+/* What is above the highest level of the queue counts as that. */
+static int64_t level_of(const sb_message *message, int64_t levels)
 {
     int64_t code = (message->mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK;
-    return code ? code - 1 : L_LEVEL_DEFAULT;
+    int64_t level = code ? code - 1 : L_LEVEL_DEFAULT;
+    return level < levels ? level : levels - 1;
 }
 
 /* In a queue with groups: the first that matches and that we may have. */
@@ -70,17 +72,20 @@ static int64_t find(sb_queue *queue, sb_port *port, sb_selection *wanted, sb_mes
 {
     if (queue->buckets)
         return find_or_be_told(queue, port, wanted, found);
-    bool levels = setting(queue, L_RING_MODE_AT) >> L_MODE_LEVELS_SHIFT & L_MODE_LEVELS_MASK;
+    int64_t levels = setting(queue, L_RING_MODE_AT) >> L_MODE_LEVELS_SHIFT & L_MODE_LEVELS_MASK;
     int64_t head = setting(queue, L_RING_HEAD_AT) & L_POSITION_MASK, code;
     int64_t position = levels || wanted->position < head ? head : wanted->position, best = -1;
     sb_message message;
     for (; (code = sb_port_look(port, position, &message)) != SB_EMPTY; position++) {
-        if (code != SB_OK || !is_wanted(wanted, &message) || level_of(&message) <= best)
+        if (code != SB_OK || !is_wanted(wanted, &message))
+            continue;
+        int64_t level = levels ? level_of(&message, levels) : 0;
+        if (level <= best)
             continue;
         *found = message;
         if (!levels)
             break;
-        best = level_of(&message);
+        best = level;
     }
     wanted->position = position;
     return best >= 0 || code == SB_OK ? SB_OK : SB_EMPTY;

@@ -247,6 +247,22 @@ static int64_t number(attempt *made, party *with, sb_port *port, int64_t now_ns)
     return last < 0 ? last : SB_OK;
 }
 
+static const sb_outgoing NO_KEY;
+
+/* So many messages a queue may ever have room for. */
+static int64_t most_in(const sb_queue *queue)
+{
+    bool is_limited = queue->max_messages > 0 && queue->max_messages < queue->slots;
+    return is_limited && !queue->last_value ? queue->max_messages : queue->slots;
+}
+
+static int64_t room_in(const sb_queue *queue, sb_port *port, int64_t *positions, int64_t pledged)
+{
+    int64_t room = sb_port_room_with(port, positions, pledged);
+    int64_t kept = queue->slots - most_in(queue);
+    return room > kept ? room - kept : room < 0 ? room : 0;
+}
+
 static int64_t prepare(attempt *made, party *with, int64_t now_ns)
 {
     sb_port port;
@@ -258,21 +274,22 @@ static int64_t prepare(attempt *made, party *with, int64_t now_ns)
     int64_t pledged = code == SB_OK ? pledge(made, queue, &port) : code;
     if (pledged < 0 || with->publishes == 0)
         return pledged < 0 ? pledged : SB_OK;
-    if (with->publishes > queue->slots)
-        return fail(SB_INVALID, "the transaction publishes %lld messages to queue '%s', which has "
-                    "%lld slots", (long long)with->publishes, queue->name,
-                    (long long)queue->slots);
+    if (with->publishes > most_in(queue))
+        return fail(SB_INVALID, "the transaction publishes %lld messages to queue '%s', which holds "
+                    "%lld at most", (long long)with->publishes, queue->name,
+                    (long long)most_in(queue));
     code = number(made, with, &port, now_ns);
     if (code != SB_OK)
         return code == SB_NO_PRODUCER ? SB_FULL : code; /* that many others commit to it now */
-    int64_t room = sb_port_room_with(&port, made->positions, pledged);
-    lane *in = room >= 0 && room < with->publishes && queue->last_value ? lane_enter(queue, &code)
-                                                                        : NULL;
-    if (in) {
-        if (last_value_carry(queue, &in->port, NULL, 0))
-            room = sb_port_room_with(&port, made->positions, pledged);
-        lane_leave(in);
+    int64_t room = room_in(queue, &port, made->positions, pledged);
+    lane *in = room >= 0 && room < with->publishes ? lane_enter(queue, &code) : NULL;
+    for (int64_t before = -1; in && room > before && room < with->publishes;) {
+        before = room;
+        if (queue_make_room(queue, in, &NO_KEY))
+            room = room_in(queue, &port, made->positions, pledged);
     }
+    if (in)
+        lane_leave(in);
     return room < 0 ? room : room < with->publishes ? SB_FULL : SB_OK;
 }
 

@@ -371,6 +371,8 @@ int64_t once_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *message,
  * loan no more. */
 bool is_once(const void *chunk);
 int64_t once_publish_loan(sb_queue *queue, sb_port *port, int64_t chunk, const void *memory);
+/* The same in a queue that has no room: SB_DUPLICATE, or SB_FULL and the loan is as it was. */
+int64_t once_refused_loan(sb_queue *queue, sb_port *port, int64_t chunk, const void *memory);
 /* What we have taken is a duplicate, and has left the ring. */
 bool once_withdraw(sb_port *port, sb_message *message);
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from shmbroker.ipc.instance import config
+from shmbroker.ipc.instance.config import FILE
 from tests.cli.command import PATIENCE_SECONDS, Shell
 
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -108,3 +110,22 @@ def test_a_unit_runs_just_this_instance(shell: Shell, tmp_path: Path) -> None:
     assert f"run {folder}\n" in unit
     assert "Type=notify" in unit
     assert f"RequiresMountsFor={tmp_path / 'store'}" in unit
+
+
+def test_a_secret_on_a_command_line_is_refused(shell: Shell, tmp_path: Path) -> None:
+    for setting in ("sql.password=hunter2", "sql.url=postgresql://broker:hunter2@db/broker"):
+        answer = shell("create", str(tmp_path / "one"), "--set", setting)
+        assert answer.code == 2
+        assert "all on this host see a command line" in answer.said
+        assert "hunter2" not in answer.said
+        assert not (tmp_path / "one").exists()
+
+
+def test_a_masked_secret_can_be_configured(shell: Shell, tmp_path: Path) -> None:
+    folder = create(shell, tmp_path / "one", "live", 'sql.password={ env = "PASSWORD" }')
+    answer = shell.does("mask", str(folder), stdin="hünter2\n".encode())
+    assert "hünter2" not in answer.out + answer.said
+    path = folder / FILE
+    path.write_text(path.read_text().replace('{ env = "PASSWORD" }', answer.out.strip()))
+    assert config.load(folder).sql.password.revealed("sql.password", folder) == "hünter2"
+    assert "hünter2" not in shell("status", str(folder)).out

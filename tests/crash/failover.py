@@ -24,12 +24,12 @@ from statistics import median
 
 import shmbroker
 from shmbroker.ipc import vhost as vhosts
-from shmbroker.ipc.instance import live_lock, status
+from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config import load
 from shmbroker.ipc.instance.creation import create
+from shmbroker.ipc.instance.file_lock import FileLock
 from shmbroker.ipc.instance.instance import Instance
-from shmbroker.ipc.instance.live_lock import LiveLock
-from shmbroker.ipc.instance.record import EPOCH_DIGITS, Record
+from shmbroker.ipc.instance.record import EPOCH_DIGITS, FILE, Record
 from tests.crash.process import Process
 
 QUEUE = "load"
@@ -66,7 +66,7 @@ class Fleet:
                 "ha.allow-failback": False,
             }
             create(each, {**given, **settings})
-        self.lock = LiveLock(self.store)
+        self.lock = FileLock(self.store)
         self.running = [self._started(self.folders[0])]
         assert status.wait_for(self.folders[0], "live", PATIENCE_SECONDS), self.said()
         self.running += [self._started(each) for each in self.folders[1:]]
@@ -124,7 +124,7 @@ def fleet(folder: Path, vhost: str, **settings: object) -> Iterator[Fleet]:
 
 def produce(vhost: str, confirms: Path, ends: int, store: Path) -> int:
     """One after the other, each confirmed, until told to end."""
-    lock = os.open(store / live_lock.FILE, os.O_RDONLY)
+    lock = os.open(store / FILE, os.O_RDONLY)
     with (
         shmbroker.connect(f"shm://{vhost}", name="producer") as broker,
         confirms.open("ab", buffering=0) as file,

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -256,6 +256,18 @@ def test_loans(queue: shmbroker.Queue) -> None:
     assert bodies(queue) == [b"2"]
     assert queue.publish(b"x") == 1  # their lanes are free
     assert queue.statistics().duplicates == 2
+
+
+@pytest.mark.parametrize("when_full", ["block", "drop-oldest"])
+def test_a_loan_that_is_a_duplicate_needs_no_room(
+    broker: shmbroker.Broker, when_full: Literal["block", "drop-oldest"]
+) -> None:
+    queue = broker.declare_queue("q", slots=8, max_messages=1, when_full=when_full)
+    queue.publish(b"1", message_id="a1")
+    loan = queue.loan(1, message_id="a1")
+    loan.view[:] = b"2"
+    assert loan.publish(timeout=0) is None
+    assert bodies(queue) == [b"1"]
 
 
 def test_subscribers_and_browsers_see_it_once(broker: shmbroker.Broker) -> None:

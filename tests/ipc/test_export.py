@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import shmbroker
 from shmbroker import Broker, InvalidArgument
 from shmbroker.ipc.export import exported, imported, message_of
+from tests.ipc.killed import victims
 
 
 @pytest.fixture
@@ -89,3 +91,30 @@ def test_what_is_expired_is_not_exported(broker: Broker) -> None:
     queue = broker.declare_queue("here")
     queue.publish(b"late", ttl=1e-9)
     assert list(exported(queue)) == []
+
+
+def import_again(broker: Broker) -> None:
+    here, there = broker.queue("here"), broker.queue("there")
+    imported(there, exported(here), timeout=0)
+
+
+def test_whoever_is_killed_each_message_is_whole_and_in_order(
+    vhost: str, broker: Broker, tmp_path: Path
+) -> None:
+    here, there = broker.declare_queue("here"), broker.declare_queue("there", slots=65536)
+    bodies = [b"%d" % number * 100 for number in range(10)]
+    for number, body in enumerate(bodies):
+        here.publish(body, key=f"k{number}", properties={"n": number})
+    before = whole = 0
+    for _number, _victim in victims(f"shm://{vhost}", tmp_path, import_again, 6):
+        broker.repair()
+        assert [message.body for message in here.browse()] == bodies
+        found = list(there.browse())
+        assert there.publish(b"the next one") == before + len(found)
+        for number, message in enumerate(found):
+            n = number % len(bodies)
+            assert (message.body, message.key, message.properties) == (bodies[n], f"k{n}", {"n": n})
+        whole += len(found) // len(bodies)
+        there.purge()
+        before += len(found) + 1
+    assert whole >= 50, "they had no time to do anything"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -262,6 +263,19 @@ def test_a_loan_an_exchange_and_a_transaction_have_groups(
     assert rest(other) == ["routed", "committed", "property"]
 
 
+def test_what_is_scheduled_has_its_group(queues: list[shmbroker.Queue]) -> None:
+    one, other = queues
+    for body in (b"a1", b"a2"):
+        one.publish(body, group="a", deliver_after=1e-9)
+    first = one.get(timeout=10)
+    assert first.body == b"a1"
+    while one.statistics().depth < 2:
+        time.sleep(0.001)
+    assert taken(other) is None
+    assert one.receive(timeout=0) == b"a2"
+    first.ack()
+
+
 def test_what_is_shown(queues: list[shmbroker.Queue]) -> None:
     one, other = queues
     publish(one, "a1", "b1", "b2", "-1")
@@ -307,6 +321,15 @@ def test_one_is_active_and_the_others_stand_by(standing: list[shmbroker.Queue]) 
     one._broker.close()
     assert rest(other) == ["-2", "-3"]
     assert not held.is_in_hand or held.body == b"-2"
+
+
+def test_rebalancing_is_about_groups(brokers: list[shmbroker.Broker]) -> None:
+    """Who stands by does not become active because it has come."""
+    one = brokers[0].declare_queue("s", slots=64, single_active=True, rebalance=True)
+    publish(one, "-1", "-2")
+    assert one.receive(timeout=0) == b"-1"
+    assert taken(brokers[1].queue("s")) is None
+    assert one.receive(timeout=0) == b"-2"
 
 
 def test_the_higher_priority_takes_over_when_nothing_is_in_hand(

@@ -97,6 +97,42 @@ def test_drop_oldest_takes_nothing_out_of_a_hand(broker: Broker) -> None:
     assert bodies(prices) == [b"b", b"c"]
 
 
+def test_a_transaction_keeps_to_them(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", slots=16, max_messages=2)
+    orders.publish(b"a")
+    with pytest.raises(QueueFull), broker.transaction(timeout=0) as tx:
+        tx.publish(orders, b"b")
+        tx.publish(orders, b"c")
+    with broker.transaction(timeout=0) as tx:
+        tx.ack(orders.get_nowait())
+        tx.publish(orders, b"b")
+        tx.publish(orders, b"c")
+    assert bodies(orders) == [b"b", b"c"]
+    tx = broker.transaction()
+    for body in (b"d", b"e", b"f"):
+        tx.publish(orders, body)
+    with pytest.raises(InvalidArgument, match="3 messages to queue 'orders', which holds 2"):
+        tx.commit()
+
+
+def test_a_transaction_drops_the_oldest_too(broker: Broker) -> None:
+    ring = broker.declare_queue("ring", slots=8, max_messages=2, when_full="drop-oldest")
+    ring.publish_many([b"a", b"b"])
+    with broker.transaction(timeout=0) as tx:
+        tx.publish(ring, b"c")
+        assert bodies(ring) == [b"a", b"b"]
+    assert bodies(ring) == [b"b", b"c"]
+    assert ring.statistics().dropped == 1
+
+
+def test_what_is_expired_makes_room_for_a_transaction(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", slots=8, max_messages=1)
+    orders.publish(b"a", ttl=1e-9)
+    with broker.transaction(timeout=0) as tx:
+        tx.publish(orders, b"b")
+    assert bodies(orders) == [b"b"]
+
+
 def test_max_bytes(broker: Broker) -> None:
     orders = broker.declare_queue("orders", slots=1024, max_bytes="256KiB")
     body = bytes(16 << 10)

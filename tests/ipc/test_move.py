@@ -125,6 +125,26 @@ def test_one_that_drops_the_oldest_takes_all(broker: Broker, source: Queue) -> N
     assert bodies(small) == [b"2", b"3"]
 
 
+def test_what_finds_no_room_is_not_touched(broker: Broker, source: Queue) -> None:
+    ring = broker.declare_queue("ring", slots=8, max_messages=1, when_full="drop-oldest")
+    ring.publish(b"in a hand")
+    held = ring.get_nowait()
+    source.publish(b"1")
+    assert source.move_to(ring) == 0
+    assert source.get_nowait().deliveries == 0
+    held.ack()
+
+
+def test_what_was_replaced_makes_room(broker: Broker, source: Queue) -> None:
+    latest = broker.declare_queue("latest", slots=8, last_value=True)
+    latest.publish(b"old", key="a")
+    for number in range(6):
+        latest.publish(b"%d" % number, key="b")
+    source.publish(b"new", key="c")
+    assert source.move_to(latest) == 1
+    assert bodies(latest) == [b"5", b"old", b"new"]
+
+
 def test_what_somebody_has_stays(source: Queue, target: Queue) -> None:
     source.publish_many([b"1", b"2"])
     with source.get(timeout=0):

@@ -121,6 +121,16 @@ def test_it_wakes_who_waits_for_something_earlier(orders: Queue) -> None:
     assert times(orders) == [b"later"]
 
 
+def test_one_that_comes_while_another_is_moved(orders: Queue) -> None:
+    for _ in range(300):
+        for number in range(4):
+            orders.publish(b"%d" % number, deliver_after=1e-9)
+        end = time.monotonic() + PATIENCE
+        while orders.statistics().depth < 4:
+            assert time.monotonic() < end, "nobody moves the last ones"
+        assert sorted(orders.receive_many()) == [b"0", b"1", b"2", b"3"]
+
+
 def test_through_an_exchange(broker: Broker) -> None:
     exchange = broker.declare_exchange("news", "fanout")
     for name in ("a", "b"):

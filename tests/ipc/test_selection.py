@@ -99,6 +99,13 @@ def test_the_highest_that_matches_goes_first(broker: shmbroker.Broker) -> None:
     assert taken(queue, None) == [19, 18, 17, 16, 15, 2, 12, 1, 11, 0, 10]
 
 
+def test_what_is_above_the_highest_level_is_no_higher(broker: shmbroker.Broker) -> None:
+    queue = broker.declare_queue("two", slots=16, priorities=2)
+    for number, priority in ((1, 0), (2, 1), (3, 9)):
+        queue.publish(str(number).encode(), properties={"n": number}, priority=priority)
+    assert taken(queue, "n > 0") == [2, 3, 1]
+
+
 def test_an_expired_one_is_passed_over(queue: shmbroker.Queue) -> None:
     queue.publish(b"1", properties={"n": 1}, ttl=1e-9)
     publish(queue, 1)

@@ -162,7 +162,7 @@ def test_more_than_a_queue_has_slots(broker: shmbroker.Broker) -> None:
     tx = broker.transaction()
     for _ in range(3):
         tx.publish(small, b"x")
-    with pytest.raises(shmbroker.InvalidArgument, match=r"publishes 3 messages.* 2 slots"):
+    with pytest.raises(shmbroker.InvalidArgument, match=r"publishes 3 messages.* holds 2 at most"):
         tx.commit()
     tx.rollback()
     assert bodies(small) == []

@@ -12,16 +12,22 @@ from shmbroker.ipc.errors import Error
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config import load
 from shmbroker.ipc.instance.creation import create
-from shmbroker.ipc.instance.instance import Instance
+from shmbroker.ipc.instance.instance import Instance, lock_of
+from shmbroker.ipc.instance.live_lock import LiveLock
+from shmbroker.ipc.instance.store import Store
 from tests.crash.process import Process
 
 PATIENCE_SECONDS = 60
+
+Settings = dict[str, object]
 
 
 class Run:
     """One instance; may run several times."""
 
-    def __init__(self, folder: Path, vhost: str, role: str, **settings: object) -> None:
+    def __init__(
+        self, folder: Path, vhost: str, role: str, store: Settings | None = None, **settings: object
+    ) -> None:
         self.folder = folder
         create(
             folder,
@@ -32,6 +38,7 @@ class Run:
                 "store.path": str(folder.parent / "store"),
                 "store.segment": "1MiB",
                 "ha.role": role,
+                **(store or {}),
                 **{f"ha.{key.replace('_', '-')}": value for key, value in settings.items()},
             },
         )
@@ -82,3 +89,8 @@ class Run:
     def errors(self) -> str:
         path = self.folder / "errors"
         return path.read_text() if path.exists() else ""
+
+    def lock(self) -> LiveLock:
+        """As one more that shares its store."""
+        config = load(self.folder)
+        return lock_of(config, Store(config.store, config.vhost, config.lock))

@@ -57,6 +57,14 @@ def test_each_option_stands_there_with_its_default() -> None:
         assert tables[option.table][option.name] == option.default
 
 
+@pytest.mark.parametrize("renew", ["100ms", "1s", "333ms"])
+def test_a_lease_may_be_renewed_three_times_before_it_runs_out(tmp_path: Path, renew: str) -> None:
+    expiration = f"{3 * float(renew.removesuffix('ms').removesuffix('s')):g}"
+    unit = "ms" if renew.endswith("ms") else "s"
+    config = configured(tmp_path, {"sql.renew": renew, "sql.expiration": expiration + unit})
+    assert config.sql.expiration == pytest.approx(3 * config.sql.renew)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -68,6 +76,13 @@ def test_each_option_stands_there_with_its_default() -> None:
         ("[ha]\non-promote = 'rm -rf'", "ha.on-promote is words"),
         ("[store]\nsegment = 'much'", "store.segment is a size"),
         ("[instance]\nname = ''", "instance.name is text"),
+        ("[store]\nlock = 'jdbc'", 'store.lock is "file" or "sql", not \'jdbc\''),
+        ("[store]\nlock = 'sql'", "sql.url does not say which database"),
+        ("[sql]\nrenew = '7s'", "at most a third of sql.expiration, so that one that fails may"),
+        ("[sql]\nrenew = '101ms'\nexpiration = '300ms'", "0.101s is more than a third of 0.3s"),
+        ("[sql]\nrenew = '0s'", "sql.renew is at least 10ms"),
+        ("[sql]\ntable = 'x; DROP TABLE y'", "sql.table is the name of a table"),
+        ("[sql]\npasword = 'x'", "did you mean sql.password?"),
         ("role = 'live'", "role stands outside of any table"),
         ("[ha\n", "at line 1"),
         ("\ufeff[ha]", FILE),

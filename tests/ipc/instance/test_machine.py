@@ -162,6 +162,45 @@ def test_who_is_stopped_in_a_failback_ends_after_it() -> None:
     assert after(machine.handed_over())[-1] == Action.END
 
 
+def test_a_live_whose_lease_ran_out_says_nothing_and_queues_up() -> None:
+    machine = Machine(Options("live"))
+    after(machine.start(), machine.tried(True, Record()), machine.went_live())
+    assert after(machine.lost()) == [Action.HAND_OVER]
+    assert after(machine.lost()) == [], "it is known"
+    assert after(machine.handed_over()) == [Action.RELEASE_LIVE, Action.WAIT_ANNOUNCED]
+    assert machine.state == State.PASSIVE
+    after(machine.announced(Record(1, LIVE)), machine.locked(Record(1, LIVE)), machine.went_live())
+    after(machine.stop())
+    assert Action.SAY_STOPPED in after(machine.handed_over()), "the next time it is its own again"
+
+
+def test_a_lease_that_runs_out_while_it_hands_over_ends_that_without_a_word() -> None:
+    machine = Machine(Options("live"))
+    after(machine.start(), machine.tried(True, Record()), machine.went_live(), machine.stop())
+    assert after(machine.lost()) == []
+    assert after(machine.handed_over()) == [Action.RELEASE_LIVE, Action.END]
+    assert machine.state == State.STOPPED
+
+
+def test_a_lease_that_runs_out_while_it_takes_over() -> None:
+    machine = Machine(Options("live"))
+    after(machine.start(), machine.tried(True, Record()))
+    assert after(machine.lost()) == [Action.HAND_OVER]
+    assert after(machine.handed_over()) == [Action.RELEASE_LIVE, Action.WAIT_ANNOUNCED]
+
+
+def test_who_is_announced_no_more_queues_up_again() -> None:
+    machine = Machine(Options("backup"))
+    after(machine.start(), machine.announced(Record(1, LIVE)))
+    assert after(machine.unannounced()) == [Action.WAIT_ANNOUNCED]
+    assert not machine.is_announced
+    assert after(machine.unannounced()) == []
+    assert after(machine.announced(Record(1, LIVE))) == [Action.PREPARE], "it waits already"
+    after(machine.locked(Record(1, LIVE)))
+    assert after(machine.unannounced()) == [], "it is about to be live"
+    assert after(machine.went_live()) == [], "and has nothing to give back"
+
+
 def test_a_stop_long_after_a_failback_hands_nothing_over() -> None:
     machine = acting()
     after(

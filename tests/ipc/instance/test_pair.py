@@ -6,7 +6,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,33 +14,10 @@ import pytest
 import shmbroker
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc.instance import record, status
-from shmbroker.ipc.instance.live_lock import LiveLock
+from shmbroker.ipc.instance.file_lock import FileLock
 from shmbroker.ipc.journaler import begin_restoring
-from tests.conftest import vhost_for_a_while
-from tests.ipc.instance.runs import PATIENCE_SECONDS, Run
-
-Make = Callable[..., Run]
-
-
-@pytest.fixture
-def vhost() -> Iterator[str]:
-    """Only a name: the broker makes it."""
-    with vhost_for_a_while() as name:
-        yield name
-
-
-@pytest.fixture
-def make(tmp_path: Path, vhost: str) -> Iterator[Make]:
-    """Makes an instance; all of one test share a store."""
-    made: list[Run] = []
-
-    def one(name: str, role: str = "live", **settings: object) -> Run:
-        made.append(Run(tmp_path / name, vhost, role, **settings))
-        return made[-1]
-
-    yield one
-    for each in made:
-        each.kill()
+from tests.ipc.instance.conftest import Make
+from tests.ipc.instance.runs import PATIENCE_SECONDS, Run, Settings
 
 
 def put(vhost: str, *bodies: bytes) -> None:
@@ -91,7 +68,7 @@ def test_a_stop_in_good_order_does_not_hand_over(make: Make, vhost: str) -> None
     put(vhost, b"1")
     assert live.stop() == 0
     assert live.status.state == "stopped"
-    assert not LiveLock(live.folder.parent / "store").another_is_live
+    assert not live.lock().another_is_live
     live.start().becomes("live")
     assert backup.events() == ["starting", "passive"], "and it says nothing while it rests"
     live.kill()
@@ -286,18 +263,24 @@ def test_rings_that_were_there_before_the_store_become_durable(make: Make, vhost
 # --- who is live no more --------------------------------------------------------------------------
 
 
-def test_a_live_that_was_replaced_unknowingly_confirms_nothing_more(make: Make, vhost: str) -> None:
-    """As on NFS, when the server has given the lock to another host: the epoch tells."""
+def test_a_live_that_was_replaced_unknowingly_confirms_nothing_more(
+    make: Make, vhost: str, locked: Settings
+) -> None:
+    """As on NFS, when the server has given the lock to another host: the epoch tells.
+
+    With a lease, when its database has forgotten what it knew.
+    """
     live = make("a").start().becomes("live")
     put(vhost, b"1")
-    lock = LiveLock(live.folder.parent / "store")
+    lock = FileLock(live.folder.parent / "store")
     lock.write(record.Record(epoch=2, state=record.LIVE))
     with shmbroker.connect(f"shm://{vhost}") as broker:
         queue = broker.queue("orders")
         with pytest.raises(shmbroker.Unconfirmed):
             queue.publish(b"2", timeout=0.2)
     assert live.ends() == 1
-    assert "another broker is live" in live.status.why
+    why = "was live by epoch 2: it is another database" if locked else "another broker is live"
+    assert why in live.status.why
     lock.close()
 
 

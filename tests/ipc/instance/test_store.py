@@ -11,7 +11,8 @@ import pytest
 
 from shmbroker.ipc.errors import SystemRefused
 from shmbroker.ipc.instance import lock_test, mount, ofd, process, record, store
-from shmbroker.ipc.instance.record import Record, RecordDamaged
+from shmbroker.ipc.instance.file_lock import FileLock
+from shmbroker.ipc.instance.record import Record, RecordDamaged, RecordFile
 from shmbroker.ipc.instance.store import Store, StoreRefused
 
 
@@ -28,7 +29,7 @@ def test_a_store_is_made_once(place: Path) -> None:
 
 
 def test_nobody_was_live_in_a_new_one(place: Path) -> None:
-    assert Store(place, "orders").lock.record() == Record()
+    assert RecordFile(place).read() == Record()
 
 
 def test_a_store_of_another_vhost_is_refused(place: Path) -> None:
@@ -46,24 +47,24 @@ def test_a_copy_is_refused_until_it_is_said_to_be_the_original(place: Path) -> N
     shutil.copytree(place, copy)
     with pytest.raises(StoreRefused, match=r"is a copy.*--moved"):
         Store(copy, "orders")
-    Store(copy, "orders", moved=True).close()
-    Store(copy, "orders").close()
+    Store(copy, "orders", moved=True)
+    Store(copy, "orders")
 
 
 def test_a_store_that_was_renamed_is_no_copy(place: Path) -> None:
-    Store(place.rename(place.with_name("elsewhere")), "orders").close()
+    Store(place.rename(place.with_name("elsewhere")), "orders")
 
 
 # --- the record -----------------------------------------------------------------------------------
 
 
 def test_a_record_is_one_sector_and_comes_back(place: Path) -> None:
-    lock = Store(place, "orders").lock
+    lock = FileLock(place)
     written = Record(7, record.LIVE, "café", process.this(), -(1 << 62))
     assert len(written.encoded()) == record.BYTES
     lock.write(written)
     assert lock.record() == written
-    assert lock.path.read_bytes()[:16] == b"0000000000000007"
+    assert lock.file.path.read_bytes()[:16] == b"0000000000000007"
 
 
 @pytest.mark.parametrize("content", [
@@ -86,7 +87,7 @@ def test_a_name_that_does_not_fit_is_refused() -> None:
 
 
 def test_live_and_announced_are_two_locks(place: Path) -> None:
-    one, two = Store(place, "orders").lock, Store(place, "orders").lock
+    one, two = FileLock(place), FileLock(place)
     assert one.try_live()
     assert not two.try_live()
     assert two.another_is_live
@@ -98,7 +99,7 @@ def test_live_and_announced_are_two_locks(place: Path) -> None:
 
 
 def test_who_waits_is_woken_when_the_lock_is_let_go(place: Path) -> None:
-    one, two = Store(place, "orders").lock, Store(place, "orders").lock
+    one, two = FileLock(place), FileLock(place)
     one.try_live()
     waiting = threading.Thread(target=two.wait_live)
     waiting.start()
@@ -110,9 +111,9 @@ def test_who_waits_is_woken_when_the_lock_is_let_go(place: Path) -> None:
 
 def test_closing_another_descriptor_drops_nothing(place: Path) -> None:
     """As a lock of the process would: why it is a lock of the open file."""
-    one, two = Store(place, "orders").lock, Store(place, "orders").lock
+    one, two = FileLock(place), FileLock(place)
     assert one.try_live()
-    os.close(os.open(one.path, os.O_RDWR))
+    os.close(os.open(one.file.path, os.O_RDWR))
     assert not two.try_live()
 
 

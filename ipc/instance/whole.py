@@ -1,0 +1,38 @@
+"""Small files of JSON, of which a reader meets the old content or the new one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def write_whole(path: Path, content: dict[str, Any], *, synced: bool = False) -> None:
+    """A reader meets the old content or the new one."""
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    with temporary.open("w") as file:
+        file.write(json.dumps(content) + "\n")
+        file.flush()
+        if synced:
+            os.fsync(file.fileno())
+    temporary.replace(path)
+    if synced:
+        sync_folder(path.parent)
+
+
+def read_whole(path: Path) -> dict[str, Any]:
+    """Empty if it is not there, or no content of ours."""
+    try:
+        content = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

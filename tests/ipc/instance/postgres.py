@@ -1,0 +1,136 @@
+"""A PostgreSQL of our own: in a folder that goes with it, on a loopback port and a socket."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+PATIENCE_SECONDS = 60
+PASSWORD = "correct horse battery"
+PR_SET_PDEATHSIG = 1
+_prctl = ctypes.CDLL(None).prctl
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "fsync": "off",
+    "shared_buffers": "16MB",
+    "max_connections": "200",
+    "dynamic_shared_memory_type": "mmap",  # nothing in /dev/shm, also if it is killed
+    "autovacuum": "off",
+}
+
+
+def programs() -> Path:
+    """Skips the test if there is none."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    other = shutil.which("postgres")
+    if not found and other is None:
+        pytest.skip("needs PostgreSQL: sudo apt-get install postgresql (tools/postgres)")
+    return (found[-1] if found else Path(str(other))).parent
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def dies_with_us() -> None:
+    _prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
+
+
+class Postgres:
+    def __init__(self) -> None:
+        self.programs = programs()
+        self.port = free_port()
+        self.folder = Path(tempfile.mkdtemp(prefix="shmbroker-postgres-"))
+        # it refuses to run as root
+        names = [each.pw_name for each in pwd.getpwall()]
+        self.user = "postgres" if "postgres" in names else "nobody"
+        self.privileges: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            of = pwd.getpwnam(self.user)
+            os.chown(self.folder, of.pw_uid, of.pw_gid)
+            self.privileges = {"user": of.pw_uid, "group": of.pw_gid, "extra_groups": []}
+        (self.folder / "password").write_text(PASSWORD)
+        self._do("initdb", "--no-sync", "-E", "UTF8", "--locale=C", "-U", "broker",
+                 "--auth-local=trust", "--auth-host=scram-sha-256",
+                 f"--pwfile={self.folder / 'password'}")  # fmt: skip
+        self.server: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _do(self, program: str, *words: str) -> None:
+        command = [str(self.programs / program), "-D", str(self.folder / "data"), *words]
+        done = subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, **self.privileges
+        )
+        assert done.returncode == 0, done.stderr
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://broker@127.0.0.1:{self.port}/postgres"
+
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(self.url, password=PASSWORD, autocommit=True)
+
+    def start(self) -> None:
+        settings = [word for item in SETTINGS.items() for word in ("-c", "=".join(item))]
+        with (self.folder / "log").open("ab") as log:
+            self.server = subprocess.Popen(
+                [str(self.programs / "postgres"), "-D", str(self.folder / "data"),
+                 "-p", str(self.port), "-k", str(self.folder), *settings],
+                cwd=self.folder, stdout=log, stderr=log, preexec_fn=dies_with_us,
+                **self.privileges,
+            )  # fmt: skip
+        ends_at = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                self.connect().close()
+                return
+            except psycopg.OperationalError:
+                assert time.monotonic() < ends_at, (self.folder / "log").read_text()
+                time.sleep(0.02)
+
+    def _pids(self) -> list[int]:
+        """Its own, and those of its children: who is connected has one for himself."""
+        assert self.server is not None
+        pid = self.server.pid
+        return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+    def _send(self, number: signal.Signals) -> None:
+        for pid in self._pids():
+            os.kill(pid, number)
+
+    def pause(self) -> None:
+        self._send(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._send(signal.SIGCONT)
+
+    def kill(self) -> None:
+        assert self.server is not None
+        self._send(signal.SIGKILL)
+        self.server.wait()
+
+    def stop(self) -> None:
+        """At once, whoever is connected."""
+        if self.server is not None and self.server.poll() is None:
+            self.go_on()
+            self.server.send_signal(signal.SIGINT)
+            self.server.wait(PATIENCE_SECONDS)
+
+    def close(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder)

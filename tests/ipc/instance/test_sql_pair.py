@@ -1,0 +1,243 @@
+"""Live and backup with a lease: what is live when it runs out, and when the database is gone.
+
+What does not depend on time is in test_pair.py, for both kinds of lock.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import shmbroker
+from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.sql_lock import SqlLock
+from tests.ipc.instance.conftest import Make, leased
+from tests.ipc.instance.postgres import PASSWORD, Postgres
+from tests.ipc.instance.runs import Run, Settings
+from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
+
+LEASE_SECONDS = 1.5
+
+
+@pytest.fixture
+def locked(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("LEASE_PASSWORD", PASSWORD)
+    return leased(postgres, f"{LEASE_SECONDS * 100:g}ms", f"{LEASE_SECONDS:g}s")
+
+
+class Publisher:
+    """One message after the other, and how many were confirmed."""
+
+    def __init__(self, vhost: str) -> None:
+        self.confirmed = 0
+        self._vhost = vhost
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._publish, daemon=True)
+        self._thread.start()
+
+    def _publish(self) -> None:
+        with shmbroker.connect(f"shm://{self._vhost}") as broker:
+            queue = broker.declare_queue("orders", durable=True)
+            while not self._ends.is_set():
+                position = queue.publish(b"%d" % self.confirmed, confirm="shm")
+                while not self._ends.is_set():
+                    try:
+                        queue.confirm(position, timeout=0.05)
+                        self.confirmed += 1
+                        queue.receive()  # or the queue is full one day
+                        break
+                    except shmbroker.Unconfirmed:
+                        pass
+
+    def goes_on(self) -> None:
+        before = self.confirmed
+        eventually(lambda: self.confirmed > before)
+
+    def end(self) -> None:
+        self._ends.set()
+        self._thread.join()
+
+
+@pytest.fixture
+def publisher(vhost: str, make: Make) -> Callable[[], Publisher]:
+    made: list[Publisher] = []
+
+    def one() -> Publisher:
+        made.append(Publisher(vhost))
+        return made[-1]
+
+    yield one  # type: ignore[misc]
+    for each in made:
+        each.end()
+
+
+def pause(run: Run) -> None:
+    assert run.process is not None
+    run.process.stop()
+
+
+def go_on(run: Run) -> None:
+    assert run.process is not None
+    run.process.go_on()
+
+
+def test_a_live_that_was_stopped_for_too_long_never_confirms_again(
+    make: Make, vhost: str, publisher: Callable[[], Publisher]
+) -> None:
+    """Another host has taken its lease meanwhile: nobody here has killed it, nor its rings."""
+    live = make("a").start().becomes("live")
+    published = publisher()
+    published.goes_on()
+    other = live.lock()
+    pause(live)
+    other.wait_live()
+    confirmed = published.confirmed
+    go_on(live)
+    eventually(lambda: "lost the lease" in live.events())
+    live.becomes("passive")
+    assert published.confirmed == confirmed
+    other.close()
+    live.becomes("live")
+    published.goes_on()
+    assert live.status.epoch == 2
+    assert live.events().count("lost the lease") == 1
+
+
+def test_a_live_that_hangs_is_replaced_by_its_backup_on_the_same_host(
+    make: Make, vhost: str, publisher: Callable[[], Publisher]
+) -> None:
+    live = make("a").start().becomes("live")
+    backup = is_announced(make("b", "backup").start())
+    published = publisher()
+    published.goes_on()
+    pause(live)
+    backup.becomes("live")
+    published.goes_on()
+    assert "killed a live that hangs" in backup.events()
+    assert live.ends() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("how", ["hangs", "is killed"])
+def test_without_its_database_a_live_ends_in_time_and_comes_back(
+    make: Make, postgres: Postgres, publisher: Callable[[], Publisher], how: str
+) -> None:
+    live = make("a").start().becomes("live")
+    backup = is_announced(make("b", "backup").start())
+    published = publisher()
+    published.goes_on()
+    (postgres.pause if how == "hangs" else postgres.kill)()
+    try:
+        live.becomes("passive")
+        confirmed = published.confirmed
+        eventually(lambda: "database unreachable" in backup.events())
+        eventually(lambda: not backup.status.is_announced)
+        assert published.confirmed == confirmed
+        assert backup.status.state == "passive", "it does not know that nobody is live"
+    finally:
+        (postgres.go_on if how == "hangs" else postgres.start)()
+    eventually(lambda: "live" in (live.status.state, backup.status.state))
+    published.goes_on()
+    for each in (live, backup):
+        assert each.process is not None
+        assert not each.process.has_ended()
+        eventually(lambda run=each: run.events().count("database reachable") == 1)  # type: ignore[misc]
+        assert each.events().count("database unreachable") == 1, "once, not for each try"
+    assert live.events().count("lost the lease") == 1
+
+
+def test_a_live_goes_on_while_its_database_is_restarted(
+    make: Make, postgres: Postgres, locked: Settings, publisher: Callable[[], Publisher]
+) -> None:
+    locked |= {"sql.renew": "100ms", "sql.expiration": "60s"}
+    live = make("a").start().becomes("live")
+    published = publisher()
+    published.goes_on()
+    postgres.kill()
+    published.goes_on()
+    eventually(lambda: "database unreachable" in live.events())
+    postgres.start()
+    eventually(lambda: "database reachable" in live.events())
+    published.goes_on()
+    assert live.status.epoch == 1
+
+
+def test_a_stop_while_the_database_is_gone_ends_all_the_same(
+    make: Make, postgres: Postgres, vhost: str
+) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    postgres.kill()
+    try:
+        assert live.stop() == 0
+    finally:
+        postgres.start()
+    live.start().becomes("live")
+    assert bodies(vhost) == [b"1"]
+
+
+def test_a_live_without_a_database_says_why_it_does_not_start(make: Make, locked: Settings) -> None:
+    locked["sql.url"] = "postgresql://broker@127.0.0.1:1/orders"
+    live = make("a").start()
+    assert live.ends() == 1
+    assert "database orders on 127.0.0.1:1" in live.errors()
+    assert "see that it runs" in live.errors()
+    assert live.said()[-1]["event"] == "failed"
+
+
+def test_no_secret_is_in_what_an_instance_leaves_or_shows(
+    make: Make, vhost: str, locked: Settings, postgres: Postgres
+) -> None:
+    locked["sql.url"] = postgres.url.replace("@", ":" + PASSWORD.replace(" ", "%20") + "@")
+    locked["sql.password"] = {"env": "LEASE_PASSWORD"}
+    live = make("a").start().becomes("live")
+    postgres.kill()
+    try:
+        eventually(lambda: "database unreachable" in live.events())
+    finally:
+        postgres.start()
+    assert live.process is not None
+    shown = [
+        Path(f"/proc/{live.process.pid}/cmdline").read_text(),
+        str(status.read(live.folder)),
+        live.errors(),
+        *(path.read_text() for path in live.folder.rglob("*") if path.suffix not in (".toml", "")),
+        (live.folder / "run" / "status").read_text(),
+    ]
+    for secret in (PASSWORD, PASSWORD.replace(" ", "%20")):
+        assert not [text for text in shown if secret in text]
+
+
+def test_a_store_that_others_lock_in_another_way_is_refused(make: Make, locked: Settings) -> None:
+    live = make("a").start().becomes("live")
+    lock = live.lock()
+    assert isinstance(lock, SqlLock)
+    lock.close()
+    live.stop()
+    config = live.folder / "shmbroker.toml"
+    config.write_text(config.read_text().replace('lock = "sql"', 'lock = "file"'))
+    live.start()
+    assert live.ends() == 1
+    assert 'has lock = "sql", and store.lock is "file"' in live.errors()
+    live.start(moved=True).becomes("live")
+    assert live.status.epoch == 2
+
+
+def test_epochs_only_grow_while_the_role_goes_to_and_fro(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    backup = make("b", "backup").start()
+    epochs = [live.status.epoch]
+    for number in range(5):
+        is_announced(backup)
+        put(vhost, b"%d" % number)
+        live.kill()
+        backup.becomes("live")
+        epochs.append(backup.status.epoch)
+        live.start().becomes("live")
+        epochs.append(live.status.epoch)
+        backup.becomes("passive")
+    assert epochs == list(range(1, 12))
+    assert bodies(vhost) == [b"%d" % number for number in range(5)]
