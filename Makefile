@@ -42,6 +42,7 @@ bench: $(VENV)/perf  ## All topologies, sizes and peers (about 30 minutes)
 	$(BIN)/python -m shmbroker.perf.request
 	$(BIN)/python -m shmbroker.perf.journal
 	$(BIN)/python -m shmbroker.perf.schedule
+	$(BIN)/python -m shmbroker.perf.paging
 	$(BIN)/python -m shmbroker.perf.recording
 	$(BIN)/python -m shmbroker.perf.open_loop
 	$(BIN)/python -m shmbroker.perf.durable --json durable.json

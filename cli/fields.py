@@ -49,6 +49,8 @@ def statistics_fields(
         "dead_lettered": statistics.dead_lettered,
         "dropped": statistics.dropped,
         "scheduled": statistics.scheduled,
+        "paged": statistics.paged,
+        "paged_bytes": statistics.paged_bytes,
         "duplicates": statistics.duplicates,
         "replaced": statistics.replaced,
         "carried": statistics.carried,

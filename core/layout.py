@@ -353,6 +353,7 @@ SETTING_MAX_PRODUCER_BYTES_AT: Final = RING_SETTINGS_AT + 272
 SETTING_SLOW_CONSUMER_THRESHOLD_AT: Final = RING_SETTINGS_AT + 280  # ns for one message
 SETTING_SLOW_CONSUMER_POLICY_AT: Final = RING_SETTINGS_AT + 288
 SETTING_DURABLE_AT: Final = RING_SETTINGS_AT + 320
+SETTING_INBOX_OF_AT: Final = RING_SETTINGS_AT + 472  # of an inbox: reference to its queue
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
 SETTING_SCHEDULE_OF_AT: Final = RING_SETTINGS_AT + 496  # of a schedule: reference to its queue
@@ -399,6 +400,7 @@ SETTING_NAMES: Final = (
 BLOCK: Final = 0  # when full
 FAIL: Final = 1
 DROP_OLDEST: Final = 2
+PAGE: Final = 3
 
 NOTIFY: Final = 0  # of a slow consumer
 DISCONNECT: Final = 1
@@ -456,6 +458,16 @@ COUNTER_DELAYED_AT: Final = RING_COUNTERS_AT + 96  # left for the schedule, to b
 COUNTER_DUPLICATES_AT: Final = RING_COUNTERS_AT + 104  # that never were in the ring
 COUNTER_WITHDRAWN_AT: Final = RING_COUNTERS_AT + 112  # and those that were
 RING_SETTLED_AT: Final = RING_COUNTERS_AT + 120  # a transaction has acknowledged none from here on
+RING_INBOX_AT: Final = RING_COUNTERS_AT + 128  # reference to its inbox, 0: it has none (inbox.c)
+
+# and of an inbox
+RING_PAGING_AT: Final = RING_COUNTERS_AT + 136  # 0: publish to the queue itself
+RING_PAGED_NEXT_AT: Final = RING_COUNTERS_AT + 144  # all below is in the queue's ring, or dropped
+RING_PAGED_BYTES_AT: Final = RING_COUNTERS_AT + 152  # in page files
+RING_PURGE_AT: Final = RING_COUNTERS_AT + 160  # all below is to be dropped
+COUNTER_PURGED_AT: Final = RING_COUNTERS_AT + 168
+COUNTER_MISSING_AT: Final = RING_COUNTERS_AT + 176  # page files have lost them
+RING_PAGES_CODE_AT: Final = RING_COUNTERS_AT + 184  # why pages cannot be written, OK: they can
 
 RING_LEVELS_AT: Final = RING_COUNTERS_AT + 2 * PAIR_BYTES  # a hint for each level of priority
 LEVELS: Final = 10
@@ -621,6 +633,7 @@ QUEUE_SHARED: Final = 4  # a subscription that several consume at once
 QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
 QUEUE_SCHEDULE: Final = 16  # the schedule of another: it has no name for people
 QUEUE_SLOW: Final = 32  # or whether a consumer is slow
+QUEUE_INBOX: Final = 128  # the inbox of another that pages: no name either
 QUEUE_DURABLE: Final = 64  # what is in it is in the journal too
 
 EXCHANGE_KIND_AT: Final = 8
@@ -660,6 +673,8 @@ PARTICIPANTS_BYTES_AT: Final = 16
 PARTICIPANTS_ARENA_AT: Final = 24  # identity of the vhost's arena
 PARTICIPANTS_HIGH_AT: Final = PAGE_BYTES  # owner ids at this and above were never used
 PARTICIPANTS_CLERK_BELL_AT: Final = PARTICIPANTS_HIGH_AT + PAIR_BYTES  # counts: see clerk.c
+PARTICIPANTS_PAGER_BELL_AT: Final = PARTICIPANTS_CLERK_BELL_AT + PAIR_BYTES  # 0: it may sleep
+PARTICIPANTS_PAGES_AT: Final = PARTICIPANTS_PAGER_BELL_AT + 8  # 1: there is, or was, a pager
 PARTICIPANTS_LOG_AT: Final = 2 * PAGE_BYTES
 LOG_ENTRIES: Final = 64  # distinct texts; the rarest and oldest makes place
 LOG_BYTES: Final = 256
@@ -876,7 +891,7 @@ assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert COUNTER_SLOW_AT < RING_BUCKETS_AT
 assert RING_SAMPLE_AT < RING_TAKE_AT + LINE_BYTES
 assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
-assert RING_SETTLED_AT < RING_LEVELS_AT
+assert RING_PAGES_CODE_AT < RING_LEVELS_AT
 assert IDS_PART_BITS + IDS_LAP_BITS == 63
 assert 3 * IDS_PART_BITS == 2 * 63
 assert BUCKET_STATE_SHIFT == 60

@@ -118,7 +118,7 @@ class Catalog:
     def queues(self) -> Iterator[Entry]:
         """Those that have a name for people."""
         for entry in self._rows(at.QUEUES):
-            if not entry.word(at.QUEUE_FLAGS_AT) & at.QUEUE_SCHEDULE:
+            if not entry.word(at.QUEUE_FLAGS_AT) & (at.QUEUE_SCHEDULE | at.QUEUE_INBOX):
                 yield entry
 
     def queue_names(self) -> dict[int, str]:

@@ -15,6 +15,7 @@ from shmbroker.ipc import opcodes
 from shmbroker.ipc.journal_header import JOURNAL, journal_enumerators
 from shmbroker.ipc.journaler_header import JOURNALER
 from shmbroker.ipc.kernels import KERNELS
+from shmbroker.ipc.pager_header import PAGER
 
 PARAMETER_TYPES = {
     "port": "sb_port *",
@@ -128,7 +129,7 @@ typedef struct sb_settings {{
     int64_t ttl_min_ns, ttl_max_ns;
     int64_t max_messages;   /* not acknowledged; 0: as many as there are slots */
     int64_t max_bytes;      /* of what is not acknowledged; 0: as much as there is */
-    int64_t when_full;      /* SB_BLOCK, SB_FAIL or SB_DROP_OLDEST */
+    int64_t when_full;      /* SB_BLOCK, SB_FAIL, SB_DROP_OLDEST or SB_PAGE */
     int64_t priorities;     /* levels that go before each other, up to {layout.LEVELS}; 0: none */
     int64_t groups;         /* buckets for message groups, up to {layout.BUCKETS}; 0: none */
     int64_t rebalance;      /* 1: groups are bound anew whenever a consumer joins */
@@ -252,6 +253,8 @@ typedef struct sb_queue_statistics {{
     int64_t given_back, revoked, expired, dropped, rejected, damaged;
     int64_t delayed;   /* left it for a while, to be redelivered: published again then */
     int64_t scheduled; /* not to be delivered yet */
+    int64_t paged, paged_bytes; /* behind what is in the ring; what of it is in files */
+    int64_t missing, purged; /* lost with damaged page files; purged before they were in the ring */
     int64_t duplicates, withdrawn; /* not published; published, and dropped before anybody got it */
     int64_t carried;  /* to the end of the ring: it has few slots for so many keys */
     int64_t replaced; /* by newer ones of the same key */
@@ -621,7 +624,7 @@ def exported_kernels() -> Iterator[Kernel]:
 
 def declarations() -> str:
     """Structures and prototypes, as C and cffi both read them."""
-    parts = [STRUCTURES, SEGMENTS, JOURNAL, JOURNALER]
+    parts = [STRUCTURES, SEGMENTS, JOURNAL, JOURNALER, PAGER]
     for kernel in exported_kernels():
         text = inspect.getdoc(kernel.function)
         comment = f"/* {text} */\n" if text else ""
@@ -646,6 +649,7 @@ def enumerators() -> str:
         f"    SB_BLOCK = {layout.BLOCK},",
         f"    SB_FAIL = {layout.FAIL},",
         f"    SB_DROP_OLDEST = {layout.DROP_OLDEST},",
+        f"    SB_PAGE = {layout.PAGE},",
         "    SB_A_MESSAGE = -1,",
         "    SB_ROOM = -2,",
         "    SB_CONFIRMED = -2,",

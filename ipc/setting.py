@@ -15,10 +15,16 @@ from shmbroker.core.layout import (
     MAX_DELIVERIES,
     MAX_SCHEDULED,
     NOTIFY,
+    PAGE,
     SETTING_NAMES,
 )
 
-WHEN_FULL: Final[dict[str, int]] = {"block": BLOCK, "fail": FAIL, "drop-oldest": DROP_OLDEST}
+WHEN_FULL: Final[dict[str, int]] = {
+    "block": BLOCK,
+    "fail": FAIL,
+    "drop-oldest": DROP_OLDEST,
+    "page": PAGE,
+}
 SLOW_POLICY: Final[dict[str, int]] = {"notify": NOTIFY, "disconnect": DISCONNECT}
 
 

@@ -19,7 +19,7 @@ from shmbroker.ipc.properties import pack, unpack_all
 from shmbroker.ipc.setting import DEFAULTS, SLOW_POLICY, WHEN_FULL
 from shmbroker.ipc.units import parse_size
 
-WhenFull = Literal["block", "fail", "drop-oldest"]
+WhenFull = Literal["block", "fail", "drop-oldest", "page"]
 SlowPolicy = Literal["notify", "disconnect"]
 
 
@@ -259,6 +259,6 @@ def explained(packed: bytes) -> dict[str, Explained]:
     if found["non_destructive"].value and found["when_full"].source == "default":
         found["when_full"] = Explained("drop-oldest", "default")  # settings.c
     keeps = found["last_value"].value or found["non_destructive"].value
-    if keeps and found["duplicate_ids"].source == "default":
+    if (keeps or found["when_full"].value == "page") and found["duplicate_ids"].source == "default":
         found["duplicate_ids"] = Explained(0, "default")
     return found

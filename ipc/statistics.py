@@ -75,20 +75,25 @@ class QueueStatistics:
     latency: Latency | None
     scheduled: int
     """Not to be delivered yet; not in `depth`."""
+    paged: int
+    """Of `depth`: behind what is in memory, on its way to page files or in them."""
+    paged_bytes: int
+    """In page files."""
     levels: tuple[Level, ...]
     """From the highest priority to the lowest; none if the queue has no priorities."""
 
     @classmethod
     def of(cls, told: Any, latency: Latency | None) -> QueueStatistics:
-        dropped = told.dropped + told.damaged
+        dropped = told.dropped + told.damaged + told.missing + told.purged
         returned = told.given_back + told.revoked
-        published = max(0, told.tail - told.withdrawn - told.carried)
-        done = published - told.ready - told.leased
+        elsewhere = told.paged + told.missing + told.purged  # and not in the ring
+        published = max(0, told.tail - told.withdrawn - told.carried + elsewhere)
+        done = published - told.ready - told.leased - told.paged
         gone = told.rejected + dropped + told.expired + told.delayed + told.replaced
         # read one after another while others work: what cannot be is rounded to what can
         acked = max(0, done - gone)
         return cls(
-            depth=told.ready + told.leased,
+            depth=told.ready + told.leased + told.paged,
             published=published,
             delivered=acked + told.rejected + told.leased + returned,
             acked=acked,
@@ -109,6 +114,8 @@ class QueueStatistics:
             is_recorded=bool(told.recording),
             latency=latency,
             scheduled=told.scheduled,
+            paged=told.paged,
+            paged_bytes=told.paged_bytes,
             levels=tuple(
                 Level(each, told.waiting[each], told.waiting_since[each])
                 for each in reversed(range(told.levels))

@@ -33,6 +33,7 @@ from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.store import FILE_LOCK, Store
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.ipc.journaler import Journaler, Progress, Restored
+from shmbroker.ipc.pager import Pager
 
 Answer = TypeVar("Answer")
 
@@ -74,7 +75,8 @@ class Instance:
         self.inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self.broker: Broker | None = None
         self.journaler: Journaler | None = None
-        self.follower: threading.Thread | None = None
+        self.pager: Pager | None = None
+        self.followers: list[threading.Thread] = []
         self.beat: Beat | None = None
         self.stall: StallWatch | None = None
         try:
@@ -287,13 +289,17 @@ class Instance:
             )
             identity = rings.found(self.config.vhost).identity
             self.log.write("restored", messages=restored.messages)
-        try:
-            self._journal(self.broker, restored)
-        except InUse:  # it let go of the live lock, and not yet of its place as a participant
-            self._see_out(former)
-            self._journal(self.broker, restored)
+        self._begin(former, partial(self._journal, self.broker, restored))
+        self._begin(former, partial(self._page, self.broker))
         write_whole(self.ours, {"identity": identity})
         self._in_background(self._tend)
+
+    def _begin(self, former: Record, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except InUse:  # it let go of the live lock, and not yet of its place as a participant
+            self._see_out(former)
+            work()
 
     def _see_out(self, former: Record) -> None:
         """Wait until who was live lets go of the journal; without a lease it is dying."""
@@ -332,11 +338,15 @@ class Instance:
             journaler.close()
             raise
         self.journaler = journaler
-        self.follower = self._in_background(lambda: self._follow(journaler))
+        self.followers = [self._in_background(lambda: self._follow(journaler))]
 
-    def _follow(self, journaler: Journaler) -> None:
-        """What the journaler says of itself, until it has ended."""
-        for failure in journaler.changes():
+    def _page(self, broker: Broker) -> None:
+        pager = self.pager = Pager(broker, self.store.pages)
+        self.followers.append(self._in_background(lambda: self._follow(pager)))
+
+    def _follow(self, writer: Journaler | Pager) -> None:
+        """What the journaler or the pager says of itself, until it has ended."""
+        for failure in writer.changes():
             if isinstance(failure, DiskFull):
                 self.log.write("disk full", why=str(failure))
             elif failure is None:
@@ -358,18 +368,23 @@ class Instance:
 
     def _let_go(self) -> None:
         """Write what is there, and leave the vhost."""
-        journaler, broker = self.journaler, self.broker
+        journaler, pager, broker = self.journaler, self.pager, self.broker
         if journaler is not None:
             journaler.stop()
-        if self.follower is not None:
-            self.follower.join()
+        if pager is not None:
+            pager.stop()
+        for follower in self.followers:
+            follower.join()
+        if pager is not None:
+            pager.close()
         if self.beat is not None:
             self.beat.end()
         if broker is not None:
             broker.close()
         if journaler is not None:
             journaler.close()
-        self.journaler = self.broker = self.follower = None
+        self.journaler = self.pager = self.broker = None
+        self.followers = []
 
     def _say(self, state: str) -> None:
         try:

@@ -4,6 +4,7 @@ node        whose store it is, and by what kind of lock its live is found
 live.lock   the record; file_lock.py locks its bytes
 failback    a live that came back asks for its role (file_lock.py)
 journal/    what must survive
+pages/      what has no room in memory
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from shmbroker.ipc.instance.whole import read_whole, write_whole
 
 NODE: Final = "node"
 JOURNAL: Final = "journal"
+PAGES: Final = "pages"
 FILE_LOCK: Final = "file"
 
 
@@ -48,6 +50,7 @@ class Store:
         """`moved`: a copy is meant to be the original from now on, or locked in another way."""
         self.path = path
         self.journal = path / JOURNAL
+        self.pages = path / PAGES
         node = read_whole(path / NODE)
         if not node:
             raise StoreRefused(

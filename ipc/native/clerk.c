@@ -462,11 +462,12 @@ void clerk_attend(sb_queue *queue, bool serves)
     if (connection->id == 0 || atomic_load(&queue->attended))
         return;
     sb_queue *schedule = schedule_of(queue, false, &code);
-    if (!schedule || !atomic_compare_exchange_strong(&queue->attended, &no, 1))
+    sb_queue *to = schedule && queue->pages ? inbox_of(queue, true, &code) : queue;
+    if (!schedule || !to || !atomic_compare_exchange_strong(&queue->attended, &no, 1))
         return;
     desk *made = calloc(1, sizeof *made);
     if (made)
-        *made = (desk){.queue = queue, .schedule = schedule, .serves = serves,
+        *made = (desk){.queue = to, .schedule = schedule, .serves = serves,
                        .retry_ns = RETRY_NS / 2};
     queue_note_use(queue, L_USE_SERVES);
     queue_note_use(schedule, L_USE_SERVES);

@@ -286,6 +286,7 @@ int64_t sb_disconnect(sb_connection *connection)
         return SB_OK;
     list_remove(connection);
     clerk_end(connection);
+    pager_end(connection);
     pthread_mutex_lock(&connection->mutex);
     pthread_mutex_unlock(&connection->mutex); /* a change of the catalog is finished */
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
@@ -494,13 +495,12 @@ static int64_t free_row(sb_connection *connection)
                 connection->vhost, (int)L_QUEUE_ROWS);
 }
 
-/* Its journal's gate is there from the beginning, in nobody's hand: nothing is taken before the
- * broker has adopted it and moved it. */
-static void ring_make_durable(void *ring)
+/* The gate of the journal, or of the pager, is there from the beginning, in nobody's hand: nothing is
+ * taken, or dropped, before the broker has adopted it and moved it. */
+static void ring_add_gate(void *ring)
 {
     word_store(ring, L_RING_GATES_AT, L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_KIND_SHIFT);
     word_store(ring, L_RING_GATES_HIGH_AT, 1);
-    word_store(ring, L_RING_BARRIER_AT, 1);
 }
 
 int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, int64_t row,
@@ -511,15 +511,19 @@ int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, in
                                 sb_ring_bytes(slots)); /* duplicates.c commits the rest */
     if (code != SB_OK)
         return code;
-    sb_ring_format(ring->memory, slots, row, 0,
+    bool is_inbox = word_load(settings, L_SETTING_INBOX_OF_AT); /* nobody takes from it */
+    sb_ring_format(ring->memory, slots, row, is_inbox ? L_RING_BROADCAST : 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
     word_store(ring->memory, L_RING_IDS_AT, ids);
     word_store(ring->memory, L_RING_USED_AT, sb_system_clock());
     memcpy((char *)ring->memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
     word_store(ring->memory, L_RING_MODE_AT, settings_mode(settings));
-    if (word_load(settings, L_SETTING_DURABLE_AT))
-        ring_make_durable(ring->memory);
+    bool is_durable = word_load(settings, L_SETTING_DURABLE_AT);
+    if (is_durable || is_inbox)
+        ring_add_gate(ring->memory);
+    if (is_durable)
+        word_store(ring->memory, L_RING_BARRIER_AT, 1);
     return SB_OK;
 }
 
@@ -679,6 +683,11 @@ int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots
     if (code == SB_OK && word_load(page, L_SETTING_LAST_VALUE_AT) && slots > L_CARRIED_SLOTS_MAX)
         code = fail(SB_INVALID, "a queue with last_value has at most %lld slots, not %lld",
                     (long long)L_CARRIED_SLOTS_MAX, (long long)slots);
+    if (code == SB_OK && word_load(page, L_SETTING_WHEN_FULL_AT) == L_PAGE &&
+        !word_load(connection->participants.memory, L_PARTICIPANTS_PAGES_AT))
+        code = fail(SB_INVALID, "queue '%s' is to page, and nobody writes pages in vhost '%s': run a "
+                    "broker with a store (shmbroker create, shmbroker run)", name,
+                    connection->vhost);
     if (code == SB_OK)
         code = make_grave(connection, page, L_SETTING_DEAD_LETTER_AT, slots);
     if (code == SB_OK)
@@ -768,6 +777,9 @@ void queue_remove(sb_connection *connection, int64_t reference)
     int64_t schedule = schedule_find(connection, reference);
     if (schedule >= 0)
         queue_remove(connection, schedule);
+    int64_t inbox = inbox_find(connection, reference);
+    if (inbox >= 0)
+        queue_remove(connection, inbox);
 }
 
 static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force,
@@ -808,14 +820,14 @@ static int64_t delete_queue(sb_connection *connection, const char *name, int64_t
     if (!deleted)
         return code;
     /* without the lock: whoever is in a lane may need it to get out */
-    sb_queue *schedule = atomic_load(&deleted->schedule);
-    queue_shut(deleted);
-    if (schedule)
-        queue_shut(schedule);
+    sb_queue *all[] = {deleted, atomic_load(&deleted->schedule), atomic_load(&deleted->inbox)};
+    for (int each = 0; each < 3; each++)
+        if (all[each])
+            queue_shut(all[each]);
     if (connection_lock(connection) == SB_OK) {
-        participant_forgets(connection, connection->id, deleted->reference);
-        if (schedule)
-            participant_forgets(connection, connection->id, schedule->reference);
+        for (int each = 0; each < 3; each++)
+            if (all[each])
+                participant_forgets(connection, connection->id, all[each]->reference);
         connection_unlock(connection);
     }
     return code;

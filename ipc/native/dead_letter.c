@@ -166,9 +166,9 @@ static sb_queue *grave_of(sb_queue *queue, death reason)
 static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *message,
                             death reason, int64_t deliveries)
 {
-    int64_t code, key_length, length;
-    lane *in = lane_enter(grave, &code);
-    if (!in)
+    int64_t code = SB_OK, key_length, length;
+    lane *in = grave->pages ? NULL : lane_enter(grave, &code);
+    if (code != SB_OK)
         return code;
     unsigned char *noted = properties_of(queue, message, reason, deliveries, &length);
     sb_outgoing copy = {
@@ -181,14 +181,15 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *
     copy.properties = noted ? noted : sb_message_properties(message, &length);
     copy.properties_length = length;
     queue_used(grave);
-    code = queue_offer(grave, in, &copy);
-    if (code == SB_FULL) {
+    code = in ? queue_offer(grave, in, &copy) : inbox_publish(grave, &copy, PATIENCE_NS);
+    if (code == SB_FULL && in) {
         int64_t deadline = monotonic_deadline(PATIENCE_NS);
         if (sb_port_wait_for_room(&in->port, deadline) == SB_OK)
             code = queue_offer(grave, in, &copy);
     }
     code = queue_published(grave, code);
-    lane_leave(in);
+    if (in)
+        lane_leave(in);
     free(noted);
     return code;
 }

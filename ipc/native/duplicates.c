@@ -290,6 +290,9 @@ int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length)
         return code;
     if (queue->last_value)
         return no_numbers(queue);
+    code = queue->pages ? inbox_admits(queue, &(sb_outgoing){.producer = 1}) : SB_OK;
+    if (code != SB_OK)
+        return code;
     if (queue->connection->id == 0)
         return fail(SB_INVALID, "the connection only observes: connect to publish or take");
     code = port_to_look(queue, &port);

@@ -71,7 +71,7 @@ int64_t queue_expire(sb_queue *queue, sb_port *port)
 {
     int64_t now = sb_system_clock(), seen = atomic_load(next_expiry(queue)), next = 0, buried = 0;
     if (seen == 0 || seen > now || burying() ||
-        setting(queue, L_SETTING_SCHEDULE_OF_AT) || /* it expires where it is to be delivered */
+        setting(queue, L_SETTING_SCHEDULE_OF_AT) || setting(queue, L_SETTING_INBOX_OF_AT) || /* it expires where it is to be delivered */
         !atomic_compare_exchange_strong(next_expiry(queue), &seen, 0))
         return 0;
     int64_t tail = sb_port_true_tail(port);

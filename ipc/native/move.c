@@ -69,6 +69,10 @@ static sb_outgoing copy_of(const sb_message *message)
 static int64_t publish_there(passage *over, const sb_message *message)
 {
     const sb_outgoing copy = copy_of(message);
+    if (over->to->pages) {
+        int64_t left = over->waits ? over->deadline - sb_system_clock() : 0;
+        return inbox_publish(over->to, &copy, left > 0 ? left : 0);
+    }
     int64_t code = queue_offer(over->to, over->in, &copy);
     while (code == SB_FULL && over->waits &&
            (code = queue_wait_for_room(over->to, over->in, over->deadline)) == SB_OK)
@@ -80,6 +84,8 @@ static bool has_room(passage *over, const sb_outgoing *copy)
 {
     sb_queue *to = over->to;
     sb_port *port = &over->in->port;
+    if (to->pages)
+        return true;
     if (to->last_value)
         return last_value_room(to, port, copy->key, copy->key_length) == SB_OK;
     int64_t used = sb_port_window(port);

@@ -23,6 +23,7 @@
 
 #include "shared.h"
 
+#define PAGER_BYTE L_PARTICIPANTS /* and who pages its queues, this one */
 #define JOURNAL_BYTE 0 /* ids begin with 1: who writes the journal of the vhost has it locked */
 
 static bool lock_byte(int file, int64_t byte, short kind)
@@ -40,6 +41,24 @@ void participant_unlock_journal(sb_connection *connection)
 {
     if (connection->lock_file >= 0) /* else it fell as the connection was closed */
         lock_byte(connection->lock_file, JOURNAL_BYTE, F_UNLCK);
+}
+
+bool participant_lock_pager(sb_connection *connection)
+{
+    return lock_byte(connection->lock_file, PAGER_BYTE, F_WRLCK);
+}
+
+void participant_unlock_pager(sb_connection *connection)
+{
+    if (connection->lock_file >= 0)
+        lock_byte(connection->lock_file, PAGER_BYTE, F_UNLCK);
+}
+
+bool participant_pager_runs(sb_connection *connection)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = PAGER_BYTE, .l_len = 1};
+    /* by another description than ours: it may be us */
+    return fcntl(connection->sweep_file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 static int64_t pid_namespace(void)

@@ -161,11 +161,14 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->max_producer_bytes = setting(queue, L_SETTING_MAX_PRODUCER_BYTES_AT);
     queue->slow_consumer_ns = setting(queue, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT);
     last_value_limit(queue);
+    queue->pages = queue->when_full == L_PAGE;
+    if (queue->pages && queue->max_bytes == 0) /* what is in memory is bounded, with the inbox to a half */
+        queue->max_bytes = connection->arena.bytes / 4;
     if (setting(queue, L_SETTING_AUTO_DELETE_AT))
         queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
     queue->redelivery_ns = setting(queue, L_SETTING_REDELIVERY_DELAY_AT);
     queue->plain = (queue->max_messages | queue->max_bytes | queue->ttl_ns | queue->ttl_max_ns |
-                    queue->last_value | queue->auto_delete_ns) == 0;
+                    queue->last_value | queue->auto_delete_ns | queue->pages) == 0;
     *mapped = queue;
     return SB_OK;
 }
@@ -478,6 +481,8 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
 
 int64_t explained(sb_queue *queue, int64_t code)
 {
+    if (code == SB_FULL && setting(queue, L_SETTING_INBOX_OF_AT))
+        return inbox_explain(queue);
     if (code == SB_FULL)
         return queue->max_messages | queue->max_bytes
                    ? fail(code, "queue '%s' is full: it may hold %lld messages and %lld bytes "
@@ -511,7 +516,7 @@ int64_t explained(sb_queue *queue, int64_t code)
     return code;
 }
 
-static int64_t publish_at_once(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+int64_t ring_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
@@ -524,6 +529,12 @@ static int64_t publish_at_once(sb_queue *queue, const sb_outgoing *message, int6
     code = queue_published(queue, code);
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
+}
+
+static int64_t publish_at_once(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+{
+    return queue->pages ? inbox_publish(queue, message, timeout_ns)
+                        : ring_publish(queue, message, timeout_ns);
 }
 
 int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
@@ -557,11 +568,13 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length)
     int64_t code = publish_plain(queue, body, length);
     if (code >= 0)
         return code;
+    const sb_outgoing message = {.body = body, .length = length};
+    if (queue->pages)
+        return inbox_publish(queue, &message, 0);
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
-    const sb_outgoing message = {.body = body, .length = length};
     code = queue_published(queue, queue_offer(queue, in, &message));
     lane_leave(in);
     return code < 0 ? explained(queue, code) : code;
@@ -606,8 +619,8 @@ static int64_t publish_several(sb_queue *queue, lane *in, const char *bodies,
     return done > 0 ? done : code;
 }
 
-int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths, int64_t count,
-                        int64_t timeout_ns)
+int64_t ring_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths,
+                          int64_t count, int64_t timeout_ns)
 {
     int64_t code, done = 0;
     lane *in = lane_enter(queue, &code);
@@ -640,6 +653,13 @@ int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *leng
     return done > 0 || code >= 0 ? done : explained(queue, code);
 }
 
+int64_t sb_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths, int64_t count,
+                        int64_t timeout_ns)
+{
+    return queue->pages ? inbox_publish_many(queue, bodies, lengths, count, timeout_ns)
+                        : ring_publish_many(queue, bodies, lengths, count, timeout_ns);
+}
+
 /* --- loans --------------------------------------------------------------------------------------- */
 
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
@@ -653,8 +673,8 @@ int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
 
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
 {
-    int64_t code;
-    lane *in = lane_enter(queue, &code);
+    int64_t code = queue->pages ? inbox_admits(queue, shape) : SB_OK;
+    lane *in = code == SB_OK ? lane_enter(queue, &code) : NULL;
     if (!in)
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
@@ -710,6 +730,28 @@ static int64_t loan_offer(sb_queue *queue, lane *in, const sb_loan *loan, const 
     return code;
 }
 
+/* There is no room where it was lent. */
+static int64_t loan_copy(sb_queue *queue, lane *in, sb_loan *loan, const char *chunk,
+                         int64_t timeout_ns)
+{
+    int64_t mark = word_load(chunk, L_CHUNK_MARK_AT), expiry = expiry_of_chunk(chunk);
+    const sb_message lies = {.chunk = chunk, .mark = mark,
+                             .shape = word_load(chunk, L_CHUNK_SHAPE_AT)};
+    sb_outgoing copy = {.body = loan->body, .length = loan->length,
+                        .priority = (mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK};
+    copy.key = sb_message_key(&lies, &copy.key_length);
+    copy.properties = sb_message_properties(&lies, &copy.properties_length);
+    if (expiry > 0)
+        copy.ttl_ns = expiry > sb_system_clock() ? expiry - sb_system_clock() : 1;
+    int64_t code = inbox_publish(queue, &copy, timeout_ns);
+    if (code >= 0)
+        sb_port_unreserve(&in->port, loan->chunk);
+    atomic_store(&in->busy, code >= 0 ? IDLE : ON_LOAN);
+    if (code >= 0)
+        loan->lane = NULL;
+    return code;
+}
+
 int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns)
 {
     int64_t code;
@@ -719,7 +761,9 @@ int64_t sb_loan_publish(sb_queue *queue, sb_loan *loan, int64_t timeout_ns)
     char *chunk = (char *)(intptr_t)*field(&in->port, L_PORT_DATA) + loan->chunk;
     int64_t expiry = expiry_of_chunk(chunk);
     word_store(chunk, L_CHUNK_PUBLISHED_AT, realtime_ns());
-    code = loan_offer(queue, in, loan, chunk);
+    code = is_paging(queue) ? SB_FULL : loan_offer(queue, in, loan, chunk);
+    if (code == SB_FULL && queue->pages)
+        return loan_copy(queue, in, loan, chunk, timeout_ns);
     int64_t deadline = code == SB_FULL && timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     while (code == SB_FULL && timeout_ns && queue->when_full != L_FAIL) {
         code = wait_in(queue, &in->port, wait_kernel(queue), deadline);
@@ -788,6 +832,8 @@ static int64_t receive_several(sb_port *port, const wanted *what, int64_t looks)
 static __attribute__((noinline, cold)) int64_t found_nothing(sb_queue *queue)
 {
     clerk_look(queue);
+    if (queue->pages)
+        inbox_look(queue);
     return nothing_taken(queue);
 }
 
@@ -975,14 +1021,16 @@ int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *
 
 int64_t sb_purge(sb_queue *queue)
 {
-    int64_t code;
+    int64_t code, paged = queue->pages ? inbox_purge(queue) : 0; /* first: it would fill the ring */
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
     code = sb_port_purge(&in->port);
     sb_port_wake_all(&in->port);
     lane_leave(in);
-    return code < 0 ? code : code + schedule_purge(queue);
+    if (paged < 0 || code < 0)
+        return paged < 0 ? paged : code;
+    return code + paged + schedule_purge(queue);
 }
 
 int64_t sb_pause(sb_queue *queue, int64_t paused)
@@ -1062,6 +1110,13 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
     told->levels = levels_of(queue);
     if (told->levels > 0)
         count_levels(&port, told);
+    sb_queue *inbox = queue->pages ? inbox_of(queue, false, &code) : NULL;
+    if (inbox && port_to_look(inbox, &port) == SB_OK) {
+        told->paged = inbox_count(inbox, &port);
+        told->paged_bytes = word_load(inbox->ring.memory, L_RING_PAGED_BYTES_AT);
+        told->missing = word_load(inbox->ring.memory, L_COUNTER_MISSING_AT);
+        told->purged = word_load(inbox->ring.memory, L_COUNTER_PURGED_AT);
+    }
     return SB_OK;
 }
 
@@ -1069,7 +1124,8 @@ bool queue_is_empty(sb_queue *queue)
 {
     sb_port port;
     return port_to_look(queue, &port) == SB_OK && sb_port_slots_in(&port, L_READY) == 0 &&
-           sb_port_slots_in(&port, L_LEASED) == 0 && schedule_is_empty(queue);
+           sb_port_slots_in(&port, L_LEASED) == 0 && schedule_is_empty(queue) &&
+           inbox_is_empty(queue);
 }
 
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
@@ -1117,6 +1173,9 @@ static int64_t port_lend(sb_queue *queue, sb_port **port)
 
 int64_t sb_queue_port(sb_queue *queue, sb_port **port)
 {
+    if (queue->pages)
+        return fail(SB_INVALID, "queue '%s' pages: a compiled loop would publish past its pages, so "
+                    "there are no ports of it", queue->name);
     int64_t code = port_lend(queue, port);
     if (code == SB_OK)
         queue_note_use(queue, L_USE_CONSUMES | L_USE_PRODUCES);

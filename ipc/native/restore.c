@@ -100,30 +100,35 @@ static int64_t no_slot(const restored *queue, const sb_journal_record *record)
                 (long long)record->position, queue->name, (long long)queue->head.slots);
 }
 
-/* A chunk as long as its record, reserved and filled: its offset. */
-static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
+int64_t chunk_reserved_for(sb_port *port, const void *from, int64_t length)
 {
-    const char *body = record->body;
-    if (record->length < L_CHUNK_HEADER_BYTES)
+    if (length < L_CHUNK_HEADER_BYTES)
         return SB_JOURNAL_DAMAGED;
-    int64_t shape = word_load(body, L_CHUNK_SHAPE_AT), mark = word_load(body, L_CHUNK_MARK_AT);
+    int64_t shape = word_load(from, L_CHUNK_SHAPE_AT), mark = word_load(from, L_CHUNK_MARK_AT);
     int64_t flags = (mark >> L_MARK_FLAGS_SHIFT) & L_MARK_FLAGS_MASK;
     int64_t before = (shape >> L_SHAPE_KEY_SHIFT & L_SHAPE_LENGTH_MASK) + (shape & L_SHAPE_LENGTH_MASK);
     int64_t start = L_CHUNK_HEADER_BYTES + (flags & L_CHUNK_EXTENDED ? L_CHUNK_EXTENSION_BYTES : 0) +
                     (flags & L_CHUNK_ONCE ? L_CHUNK_ONCE_BYTES : 0);
-    const sb_outgoing wanted = {.length = record->length - start - ((before + 15) & -16)};
     int64_t room = start + ((before + 15) & -16);
-    if (shape < 0 || (shape >> L_SHAPE_BODY_SHIFT) + room != record->length ||
+    if (shape < 0 || (shape >> L_SHAPE_BODY_SHIFT) + room != length ||
         mark >> L_MARK_MAGIC_SHIFT != L_MARK_MAGIC)
         return SB_JOURNAL_DAMAGED;
     /* reserved as one body of the same size: the header is copied over with the rest */
-    const sb_outgoing whole = {.length = wanted.length + room - L_CHUNK_HEADER_BYTES};
-    int64_t chunk = sb_port_loan_with(&queue->port, &whole, NULL);
+    const sb_outgoing whole = {.length = length - L_CHUNK_HEADER_BYTES};
+    int64_t chunk = sb_port_loan_with(port, &whole, NULL);
+    if (chunk >= 0)
+        memcpy((char *)sb_port_loan_body(port, chunk) - L_CHUNK_HEADER_BYTES, from, (size_t)length);
+    return chunk;
+}
+
+/* A chunk as long as its record, reserved and filled: its offset. */
+static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
+{
+    int64_t chunk = chunk_reserved_for(&queue->port, record->body, record->length);
     if (chunk < 0)
         return chunk;
     char *to = (char *)sb_port_loan_body(&queue->port, chunk) - L_CHUNK_HEADER_BYTES;
-    memcpy(to, body, (size_t)record->length);
-    int64_t expiry = flags & L_CHUNK_EXTENDED ? word_load(to, L_CHUNK_EXPIRY_AT) : 0;
+    int64_t expiry = expiry_of_chunk(to);
     if (expiry)
         word_store(to, L_CHUNK_EXPIRY_AT, expiry + queue->later > 0 ? expiry + queue->later : 1);
     return chunk;

@@ -89,7 +89,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("ttl_max", s->ttl_max_ns, time_max)) != SB_OK ||
         (code = limit("max_messages", s->max_messages, L_SLOTS_MAX)) != SB_OK ||
         (code = limit("max_bytes", s->max_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
-        (code = limit("when_full", s->when_full, L_DROP_OLDEST)) != SB_OK ||
+        (code = limit("when_full", s->when_full, L_PAGE)) != SB_OK ||
         (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
         (code = limit("groups", s->groups, L_BUCKETS)) != SB_OK ||
         (code = limit("rebalance", s->rebalance, 1)) != SB_OK ||
@@ -192,6 +192,29 @@ static int64_t kept_agree(const void *page)
     return SB_OK;
 }
 
+/* What does not go with pages: what is there is in order, and cannot be looked at or replaced. */
+static int64_t pages_agree(const void *page)
+{
+    static const struct {
+        int64_t at;
+        const char *name, *why;
+    } NEITHER[] = {
+        {L_SETTING_DURABLE_AT, "durable", "the journal keeps what is in memory, and pages are not "
+         "synced"},
+        {L_SETTING_LAST_VALUE_AT, "last_value", "what is in pages cannot be replaced"},
+        {L_SETTING_NON_DESTRUCTIVE_AT, "non_destructive", "nothing leaves it, so nothing would come "
+         "back from its pages"},
+        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is in pages is not compared"},
+    };
+    if (word_load(page, L_SETTING_WHEN_FULL_AT) != L_PAGE)
+        return SB_OK;
+    for (size_t each = 0; each < sizeof NEITHER / sizeof *NEITHER; each++)
+        if (word_load(page, NEITHER[each].at))
+            return fail(SB_INVALID, "a queue with when_full 'page' has no %s: %s", NEITHER[each].name,
+                        NEITHER[each].why);
+    return SB_OK;
+}
+
 int64_t settings_agree(const void *page)
 {
     int64_t ttl_max = word_load(page, L_SETTING_TTL_MAX_AT);
@@ -214,7 +237,8 @@ int64_t settings_agree(const void *page)
     if ((groups || single) && word_load(page, L_SETTING_PRIORITIES_AT))
         return fail(SB_INVALID, "%s and priorities exclude each other: the order is that of "
                     "publishing, or that of priorities", groups ? "groups" : "single_active");
-    return kept_agree(page);
+    int64_t code = pages_agree(page);
+    return code == SB_OK ? kept_agree(page) : code;
 }
 
 int64_t settings_finished(const void *page)
@@ -294,7 +318,8 @@ void settings_default(void *page, int64_t have)
         word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, L_MULTIPLIER_UNIT);
     if (word_load(page, L_SETTING_MAX_SCHEDULED_AT) == 0)
         word_store(page, L_SETTING_MAX_SCHEDULED_AT, L_MAX_SCHEDULED);
-    if (!(have & SB_SET_DUPLICATE_IDS) && !keeps(page))
+    if (!(have & SB_SET_DUPLICATE_IDS) && !keeps(page) &&
+        word_load(page, L_SETTING_WHEN_FULL_AT) != L_PAGE)
         word_store(page, L_SETTING_DUPLICATE_IDS_AT, L_DUPLICATE_IDS);
 }
 

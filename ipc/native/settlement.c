@@ -114,6 +114,8 @@ static int64_t publish(place *here, char *record, int64_t count)
             if (code == SB_OK)
                 schedule_unknown(here->queue);
             if (code == SB_OK)
+                inbox_noted(here->queue);
+            if (code == SB_OK)
                 expiry_unknown(here->queue); /* it may have one */
             if (code == SB_FULL)
                 blocked[full++] = reference;

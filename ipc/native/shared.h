@@ -98,6 +98,7 @@ struct sb_connection {
     sb_exchange *exchanges;
     struct requester *_Atomic requesters;      /* queues for replies to us: request.c */
     struct addressee *addressees[ADDRESSEES]; /* queues that we have replied to: reply.c */
+    sb_pager *pager;     /* pages the queues of the vhost: pager.c */
     struct clerk *clerk; /* serves the schedules of our queues: clerk.c */
     sb_connection *next;    /* all connections of this process, for fork */
 };
@@ -125,7 +126,7 @@ int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots
 /* Make a queue with a page of settings, as settings_write has it: its reference. */
 int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
                   int64_t flags);
-/* It is no more, and its schedule neither; whoever is in one of their lanes finds out. */
+/* It is no more, nor are its schedule and its inbox; whoever is in one of their lanes finds out. */
 void queue_remove(sb_connection *connection, int64_t reference);
 /* The reference of an exchange, or SB_NOT_FOUND with what to do. */
 int64_t exchange_reference(sb_connection *connection, const char *name);
@@ -172,6 +173,10 @@ bool participant_runs(sb_connection *connection, int64_t id);
 /* Who writes the journal of the vhost; false: somebody else does.  It falls with the connection. */
 bool participant_lock_journal(sb_connection *connection);
 void participant_unlock_journal(sb_connection *connection);
+/* The same for who pages its queues; and whether somebody does. */
+bool participant_lock_pager(sb_connection *connection);
+void participant_unlock_pager(sb_connection *connection);
+bool participant_pager_runs(sb_connection *connection);
 /* Another who consumes this queue and may own it, 0 if there is none; under the catalog's lock. */
 int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t former);
 static inline int64_t participant_at(int64_t id)
@@ -461,6 +466,86 @@ int64_t schedule_count(sb_queue *queue);
 bool schedule_is_empty(sb_queue *queue);
 int64_t schedule_purge(sb_queue *queue);
 
+/* --- inbox.c: queues that page ------------------------------------------------------------------ */
+
+/* The inbox of a queue that pages, made if that is wanted; NULL, with SB_OK if it has none. */
+sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code);
+/* The reference of the inbox of this queue, or SB_NOT_FOUND. */
+int64_t inbox_find(sb_connection *connection, int64_t reference);
+/* Remove inboxes whose queues are gone; under the catalog's lock. */
+void inboxes_tidy(sb_connection *connection);
+/* What is published now goes to the inbox. */
+bool is_paging(sb_queue *queue);
+/* The paging word of an inbox; and it does not page any more, unless the word was moved since. */
+int64_t paging_begun(const sb_queue *inbox);
+bool paging_ended(sb_queue *inbox, int64_t since);
+/* If this ring is an inbox: something was published in it. */
+void inbox_noted(sb_queue *ring);
+/* Somebody found nothing to take: if it pages, the pager may be asleep. */
+void inbox_look(sb_queue *queue);
+/* How many messages of a queue are not in its ring yet, by a port of its inbox. */
+int64_t inbox_count(sb_queue *inbox, sb_port *port);
+/* For who has the connection's mutex. */
+bool inbox_is_empty(sb_queue *queue);
+/* Whether such a message may be published in a queue that pages. */
+int64_t inbox_admits(const sb_queue *queue, const sb_outgoing *message);
+/* Why there is no room in it. */
+int64_t inbox_explain(sb_queue *inbox);
+/* Publish to a queue that pages, where it is the message's turn. */
+int64_t inbox_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
+int64_t inbox_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths,
+                           int64_t count, int64_t timeout_ns);
+/* Drop what is in inbox and pages: how many. */
+int64_t inbox_purge(sb_queue *queue);
+
+/* --- restore.c ---------------------------------------------------------------------------------- */
+
+/* A chunk of this port, reserved and filled with the bytes of another: its offset.  They come from a
+ * file: SB_JOURNAL_DAMAGED if they contradict themselves. */
+int64_t chunk_reserved_for(sb_port *port, const void *from, int64_t length);
+
+/* --- page_store.c: the page files of one queue -------------------------------------------------- */
+
+typedef struct page_store page_store;
+
+typedef struct paged_message {
+    int64_t position;
+    const void *chunk;
+    int64_t length;
+} paged_message;
+
+/* Told of what is wrong with a file. */
+typedef void (*page_teller)(void *context, const char *text);
+
+/* The files in this folder, which is made if there is none. */
+int64_t page_store_open(const char *folder, int64_t page_bytes, page_teller told, void *context,
+                        page_store **opened);
+/* Put a message behind all others, in a file by page_store_write at the latest: SB_OK, SB_DISK_FULL,
+ * SB_SYSTEM. */
+int64_t page_store_put(page_store *to, const paged_message *message);
+int64_t page_store_write(page_store *to);
+/* Forget what was put since it was written. */
+void page_store_forget(page_store *to);
+/* The oldest message, until page_store_pass: SB_OK, or SB_EMPTY; or why it cannot be read. */
+int64_t page_store_look(page_store *from, paged_message *message);
+void page_store_pass(page_store *from);
+/* Drop all that is there. */
+void page_store_clear(page_store *of);
+/* All of them are read, and there are no files any more. */
+bool page_store_is_empty(const page_store *of);
+/* Of all that are there. */
+int64_t page_store_bytes(const page_store *of);
+void page_store_close(page_store *closed);
+/* Remove the files and the folder. */
+void page_store_remove(const char *folder);
+
+/* --- pager.c ------------------------------------------------------------------------------------ */
+
+/* There is something to do for whoever pages. */
+void pager_ring(sb_connection *connection);
+/* Ours ends, if we have one.  `closed` is set. */
+void pager_end(sb_connection *connection);
+
 /* --- heap.c --------------------------------------------------------------------------------------- */
 
 typedef struct due {
@@ -547,6 +632,8 @@ struct sb_queue {
     int64_t plain;          /* 1: publishing a plain message asks nothing of what is above */
     int64_t redelivery_ns;  /* 0: what comes back is redelivered at once */
     sb_queue *_Atomic schedule; /* once we know it */
+    sb_queue *_Atomic inbox;    /* the same */
+    int64_t pages;              /* 1: what finds no room goes to its inbox */
     _Atomic int64_t attended;   /* our clerk looks after it */
     _Atomic int64_t counted;    /* of a schedule: below this position there is room */
     int64_t key[2];         /* of its hashes: its own, and random */
@@ -653,6 +740,10 @@ static inline int64_t queue_published(sb_queue *queue, int64_t code)
 /* Wait until no thread is in it, and return its ports' memory.  No thread enters any more. */
 void queue_shut(sb_queue *queue);
 void queue_free(sb_queue *queue);
+/* Publish in this ring, also if it pages. */
+int64_t ring_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
+int64_t ring_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths,
+                          int64_t count, int64_t timeout_ns);
 /* A chunk for a message of this shape, with what the settings give it: its offset, or a code. */
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape);
 /* By which a producer waits until it is worth trying again. */

@@ -96,6 +96,7 @@ void catalog_tidy(sb_connection *connection)
 {
     patterns_tidy(connection);
     schedules_tidy(connection);
+    inboxes_tidy(connection);
     tidy_segments(connection, "queue");
     tidy_segments(connection, "latency");
     tidy_bindings(connection);

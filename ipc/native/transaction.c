@@ -151,6 +151,8 @@ static int64_t target_of(target *to, sb_queue *queue, const sb_outgoing *message
         clerk_attend(queue, true);
         code = schedule_room(to->schedule, in);
         lane_part(in);
+    } else if (queue->pages && (code = inbox_admits(queue, message)) == SB_OK) {
+        to->queue = inbox_of(queue, true, &code); /* where it is put when it is committed */
     }
     return code;
 }

@@ -16,6 +16,16 @@ static int64_t bell_of(const sb_queue *queue, int64_t position, int64_t returned
     return (int64_t)(intptr_t)queue->ring.memory + at;
 }
 
+/* Whose bell it is: who finds no room in a queue that pages waits for its inbox. */
+static sb_queue *rings_of(const sb_wait *wait)
+{
+    int64_t code;
+    sb_queue *queue = wait->queue;
+    bool is_room = wait->position == SB_ROOM && wait->returned != SB_CONFIRMED;
+    sb_queue *inbox = is_room && queue->pages ? inbox_of(queue, true, &code) : NULL;
+    return inbox ? inbox : queue;
+}
+
 /* Arm the bell, then look: SB_OK if it is worth trying, SB_EMPTY, or why nothing will come. */
 static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
 {
@@ -38,7 +48,8 @@ static int64_t look_at_all(sb_wait *waits, int64_t count)
 {
     int64_t ready = 0;
     for (int64_t each = 0; each < count; each++) {
-        waits[each].code = arm_and_look(waits[each].queue, waits[each].position, waits[each].returned);
+        waits[each].code = arm_and_look(rings_of(&waits[each]), waits[each].position,
+                                        waits[each].returned);
         ready += waits[each].code != SB_EMPTY;
     }
     return ready;
@@ -71,7 +82,7 @@ static int64_t words_of(system_word *words, const sb_wait *waits, int64_t count,
     int64_t used = 0;
     words[used++] = (system_word){(int64_t)(intptr_t)control, seen};
     for (int64_t each = 0; each < count && used < WAIT_WORDS_MAX; each++)
-        words[used++] = (system_word){bell_of(waits[each].queue, waits[each].position,
+        words[used++] = (system_word){bell_of(rings_of(&waits[each]), waits[each].position,
                                               waits[each].returned), 1};
     return used;
 }
@@ -105,6 +116,7 @@ int64_t sb_pass_on(sb_queue *queue, int64_t position)
 {
     if (position >= 0 || (position == SB_A_MESSAGE && queue->buckets))
         return SB_OK; /* subscribers, and consumers of groups, are woken all at once */
+    queue = rings_of(&(sb_wait){.queue = queue, .position = position, .returned = -1});
     int64_t code = arm_and_look(queue, position, -1);
     if (code == SB_OK)
         sb_system_wake(bell_of(queue, position, -1), 1);

@@ -11,8 +11,8 @@ INFO_KEYS = [
 ]  # fmt: skip
 STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "published", "delivered", "acked", "redelivered",
-    "expired", "dead_lettered", "dropped", "scheduled", "duplicates", "replaced", "carried",
-    "slow_consumers", "bytes", "consumers", "recorded", "latency",
+    "expired", "dead_lettered", "dropped", "scheduled", "paged", "paged_bytes", "duplicates",
+    "replaced", "carried", "slow_consumers", "bytes", "consumers", "recorded", "latency",
 ]  # fmt: skip
 SCHEDULED_KEYS = [
     "id", "deliver_at", "key", "properties", "published_at", "body", "body_encoding", "bytes",

@@ -188,8 +188,8 @@ def test_several_producers_may_exceed_it_by_one_each(broker: Broker) -> None:
         ({"max_bytes": "many"}, "max_bytes is a size such as 65536 or '256MiB', not 'many'"),
         ({"max_bytes": -5}, "max_bytes is a positive number or None, not -5"),
         ({"max_bytes": "0"}, "max_bytes is a positive number or None, not 0"),
-        ({"when_full": "explode"}, "when_full is block, fail, drop-oldest, not 'explode'"),
-        ({"when_full": ["fail"]}, "when_full is block, fail, drop-oldest, not"),
+        ({"when_full": "explode"}, "when_full is block, fail, drop-oldest, page, not 'explode'"),
+        ({"when_full": ["fail"]}, "when_full is block, fail, drop-oldest, page, not"),
     ],
 )
 def test_what_a_limit_cannot_be(broker: Broker, settings: dict[str, Any], text: str) -> None:

@@ -317,3 +317,37 @@ def test_the_status_of_one_that_never_ran(make: Make) -> None:
     assert status.read(run.folder).state == "not running"
     with pytest.raises(status.NotRunning):
         run.stop()
+
+
+def test_a_queue_that_pages_goes_on_with_the_backup(make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    backup = is_announced(make("b", "backup").start())
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("bulk", slots=64, when_full="page")
+        published = taken = 0
+
+        def publish(count: int) -> None:
+            nonlocal published
+            for _ in range(count):
+                queue.publish(published.to_bytes(4, "little"), timeout=PATIENCE_SECONDS)
+                published += 1
+
+        def take(count: int) -> None:
+            nonlocal taken
+            for _ in range(count):
+                body = queue.receive(timeout=PATIENCE_SECONDS)
+                assert body == taken.to_bytes(4, "little")
+                taken += 1
+
+        publish(10_000)
+        take(1000)
+        live.kill()
+        publish(10_000)
+        backup.becomes("live")
+        take(5000)
+        live.start().becomes("live")  # it asks for its role back
+        is_announced(backup)
+        publish(1000)
+        take(published - taken)
+        assert queue.statistics().depth == 0
+        eventually(lambda: not list((live.folder.parent / "store").glob("pages/*/*")))

@@ -1,0 +1,26 @@
+"""The pager's part of shmbroker.h: who writes the page files of a vhost."""
+
+from __future__ import annotations
+
+PAGER = """\
+/* --- the pager: what does not fit into a queue with when_full SB_PAGE goes to files --- */
+
+typedef struct sb_pager sb_pager;
+
+/* Page the queues of this vhost, in a thread of its own; one at a time may.  folder: is made if
+ * there is none, and has nothing but what a pager of this vhost has put there.  page_bytes: how
+ * large a file is, at least; 0: 10 MiB. */
+int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t page_bytes,
+                       sb_pager **pager);
+/* SB_OK while it works, SB_DISK_FULL while it waits for room, SB_CLOSED when it was stopped, or why
+ * it has ended. */
+int64_t sb_pager_code(sb_pager *pager);
+/* The same, as soon as it is another one than was seen. */
+int64_t sb_pager_await(sb_pager *pager, int64_t seen, int64_t timeout_ns);
+/* What there is to say about it. */
+const char *sb_pager_why(sb_pager *pager);
+/* It ends; what is in files stays there, for the next. */
+void sb_pager_stop(sb_pager *pager);
+/* Stops it.  Before sb_connection_free. */
+void sb_pager_free(sb_pager *pager);
+"""
