@@ -110,7 +110,8 @@ def topologies(
 )
 @click.option("--peer", "peers", multiple=True, metavar="NAME", help="Only these, and ours.")
 @click.option("--size", "sizes", multiple=True, metavar="SIZE", help="May be repeated.")
-@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True,
+    help="Of each peer, the others in between.")  # fmt: skip
 @click.option("--folder", type=file, default=".", metavar="DIR", help="On the disk to measure.")
 @click.option("--json", "json_file", type=file, metavar="FILE", help="Write every figure.")
 @click.pass_context
