@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 
 #define SPARES_MAX 64
 #define WRITE_OVER_BYTES ((int64_t)1 << 20)
+#define NICE 10
 
 typedef struct spare {
     char name[SEGMENT_NAME_ROOM];
@@ -317,6 +319,8 @@ static void make_ready(store *of)
 static void *run(void *argument)
 {
     store *of = argument;
+    /* what is made ready is for later; a confirm, just after a failover above all, is for now */
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
     pthread_mutex_lock(&of->mutex);
     while (!of->stop) {
         of->busy = true;
