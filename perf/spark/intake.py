@@ -76,7 +76,7 @@ def follow(
     writing = (
         reading.load(spool)
         .writeStream.foreachBatch(on_batch)
-        .option("checkpointLocation", f"{tables.place}/checkpoint")
+        .option("checkpointLocation", tables.checkpoint())
     )
     writing = writing.trigger(processingTime=every) if every else writing.trigger(availableNow=True)
     return writing.start()

@@ -172,6 +172,19 @@ class Tables:
         reading = self.spark.read.schema(schema).option("basePath", f"{self.place}/{table}")
         return reading.parquet(*paths)
 
+    def checkpoint(self) -> str:
+        """Where Spark keeps how far a stream is.
+
+        What is left of a first batch that was killed before it began is removed: Spark would take
+        it for another stream's.
+        """
+        offsets = f"{self._path}/checkpoint/offsets"
+        selector = fs.FileSelector(offsets, allow_not_found=True)
+        names = [info.base_name for info in self._system.get_file_info(selector)]
+        if names and not any(name.isdecimal() for name in names):
+            self._system.delete_dir(offsets)
+        return f"{self.place}/checkpoint"
+
     def _exists(self, name: str) -> bool:
         found = self._system.get_file_info(f"{self._path}/{name}")
         return bool(found.type != fs.FileType.NotFound)

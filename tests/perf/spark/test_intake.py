@@ -179,6 +179,14 @@ def kill_at_some_moment(
     os.killpg(follower.pid, signal.SIGKILL)
 
 
+def test_a_stream_that_was_killed_before_its_first_batch_begins(spark: Any, tmp_path: Path) -> None:
+    write_parquet(replace(FLEET, hosts=1), tmp_path / "spool", hosts_a_file=1)
+    left = tmp_path / "tables" / "checkpoint" / "offsets"
+    left.mkdir(parents=True)
+    (left / ".0.8a5ac1c3-7d4f-4c07-9b0d-3f4f4d4ad9f0.tmp").write_bytes(b"v1")
+    assert contents(follow(spark, tmp_path / "spool", tmp_path / "tables"))
+
+
 def test_a_stream_that_is_killed_comes_to_the_same_as_the_batch(spark: Any, tmp_path: Path) -> None:
     killed_and_restarted(spark, tmp_path, kills=1, files=3, dice=random.Random())
 
