@@ -19,7 +19,7 @@ demo: $(VENV)/installed  ## A live broker is killed, its backup takes over, and 
 demo-fan-out: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
 	$(BIN)/python examples/fan_out.py
 
-demo-latency: $(VENV)/installed $(VENV)/latency  ## Two spools, Spark, and a report of a slow consumer (1-5 min)
+demo-latency: $(VENV)/installed $(VENV)/latency  ## Two spools, Spark, and a report of a slow consumer (2 min)
 	$(BIN)/python examples/latency_demo.py
 
 test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Lint, types and all tests, the short exploration included

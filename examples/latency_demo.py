@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,17 +38,25 @@ class Play:
         self.vhosts = [f"demo-latency-{number}-{os.getpid()}" for number in (1, 2)]
 
     def start(self, *command: str) -> subprocess.Popen[str]:
-        made = subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True)
+        made = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, text=True, start_new_session=True
+        )
         self.processes.append(made)
         return made
 
     def end(self) -> None:
         for each in self.processes:
-            each.kill()
-            each.wait()
+            self.kill(each)
         for name in self.vhosts:
             if vhost.exists(name):
                 vhost.delete(name, force=True)
+
+    @staticmethod
+    def kill(process: subprocess.Popen[str]) -> None:
+        """With all that it has started: Spark is another process."""
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def latency(*words: str) -> str:
@@ -84,8 +92,7 @@ def perform(play: Play, seconds: float, output: Path) -> bool:
         for each in brokers:
             each.send_signal(signal.SIGINT)  # the last interval is written
             each.wait(PATIENCE_S)
-    follow.kill()  # anywhere: what it has not taken is taken now
-    follow.wait()
+    play.kill(follow)  # anywhere: what it has not taken is taken now
     words = [str(play.spool), "--into", str(play.tables), "--window", f"{SPOOL_S}s"]
     latency("follow", *words, "--once")
     report = ["report", str(play.tables), "--output", str(output), "--bound", "10ms"]
