@@ -25,6 +25,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 
@@ -35,6 +36,7 @@ from shmbroker.perf import compare
 from shmbroker.perf.child import child
 from shmbroker.perf.client import compiled_client
 from shmbroker.perf.machine import Description, machine
+from shmbroker.perf.pinning import pin
 from shmbroker.perf.report import aligned
 from shmbroker.perf.spark.geometry import Geometry
 from shmbroker.perf.workspace import unique_token
@@ -164,11 +166,6 @@ class InPython:
 CLIENTS: dict[str, Callable[[str], InC | InPython]] = {"c": InC, "python": InPython}
 
 
-def pin(number: int) -> None:
-    allowed = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {allowed[number % len(allowed)]})
-
-
 def run(pace: Pace) -> Run:
     token = unique_token("open-loop")
     allowed = os.sched_getaffinity(0)
@@ -201,7 +198,7 @@ class Case:
     pace: Pace
     runs: Sequence[Run]
 
-    @property
+    @cached_property
     def histogram(self) -> Histogram:
         return merged([each.histogram for each in self.runs])
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import os
 import sys
 from array import array
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from statistics import median
 from shmbroker import connect, vhost
 from shmbroker.perf.child import child
 from shmbroker.perf.client import compiled_client
+from shmbroker.perf.pinning import pin
 from shmbroker.perf.workspace import unique_token
 
 PAIRS = 2_000
@@ -89,11 +89,6 @@ class Loops:
     @staticmethod
     def _check(code: int) -> None:
         assert code == 0, code
-
-
-def pin(number: int) -> None:
-    allowed = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {allowed[number % len(allowed)]})
 
 
 def measure(pairs: int) -> list[Cost]:

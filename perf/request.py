@@ -11,7 +11,6 @@ In Python, and in C (native/request.c).
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 import time
 from array import array
@@ -21,6 +20,7 @@ from statistics import median
 from shmbroker import Broker, Queue, connect, vhost
 from shmbroker.perf.child import child
 from shmbroker.perf.client import compiled_client
+from shmbroker.perf.pinning import pin
 from shmbroker.perf.workspace import unique_token
 
 ROUNDS = 9
@@ -29,11 +29,6 @@ BODY = bytes(64)
 END = b"end"
 SPIN_SECONDS = 1.0
 PATIENCE = 60.0  # the other process has failed; in C: PATIENCE_NS
-
-
-def pin(number: int) -> None:
-    allowed = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {allowed[number % len(allowed)]})
 
 
 def reply(asked: Queue) -> None:
