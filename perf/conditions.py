@@ -1,8 +1,8 @@
-"""What the machine was able to do at the moment of a measurement: a figure without it says nothing.
+"""What the machine was able to do when something was measured: a figure without it says nothing.
 
-The raw limits are those of no messenger: one cache line handed to and fro, a futex, a memcpy, a page
-overwritten and synced.  The jitter is what the machine itself adds to anything: the gaps that a loop
-sees which only looks at the clock.
+The raw limits are those of no messenger: one cache line handed to and fro, a futex, a memcpy, a
+page overwritten and synced.  The jitter is what the machine itself adds to anything: the gaps that
+a loop sees which only looks at the clock.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def _row(each: Contender, bare: Contender, size: int) -> tuple[str, ...]:
     return (
         each.name,
         each.version,
-        "" if is_bare else _promise(each),
+        "" if is_bare else promise(each),
         f"{each.wait_ns(size, 50) / 1e3:,.0f}",
         f"{each.wait_ns(size, 99) / 1e3:,.0f}",
         f"{each.ratio(bare, size, lambda one: one.median_ns):.2f}",
@@ -43,7 +43,7 @@ def _row(each: Contender, bare: Contender, size: int) -> tuple[str, ...]:
     )
 
 
-def _promise(each: Contender) -> str:
+def promise(each: Contender) -> str:
     if each.singly is None:
         return "not counted"
     return "syncs" if each.syncs else "DOES NOT SYNC"
