@@ -75,7 +75,7 @@ class Case:
 
     def failures(self) -> list[str]:
         return [
-            f"FAILED {self.title}, {entry.title}: {why}"
+            f"{self.title}, {entry.title}: {why}"
             for entry in self.entries
             for why in entry.failures
         ]

@@ -14,6 +14,23 @@ from shmbroker.perf.machine import Description
 
 if TYPE_CHECKING:  # it needs matplotlib, which only a page needs
     from shmbroker.perf.page import Page
+    from shmbroker.perf.parts import Part
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a figure should be, and whether it is."""
+
+    text: str
+    figure: float
+    target: float
+    is_met: bool
+
+    def __str__(self) -> str:
+        return f"{'met   ' if self.is_met else 'MISSED'}  {self.text}"
+
+    def as_json(self) -> dict[str, object]:
+        return {"text": self.text, "figure": self.figure, "target": self.target, "met": self.is_met}
 
 
 @dataclass(frozen=True)
@@ -26,10 +43,17 @@ class Findings:
     draw: Callable[[Page], None]
     """Puts the pictures on a page."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
-    missed: Sequence[str] = ()
-    """Verdicts, and whatever failed."""
+    verdicts: Sequence[Verdict] = ()
+    failures: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     """For JSON."""
+
+    @property
+    def is_good(self) -> bool:
+        return not self.failures and all(each.is_met for each in self.verdicts)
+
+    def judged(self) -> list[str]:
+        return [*map(str, self.verdicts), *(f"FAILED  {each}" for each in self.failures)]
 
 
 @dataclass(frozen=True)
@@ -43,7 +67,7 @@ class Told:
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.conditions}", f"pinning: {self.pinning}", self.findings.table]
-        return "\n".join([*lines, *(f"MISSED  {each}" for each in self.findings.missed)])
+        return "\n".join([*lines, *self.findings.judged()])
 
 
 def as_json(machine: Description, told: Sequence[Told]) -> dict[str, Any]:
@@ -54,7 +78,8 @@ def as_json(machine: Description, told: Sequence[Told]) -> dict[str, Any]:
             each.name: {
                 "conditions": each.conditions.as_json(),
                 "pinning": each.pinning,
-                "missed": list(each.findings.missed),
+                "verdicts": [verdict.as_json() for verdict in each.findings.verdicts],
+                "failures": list(each.findings.failures),
                 **each.findings.details,
             }
             for each in told
@@ -76,7 +101,10 @@ def log_of(machine: Description, told: Sequence[Told]) -> str:
     return "".join(lines)
 
 
-def page_of(title: str, machine: Description, told: Sequence[Told]) -> str:
+def page_of(
+    title: str, machine: Description, told: Sequence[Told], parts: Sequence[Part] = (),
+    failures: Sequence[str] = (),
+) -> str:  # fmt: skip
     """HTML with the pictures in it; needs matplotlib."""
     from shmbroker.perf.page import Page
 
@@ -85,9 +113,18 @@ def page_of(title: str, machine: Description, told: Sequence[Told]) -> str:
     for each in told:
         page.heading(each.name)
         page.note(f"Before it, {each.conditions}. Pinning: {each.pinning}.")
-        for missed in each.findings.missed:
-            page.alarm(missed)
         each.findings.draw(page)
+        for verdict in each.findings.verdicts:
+            (page.note if verdict.is_met else page.alarm)(str(verdict))
+        for failure in each.findings.failures:
+            page.alarm(f"FAILED  {failure}")
+    for part in parts:
+        page.heading(part.name.replace("_", " "))
+        page.text(part.text)
+        if not part.is_good:
+            page.alarm(f"MISSED  it ended with {part.code}")
+    for failure in failures:
+        page.alarm(failure)
     return page.html(title)
 
 

@@ -30,9 +30,9 @@ from shmbroker import connect, vhost
 from shmbroker.ipc.latency import Histogram
 from shmbroker.perf.child import child
 from shmbroker.perf.client import Loops
+from shmbroker.perf.command import DURATION, POSITIVE, option, several
 from shmbroker.perf.findings import Findings
 from shmbroker.perf.histograms import LADDER, histogram_of, ladder, merged, rung
-from shmbroker.perf.options import DURATION, POSITIVE, option, several
 from shmbroker.perf.pinning import pin
 from shmbroker.perf.report import aligned
 from shmbroker.perf.scenario import Scenario
@@ -299,7 +299,8 @@ SCENARIO = Scenario(
     full=("--rounds=5", "--seconds=2s"),
     quick=("--rounds=1", "--seconds=300ms"),
 )  # fmt: skip
-main = SCENARIO.main
+COMMAND = SCENARIO.command
+main = COMMAND.main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from shmbroker.perf.size import format_size
 
@@ -90,7 +90,7 @@ def latency_axis(axis: Axes, low: float, high: float) -> None:
     axis.set_ylabel("latency (log scale)")
 
 
-def percentile_curves(curves: Mapping[str, Curve], title: str) -> bytes:
+def percentile_curves(curves: Mapping[str, Curve], title: str, *, of: str = "messages") -> bytes:
     """Latency over percentile; each nine has the same room."""
     figure, axis = drawn()
     nines_max = 0.5
@@ -103,7 +103,7 @@ def percentile_curves(curves: Mapping[str, Curve], title: str) -> bytes:
         nines_max = max(nines_max, float(nines[-1]))
         axis.step(
             np.concatenate([[0], nines]), np.concatenate([curve.values[:1], curve.values]),
-            where="pre", label=f"{name}  ({total:,.0f} messages)", **pen(number),
+            where="pre", label=f"{name}  ({total:,.0f} {of})", **pen(number),
         )  # fmt: skip
         lows.append(float(curve.values[0]))
         highs.append(float(curve.values[-1]))
@@ -111,7 +111,7 @@ def percentile_curves(curves: Mapping[str, Curve], title: str) -> bytes:
     axis.set_xticks([-np.log10(1 - p / 100) for p in ticks], [f"{p:g} %" for p in ticks])
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlim(0, nines_max * 1.02)
-    axis.set_xlabel("percentile of messages (each nine has the same room)")
+    axis.set_xlabel(f"percentile of {of} (each nine has the same room)")
     latency_axis(axis, min(lows), max(highs))
     titled(axis, title)
     axis.legend(loc="lower right")  # curves rise from the lower left
@@ -195,7 +195,8 @@ def distribution(nanoseconds: Sequence[float], title: str, what: str) -> bytes:
     figure, axis = drawn(10.0, 4.2)
     low, high = min(nanoseconds) * 0.9, max(nanoseconds) * 1.1
     count = min(BINS, max(8, len(nanoseconds) // 2))
-    axis.hist(nanoseconds, np.geomspace(low, high, count + 1), color=COLOURS[0], edgecolor="white")
+    edges = np.geomspace(low, high, count + 1).tolist()
+    axis.hist(nanoseconds, edges, color=COLOURS[0], edgecolor="white")
     for place, percent in enumerate((50, 99), 1):
         at = float(np.percentile(nanoseconds, percent, method="inverted_cdf"))
         axis.axvline(at, label=f"p{percent}: {readable(at)}", **pen(place))
@@ -204,7 +205,7 @@ def distribution(nanoseconds: Sequence[float], title: str, what: str) -> bytes:
     axis.xaxis.set_major_locator(FixedLocator(ticks))
     axis.xaxis.set_major_formatter(FuncFormatter(readable))
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.yaxis.get_major_locator().set_params(integer=True)
+    axis.yaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_xlabel("time (log scale)")
     axis.set_ylabel(what)
     titled(axis, title)

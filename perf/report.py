@@ -30,7 +30,8 @@ def case_table(case: Case, against: str | None) -> str:
     rounds = max((len(entry.rounds) for entry in case.entries), default=0)
     what = "round trip" if case.topology.measures_latency else "stream"
     title = f"{case.title}: {what}, medians of {rounds} rounds"
-    return "\n".join([title, *aligned([header, *rows], names=4), *case.failures()])
+    failures = [f"FAILED {failure}" for failure in case.failures()]
+    return "\n".join([title, *aligned([header, *rows], names=4), *failures])
 
 
 def aligned(rows: Sequence[Row], names: int = 3) -> list[str]:

@@ -21,7 +21,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from multiprocessing import get_context
 from statistics import median
@@ -33,9 +33,9 @@ from shmbroker import Queue, connect, vhost
 from shmbroker.ipc.latency import Histogram
 from shmbroker.perf.child import child
 from shmbroker.perf.client import Loops
+from shmbroker.perf.command import DURATION, POSITIVE, option, several
 from shmbroker.perf.findings import Findings
 from shmbroker.perf.histograms import merged
-from shmbroker.perf.options import DURATION, POSITIVE, option, several
 from shmbroker.perf.pinning import pin
 from shmbroker.perf.report import aligned
 from shmbroker.perf.scenario import Scenario
@@ -349,7 +349,7 @@ def measure(
     seconds: float, rounds: int,
 ) -> Findings:  # fmt: skip
     points = [
-        (of, replace(Point(client), **{of: number}))
+        (of, Point(client, **{of: number}))
         for of in dimensions or NUMBERS
         for client in clients or CLIENTS
         for number in sorted(numbers or NUMBERS[of])
@@ -396,7 +396,8 @@ SCENARIO = Scenario(
     full=("--rounds=5",),
     quick=("--rounds=1", "--seconds=100ms"),
 )  # fmt: skip
-main = SCENARIO.main
+COMMAND = SCENARIO.command
+main = COMMAND.main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,31 +2,26 @@
 
 All are started in the same way, by `shmbroker bench NAME` or `python -m` their module, and together
 by perf.__main__; each tells a table, and writes the same kinds of files.
-
-Exit codes: 0 ok, 1 a verdict is missed, something failed or is slower, 2 usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from shmbroker.perf import compare
+from shmbroker.perf.command import FILE, Command, option
 from shmbroker.perf.conditions import conditions_now
 from shmbroker.perf.findings import Findings, Told, as_json, headline, log_of, page_of
 from shmbroker.perf.machine import machine
-from shmbroker.perf.options import FILE, option
 from shmbroker.perf.steps import Steps
 
-CTRL_C = 130
 FILES = (
     option("--json", "json_file", type=FILE, metavar="FILE", help="Write every figure."),
     option("--hlog", type=FILE, metavar="FILE", help="Write the histograms."),
@@ -49,16 +44,10 @@ class Scenario:
     quick: Sequence[str] = ()
     """What to ask it in a run of everything."""
 
-    def command(self) -> click.Command:
-        def run(**asked: Any) -> None:
-            click.get_current_context().exit(self.run(**asked))
-
-        parameters = [*self.options, *FILES]
-        return click.Command(self.name, params=list(parameters), callback=run, help=self.help)
-
-    def main(self, words: Sequence[str] | None = None) -> int:
-        """As a program of its own."""
-        return ended(self.command(), words)
+    @property
+    def command(self) -> Command:
+        """The scenario alone, as a program."""
+        return Command(self.name, self.help, self.examples, [*self.options, *FILES], self.run)
 
     def asked(self, words: Sequence[str]) -> dict[str, Any]:
         """What these words ask."""
@@ -80,7 +69,6 @@ class Scenario:
         **asked: Any,
     ) -> int:  # fmt: skip
         before = compare.read(old) if old else None
-        end_as_by_ctrl_c()
         described = machine()
         told = self.tell(asked)
         sys.stdout.write(f"{headline(described)}\n{told}\n")
@@ -100,30 +88,4 @@ def write(
     if html:
         html.write_text(page_of(title, described, told))
     slower = compare.tell(before, compare.figures_of(document)) if before else 0
-    return 1 if slower or any(each.findings.missed for each in told) else 0
-
-
-def ended(command: click.Command, words: Sequence[str] | None) -> int:
-    """Run it as a program: its exit code."""
-    try:
-        code: int | None = command.main(
-            None if words is None else list(words), standalone_mode=False
-        )
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except compare.NotComparable as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    except (click.Abort, KeyboardInterrupt):
-        return CTRL_C
-    return code or 0
-
-
-def end_as_by_ctrl_c() -> None:
-    """On SIGTERM too every process and segment of the run is removed on the way."""
-    signal.signal(signal.SIGTERM, _terminated)
-
-
-def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+    return 1 if slower or not all(each.findings.is_good for each in told) else 0

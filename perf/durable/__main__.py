@@ -25,6 +25,7 @@ import click
 
 from shmbroker.ipc.latency import Histogram
 from shmbroker.perf.bare_file import BareFile
+from shmbroker.perf.command import DURATION, FILE, POSITIVE, SIZE, one_of, option, several
 from shmbroker.perf.connection import Connection
 from shmbroker.perf.debian import NotInstalled
 from shmbroker.perf.durable.contender import (
@@ -38,9 +39,8 @@ from shmbroker.perf.durable.contender import (
     waited_ns,
 )
 from shmbroker.perf.durable.table import promise, table
-from shmbroker.perf.durable.verdicts import Verdict, verdicts
-from shmbroker.perf.findings import Findings
-from shmbroker.perf.options import DURATION, FILE, POSITIVE, SIZE, one_of, option, several
+from shmbroker.perf.durable.verdicts import verdicts
+from shmbroker.perf.findings import Findings, Verdict
 from shmbroker.perf.roster import roster
 from shmbroker.perf.scenario import Scenario
 from shmbroker.perf.server import Running, Server
@@ -186,24 +186,22 @@ def measure(
             benchmark.join(server, within, stack)
         benchmark.run()
     given = benchmark.verdicts()
-    failures = [f"FAILED {c.name}: {why}" for c in benchmark.contenders for why in c.failures]
+    failures = [f"{c.name}: {why}" for c in benchmark.contenders for why in c.failures]
     tables = [table(benchmark.bare, benchmark.contenders, size) for size in sizes]
-    missed = [each.text for each in given if not each.is_met] + failures
+    if not given:
+        failures.append(f"{OURS} did not take part")
     return Findings(
-        "\n\n".join([*tables, "\n".join(str(each) for each in given if each.is_met)]),
+        "\n\n".join(tables),
         _cases(benchmark),
         "confirm",
-        partial(draw, benchmark, tables, given),
+        partial(draw, benchmark, tables),
         _histograms(benchmark),
-        missed if given else [*missed, f"{OURS} did not take part"],
+        given,
+        failures,
         {
             "folder": str(folder.absolute()),
             "load_after": os.getloadavg()[0],
             "contenders": [_json(each) for each in (benchmark.bare, *benchmark.contenders)],
-            "verdicts": [
-                {"text": v.text, "figure": v.figure, "target": v.target, "met": v.is_met}
-                for v in given
-            ],
         },
     )
 
@@ -216,9 +214,7 @@ def _histograms(benchmark: Benchmark) -> dict[str, Histogram]:
     }
 
 
-def draw(
-    benchmark: Benchmark, tables: Sequence[str], given: Sequence[Verdict], page: Page
-) -> None:  # fmt: skip
+def draw(benchmark: Benchmark, tables: Sequence[str], page: Page) -> None:
     from shmbroker.perf import pictures
     from shmbroker.perf.page import Drawing
 
@@ -243,7 +239,6 @@ def draw(
             drawn = pictures.bars(rates, marks, what, title, pictures.counted)
             page.draw(Drawing(f"many-{size}", title, drawn))
         page.text(told)
-    page.text("\n".join(map(str, given)))
 
 
 def _cases(benchmark: Benchmark) -> list[dict[str, Any]]:
@@ -308,7 +303,8 @@ SCENARIO = Scenario(
     pinning="none: servers have threads of their own",
     quick=("--rounds=1", "--size=64", "--singles=50", "--seconds=100ms", "--peer=redis"),
 )  # fmt: skip
-main = SCENARIO.main
+COMMAND = SCENARIO.command
+main = COMMAND.main
 
 if __name__ == "__main__":
     sys.exit(main())

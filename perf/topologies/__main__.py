@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import click
 
 from shmbroker.perf.case import Case, Entry
+from shmbroker.perf.command import POSITIVE, SIZE, one_of, option, several
 from shmbroker.perf.contest import Contest
 from shmbroker.perf.debian import NotInstalled
 from shmbroker.perf.findings import Findings
 from shmbroker.perf.machine import machine
-from shmbroker.perf.options import POSITIVE, SIZE, one_of, option, several
 from shmbroker.perf.report import case_json, case_table
 from shmbroker.perf.roster import roster
 from shmbroker.perf.scenario import Scenario
@@ -81,8 +81,10 @@ def measure(
             for entry in case.entries
             if (histogram := entry.histogram())
         },
-        [failure for case in cases for failure in case.failures()],
-        {"versions": machine(c.distribution for c in held.peers if c.distribution)["versions"]},
+        failures=[failure for case in cases for failure in case.failures()],
+        details={
+            "versions": machine(c.distribution for c in held.peers if c.distribution)["versions"]
+        },
     )
 
 
@@ -198,7 +200,8 @@ SCENARIO = Scenario(
     full=("--rounds=3",),
     quick=("--quick", "--rounds=1", "--size=64", "--mode=single", *BRIEFLY),
 )  # fmt: skip
-main = SCENARIO.main
+COMMAND = SCENARIO.command
+main = COMMAND.main
 
 if __name__ == "__main__":
     sys.exit(main())
