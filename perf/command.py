@@ -1,7 +1,7 @@
 """A command of the harness: what it can be asked, and how it ends.
 
-`python -m` its module and `shmbroker bench` have the same.  Exit codes: 0 ok, 1 a verdict is missed,
-something failed or is slower, 2 usage, 130 interrupted.
+`python -m` its module and `shmbroker bench` have the same.  Exit codes: 0 ok, 1 a verdict is
+missed, something failed or is slower, 2 usage, 130 interrupted.
 """
 
 from __future__ import annotations

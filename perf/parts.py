@@ -1,4 +1,4 @@
-"""Programs that measure one part each, and tell it as text; they end with 1 if a target is missed."""
+"""Programs that measure one part each, and tell it as text; they end with 1 if one is too slow."""
 
 from __future__ import annotations
 

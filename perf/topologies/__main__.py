@@ -70,6 +70,7 @@ def measure(
     for case in cases:
         held.hold(case)
         steps.say(case_table(case, against) + "\n")
+    names = (peer.distribution for peer in held.peers)
     return Findings(
         "\n\n".join(case_table(case, against) for case in cases),
         [case_json(case, against) for case in cases],
@@ -82,9 +83,7 @@ def measure(
             if (histogram := entry.histogram())
         },
         failures=[failure for case in cases for failure in case.failures()],
-        details={
-            "versions": machine(c.distribution for c in held.peers if c.distribution)["versions"]
-        },
+        details={"versions": machine(filter(None, names))["versions"]},
     )
 
 
@@ -130,10 +129,9 @@ def mark(entry: Entry) -> str:
 def written_as(of: str) -> tuple[str, Callable[[float], str]]:
     from shmbroker.perf import pictures
 
-    return {
-        "p50_ns": ("median round trip", pictures.readable),
-        "messages_per_s": ("messages a second", pictures.counted),
-    }[of]
+    if of == "p50_ns":
+        return "median round trip", pictures.readable
+    return "messages a second", pictures.counted
 
 
 def best_of_each(fastest: Iterable[Entry]) -> list[Entry]:
