@@ -114,7 +114,7 @@ def percentile_curves(curves: Mapping[str, Curve], title: str, *, of: str = "mes
     axis.set_xlabel(f"percentile of {of} (each nine has the same room)")
     latency_axis(axis, min(lows), max(highs))
     titled(axis, title)
-    axis.legend(loc="lower right")  # curves rise from the lower left
+    below(figure, handlelength=3)  # curves may be anywhere
     return png(figure)
 
 
@@ -158,15 +158,21 @@ def scaling_curves(
     return png(figure)
 
 
-def bars(values: Mapping[str, float], marks: Mapping[str, str], of: str, title: str,
-         readable: Callable[[float], str]) -> bytes:  # fmt: skip
-    """A bar for each name, logarithmic, its value beside it; bars of one mark look alike."""
-    kinds = list(dict.fromkeys(marks.values()))
+def bars(
+    values: Mapping[str, float], marks: Mapping[str, str], kinds: Sequence[str], of: str,
+    title: str, written: Callable[[float], str],
+) -> bytes:  # fmt: skip
+    """A bar for each name, logarithmic, its value beside it; bars of one mark look alike.
+
+    Each of the kinds of marks has its colour, whether it is there or not.
+    """
     figure, axis = drawn(10.0, 1.4 + 0.3 * len(values))
     names = list(values)
     lowest = min(values.values()) / 2
     for place, kind in enumerate(kinds):
         mine = [at for at, name in enumerate(names) if marks[name] == kind]
+        if not mine:
+            continue
         axis.barh(
             mine, [values[names[at]] - lowest for at in mine], left=lowest, label=kind,
             color=COLOURS[place % len(COLOURS)], hatch=HATCHES[place % len(HATCHES)],
@@ -174,19 +180,19 @@ def bars(values: Mapping[str, float], marks: Mapping[str, str], of: str, title: 
         )  # fmt: skip
     for at, name in enumerate(names):
         axis.annotate(
-            readable(values[name]), (values[name], at), (4, 0), textcoords="offset points",
+            written(values[name]), (values[name], at), (4, 0), textcoords="offset points",
             va="center", fontsize=9,
         )  # fmt: skip
     axis.set_xscale("log")
     axis.set_xlim(lowest, max(values.values()) * 4)
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: readable(value)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_yticks(range(len(names)), names, fontsize=9)
     axis.invert_yaxis()
     axis.grid(visible=False, axis="y")
     axis.set_xlabel(f"{of} (log scale)")
     titled(axis, title)
-    figure.legend(loc="outside lower center", ncols=4)
+    below(figure)
     return png(figure)
 
 
@@ -209,8 +215,13 @@ def distribution(nanoseconds: Sequence[float], title: str, what: str) -> bytes:
     axis.set_xlabel("time (log scale)")
     axis.set_ylabel(what)
     titled(axis, title)
-    axis.legend(loc="upper right", handlelength=3)
+    below(figure, handlelength=3)
     return png(figure)
+
+
+def below(figure: Figure, **options: Any) -> None:
+    """The legend, under the picture."""
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, **options)
 
 
 def pen(place: int) -> dict[str, Any]:

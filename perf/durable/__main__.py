@@ -38,7 +38,7 @@ from shmbroker.perf.durable.contender import (
     sliced,
     waited_ns,
 )
-from shmbroker.perf.durable.table import promise, table
+from shmbroker.perf.durable.table import PROMISES, promise, table
 from shmbroker.perf.durable.verdicts import verdicts
 from shmbroker.perf.findings import Findings, Verdict
 from shmbroker.perf.roster import roster
@@ -236,7 +236,7 @@ def draw(benchmark: Benchmark, tables: Sequence[str], page: Page) -> None:
             marks = {each.name: promise(each) for each in there}
             title = f"{shown}: confirmed messages a second, many outstanding"
             what = "messages a second"
-            drawn = pictures.bars(rates, marks, what, title, pictures.counted)
+            drawn = pictures.bars(rates, marks, PROMISES, what, title, pictures.counted)
             page.draw(Drawing(f"many-{size}", title, drawn))
         page.text(told)
 

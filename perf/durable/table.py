@@ -6,6 +6,7 @@ from shmbroker.perf.durable.contender import Contender, Promise
 from shmbroker.perf.report import aligned
 from shmbroker.perf.size import format_size
 
+PROMISES = ("syncs", "DOES NOT SYNC", "not counted")
 HEADER = (
     "",
     "version",
@@ -44,9 +45,10 @@ def _row(each: Contender, bare: Contender, size: int) -> tuple[str, ...]:
 
 
 def promise(each: Contender) -> str:
+    kept, broken, unknown = PROMISES
     if each.singly is None:
-        return "not counted"
-    return "syncs" if each.syncs else "DOES NOT SYNC"
+        return unknown
+    return kept if each.syncs else broken
 
 
 def _per_sync(promise: Promise | None) -> str:

@@ -35,6 +35,7 @@ SIZES = ("64", "1KiB", "1MiB")
 ROUNDS, QUICK_ROUNDS = 5, 2
 TARGET_S, QUICK_TARGET_S = 0.5, 0.1
 CURVES = 8
+KINDS = ("shmbroker", "others", "raw limit of the machine")
 DURABLE = (
     "In brackets: what a message outlives once it was sent: nothing, the programs, or on disk."
 )
@@ -106,7 +107,7 @@ def draw(cases: Sequence[Case], against: str | None, page: Page) -> None:
         values = {name: each.medians()[of] for name, each in zip(shown, fastest, strict=True)}
         what, written = written_as(of)
         marks = dict(zip(shown, map(mark, fastest), strict=True))
-        drawn = pictures.bars(values, marks, what, f"{case.title}: {what}", written)
+        drawn = pictures.bars(values, marks, KINDS, what, f"{case.title}: {what}", written)
         page.draw(Drawing(case.title, f"{what} of each peer", drawn))
         page.note(DURABLE)
         if trips:
@@ -121,9 +122,10 @@ def draw(cases: Sequence[Case], against: str | None, page: Page) -> None:
 
 
 def mark(entry: Entry) -> str:
+    ours, others, limit = KINDS
     if entry.peer.is_limit:
-        return "raw limit of the machine"
-    return "shmbroker" if entry.peer.name.startswith("shmbroker") else "others"
+        return limit
+    return ours if entry.peer.name.startswith("shmbroker") else others
 
 
 def written_as(of: str) -> tuple[str, Callable[[float], str]]:
