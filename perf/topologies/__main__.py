@@ -174,13 +174,13 @@ SCENARIO = Scenario(
     "topologies",
     help="""Ping-pong, streams and broadcasts, against peers.
 
-    The raw limits of the machine always take part where they apply.  Needs the extra `perf`.
+    The raw limits of the machine always take part where they apply; --list says who else there is,
+    and what a message outlives with each.  Needs the extra `perf`.
     """,
     examples="""
     shmbroker bench topologies --quick
     shmbroker bench topologies --topology one-to-one --peer shmbroker-c --json before.json
     shmbroker bench topologies --peer cloudtoid --peer pyzmq --size 1KiB --size 1MiB
-    shmbroker bench topologies --list
     """,
     options=(
         several("--topology", "topologies", type=one_of("topology", TOPOLOGIES), metavar="NAME",
