@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shmbroker.perf.case import Case, Entry
-from shmbroker.perf.command import POSITIVE, SIZE, one_of, option, several
+from shmbroker.perf.command import DURATION, POSITIVE, SIZE, one_of, option, several
 from shmbroker.perf.contest import Contest
 from shmbroker.perf.debian import NotInstalled
 from shmbroker.perf.findings import Findings
@@ -43,7 +43,7 @@ DURABLE = (
 
 def contest(
     steps: Steps, topologies: Sequence[str], sizes: Sequence[int], peers: Sequence[str],
-    modes: Sequence[Mode], rounds: int | None, quick: bool,
+    modes: Sequence[Mode], rounds: int | None, seconds: float | None, quick: bool,
 ) -> Contest:  # fmt: skip
     known = roster()
     usual, target_s = (QUICK_ROUNDS, QUICK_TARGET_S) if quick else (ROUNDS, TARGET_S)
@@ -54,16 +54,17 @@ def contest(
         modes=modes or MODES,
         peers=[known[name] for name in known if name in names or known[name].is_limit],
         rounds=rounds or usual,
-        target_s=target_s,
+        target_s=seconds or target_s,
         tell=steps.next,
     )
 
 
 def measure(
     steps: Steps, topologies: Sequence[str], sizes: Sequence[int], peers: Sequence[str],
-    modes: Sequence[Mode], rounds: int | None, against: str | None, quick: bool,
+    modes: Sequence[Mode], rounds: int | None, seconds: float | None, against: str | None,
+    quick: bool,
 ) -> Findings:  # fmt: skip
-    held = contest(steps, topologies, sizes, peers, modes, rounds, quick)
+    held = contest(steps, topologies, sizes, peers, modes, rounds, seconds, quick)
     cases = held.cases()
     if not cases:
         raise click.UsageError("no peer supports that: see --list")
@@ -190,6 +191,7 @@ SCENARIO = Scenario(
         several("--mode", "modes", type=one_of("mode", MODES), metavar="NAME",
                 help="How a message is handled."),
         option("--rounds", type=POSITIVE, metavar="N", help=f"Of each peer.  [{ROUNDS}]"),
+        option("--seconds", type=DURATION, help="How long each run takes.  [500ms]"),
         option("--against", type=NAMED, metavar="NAME", help="Show ratios to this one too."),
         option("--quick", is_flag=True, help="Two short rounds."),
         option("--list", callback=_list, help="List the peers, and end.", **AT_ONCE),
@@ -197,7 +199,7 @@ SCENARIO = Scenario(
     ),
     measure=measure,
     pinning="process i of a run on processor i, round and round",
-    full=("--rounds=3",),
+    full=("--rounds=3", "--seconds=250ms"),
     quick=("--quick", "--rounds=1", "--size=64", "--mode=single", *BRIEFLY),
 )  # fmt: skip
 COMMAND = SCENARIO.command
