@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from shmbroker.perf import compare, parts
-from shmbroker.perf.command import FILE, POSITIVE, Command, option, several
+from shmbroker.perf.command import CTRL_C, FILE, POSITIVE, Command, option, several
 from shmbroker.perf.findings import Told, as_json, headline, log_of, page_of
 from shmbroker.perf.machine import machine
 from shmbroker.perf.parts import Part
@@ -69,14 +69,19 @@ def run(
     described, told, measured, failed = machine(), list[Told](), list[Part](), list[str]()
     say(headline(described))
     names = [name for name in NAMES if name in (only or NAMES) and name not in without]
-    for found in everything(names, quick, rounds, folder):
-        say(f"\n{found}")
-        if isinstance(found, Told):
-            told.append(found)
-        elif isinstance(found, Part):
-            measured.append(found)
-        else:
-            failed.append(found)
+    is_whole = False
+    try:
+        for found in everything(names, quick, rounds, folder):
+            say(f"\n{found}")
+            if isinstance(found, Told):
+                told.append(found)
+            elif isinstance(found, Part):
+                measured.append(found)
+            else:
+                failed.append(found)
+        is_whole = True
+    except KeyboardInterrupt:
+        failed.append("FAILED  interrupted: the rest is missing")
     document = as_json(described, told)
     document["parts"] = {each.name: each.as_json() for each in measured}
     document["failures"] = failed
@@ -88,6 +93,8 @@ def run(
     missed += [f"MISSED  {each.name}: see above" for each in measured if not each.is_good] + failed
     say("\n".join(missed) if missed else "all verdicts are met")
     slower = compare.tell(before, compare.figures_of(document)) if before else 0
+    if not is_whole:
+        return CTRL_C
     return 1 if missed or slower else 0
 
 

@@ -348,9 +348,12 @@ def measure(
     steps: Steps, dimensions: Sequence[str], clients: Sequence[str], numbers: Sequence[int],
     seconds: float, rounds: int,
 ) -> Findings:  # fmt: skip
+    dimensions = dimensions or list(NUMBERS)
+    if "size" in dimensions and min(numbers, default=STAMP.size) < STAMP.size:
+        raise click.UsageError(f"a message has at least {STAMP.size} bytes")
     points = [
         (of, Point(client, **{of: number}))
-        for of in dimensions or NUMBERS
+        for of in dimensions
         for client in clients or CLIENTS
         for number in sorted(numbers or NUMBERS[of])
     ]
@@ -372,9 +375,10 @@ def measure(
 
 SCENARIO = Scenario(
     "scaling",
-    help="""The rate with more producers, consumers, queues, bindings, and bytes.
+    help="""The rate with more of everything.
 
-    One number grows, the others stay 1.  Crowded: there are more processes than processors.
+    Of producers, consumers, queues, bindings or bytes: one number grows, the others stay 1.
+    Crowded: there are more processes than processors.
     """,
     examples="""
     shmbroker bench scaling --html scaling.html

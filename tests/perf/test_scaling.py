@@ -57,3 +57,9 @@ def test_what_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         "Tag=scaling%20jitter;gap",
     ]  # fmt: skip
     assert files["html"].read_text().count("data:image/png") == 1
+
+
+@pytest.mark.usefixtures("conditions_are_known")
+def test_a_message_has_room_for_its_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert scaling.main(["--with", "size", "--number", "7"]) == 2
+    assert "at least 8 bytes" in capsys.readouterr().err
