@@ -33,6 +33,7 @@ STYLE = {
 }  # fmt: skip
 LADDER = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 BINS = 48
+LABEL = 32
 
 
 @dataclass(frozen=True)
@@ -220,8 +221,10 @@ def distribution(nanoseconds: Sequence[float], title: str, what: str) -> bytes:
 
 
 def below(figure: Figure, **options: Any) -> None:
-    """The legend, under the picture."""
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, **options)
+    """The legend, under the picture, in as many columns as have room."""
+    labels = [label for axis in figure.axes for label in axis.get_legend_handles_labels()[1]]
+    columns = 3 if max(map(len, labels)) <= LABEL else 2
+    figure.legend(loc="outside lower center", ncols=columns, frameon=False, **options)
 
 
 def pen(place: int) -> dict[str, Any]:

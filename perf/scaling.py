@@ -309,7 +309,7 @@ def rows(cases: Sequence[Case]) -> Iterator[tuple[str, ...]]:
                 gigabytes = each.rate * each.point.size / 1e9
                 yield (
                     of, client, "crowded" if each.point.is_crowded else "", shown,
-                    f"{each.rate:,.0f}", f"{each.rate / curve[0].rate:.2f}", f"{gigabytes:.2f}",
+                    f"{each.rate:,.0f}", f"{each.rate / curve[0].rate:.3g}", f"{gigabytes:.3g}",
                     f"{each.waited.percentile(50) / 1e3:,.1f}",
                     f"{each.waited.percentile(99) / 1e3:,.1f}",
                 )  # fmt: skip
@@ -330,7 +330,7 @@ HEADER = (
 
 def draw(cases: Sequence[Case], page: Page) -> None:
     from shmbroker.perf import pictures
-    from shmbroker.perf.page import Drawing
+    from shmbroker.perf.page import Drawing, Number
 
     for of, clients in curves_of(cases).items():
         lines = {
@@ -341,7 +341,7 @@ def draw(cases: Sequence[Case], page: Page) -> None:
         title = f"Messages a second by {'size' if of == 'size' else f'the number of {of}'}"
         drawn = pictures.scaling_curves(lines, f"{what} (log scale)", title, in_bytes=of == "size")
         page.draw(Drawing(f"scaling-{of}", f"{title}, a line for each client", drawn))
-    page.table(HEADER, list(rows(cases)), every=True)
+    page.table(HEADER, [[*row[:3], *map(Number, row[3:])] for row in rows(cases)], every=True)
 
 
 def measure(
