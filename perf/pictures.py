@@ -201,7 +201,7 @@ def distribution(nanoseconds: Sequence[float], title: str, what: str) -> bytes:
     """How many took how long, in bins that grow with the time."""
     figure, axis = drawn(10.0, 4.2)
     low, high = min(nanoseconds) * 0.9, max(nanoseconds) * 1.1
-    count = min(BINS, max(8, len(nanoseconds) // 2))
+    count = min(BINS, max(8, int(2 * len(nanoseconds) ** 0.5)))
     edges = np.geomspace(low, high, count + 1).tolist()
     axis.hist(nanoseconds, edges, color=COLOURS[0], edgecolor="white")
     for place, percent in enumerate((50, 99), 1):
