@@ -25,7 +25,7 @@ demo-latency: $(VENV)/installed $(VENV)/latency  ## Two spools, Spark, and a rep
 test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Lint, types and all tests, the short exploration included
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 crash: $(VENV)/installed  ## Kill producers, consumers and brokers, account for every message
 	$(BIN)/python -m tests.crash --kills 2000
