@@ -198,8 +198,17 @@ int64_t replay_found(const sb_replay *replay, const segment_list **list, const t
 typedef struct frame {
     unsigned char *memory;
     int64_t room, start, filled, records;
+    int64_t last;   /* where its last record begins */
+    int64_t sealed; /* the records below are complete */
+    int64_t ahead;  /* and the pages below are in the file already, though not synced */
     tally tally; /* of its messages */
 } frame;
+
+/* Where in the file a frame goes: its first page begins there, with this seed and number. */
+typedef struct frame_place {
+    uint32_t seed;
+    int64_t page_at, number;
+} frame_place;
 
 typedef struct record_parts {
     int64_t kind, queue, position;
@@ -211,8 +220,11 @@ typedef struct record_parts {
 
 int64_t frame_add(frame *to, const record_parts *parts);
 int64_t frame_append(frame *to, const frame *more);
-/* Complete its records, for this place: the frame begins in the file's page at `page_at`. */
-void frame_seal(frame *sealed, uint32_t seed, int64_t page_at, int64_t number);
+/* Complete all records but the last, which may not be it in the end: up to where whole pages are as
+ * they are written. */
+int64_t frame_seal_begun(frame *begun, const frame_place *place);
+/* Complete all of it, for the same place. */
+void frame_seal(frame *sealed, const frame_place *place);
 /* How many bytes are written: with a blank head behind, to the end of a page. */
 static inline int64_t frame_written_bytes(int64_t filled)
 {
