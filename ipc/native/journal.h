@@ -10,6 +10,9 @@
  * name is in the folder before anything is confirmed in it.  So a header that does not check is
  * damage, always.
  *
+ * Of a large frame, pages that are whole are written while the rest is gathered, and all is synced at
+ * once: its last record, which says that it is whole, is written behind the others.
+ *
  * Frames count from 1 in each segment, and one is synced before the next is written.  So after a
  * crash any part of the last frame may be missing, and of no other; and what does not check is the
  * end that a crash has torn only if no record of a later frame is behind it.  A frame counts as a

@@ -1,6 +1,7 @@
 /* The journaler: one thread of the broker that follows all durable queues and writes what is new
  * into the journal.  Gather, one write, one sync, then the gates move: whatever came meanwhile is in
- * the next frame, so commits are shared by nature.
+ * the next frame, so commits are shared by nature.  A large frame is handed to the disk bit by bit
+ * while it is gathered, so that both work at once; the sync is one, at its end.
  *
  * A queue's gate is its barrier: publishers wait until it has passed their message, and consumers
  * take up to it.  It is moved only after the sync, by CAS from the word that says that it is ours: a
@@ -16,7 +17,7 @@
  * ring has.
  *
  * Whoever was stopped for so long that another host took over finds another epoch in its fence: before
- * it writes, so that it leaves the journal alone, and after the sync, so that it confirms nothing that
+ * it writes, each time, so that it leaves the journal alone, and after the sync, so that it confirms nothing that
  * the other one may not have read.
  *
  * Whoever is live by a lease writes and confirms until that runs out, and looks at its end at the same

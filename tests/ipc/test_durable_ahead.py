@@ -12,7 +12,9 @@ import pytest
 
 import shmbroker
 from shmbroker import Unconfirmed
+from shmbroker.ipc import records
 from shmbroker.ipc.journaler import Journaler
+from shmbroker.ipc.replay import Record, Replay
 from tests.crash.process import Process
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 
@@ -82,6 +84,29 @@ def test_nothing_is_lost_when_the_journaler_is_killed_in_a_large_frame(
         left = numbers_of([each.body for each in broker.queue("orders").browse()])
         assert [*seen, *left] == list(range(batches * BATCH))
     assert batches > 4
+
+
+def test_each_queue_has_its_share_of_a_frame(vhost: str, tmp_path: Path) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        large = broker.declare_queue("large", slots=1024, durable=True)
+        small = broker.declare_queue("small", slots=1024, durable=True)
+        for number in range(4):
+            large.publish_many(batch(number), confirm="shm")
+        small.publish_many([b"small"] * 1000, confirm="shm")
+        with journaling(vhost, tmp_path / "journal", 1, SEGMENT):
+            large.confirm(timeout=PATIENCE)
+            small.confirm(timeout=PATIENCE)
+    with Replay(tmp_path / "journal") as replay:
+        messages = [each for each in replay if each.kind == records.MESSAGE]
+    frames = [{each.frame for each in messages if each.queue == one} for one in queues(messages)]
+    few, many = sorted(frames, key=len)
+    assert len(many) > 2
+    assert len(few) == 1
+    assert few == {min(many)}
+
+
+def queues(messages: list[Record]) -> set[int]:
+    return {each.queue for each in messages}
 
 
 def test_who_is_not_live_any_more_writes_nothing_ahead(vhost: str, tmp_path: Path) -> None:
