@@ -35,8 +35,8 @@ from shmbroker.perf.durable.contender import (
     consume,
     made,
     measure,
-    wear,
     waited_ns,
+    wear,
 )
 from shmbroker.perf.durable.table import table
 from shmbroker.perf.durable.verdicts import Verdict, verdicts

@@ -87,9 +87,7 @@ def test_the_table_marks_who_does_not_sync() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 64, 100])
-def test_a_record_is_as_long_as_the_journal_makes_it(
-    size: int, vhost: str, tmp_path: Path
-) -> None:
+def test_a_record_is_as_long_as_the_journal_makes_it(size: int, vhost: str, tmp_path: Path) -> None:
     with shmbroker.connect(f"shm://{vhost}") as broker:
         queue = broker.declare_queue("orders", durable=True)
         queue.publish_many([bytes(size)] * 2, confirm="shm")
