@@ -124,6 +124,10 @@ class Journal:
         """The messages below the position are not needed; it is not written, stage that before."""
         self._check(lib.sb_journal_retire(self._journal, queue, position))
 
+    def ahead(self) -> None:
+        """Begin to write what is staged; it is there after the commit, and not before."""
+        self._check(lib.sb_journal_ahead(self._journal))
+
     def tidy(self) -> int:
         """Let go of segments that are not needed: how many."""
         return self._check(lib.sb_journal_tidy(self._journal))

@@ -81,6 +81,9 @@ int64_t sb_journal_stage_parts(sb_journal *journal, int64_t kind, int64_t queue,
                                int64_t length);
 /* How many bytes of the log are staged. */
 int64_t sb_journal_staged(sb_journal *journal);
+/* Begin to write what is staged, as far as it is whole pages: so that the disk works while more is
+ * staged.  It is there after the commit, and not before.  SB_JOURNAL_FAILED: as of a commit. */
+int64_t sb_journal_ahead(sb_journal *journal);
 /* Write and sync what is staged, if anything is, or if the segment is new.
  * SB_DISK_FULL: nothing has happened, it stays staged; commit again when there is room.
  * SB_JOURNAL_FAILED: it is unknown what the disk has; every call says so from now on.

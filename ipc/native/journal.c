@@ -1,11 +1,14 @@
 /* The journal's writer: frames into segments, and which segments are still needed.
  *
- * What is staged stays staged until a commit has written and synced it.  A frame that the segment
+ * What is staged stays staged until a commit has written and synced it, also what is written ahead of
+ * it: so that the disk works while the rest of a large frame is gathered.  What is written ahead and
+ * then goes elsewhere is the torn end of its segment.  A frame that the segment
  * has no room for goes to the next one, behind the list of the segments that are needed and what
  * the snapshot stages, all in one frame: so a segment with one whole frame can be read by itself. */
 
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -185,16 +188,23 @@ static int64_t usable(const sb_journal *journal)
     return SB_OK;
 }
 
+static frame_place place_of(const sb_journal *journal)
+{
+    return (frame_place){journal->current.seed, journal->end & -JOURNAL_PAGE, journal->number};
+}
+
 /* One write, one sync.  What the kernel could not sync it may have dropped, and a second sync would
  * not tell: so the first that fails is the last. */
 static int64_t write_frame(sb_journal *journal, frame *out)
 {
     written *to = &journal->current;
-    int64_t page_at = journal->end & -JOURNAL_PAGE, records = out->records;
-    frame_seal(out, to->seed, page_at, journal->number);
+    int64_t records = out->records, ahead = out->ahead;
+    const frame_place place = place_of(journal);
+    frame_seal(out, &place);
     int64_t code = tally_merge(&journal->written, &out->tally);
     if (code == SB_OK)
-        code = write_all(to->file, out->memory, frame_written_bytes(out->filled), page_at);
+        code = write_all(to->file, out->memory + ahead, frame_written_bytes(out->filled) - ahead,
+                         place.page_at + ahead);
     if (code == SB_OK && fdatasync(to->file) != 0)
         code = fail(SB_JOURNAL_FAILED, "syncing segment %016llx: %s", (unsigned long long)to->serial,
                     strerror(errno));
@@ -213,6 +223,28 @@ static bool fits(const sb_journal *journal, const frame *out)
 {
     int64_t page_at = journal->end & -JOURNAL_PAGE;
     return page_at + frame_written_bytes(out->filled) + list_room(journal) <= journal->current.bytes;
+}
+
+/* How the disk writes it is not asked before the sync: that tells of all errors. */
+int64_t sb_journal_ahead(sb_journal *journal)
+{
+    frame *out = &journal->frame;
+    int64_t code = usable(journal);
+    if (code != SB_OK || journal->fresh || journal->in_snapshot || !fits(journal, out))
+        return code;
+    const frame_place place = place_of(journal);
+    int64_t end = frame_seal_begun(out, &place), bytes = end - out->ahead;
+    int64_t at = place.page_at + out->ahead;
+    if (bytes <= 0)
+        return SB_OK;
+    code = write_all(journal->current.file, out->memory + out->ahead, bytes, at);
+    if (code == SB_DISK_FULL)
+        return SB_OK; /* the commit will say so */
+    if (code != SB_OK)
+        return fatal(journal, code);
+    sync_file_range(journal->current.file, at, bytes, SYNC_FILE_RANGE_WRITE);
+    out->ahead = end;
+    return SB_OK;
 }
 
 /* The next segment, if one is ready, or when it is. */
@@ -302,6 +334,17 @@ int64_t sb_journal_commit(sb_journal *journal)
     return code;
 }
 
+/* What was written ahead of a frame that goes elsewhere is not to be found behind the one that comes
+ * in its place. */
+static int64_t blank_ahead(const sb_journal *journal, const frame *staged)
+{
+    static const unsigned char zeros[JOURNAL_PAGE];
+    int64_t code = SB_OK, page_at = place_of(journal).page_at;
+    for (int64_t at = JOURNAL_PAGE; at < staged->ahead && code == SB_OK; at += JOURNAL_PAGE)
+        code = write_all(journal->current.file, zeros, JOURNAL_PAGE, page_at + at);
+    return code;
+}
+
 int64_t sb_journal_tidy(sb_journal *journal)
 {
     frame alone, staged = journal->frame;
@@ -318,7 +361,11 @@ int64_t sb_journal_tidy(sb_journal *journal)
     if (code == SB_OK && bytes > journal->current.bytes)
         code = SB_EMPTY; /* no room for it here: the next segment's list will do */
     if (code == SB_OK)
+        code = blank_ahead(journal, &staged);
+    if (code == SB_OK) {
+        journal->frame.ahead = 0;
         code = write_frame(journal, &alone);
+    }
     if (code != SB_OK) {
         frame_free(&alone);
         return code == SB_EMPTY ? 0 : code;

@@ -10,6 +10,9 @@
  * name is in the folder before anything is confirmed in it.  So a header that does not check is
  * damage, always.
  *
+ * Of a large frame, pages that are whole are written while the rest is gathered, and all is synced at
+ * once: its last record, which says that it is whole, is written behind the others.
+ *
  * Frames count from 1 in each segment, and one is synced before the next is written.  So after a
  * crash any part of the last frame may be missing, and of no other; and what does not check is the
  * end that a crash has torn only if no record of a later frame is behind it.  A frame counts as a
@@ -198,8 +201,17 @@ int64_t replay_found(const sb_replay *replay, const segment_list **list, const t
 typedef struct frame {
     unsigned char *memory;
     int64_t room, start, filled, records;
+    int64_t last;   /* where its last record begins */
+    int64_t sealed; /* the records below are complete */
+    int64_t ahead;  /* and the pages below are in the file already, though not synced */
     tally tally; /* of its messages */
 } frame;
+
+/* Where in the file a frame goes: its first page begins there, with this seed and number. */
+typedef struct frame_place {
+    uint32_t seed;
+    int64_t page_at, number;
+} frame_place;
 
 typedef struct record_parts {
     int64_t kind, queue, position;
@@ -211,8 +223,11 @@ typedef struct record_parts {
 
 int64_t frame_add(frame *to, const record_parts *parts);
 int64_t frame_append(frame *to, const frame *more);
-/* Complete its records, for this place: the frame begins in the file's page at `page_at`. */
-void frame_seal(frame *sealed, uint32_t seed, int64_t page_at, int64_t number);
+/* Complete all records but the last, which may not be it in the end: up to where whole pages are as
+ * they are written. */
+int64_t frame_seal_begun(frame *begun, const frame_place *place);
+/* Complete all of it, for the same place. */
+void frame_seal(frame *sealed, const frame_place *place);
 /* How many bytes are written: with a blank head behind, to the end of a page. */
 static inline int64_t frame_written_bytes(int64_t filled)
 {

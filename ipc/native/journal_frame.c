@@ -42,7 +42,8 @@ int64_t frame_add(frame *to, const record_parts *parts)
         crc = crc32c_copy(crc, body, parts->head, (size_t)parts->head_length);
     if (parts->length)
         crc = crc32c_copy(crc, body + parts->head_length, parts->body, (size_t)parts->length);
-    crc = crc32c(crc, body + length, (size_t)(bytes - HEAD - length));
+    if (length % 8)
+        crc = crc32c(crc, body + length, (size_t)(bytes - HEAD - length));
     record_head head = {
         .body_crc = crc,
         .length = (uint32_t)length,
@@ -50,6 +51,7 @@ int64_t frame_add(frame *to, const record_parts *parts)
         .where = (uint64_t)parts->position | (uint64_t)parts->kind << KIND_SHIFT,
     };
     memcpy(at, &head, sizeof head);
+    to->last = to->filled;
     to->filled += bytes;
     to->records++;
     return SB_OK;
@@ -63,21 +65,36 @@ int64_t frame_append(frame *to, const frame *more)
     if (code != SB_OK || bytes == 0)
         return code;
     memcpy(to->memory + to->filled, more->memory + more->start, (size_t)bytes);
+    to->last = to->filled + more->last - more->start;
     to->filled += bytes;
     to->records += more->records;
     return SB_OK;
 }
 
-void frame_seal(frame *sealed, uint32_t seed, int64_t page_at, int64_t number)
+static void seal_below(frame *sealed, int64_t end, const frame_place *place)
 {
-    for (int64_t at = sealed->start, next; at < sealed->filled; at = next) {
+    for (int64_t at = sealed->sealed, next; at < end; at = next) {
         record_head *head = (record_head *)(void *)(sealed->memory + at);
         next = at + record_bytes(head->length);
-        head->frame = (uint32_t)number;
+        head->frame = (uint32_t)place->number;
         head->where &= ~RECORD_LAST;
         head->where |= next == sealed->filled ? RECORD_LAST : 0;
-        head->crc = record_crc(seed, page_at + at, head);
+        head->crc = record_crc(place->seed, place->page_at + at, head);
+        sealed->sealed = next;
     }
+}
+
+int64_t frame_seal_begun(frame *begun, const frame_place *place)
+{
+    if (begun->records > 0)
+        seal_below(begun, begun->last, place);
+    return begun->sealed & -JOURNAL_PAGE;
+}
+
+void frame_seal(frame *sealed, const frame_place *place)
+{
+    seal_below(sealed, sealed->filled, place);
+    sealed->sealed = sealed->last; /* more may come, if it cannot be written now */
     int64_t written = frame_written_bytes(sealed->filled);
     memset(sealed->memory + sealed->filled, 0, (size_t)(written - sealed->filled));
 }
@@ -88,8 +105,8 @@ void frame_follow(frame *next)
     next->start = next->filled - page;
     if (page)
         memmove(next->memory, next->memory + page, (size_t)next->start);
-    next->filled = next->start;
-    next->records = 0;
+    next->filled = next->sealed = next->start;
+    next->records = next->ahead = 0;
     tally_clear(&next->tally);
 }
 
@@ -101,7 +118,7 @@ int64_t frame_beside(frame *made, const frame *other)
         return code;
     if (other->start)
         memcpy(made->memory, other->memory, (size_t)other->start);
-    made->start = made->filled = other->start;
+    made->start = made->filled = made->sealed = other->start;
     return SB_OK;
 }
 

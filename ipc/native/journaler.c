@@ -1,6 +1,7 @@
 /* The journaler: one thread of the broker that follows all durable queues and writes what is new
  * into the journal.  Gather, one write, one sync, then the gates move: whatever came meanwhile is in
- * the next frame, so commits are shared by nature.
+ * the next frame, so commits are shared by nature.  A large frame is handed to the disk bit by bit
+ * while it is gathered, so that both work at once; the sync is one, at its end.
  *
  * A queue's gate is its barrier: publishers wait until it has passed their message, and consumers
  * take up to it.  It is moved only after the sync, by CAS from the word that says that it is ours: a
@@ -16,7 +17,7 @@
  * ring has.
  *
  * Whoever was stopped for so long that another host took over finds another epoch in its fence: before
- * it writes, so that it leaves the journal alone, and after the sync, so that it confirms nothing that
+ * it writes, each time, so that it leaves the journal alone, and after the sync, so that it confirms nothing that
  * the other one may not have read.
  *
  * Whoever is live by a lease writes and confirms until that runs out, and looks at its end at the same
@@ -36,7 +37,9 @@
 #include "shared.h"
 
 #define FRAME_BYTES (INT64_C(1) << 20) /* gathered at most; a larger one gains nothing */
-#define GATHER_MESSAGES 4096           /* of one queue, before it is another's turn */
+#define SHARE_BYTES (INT64_C(16) << 10) /* of it at least for each queue that has something */
+#define ALL_BYTES (INT64_C(1) << 62)
+#define AHEAD_BYTES (INT64_C(256) << 10) /* handed to the disk while the rest is gathered */
 #define IDLE_NS 100000000
 #define RETIRE_NS 10000000 /* how long what is retired may wait for a frame of its own */
 #define RETIRE_ABOVE_NS 100000000 /* and what is done with behind a message that is not */
@@ -81,6 +84,7 @@ struct sb_journaler {
     door door;
     int64_t begun, whole; /* how many transactions at the moment; and of which all is in the journal */
     int64_t messages, bytes, mapped;
+    int64_t ahead; /* of what is staged, so much was staged when the disk was told of it last */
     int64_t spin_ns;
     int fence; /* a file that begins with the epoch of who may write, or -1 */
     char epoch[EPOCH_DIGITS + 1];
@@ -336,11 +340,49 @@ static int64_t snapshot(sb_journal *journal, void *context)
 
 /* --- one turn ----------------------------------------------------------------------------------- */
 
-/* All of a queue that stood there at the moment, or, if no transaction is in it, a part. */
-static int64_t gather(sb_journaler *journaler, followed *each, bool whole)
+/* The clock goes on while the machine sleeps: the lease does, too. */
+static int64_t check_lease(const sb_journaler *journaler)
+{
+    struct timespec now;
+    if (!journaler->lease)
+        return SB_OK;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    if (now.tv_sec * INT64_C(1000000000) + now.tv_nsec < atomic_load(journaler->lease))
+        return SB_OK;
+    return fail(SB_STALE, "the lease on being live has run out: another broker may be live");
+}
+
+/* We may still write, as far as our lease and the epoch in the shared directory say. */
+static int64_t check_fence(const sb_journaler *journaler)
+{
+    char now[EPOCH_DIGITS];
+    int64_t code = check_lease(journaler);
+    if (code != SB_OK || journaler->fence < 0)
+        return code;
+    if (pread(journaler->fence, now, sizeof now, 0) != sizeof now)
+        return fail(SB_STALE, "the epoch in the shared directory cannot be read: nothing is written");
+    if (memcmp(now, journaler->epoch, sizeof now) == 0)
+        return SB_OK;
+    return fail(SB_STALE, "another broker is live: the epoch is %.16s (hexadecimal), ours was %s", now,
+                journaler->epoch);
+}
+
+/* A large frame is on its way to the disk before all of it is gathered. */
+static int64_t write_ahead(sb_journaler *journaler)
+{
+    int64_t code = check_fence(journaler);
+    if (code == SB_OK)
+        code = sb_journal_ahead(journaler->journal);
+    journaler->ahead = sb_journal_staged(journaler->journal);
+    return code;
+}
+
+/* All of a queue that stood there at the moment, or, if no transaction is in it, its share. */
+static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
 {
     sb_message message;
-    for (int64_t many = 0; whole || many < GATHER_MESSAGES; many++) {
+    int64_t staged = sb_journal_staged(journaler->journal), end = staged + share;
+    while (staged < end) {
         if (each->cursor.position >= each->tail)
             return SB_OK;
         int64_t code = sb_cursor_next(&each->cursor, &message);
@@ -374,10 +416,20 @@ static int64_t gather(sb_journaler *journaler, followed *each, bool whole)
         }
         journaler->messages++;
         journaler->bytes += message.length;
-        if (!whole && sb_journal_staged(journaler->journal) >= FRAME_BYTES)
-            return SB_OK;
+        staged = sb_journal_staged(journaler->journal);
+        if (staged - journaler->ahead >= AHEAD_BYTES && (code = write_ahead(journaler)) != SB_OK)
+            return code;
     }
     return SB_OK;
+}
+
+static int64_t share_of_each(const sb_journaler *journaler)
+{
+    int64_t busy = 0;
+    for (int64_t index = 0; index < journaler->count; index++)
+        busy += journaler->queues[index]->cursor.position < journaler->queues[index]->tail;
+    int64_t share = busy > 1 ? FRAME_BYTES / busy : FRAME_BYTES;
+    return share > SHARE_BYTES ? share : SHARE_BYTES;
 }
 
 static int64_t move_gates(sb_journaler *journaler)
@@ -395,33 +447,6 @@ static int64_t move_gates(sb_journaler *journaler)
             sb_journal_retire(journaler->journal, each->number, each->retired);
     }
     return SB_OK;
-}
-
-/* The clock goes on while the machine sleeps: the lease does, too. */
-static int64_t check_lease(const sb_journaler *journaler)
-{
-    struct timespec now;
-    if (!journaler->lease)
-        return SB_OK;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    if (now.tv_sec * INT64_C(1000000000) + now.tv_nsec < atomic_load(journaler->lease))
-        return SB_OK;
-    return fail(SB_STALE, "the lease on being live has run out: another broker may be live");
-}
-
-/* We may still write, as far as our lease and the epoch in the shared directory say. */
-static int64_t check_fence(const sb_journaler *journaler)
-{
-    char now[EPOCH_DIGITS];
-    int64_t code = check_lease(journaler);
-    if (code != SB_OK || journaler->fence < 0)
-        return code;
-    if (pread(journaler->fence, now, sizeof now, 0) != sizeof now)
-        return fail(SB_STALE, "the epoch in the shared directory cannot be read: nothing is written");
-    if (memcmp(now, journaler->epoch, sizeof now) == 0)
-        return SB_OK;
-    return fail(SB_STALE, "another broker is live: the epoch is %.16s (hexadecimal), ours was %s", now,
-                journaler->epoch);
 }
 
 static void beat(sb_journaler *journaler)
@@ -528,8 +553,9 @@ static int64_t stage_all(sb_journaler *journaler, bool all, int64_t now)
     bool whole = journaler->begun != journaler->whole;
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
         code = stage_news(journaler, journaler->queues[each]);
+    int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
-        code = gather(journaler, journaler->queues[each], whole);
+        code = gather(journaler, journaler->queues[each], share);
     bool is_time = above || whole || now - journaler->retired_at >= RETIRE_NS;
     if (code != SB_OK || (!is_time && !sb_journal_staged(journaler->journal)))
         return code;
@@ -554,6 +580,7 @@ static int64_t turn(sb_journaler *journaler, bool all)
     code = staged ? commit(journaler) : SB_OK;
     if (code != SB_OK)
         return code;
+    journaler->ahead = 0;
     journaler->whole = journaler->begun;
     door_journaled(&journaler->door, journaler->whole);
     return staged;

@@ -15,6 +15,7 @@ from shmbroker.perf.histograms import histogram_of
 
 COUNT_MAX = 1 << 17
 """Messages of one slice: with those of its own, what fits our queue and its arena."""
+WEAR_COUNT, WEAR_BYTES = 1 << 14, 4 << 10
 _NUMBER = struct.Struct("<q")
 _numbers = count()
 
@@ -113,6 +114,14 @@ def sliced(connection: Connection, size: int, singles: int, many: int) -> Slice:
     spent = time.perf_counter() - before
     consume(connection, one_by_one + together)
     return Slice(waits, many / spent)
+
+
+def wear(connection: Connection, log_bytes: int) -> None:
+    """Publish and consume until so many bytes have gone through the server's files."""
+    for _ in range(-(-log_bytes // (WEAR_BYTES * WEAR_COUNT))):
+        together = made(WEAR_COUNT, WEAR_BYTES)
+        connection.publish_many(together)
+        consume(connection, together)
 
 
 def consume(connection: Connection, sent: Sequence[bytes]) -> None:

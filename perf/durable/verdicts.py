@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from shmbroker.core.layout import CHUNK_HEADER_BYTES
 from shmbroker.perf.durable.contender import Contender, Slice
 from shmbroker.perf.findings import Verdict
 from shmbroker.perf.size import format_size
@@ -10,11 +11,12 @@ WAIT_RATIO_MAX = 1.5
 DISK_RATIO_MIN = 0.5
 PEER_RATIO_MIN = 5.0
 HEAD_BYTES, ALIGNMENT = 32, 8
+"""Of a record of the journal."""
 
 
 def record_bytes(size: int) -> int:
-    """Of a message in our journal: its head, its body, and zeros."""
-    return HEAD_BYTES + -(-size // ALIGNMENT) * ALIGNMENT
+    """Of a message in our journal: the record's head, the message's own, its body, and zeros."""
+    return HEAD_BYTES + CHUNK_HEADER_BYTES + -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def verdicts(

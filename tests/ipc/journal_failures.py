@@ -21,6 +21,8 @@ from tests.ipc.storage import FDATASYNC, LINKAT, OPENAT, PWRITE, RENAMEAT, UNLIN
 
 SEGMENT_BYTES = 32 << 10
 BODY = b"x" * 1000
+FRAME = 14
+"""Messages: two such frames have room in a segment, and three have not."""
 ALL_CALLS = -1
 
 shim = ctypes.CDLL(None)
@@ -34,8 +36,8 @@ def room(count: int) -> None:
     shim.storage_room(ctypes.c_int64(count))
 
 
-def positions(folder: Path) -> list[int]:
-    with Replay(folder) as replay:
+def positions(folder: Path, *, salvage: bool = False) -> list[int]:
+    with Replay(folder, salvage=salvage) as replay:
         return [record.position for record in replay if record.kind == records.MESSAGE]
 
 
@@ -120,6 +122,43 @@ def retired_room(folder: Path) -> None:
         assert positions(folder)[-1] == tail
 
 
+def ahead(folder: Path) -> None:
+    """What is written ahead is there once its frame is committed, and once, wherever that goes."""
+    with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
+        stage_ahead(journal, 0)
+        assert positions(folder) == []
+        journal.commit()
+        stage_ahead(journal, FRAME)  # for the next segment, as this one has no room for all of it
+        stage_ahead(journal, 2 * FRAME)
+        journal.commit()
+        assert positions(folder) == list(range(3 * FRAME))
+        tail, first = 3 * FRAME, journal.statistics().serial
+        while journal.statistics().serial == first:
+            journal.message(1, tail, BODY)
+            journal.commit()
+            tail += 1
+        stage_ahead(journal, tail)
+        journal.retire(1, tail)
+        assert journal.tidy() > 0  # its list comes where the frame was to be
+        assert positions(folder, salvage=True)[-1] == tail - 1
+        journal.commit()
+        tail += FRAME
+        assert positions(folder)[-1] == tail - 1
+        journal.settle()
+        fail(PWRITE, errno.EIO)
+        with pytest.raises(JournalFailed, match="Input/output error"):
+            stage_ahead(journal, tail)
+        with pytest.raises(JournalFailed, match="Input/output error"):
+            journal.commit()
+    assert positions(folder)[-1] == tail - 1
+
+
+def stage_ahead(journal: Journal, position: int, count: int = FRAME) -> None:
+    for each in range(count):
+        journal.message(1, position + each, BODY)
+        journal.ahead()
+
+
 def read_only(folder: Path) -> None:
     """The disk was remounted read-only: a clear error, and what was confirmed is there."""
     journal = Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES)
@@ -202,6 +241,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "full": full,
     "room": retired_room,
     "read-only": read_only,
+    "ahead": ahead,
     "takeover": takeover,
     "compacting": compacting,
 }

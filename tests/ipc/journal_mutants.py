@@ -18,6 +18,7 @@ NATIVE = Path(__file__).parents[2] / "ipc" / "native"
 SHARED = ("crc32c.c", "detail.c", "segment.c", "system.c")
 
 CRASH, DAMAGE, SYNC, TAKEOVER, COMPACTING = "crash", "damage", "sync", "takeover", "compacting"
+AHEAD = "ahead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,28 @@ MUTANTS: Final = (
         "used-before-what-is-ready", CRASH, "journal_store.c",
         "    if (from->ready_code == SB_OK) {\n        close(from->ready.file);",
         "    if (0) {\n        close(from->ready.file);",
+    ),
+    # --- what is written ahead
+    Mutant(
+        "a-frame-is-whole-ahead-of-its-end", CRASH, "journal_frame.c",
+        "seal_below(begun, begun->last, place);", "seal_below(begun, begun->filled, place);",
+    ),
+    Mutant(
+        "ahead-of-what-is-complete", CRASH, "journal_frame.c",
+        "return begun->sealed & -JOURNAL_PAGE;", "return begun->filled & -JOURNAL_PAGE;",
+    ),
+    Mutant(
+        "ahead-of-another-frame", CRASH, "journal_frame.c",
+        "next->records = next->ahead = 0;", "next->records = 0;",
+    ),
+    Mutant(
+        "what-was-written-ahead-stays", AHEAD, "journal.c",
+        "at < staged->ahead && code == SB_OK;", "at < 0 * staged->ahead && code == SB_OK;",
+    ),
+    Mutant(
+        "written-ahead-without-an-error", AHEAD, "journal.c",
+        "    if (code != SB_OK)\n        return fatal(journal, code);\n    sync_file_range",
+        "    sync_file_range",
     ),
     # --- errors
     Mutant(

@@ -97,6 +97,8 @@ class Work:
             self.mark(2 * number)
             for queue, position, size in step.messages:
                 self.journal.message(queue, position, body_of(queue, position, size))
+                if number % 2:  # a write for each page of the frame, as it becomes whole
+                    self.journal.ahead()
             for queue, head in step.heads:
                 self.journal.stage(records.RETIRED, queue, head)
                 self.heads[queue] = head

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.ipc.journal_mutants import (
+    AHEAD,
     COMPACTING,
     CRASH,
     DAMAGE,
@@ -91,7 +92,7 @@ def test_damage(tmp_path: Path) -> None:
     assert said == "400 damages are well", said
 
 
-@pytest.mark.parametrize("part", [SYNC, TAKEOVER, COMPACTING, "full", "room", "read-only"])
+@pytest.mark.parametrize("part", [SYNC, TAKEOVER, COMPACTING, AHEAD, "full", "room", "read-only"])
 def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
     said = failures(storage, tmp_path, part)
     assert said == "well", said
