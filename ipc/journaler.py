@@ -27,6 +27,17 @@ def _check(code: int, what: str) -> int:
     return code
 
 
+def keep_memory() -> None:
+    """Whoever is killed then lets go of its locks at once (native/memory_keeper.c)."""
+    _check(lib.sb_keep_memory(), "a quick end")
+
+
+def join(broker: Broker, name: str) -> None:
+    """Take part, after only observing; NotFound if the vhost was deleted meanwhile."""
+    code = lib.sb_join(broker._connection, name_bytes(name))
+    _check(code, f"taking part in vhost {broker.vhost!r}")
+
+
 class Restored:
     """A vhost was made from a journal, which was read to its end."""
 

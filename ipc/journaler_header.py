@@ -34,6 +34,9 @@ const char *sb_journaler_why(sb_journaler *journaler);
 int64_t sb_journaler_stop(sb_journaler *journaler);
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told);
 void sb_journaler_free(sb_journaler *journaler);
+/* From now on our files are closed, and our locks fall, as soon as we are killed, and not when the
+ * memory that we have is given back.  For the main thread; once is enough. */
+int64_t sb_keep_memory(void);
 /* Create a vhost that is to be restored: to others it does not exist until that is done. */
 int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
                          sb_connection **connection);

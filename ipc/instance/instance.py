@@ -32,7 +32,7 @@ from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.store import FILE_LOCK, Store
 from shmbroker.ipc.instance.whole import read_whole, write_whole
-from shmbroker.ipc.journaler import Journaler, Progress, Restored
+from shmbroker.ipc.journaler import Journaler, Progress, Restored, keep_memory
 from shmbroker.ipc.pager import Pager
 
 Answer = TypeVar("Answer")
@@ -75,6 +75,8 @@ class Instance:
         self.inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self.broker: Broker | None = None
         self.journaler: Journaler | None = None
+        self.attached: rings.Attached | None = None
+        """While we are next: to the rings of who is live."""
         self.pager: Pager | None = None
         self.followers: list[threading.Thread] = []
         self.beat: Beat | None = None
@@ -96,6 +98,7 @@ class Instance:
 
         Threads of ours may still sleep in the kernel: leave by os._exit.
         """
+        keep_memory()
         self._show()
         for number in SIGNALS:
             signal.signal(number, self._signalled)
@@ -178,6 +181,7 @@ class Instance:
                 self._lost(told.why)
         elif told.news == News.UNANNOUNCED:
             self._do(self.machine.unannounced())
+            self._detach()
         elif told.news == News.UNREACHABLE:
             self.log.write("database unreachable", why=told.why)
         else:
@@ -188,6 +192,7 @@ class Instance:
         if found is None:
             return
         self._do(self.machine.recorded(found))
+        self._attach(found)
         if self.machine.state == State.LIVE and self.lock.is_failback_asked(self.epoch):
             self._do(self.machine.failback_asked())
 
@@ -207,7 +212,28 @@ class Instance:
         self._in_background(self.lock.wait_announced, lambda _: self._announced())
 
     def _announced(self) -> None:
-        self._do(self.machine.announced(self.lock.record()))
+        record = self.lock.record()
+        self._do(self.machine.announced(record))
+        self._attach(record)
+
+    def _attach(self, record: Record) -> None:
+        """Whoever waits for the live lock has the rings ready that go with it."""
+        if self.machine.state != State.PASSIVE or not self.machine.is_announced:
+            return
+        wanted = record.rings if record.calls_for_backup else 0
+        if self.attached is not None and self.attached.identity == wanted:
+            return
+        self._detach()
+        if wanted:
+            with suppress(Error):  # on another host, or not restored yet: then later is early enough
+                self.attached = rings.Attached(self.config.vhost)
+        if self.attached is not None and self.attached.identity != wanted:
+            self._detach()
+
+    def _detach(self) -> None:
+        if self.attached is not None:
+            self.attached.close()
+            self.attached = None
 
     def _prepare(self) -> None:
         if self.journaler is None:
@@ -244,6 +270,8 @@ class Instance:
         if refusal:
             self.log.write("on-promote refused", why=refusal)
         self._do(self.machine.answered(refusal is None, self.lock.record()))
+        if refusal:
+            self._detach()
 
     # --- being live ---------------------------------------------------------------------------
 
@@ -275,9 +303,11 @@ class Instance:
         me = Record(self.epoch, record.LIVE, self.config.name, self.process)
         restored: Restored | None = None
         self._beat()  # before the record says that we are live: from then on we may hang
-        if identity := rings.current(self.config.vhost, former):
+        self.broker = self._joined(former)
+        identity = former.rings if self.broker else rings.current(self.config.vhost, former)
+        if identity:
             self.lock.write(replace(me, rings=identity))
-            self.broker = rings.attached(self.config)
+            self.broker = self.broker or rings.attached(self.config)
         else:
             self._show()
             self.lock.write(me)
@@ -288,11 +318,25 @@ class Instance:
                 self._restored_so_far,
             )
             identity = rings.found(self.config.vhost).identity
+            self.lock.write(replace(me, rings=identity))  # for who is next: they are whole
             self.log.write("restored", messages=restored.messages)
         self._begin(former, partial(self._journal, self.broker, restored))
         self._begin(former, partial(self._page, self.broker))
         write_whole(self.ours, {"identity": identity})
         self._in_background(self._tend)
+
+    def _joined(self, former: Record) -> Broker | None:
+        """The rings that we have ready, if they are what the former live had."""
+        if self.attached is None or self.attached.identity != former.rings:
+            self._detach()
+            return None
+        try:
+            broker = self.attached.joined(rings.participant_name(self.config))
+        except Error:
+            self._detach()
+            return None
+        self.attached = None
+        return broker
 
     def _begin(self, former: Record, work: Callable[[], None]) -> None:
         try:
@@ -334,6 +378,9 @@ class Instance:
         journaler.leased(self.lock.until)
         try:
             journaler.start(broker, self.epoch, restored)
+        except InUse:
+            self.journaler = journaler  # as ready as before
+            raise
         except Error:
             journaler.close()
             raise
@@ -394,6 +441,7 @@ class Instance:
 
     def _end(self) -> None:
         self._show()
+        self._detach()
         if self.journaler is not None and self.broker is None:  # it was ready, and is not needed
             self.journaler.close()
             self.journaler = None

@@ -648,6 +648,7 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
         return code;
     }
     journaler->fence = -1;
+    journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     *made = journaler;
     return SB_OK;
 }
@@ -673,7 +674,6 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
                     connection->vhost);
     journaler->connection = connection;
     participant_tends(connection);
-    journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     journaler->generation = -1;
     journaler->whole = door_whole(connection);
     journaler->door.connection = connection;
@@ -684,8 +684,11 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     int64_t code = replay ? sb_journal_adopt(journaler->journal, replay) : SB_OK;
     if (code == SB_OK)
         code = sb_journal_begin(journaler->journal, epoch);
+    /* what is done with above the heads is in the segments of before, as far as it must be: to look
+     * through all that is queued can wait, publishers cannot */
+    journaler->above_at = sb_system_clock();
     if (code == SB_OK)
-        code = turn(journaler, true); /* what is wrong is told to the caller, not to the log */
+        code = turn(journaler, false); /* what is wrong is told to the caller, not to the log */
     if (code >= 0 && pthread_create(&journaler->thread, NULL, work, journaler) != 0)
         code = fail_system("a thread for the journal");
     if (code < 0) {
