@@ -97,6 +97,10 @@ class Journaler:
         self._until = ffi.NULL if until is None else until
         lib.sb_journaler_leased(self._journaler, self._until)
 
+    def begin(self, epoch: int) -> None:
+        """Begin a segment in the background, for a start that follows."""
+        _check(lib.sb_journaler_begin(self._journaler, epoch), f"journal {self.folder}")
+
     def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
         """Write the journal of this vhost, as the one with this epoch."""
         replay = ffi.NULL if restored is None else restored.replay

@@ -10,6 +10,9 @@ typedef struct sb_journaler sb_journaler;
 /* Get a segment ready, in a thread of its own.  node: 16 bytes, or NULL. */
 int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const void *node,
                              sb_journaler **journaler);
+/* Begin a segment with this epoch, in a thread of its own: to have done that part of a start when it
+ * comes, if nothing is to be adopted from a replay. */
+int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch);
 /* Adopt the gates of all durable queues, and write what is new from now on, in a thread of its own.
  * replay: of the whole journal, if it was read just now, else NULL. */
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,

@@ -304,6 +304,8 @@ class Instance:
         restored: Restored | None = None
         self._beat()  # before the record says that we are live: from then on we may hang
         self.broker = self._joined(former)
+        if self.broker and self.journaler:
+            self.journaler.begin(self.epoch)  # while the disk keeps the record
         identity = former.rings if self.broker else rings.current(self.config.vhost, former)
         if identity:
             self.lock.write(replace(me, rings=identity))

@@ -67,6 +67,12 @@ typedef struct followed {
 struct sb_journaler {
     sb_connection *connection;
     sb_journal *journal;
+    struct {
+        bool runs; /* or has ended, and its code was not looked at */
+        pthread_t thread;
+        int64_t epoch, code;
+        char why[256];
+    } beginning;
     pthread_t thread;
     bool runs;
     _Atomic int64_t control, stopping;
@@ -664,6 +670,39 @@ void sb_journaler_leased(sb_journaler *journaler, const int64_t *until_ns)
     journaler->lease = (const _Atomic int64_t *)until_ns;
 }
 
+static void *begin(void *context)
+{
+    sb_journaler *journaler = context;
+    int64_t code = sb_journal_begin(journaler->journal, journaler->beginning.epoch);
+    snprintf(journaler->beginning.why, sizeof journaler->beginning.why, "%s", sb_detail(code));
+    journaler->beginning.code = code;
+    return NULL;
+}
+
+int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch)
+{
+    if (journaler->runs || journaler->beginning.runs)
+        return fail(SB_INVALID, "the journaler has begun already");
+    journaler->beginning.epoch = epoch;
+    if (pthread_create(&journaler->beginning.thread, NULL, begin, journaler) != 0)
+        return fail_system("a thread for the journal");
+    journaler->beginning.runs = true;
+    return SB_OK;
+}
+
+static int64_t has_begun(sb_journaler *journaler, int64_t epoch)
+{
+    if (!journaler->beginning.runs)
+        return sb_journal_begin(journaler->journal, epoch);
+    pthread_join(journaler->beginning.thread, NULL);
+    journaler->beginning.runs = false;
+    if (journaler->beginning.code != SB_OK)
+        return fail(journaler->beginning.code, "%s", journaler->beginning.why);
+    if (journaler->beginning.epoch != epoch)
+        return fail(SB_INVALID, "the journaler has begun with another epoch");
+    return SB_OK;
+}
+
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
                            const sb_replay *replay)
 {
@@ -683,7 +722,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     atomic_store(&journaler->code, SB_OK);
     int64_t code = replay ? sb_journal_adopt(journaler->journal, replay) : SB_OK;
     if (code == SB_OK)
-        code = sb_journal_begin(journaler->journal, epoch);
+        code = has_begun(journaler, epoch);
     /* what is done with above the heads is in the segments of before, as far as it must be: to look
      * through all that is queued can wait, publishers cannot */
     journaler->above_at = sb_system_clock();
@@ -738,6 +777,8 @@ int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistic
 void sb_journaler_free(sb_journaler *journaler)
 {
     sb_journaler_stop(journaler);
+    if (journaler->beginning.runs)
+        pthread_join(journaler->beginning.thread, NULL);
     for (int64_t each = 0; each < journaler->count; each++)
         followed_free(journaler->queues[each]);
     sb_journal_close(journaler->journal);
