@@ -292,9 +292,6 @@ int64_t sb_connect(const char *vhost, const char *name, sb_connection **connecti
 /* Look only: no participant of its own, so that it works when all ids are taken, and nothing is
  * repaired.  Publishing and taking answer SB_INVALID. */
 int64_t sb_observe(const char *vhost, sb_connection **connection);
-/* Who has only observed takes part from now on: SB_NO_VHOST if the vhost was deleted meanwhile.
- * Nobody else may use the connection in that moment. */
-int64_t sb_join(sb_connection *connection, const char *name);
 /* How long a wait looks, before it sleeps: some 10 us at first. */
 int64_t sb_spin(sb_connection *connection, int64_t ns);
 /* Leave: what we took and did not acknowledge goes to others; all further calls say SB_CLOSED. */

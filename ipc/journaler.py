@@ -32,8 +32,15 @@ def keep_memory() -> None:
     _check(lib.sb_keep_memory(), "a quick end")
 
 
+def attach(vhost: str) -> Broker:
+    """Observe a vhost, also one that is being restored: to join it later."""
+    made = ffi.new("sb_connection **")
+    _check(lib.sb_attach(name_bytes(vhost), made), f"attaching to vhost {vhost!r}")
+    return Broker(vhost, made[0])
+
+
 def join(broker: Broker, name: str) -> None:
-    """Take part, after only observing; NotFound if the vhost was deleted meanwhile."""
+    """Take part in what is attached; NotFound if it was deleted meanwhile, or is not whole."""
     code = lib.sb_join(broker._connection, name_bytes(name))
     _check(code, f"taking part in vhost {broker.vhost!r}")
 

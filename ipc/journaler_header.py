@@ -40,6 +40,11 @@ void sb_journaler_free(sb_journaler *journaler);
 /* From now on our files are closed, and our locks fall, as soon as we are killed, and not when the
  * memory that we have is given back.  For the main thread; once is enough. */
 int64_t sb_keep_memory(void);
+/* As sb_observe, also of a vhost that is being restored: to join it later. */
+int64_t sb_attach(const char *vhost, sb_connection **connection);
+/* Whoever has only observed takes part from now on.  SB_NO_VHOST if the vhost was deleted meanwhile,
+ * or is not whole.  Nobody else may use the connection in that moment. */
+int64_t sb_join(sb_connection *connection, const char *name);
 /* Create a vhost that is to be restored: to others it does not exist until that is done. */
 int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
                          sb_connection **connection);

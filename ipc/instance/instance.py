@@ -225,7 +225,7 @@ class Instance:
             return
         self._detach()
         if wanted:
-            with suppress(Error):  # on another host, or not restored yet: then later is early enough
+            with suppress(Error):  # they are on another host: then ours come from the journal
                 self.attached = rings.Attached(self.config.vhost)
         if self.attached is not None and self.attached.identity != wanted:
             self._detach()
@@ -320,7 +320,6 @@ class Instance:
                 self._restored_so_far,
             )
             identity = rings.found(self.config.vhost).identity
-            self.lock.write(replace(me, rings=identity))  # for who is next: they are whole
             self.log.write("restored", messages=restored.messages)
         self._begin(former, partial(self._journal, self.broker, restored))
         self._begin(former, partial(self._page, self.broker))

@@ -24,7 +24,14 @@ from shmbroker.ipc.broker import Broker, connect
 from shmbroker.ipc.errors import Error
 from shmbroker.ipc.instance.config import Config
 from shmbroker.ipc.instance.record import Record
-from shmbroker.ipc.journaler import Progress, Restored, begin_restoring, join, restore
+from shmbroker.ipc.journaler import (
+    Progress,
+    Restored,
+    attach,
+    begin_restoring,
+    join,
+    restore,
+)
 from shmbroker.ipc.stale import boot_hash
 
 NAME_BYTES_MAX = 56
@@ -52,11 +59,11 @@ class Attached:
     """
 
     def __init__(self, vhost: str) -> None:
-        self.broker = connect(f"shm://{vhost}", observe=True)
+        self.broker = attach(vhost)
         self.identity = identity_of(self.broker)
 
     def joined(self, name: str) -> Broker:
-        """Part of it from now on; NotFound if they were deleted meanwhile."""
+        """Part of it from now on; NotFound if they were deleted meanwhile, or are not whole."""
         join(self.broker, name)
         return self.broker
 

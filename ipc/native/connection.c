@@ -277,6 +277,11 @@ int64_t sb_observe(const char *vhost, sb_connection **made)
     return connect_as(vhost, NULL, false, false, made);
 }
 
+int64_t sb_attach(const char *vhost, sb_connection **made)
+{
+    return connect_as(vhost, NULL, false, true, made);
+}
+
 /* As quick as can be: what the dead have left is repaired by others, or by us later. */
 int64_t sb_join(sb_connection *connection, const char *name)
 {
@@ -285,6 +290,8 @@ int64_t sb_join(sb_connection *connection, const char *name)
         return fail(SB_INVALID, "the connection takes part in vhost '%s' already", connection->vhost);
     if (fstat(connection->catalog.file, &status) != 0 || status.st_nlink == 0)
         return fail(SB_NO_VHOST, "vhost '%s' was deleted meanwhile", connection->vhost);
+    if (word_load(connection->catalog.memory, L_CATALOG_RESTORING_AT))
+        return fail(SB_NO_VHOST, "vhost '%s' is not whole", connection->vhost);
     int64_t code = open_code(connection);
     if (code == SB_OK)
         code = participant_join(connection, name, false);
