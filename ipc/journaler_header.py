@@ -10,8 +10,8 @@ typedef struct sb_journaler sb_journaler;
 /* Get a segment ready, in a thread of its own.  node: 16 bytes, or NULL. */
 int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const void *node,
                              sb_journaler **journaler);
-/* Begin a segment with this epoch, in a thread of its own: to have done that part of a start when it
- * comes, if nothing is to be adopted from a replay. */
+/* Begin a segment with this epoch, in a thread of its own: the start that follows, which has no
+ * replay, waits for it. */
 int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch);
 /* Adopt the gates of all durable queues, and write what is new from now on, in a thread of its own.
  * replay: of the whole journal, if it was read just now, else NULL. */
@@ -42,8 +42,8 @@ void sb_journaler_free(sb_journaler *journaler);
 int64_t sb_keep_memory(void);
 /* As sb_observe, also of a vhost that is being restored: to join it later. */
 int64_t sb_attach(const char *vhost, sb_connection **connection);
-/* Whoever has only observed takes part from now on.  SB_NO_VHOST if the vhost was deleted meanwhile,
- * or is not whole.  Nobody else may use the connection in that moment. */
+/* Whoever has only observed takes part from now on.  SB_NO_VHOST if the vhost was deleted
+ * meanwhile, or is not whole.  Nobody else may use the connection in that moment. */
 int64_t sb_join(sb_connection *connection, const char *name);
 /* Create a vhost that is to be restored: to others it does not exist until that is done. */
 int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,

@@ -1,4 +1,4 @@
-"""Work on the files of a journal that nobody writes: while it lasts, nobody becomes live on them."""
+"""Work on the files of a journal that nobody writes: meanwhile nobody becomes live on them."""
 
 from __future__ import annotations
 
