@@ -542,6 +542,8 @@ void store_stop(store *stopped)
     pthread_cond_signal(&stopped->asked);
     pthread_mutex_unlock(&stopped->mutex);
     pthread_join(stopped->thread, NULL);
+    if (stopped->sweeps)
+        folder_sweep(&stopped->in);
     if (stopped->serial && stopped->ready_code == SB_OK) {
         char name[SEGMENT_NAME_ROOM];
         segment_file_name(name, stopped->ready.serial);

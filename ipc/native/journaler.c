@@ -442,8 +442,9 @@ static void told(sb_journaler *journaler, int64_t code)
         sb_system_wake((int64_t)(intptr_t)&journaler->code, INT32_MAX);
 }
 
-/* What was read is in our page tables, and if we are killed the kernel takes it out before it lets go
- * of our locks: 70 ms a GiB, in which nobody is live.  So we do it bit by bit; the memory stays. */
+/* What was read is in our page tables, and if we are killed without a memory keeper the kernel takes it
+ * out before it lets go of our locks: 70 ms a GiB, in which nobody is live.  With one, it takes the
+ * processor from who takes over.  So we do it bit by bit; the memory stays. */
 static void unmap_what_was_read(sb_journaler *journaler)
 {
     segment *arena = &journaler->connection->arena;
