@@ -1,4 +1,4 @@
-"""`shmbroker journal`: look at the files of a journal that nobody writes, and mend them."""
+"""`shmbroker journal`: look at the files of a journal, and mend those that nobody writes."""
 
 from __future__ import annotations
 
@@ -139,10 +139,15 @@ def export(folder: Path) -> None:
 @folder_argument
 @click.argument("file", type=click.File("rb"), default="-")
 def import_(folder: Path, file: IO[bytes]) -> None:
-    """Write a journal into an empty FOLDER, from what `export` wrote."""
+    """Write a journal into an empty FOLDER, from what `export` wrote.
+
+    Refused while a broker is live on it.
+    """
+    from shmbroker.ipc.instance.unattended import unattended
     from shmbroker.ipc.journal_export import imported
 
-    count = imported(folder, file)
+    with unattended(folder):
+        count = imported(folder, file)
     say(f"{format_count(count, 'record')} to {folder}")
 
 
@@ -151,9 +156,14 @@ def import_(folder: Path, file: IO[bytes]) -> None:
 @click.option("--segment", type=SIZE, default="64MiB", show_default=True, help="Of new segments.")
 @yes_option
 def compact(folder: Path, segment: int, yes: bool) -> None:
-    """Keep only what is needed, of a journal that no broker has open."""
+    """Keep only what is needed.
+
+    Refused while a broker is live on it, and none becomes live until it is done.
+    """
+    from shmbroker.ipc.instance.unattended import unattended
     from shmbroker.ipc.journal_export import compacted
 
     confirm(yes, f"rewrite the journal in {folder}")
-    before, after = compacted(folder, say, segment)
+    with unattended(folder):
+        before, after = compacted(folder, say, segment)
     say(f"{folder}: {format_size(before)}, now {format_size(after)}")

@@ -27,6 +27,24 @@ def _check(code: int, what: str) -> int:
     return code
 
 
+def keep_memory() -> None:
+    """Whoever is killed then lets go of its locks at once (native/memory_keeper.c)."""
+    _check(lib.sb_keep_memory(), "a quick end")
+
+
+def attach(vhost: str) -> Broker:
+    """Observe a vhost, also one that is being restored: to join it later."""
+    made = ffi.new("sb_connection **")
+    _check(lib.sb_attach(name_bytes(vhost), made), f"attaching to vhost {vhost!r}")
+    return Broker(vhost, made[0])
+
+
+def join(broker: Broker, name: str) -> None:
+    """Take part in what is attached; NotFound if it was deleted meanwhile, or is not whole."""
+    code = lib.sb_join(broker._connection, name_bytes(name))
+    _check(code, f"taking part in vhost {broker.vhost!r}")
+
+
 class Restored:
     """A vhost was made from a journal, which was read to its end."""
 
@@ -85,6 +103,10 @@ class Journaler:
         """Before it starts: write and confirm until the moment in this word (CLOCK_BOOTTIME)."""
         self._until = ffi.NULL if until is None else until
         lib.sb_journaler_leased(self._journaler, self._until)
+
+    def begin(self, epoch: int) -> None:
+        """Begin a segment in the background, for a start that follows."""
+        _check(lib.sb_journaler_begin(self._journaler, epoch), f"journal {self.folder}")
 
     def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
         """Write the journal of this vhost, as the one with this epoch."""

@@ -10,6 +10,9 @@ typedef struct sb_journaler sb_journaler;
 /* Get a segment ready, in a thread of its own.  node: 16 bytes, or NULL. */
 int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const void *node,
                              sb_journaler **journaler);
+/* Begin a segment with this epoch, in a thread of its own: the start that follows, which has no
+ * replay, waits for it. */
+int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch);
 /* Adopt the gates of all durable queues, and write what is new from now on, in a thread of its own.
  * replay: of the whole journal, if it was read just now, else NULL. */
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
@@ -34,6 +37,14 @@ const char *sb_journaler_why(sb_journaler *journaler);
 int64_t sb_journaler_stop(sb_journaler *journaler);
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told);
 void sb_journaler_free(sb_journaler *journaler);
+/* From now on our files are closed, and our locks fall, as soon as we are killed, and not when the
+ * memory that we have is given back.  For the main thread; once is enough. */
+int64_t sb_keep_memory(void);
+/* As sb_observe, also of a vhost that is being restored: to join it later. */
+int64_t sb_attach(const char *vhost, sb_connection **connection);
+/* Whoever has only observed takes part from now on.  SB_NO_VHOST if the vhost was deleted
+ * meanwhile, or is not whole.  Nobody else may use the connection in that moment. */
+int64_t sb_join(sb_connection *connection, const char *name);
 /* Create a vhost that is to be restored: to others it does not exist until that is done. */
 int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
                          sb_connection **connection);

@@ -33,7 +33,7 @@ from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.store import FILE_LOCK, Store
 from shmbroker.ipc.instance.whole import read_whole, write_whole
-from shmbroker.ipc.journaler import Journaler, Progress, Restored
+from shmbroker.ipc.journaler import Journaler, Progress, Restored, keep_memory
 from shmbroker.ipc.pager import Pager
 
 Answer = TypeVar("Answer")
@@ -76,6 +76,8 @@ class Instance:
         self.inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self.broker: Broker | None = None
         self.journaler: Journaler | None = None
+        self.attached: rings.Attached | None = None
+        """While we are next: to the rings of who is live."""
         self.pager: Pager | None = None
         self.followers: list[threading.Thread] = []
         self.spooling: Spooling | None = None
@@ -98,6 +100,7 @@ class Instance:
 
         Threads of ours may still sleep in the kernel: leave by os._exit.
         """
+        keep_memory()
         self._show()
         for number in SIGNALS:
             signal.signal(number, self._signalled)
@@ -180,6 +183,7 @@ class Instance:
                 self._lost(told.why)
         elif told.news == News.UNANNOUNCED:
             self._do(self.machine.unannounced())
+            self._detach()
         elif told.news == News.UNREACHABLE:
             self.log.write("database unreachable", why=told.why)
         else:
@@ -190,6 +194,7 @@ class Instance:
         if found is None:
             return
         self._do(self.machine.recorded(found))
+        self._attach(found)
         if self.machine.state == State.LIVE and self.lock.is_failback_asked(self.epoch):
             self._do(self.machine.failback_asked())
 
@@ -209,7 +214,28 @@ class Instance:
         self._in_background(self.lock.wait_announced, lambda _: self._announced())
 
     def _announced(self) -> None:
-        self._do(self.machine.announced(self.lock.record()))
+        record = self.lock.record()
+        self._do(self.machine.announced(record))
+        self._attach(record)
+
+    def _attach(self, record: Record) -> None:
+        """Whoever waits for the live lock has the rings ready that go with it."""
+        if self.machine.state != State.PASSIVE or not self.machine.is_announced:
+            return
+        wanted = record.rings if record.calls_for_backup else 0
+        if self.attached is not None and self.attached.identity == wanted:
+            return
+        self._detach()
+        if wanted:
+            with suppress(Error):  # they are on another host: then ours come from the journal
+                self.attached = rings.Attached(self.config.vhost)
+        if self.attached is not None and self.attached.identity != wanted:
+            self._detach()
+
+    def _detach(self) -> None:
+        if self.attached is not None:
+            self.attached.close()
+            self.attached = None
 
     def _prepare(self) -> None:
         if self.journaler is None:
@@ -246,6 +272,8 @@ class Instance:
         if refusal:
             self.log.write("on-promote refused", why=refusal)
         self._do(self.machine.answered(refusal is None, self.lock.record()))
+        if refusal:
+            self._detach()
 
     # --- being live ---------------------------------------------------------------------------
 
@@ -277,9 +305,13 @@ class Instance:
         me = Record(self.epoch, record.LIVE, self.config.name, self.process)
         restored: Restored | None = None
         self._beat()  # before the record says that we are live: from then on we may hang
-        if identity := rings.current(self.config.vhost, former):
+        self.broker = self._joined(former)
+        if self.broker and self.journaler:
+            self.journaler.begin(self.epoch)  # while the disk keeps the record
+        identity = former.rings if self.broker else rings.current(self.config.vhost, former)
+        if identity:
             self.lock.write(replace(me, rings=identity))
-            self.broker = rings.attached(self.config)
+            self.broker = self.broker or rings.attached(self.config)
         else:
             self._show()
             self.lock.write(me)
@@ -297,6 +329,19 @@ class Instance:
         self._in_background(self._tend)
         if self.config.spool.path:
             self.spooling = Spooling(self.config, self.log)
+
+    def _joined(self, former: Record) -> Broker | None:
+        """The rings that we have ready, if they are what the former live had."""
+        if self.attached is None or self.attached.identity != former.rings:
+            self._detach()
+            return None
+        try:
+            broker = self.attached.joined(rings.participant_name(self.config))
+        except Error:
+            self._detach()
+            return None
+        self.attached = None
+        return broker
 
     def _begin(self, former: Record, work: Callable[[], None]) -> None:
         try:
@@ -338,6 +383,9 @@ class Instance:
         journaler.leased(self.lock.until)
         try:
             journaler.start(broker, self.epoch, restored)
+        except InUse:
+            self.journaler = journaler  # as ready as before
+            raise
         except Error:
             journaler.close()
             raise
@@ -401,6 +449,7 @@ class Instance:
 
     def _end(self) -> None:
         self._show()
+        self._detach()
         if self.journaler is not None and self.broker is None:  # it was ready, and is not needed
             self.journaler.close()
             self.journaler = None

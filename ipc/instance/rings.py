@@ -19,11 +19,19 @@ from shmbroker.core.layout import (
     CATALOG_RESTORING_AT,
 )
 from shmbroker.ipc import vhost as vhosts
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.broker import Broker, connect
 from shmbroker.ipc.errors import Error
 from shmbroker.ipc.instance.config import Config
 from shmbroker.ipc.instance.record import Record
-from shmbroker.ipc.journaler import Progress, Restored, begin_restoring, restore
+from shmbroker.ipc.journaler import (
+    Progress,
+    Restored,
+    attach,
+    begin_restoring,
+    join,
+    restore,
+)
 from shmbroker.ipc.stale import boot_hash
 
 NAME_BYTES_MAX = 56
@@ -42,6 +50,31 @@ class Rings:
     """0: nothing, or something of before the machine was started."""
     is_whole: bool = False
     """Not half restored."""
+
+
+class Attached:
+    """The rings of who is live now, as a backup looks at them to be quick later.
+
+    It takes no part: nobody sees it, and no queue and no vhost is in use by it.
+    """
+
+    def __init__(self, vhost: str) -> None:
+        self.broker = attach(vhost)
+        self.identity = identity_of(self.broker)
+
+    def joined(self, name: str) -> Broker:
+        """Part of it from now on; NotFound if they were deleted meanwhile, or are not whole."""
+        join(self.broker, name)
+        return self.broker
+
+    def close(self) -> None:
+        self.broker.close()
+
+
+def identity_of(broker: Broker) -> int:
+    head = ffi.buffer(lib.sb_catalog(broker._connection), CATALOG_NAME_AT)
+    identity: int = struct.unpack_from("q", head, CATALOG_ARENA_AT)[0]
+    return identity
 
 
 def found(vhost: str) -> Rings:

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -248,7 +249,7 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
     if (code == SB_OK)
         code = open_locks(connection);
     if (code == SB_OK && joins)
-        code = participant_join(connection, name ? name : program_invocation_short_name);
+        code = participant_join(connection, name ? name : program_invocation_short_name, true);
     if (code != SB_OK) {
         atomic_store(&connection->closed, code);
         sb_connection_free(connection);
@@ -274,6 +275,27 @@ int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *nam
 int64_t sb_observe(const char *vhost, sb_connection **made)
 {
     return connect_as(vhost, NULL, false, false, made);
+}
+
+int64_t sb_attach(const char *vhost, sb_connection **made)
+{
+    return connect_as(vhost, NULL, false, true, made);
+}
+
+/* As quick as can be: what the dead have left is repaired by others, or by us later. */
+int64_t sb_join(sb_connection *connection, const char *name)
+{
+    struct stat status;
+    if (connection->id)
+        return fail(SB_INVALID, "the connection takes part in vhost '%s' already", connection->vhost);
+    if (fstat(connection->catalog.file, &status) != 0 || status.st_nlink == 0)
+        return fail(SB_NO_VHOST, "vhost '%s' was deleted meanwhile", connection->vhost);
+    if (word_load(connection->catalog.memory, L_CATALOG_RESTORING_AT))
+        return fail(SB_NO_VHOST, "vhost '%s' is not whole", connection->vhost);
+    int64_t code = open_code(connection);
+    if (code == SB_OK)
+        code = participant_join(connection, name, false);
+    return code == SB_TOO_MANY ? participant_join(connection, name, true) : code;
 }
 
 int64_t sb_disconnect(sb_connection *connection)

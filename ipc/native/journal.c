@@ -101,8 +101,7 @@ static int64_t begin_behind(sb_journal *journal, int64_t epoch)
     if (code == SB_OK)
         code = account_for(journal, serials, count);
     if (code == SB_OK) {
-        store_begin(journal->store, epoch, highest + 1);
-        code = store_take(journal->store, 0, &journal->current);
+        code = store_begin(journal->store, epoch, highest + 1, &journal->current);
         code = code == SB_STALE ? SB_EXISTS : code;
     }
     if (code == SB_OK && !journal->adopted)
@@ -115,7 +114,6 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
 {
     if (journal->current.file >= 0 || epoch < 0)
         return fail(SB_INVALID, "the journal has begun already, or its epoch is below 0");
-    folder_sweep(&journal->in);
     int64_t code = SB_EXISTS;
     for (int tries = 0; code == SB_EXISTS && tries < BEGIN_TRIES; tries++)
         code = begin_behind(journal, epoch);
@@ -310,6 +308,7 @@ static int64_t write_first(sb_journal *journal)
     }
     frame_free(&staged);
     journal->fresh = false;
+    store_go_on(journal->store);
     segments_recycle(journal);
     return SB_OK;
 }

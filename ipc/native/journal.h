@@ -260,8 +260,10 @@ typedef struct store_counts {
 typedef struct store store;
 
 int64_t store_start(store **made, const folder *in, const sb_journal_options *options);
-/* From now on segments have names: from this serial on. */
-void store_begin(store *of, int64_t epoch, int64_t serial);
+/* From now on segments have names: from this serial on, which is that of the first. */
+int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first);
+/* The first has its frame: get the next one ready, and look after the rest. */
+void store_go_on(store *of);
 /* A segment with room for so many bytes in all, waiting for it. */
 int64_t store_take(store *from, int64_t bytes, written *taken);
 /* Segments that are on no list any more. */

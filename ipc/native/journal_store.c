@@ -44,6 +44,8 @@ struct store {
     pthread_cond_t asked, done;
     pthread_t thread;
     bool stop, busy;
+    bool holds_back; /* the first frame comes first: until then the disk is for that */
+    bool sweeps;
     int64_t epoch, serial; /* of the next one; 0: they have no names yet */
     spare spares[SPARES_MAX];
     int64_t spare_count;
@@ -307,13 +309,20 @@ static void make_ready(store *of)
     }
     pthread_mutex_lock(&of->mutex);
     if (code == SB_OK && serial == 0) {
-        of->ready_code = of->serial ? SB_EMPTY : SB_OK; /* begun meanwhile */
+        of->ready_code = SB_OK;
         return;
     }
     of->serial += serial > 0 && (code == SB_OK || code == SB_JOURNAL_FAILED);
     of->ready = ready;
     of->ready_code = code;
     snprintf(of->text, sizeof of->text, "%s", sb_detail(code));
+}
+
+static void rest(store *of)
+{
+    of->busy = false;
+    pthread_cond_broadcast(&of->done);
+    pthread_cond_wait(&of->asked, &of->mutex);
 }
 
 static void *run(void *argument)
@@ -324,21 +333,24 @@ static void *run(void *argument)
     pthread_mutex_lock(&of->mutex);
     while (!of->stop) {
         of->busy = true;
-        if (of->ready_code == SB_EMPTY && (of->spare_count > 0 || of->dead.count == 0))
+        if (of->holds_back)
+            rest(of);
+        else if (of->ready_code == SB_EMPTY && (of->spare_count > 0 || of->dead.count == 0))
             make_ready(of);
         else if (of->dead.count > 0) {
             int64_t serial = pop(&of->dead);
             pthread_mutex_unlock(&of->mutex);
             recycle(of, serial);
             pthread_mutex_lock(&of->mutex);
+        } else if (of->sweeps) {
+            of->sweeps = false;
+            pthread_mutex_unlock(&of->mutex);
+            folder_sweep(&of->in);
+            pthread_mutex_lock(&of->mutex);
         } else if (of->unknown.count > 0)
             learn_one(of);
-        else {
-            of->busy = false;
-            pthread_cond_broadcast(&of->done);
-            pthread_cond_wait(&of->asked, &of->mutex);
-            continue;
-        }
+        else
+            rest(of);
         pthread_cond_broadcast(&of->done);
     }
     of->busy = false;
@@ -379,13 +391,52 @@ int64_t store_start(store **made, const folder *in, const sb_journal_options *op
     return SB_OK;
 }
 
-void store_begin(store *of, int64_t epoch, int64_t serial)
+static void go_on(store *of)
+{
+    of->holds_back = false;
+    pthread_cond_signal(&of->asked);
+}
+
+/* If it could not be got ready before: try again. */
+static void await_ready(store *of)
+{
+    if (of->ready_code != SB_OK)
+        of->ready_code = SB_EMPTY;
+    go_on(of);
+    while (of->ready_code == SB_EMPTY)
+        pthread_cond_wait(&of->done, &of->mutex);
+}
+
+/* A spare is there, so the thread rests: it is named here and now, and not by somebody who lets all
+ * others pass. */
+int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first)
 {
     pthread_mutex_lock(&of->mutex);
     of->epoch = epoch;
-    of->serial = serial;
-    of->ready_code = SB_EMPTY;
-    pthread_cond_signal(&of->asked);
+    await_ready(of);
+    int64_t code = of->ready_code;
+    if (code != SB_OK)
+        code = fail(code, "%s", of->text);
+    else {
+        spare from = of->spares[--of->spare_count];
+        code = spare_become(of, &from, serial, first);
+        if (code == SB_OK)
+            of->serial = serial + 1;
+        else if (code == SB_STALE)
+            of->spares[of->spare_count++] = from;
+        else
+            spare_drop(of, &from);
+        of->ready_code = code == SB_STALE ? SB_OK : SB_EMPTY;
+        of->holds_back = of->sweeps = code == SB_OK;
+    }
+    pthread_mutex_unlock(&of->mutex);
+    return code;
+}
+
+void store_go_on(store *of)
+{
+    pthread_mutex_lock(&of->mutex);
+    go_on(of);
     pthread_mutex_unlock(&of->mutex);
 }
 
@@ -395,6 +446,7 @@ static int64_t take_large(store *from, int64_t bytes, written *taken)
 {
     spare made;
     pthread_mutex_lock(&from->mutex);
+    go_on(from);
     while (from->ready_code == SB_EMPTY)
         pthread_cond_wait(&from->done, &from->mutex);
     int64_t serial = from->serial++;
@@ -419,13 +471,8 @@ int64_t store_take(store *from, int64_t bytes, written *taken)
     if (bytes > from->segment_bytes)
         return take_large(from, (bytes + JOURNAL_PAGE - 1) & -JOURNAL_PAGE, taken);
     pthread_mutex_lock(&from->mutex);
-    if (from->ready_code != SB_OK && from->ready_code != SB_EMPTY) { /* try again */
-        from->ready_code = SB_EMPTY;
-        pthread_cond_signal(&from->asked);
-    }
-    from->counts.waited += from->ready_code == SB_EMPTY;
-    while (from->ready_code == SB_EMPTY)
-        pthread_cond_wait(&from->done, &from->mutex);
+    from->counts.waited += from->ready_code != SB_OK;
+    await_ready(from);
     int64_t code = from->ready_code;
     if (code == SB_OK) {
         *taken = from->ready;
@@ -481,7 +528,8 @@ int64_t store_settle(store *of, int64_t timeout_ns)
     struct timespec until = {deadline / 1000000000, deadline % 1000000000};
     int error = 0;
     pthread_mutex_lock(&of->mutex);
-    while (!error && (of->busy || of->ready_code == SB_EMPTY || of->dead.count || of->unknown.count))
+    go_on(of);
+    while (!error && (of->busy || of->sweeps || of->ready_code == SB_EMPTY || of->dead.count || of->unknown.count))
         error = pthread_cond_timedwait(&of->done, &of->mutex, &until);
     pthread_mutex_unlock(&of->mutex);
     return error ? SB_EMPTY : SB_OK;
@@ -494,6 +542,8 @@ void store_stop(store *stopped)
     pthread_cond_signal(&stopped->asked);
     pthread_mutex_unlock(&stopped->mutex);
     pthread_join(stopped->thread, NULL);
+    if (stopped->sweeps)
+        folder_sweep(&stopped->in);
     if (stopped->serial && stopped->ready_code == SB_OK) {
         char name[SEGMENT_NAME_ROOM];
         segment_file_name(name, stopped->ready.serial);

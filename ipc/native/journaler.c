@@ -70,6 +70,12 @@ typedef struct followed {
 struct sb_journaler {
     sb_connection *connection;
     sb_journal *journal;
+    struct {
+        bool runs; /* or has ended, and its code was not looked at */
+        pthread_t thread;
+        int64_t epoch, code;
+        char why[256];
+    } beginning;
     pthread_t thread;
     bool runs;
     _Atomic int64_t control, stopping;
@@ -461,8 +467,9 @@ static void told(sb_journaler *journaler, int64_t code)
         sb_system_wake((int64_t)(intptr_t)&journaler->code, INT32_MAX);
 }
 
-/* What was read is in our page tables, and if we are killed the kernel takes it out before it lets go
- * of our locks: 70 ms a GiB, in which nobody is live.  So we do it bit by bit; the memory stays. */
+/* What was read is in our page tables, and if we are killed without a memory keeper the kernel takes it
+ * out before it lets go of our locks: 70 ms a GiB, in which nobody is live.  With one, it takes the
+ * processor from who takes over.  So we do it bit by bit; the memory stays. */
 static void unmap_what_was_read(sb_journaler *journaler)
 {
     segment *arena = &journaler->connection->arena;
@@ -675,6 +682,7 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
         return code;
     }
     journaler->fence = -1;
+    journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     *made = journaler;
     return SB_OK;
 }
@@ -690,6 +698,39 @@ void sb_journaler_leased(sb_journaler *journaler, const int64_t *until_ns)
     journaler->lease = (const _Atomic int64_t *)until_ns;
 }
 
+static void *begin(void *context)
+{
+    sb_journaler *journaler = context;
+    int64_t code = sb_journal_begin(journaler->journal, journaler->beginning.epoch);
+    snprintf(journaler->beginning.why, sizeof journaler->beginning.why, "%s", sb_detail(code));
+    journaler->beginning.code = code;
+    return NULL;
+}
+
+int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch)
+{
+    if (journaler->runs || journaler->beginning.runs)
+        return fail(SB_INVALID, "the journaler has begun already");
+    journaler->beginning.epoch = epoch;
+    if (pthread_create(&journaler->beginning.thread, NULL, begin, journaler) != 0)
+        return fail_system("a thread for the journal");
+    journaler->beginning.runs = true;
+    return SB_OK;
+}
+
+static int64_t has_begun(sb_journaler *journaler, int64_t epoch)
+{
+    if (!journaler->beginning.runs)
+        return sb_journal_begin(journaler->journal, epoch);
+    pthread_join(journaler->beginning.thread, NULL);
+    journaler->beginning.runs = false;
+    if (journaler->beginning.code != SB_OK)
+        return fail(journaler->beginning.code, "%s", journaler->beginning.why);
+    if (journaler->beginning.epoch != epoch)
+        return fail(SB_INVALID, "the journaler has begun with another epoch");
+    return SB_OK;
+}
+
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
                            const sb_replay *replay)
 {
@@ -700,7 +741,6 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
                     connection->vhost);
     journaler->connection = connection;
     participant_tends(connection);
-    journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     journaler->generation = -1;
     journaler->whole = door_whole(connection);
     journaler->door.connection = connection;
@@ -710,9 +750,12 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     atomic_store(&journaler->code, SB_OK);
     int64_t code = replay ? sb_journal_adopt(journaler->journal, replay) : SB_OK;
     if (code == SB_OK)
-        code = sb_journal_begin(journaler->journal, epoch);
+        code = has_begun(journaler, epoch);
+    /* what is done with above the heads is in the segments of before, as far as it must be: to look
+     * through all that is queued can wait, publishers cannot */
+    journaler->above_at = sb_system_clock();
     if (code == SB_OK)
-        code = turn(journaler, true); /* what is wrong is told to the caller, not to the log */
+        code = turn(journaler, false); /* what is wrong is told to the caller, not to the log */
     if (code >= 0 && pthread_create(&journaler->thread, NULL, work, journaler) != 0)
         code = fail_system("a thread for the journal");
     if (code < 0) {
@@ -762,6 +805,8 @@ int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistic
 void sb_journaler_free(sb_journaler *journaler)
 {
     sb_journaler_stop(journaler);
+    if (journaler->beginning.runs)
+        pthread_join(journaler->beginning.thread, NULL);
     for (int64_t each = 0; each < journaler->count; each++)
         followed_free(journaler->queues[each]);
     sb_journal_close(journaler->journal);

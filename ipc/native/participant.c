@@ -307,7 +307,7 @@ static void fill_in(sb_connection *connection, int64_t id, const char *name)
     memcpy(entry + L_PARTICIPANT_NAME_AT, name, length);
 }
 
-int64_t participant_join(sb_connection *connection, const char *name)
+int64_t participant_join(sb_connection *connection, const char *name, bool repairs)
 {
     for (int64_t id = 1; id < L_PARTICIPANTS; id++) {
         if (!lock_byte(connection->lock_file, id, F_WRLCK))
@@ -323,7 +323,7 @@ int64_t participant_join(sb_connection *connection, const char *name)
         connection->id = id;
         if (word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_FREE) {
             /* its former owner is dead or leaving: first put right what it left */
-            if (still_runs(entry) || sweep_owner(connection, id) < 0) {
+            if (!repairs || still_runs(entry) || sweep_owner(connection, id) < 0) {
                 lock_byte(connection->lock_file, id, F_UNLCK);
                 continue;
             }

@@ -151,7 +151,7 @@ void catalog_tidy(sb_connection *connection);
 
 /* --- participant.c ------------------------------------------------------------------------------ */
 
-int64_t participant_join(sb_connection *connection, const char *name);
+int64_t participant_join(sb_connection *connection, const char *name, bool repairs);
 void participant_leave(sb_connection *connection);
 /* Note that we use this queue; before its ring is touched. */
 int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t use);

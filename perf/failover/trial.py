@@ -34,6 +34,9 @@ from shmbroker.perf.bare_file import sync_seconds
 from shmbroker.perf.process import Process
 
 QUEUE = "load"
+BACKLOG = "backlog"
+BACKLOG_BODY = b"x" * 1024
+BACKLOG_BATCH = 4096
 INSTANCES = 4
 PATIENCE_SECONDS = 60
 CONFIRM = struct.Struct("qqq")
@@ -154,6 +157,22 @@ def consume(vhost: str, consumed: Path) -> int:
                 file.write(NUMBER.pack(number))
 
 
+def power_of_two(number: int) -> int:
+    return 1 << max(0, number - 1).bit_length()
+
+
+def fill(broker: shmbroker.Broker, count: int) -> None:
+    """Leave so many messages of 1 KiB in a queue that nobody takes from."""
+    queue = broker.declare_queue(BACKLOG, durable=True, slots=power_of_two(2 * count))
+    bodies = [BACKLOG_BODY] * BACKLOG_BATCH
+    for done in range(0, count, BACKLOG_BATCH):
+        queue.publish_many(bodies[: count - done])
+
+
+def with_room_for(backlog: int) -> dict[str, object]:
+    return {"instance.arena": f"{64 + (backlog * 5 // 4 >> 20)}MiB"} if backlog else {}
+
+
 @dataclass(frozen=True)
 class Outcome:
     confirmed: list[int]
@@ -204,17 +223,21 @@ def failover(
     hit: Callable[[Process], object] = Process.kill,
     *,
     at_rest: float = 0.0,
+    backlog: int = 0,
     tell: Callable[[int], object] = lambda number: None,
     **settings: object,
 ) -> Outcome:
+    """`backlog`: so many bytes, in messages of 1 KiB, lie in another queue all the time."""
     moments = random.Random(seed)
     confirms, consumed = folder / "confirms", folder / "consumed"
     confirms.touch()
     read_end, write_end = os.pipe()
     killed: list[tuple[int, int]] = []
-    with fleet(folder, vhost, **settings) as instances:
+    with fleet(folder, vhost, **{**with_room_for(backlog), **settings}) as instances:
         with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
             broker.declare_queue(QUEUE, durable=True)
+            if backlog:
+                fill(broker, backlog // len(BACKLOG_BODY))
         consumer = Process(lambda: consume(vhost, consumed), folder / "consumer.errors")
         producer = Process(
             lambda: produce(vhost, confirms, read_end, instances.store), folder / "producer.errors"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from shmbroker.ipc import records
+from shmbroker.ipc.errors import InUse
+from shmbroker.ipc.instance.unattended import unattended
 from shmbroker.ipc.journal import Journal
 from tests.cli.command import Shell
 
@@ -80,6 +83,50 @@ def test_compact(person: Shell, folder: Path) -> None:
     assert sum(path.stat().st_size for path in folder.iterdir()) < before
     told = person.does("journal", "print", str(folder), "--json").json
     assert [r["position"] for r in told if r["kind"] == "message"] == list(range(50, 60))
+
+
+def test_while_somebody_is_live_it_is_only_looked_at(
+    shell: Shell, start: Callable[..., object], tmp_path: Path
+) -> None:
+    broker, store = tmp_path / "one", tmp_path / "store"
+    shell.does("create", str(broker), "--vhost", shell.vhost, "--store", str(store),
+               "--set", "store.segment=1MiB")  # fmt: skip
+    folder = str(store / "journal")
+    start("run", str(broker))
+    told = shell.does("status", str(broker), "--wait", "live", "--timeout", "60s", "--json").json
+    pid = told["process"]
+    shell.does("queue", "declare", "orders", "--durable")
+    shell.does("producer", "--message-count", "10", "--destination", "queue://orders")
+    for command in (("compact", folder, "--yes"), ("import", folder)):
+        answer = shell("journal", *command)
+        assert answer.code == 1
+        assert f"instance 'one' (pid {pid}) is live on store {store}" in answer.said
+    assert shell.does("journal", "verify", folder, "--json").json["messages"] == 10
+    shell.does("stop", str(broker), "--timeout", "60s")
+    shell.does("journal", "compact", folder, "--yes", "--segment", "1MiB")
+    assert shell.does("journal", "verify", folder, "--json").json["messages"] == 10
+
+
+def test_a_journal_that_a_program_writes_is_not_compacted(person: Shell, folder: Path) -> None:
+    with Journal(folder, segment_bytes=SEGMENT_BYTES) as journal:
+        journal.message(3, 60, b"one more")
+        journal.commit()
+        answer = person("journal", "compact", str(folder), "--yes")
+        assert answer.code == 1
+        assert f"somebody writes {folder}" in answer.said
+
+
+def test_nobody_becomes_live_while_a_journal_is_worked_on(
+    shell: Shell, start: Callable[..., object], tmp_path: Path
+) -> None:
+    broker, store = tmp_path / "one", tmp_path / "store"
+    shell.does("create", str(broker), "--vhost", shell.vhost, "--store", str(store))
+    with unattended(store / "journal"):
+        start("run", str(broker))
+        shell.does("status", str(broker), "--wait", "passive", "--timeout", "60s")
+        with pytest.raises(InUse, match="try again"), unattended(store / "journal"):
+            raise AssertionError("two at once")
+    shell.does("status", str(broker), "--wait", "live", "--timeout", "60s")
 
 
 def test_a_folder_that_is_no_journal(person: Shell, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ python -m tests.crash --kills 2000
 python -m tests.crash --kills 100 --seed 4711
 python -m tests.crash repair
 python -m tests.crash failover --times 100
+python -m tests.crash failover --times 20 --backlog 1073741824
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from shmbroker.perf.failover.trial import failover
@@ -39,6 +41,26 @@ def failovers(times: int, seed: int | None) -> int:
     return int(lost)
 
 
+def beside_a_backlog(times: int, seed: int | None, backlog: int) -> int:
+    """The same kills without and with so many bytes in another queue."""
+    lost = False
+    medians = []
+    for each in (0, backlog):
+        with vhost_for_a_while() as vhost, TemporaryDirectory(prefix="failover-") as folder:
+            outcome = failover(
+                Path(folder), vhost, times, seed or 0, at_rest=AT_REST_SECONDS, backlog=each
+            )
+        sys.stdout.write(f"backlog of {each >> 20} MiB: {outcome}\n")
+        lost |= outcome.consumed != outcome.confirmed
+        medians.append(median(outcome.pauses))
+    without, with_it = medians
+    sys.stdout.write(
+        f"median {without * 1e3:.1f} ms, with the backlog {with_it * 1e3:.1f} ms: "
+        f"{with_it / without:.2f} times\n"
+    )
+    return int(lost)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash",
@@ -49,11 +71,14 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=2000, help="how many kill -9 (2000)")
     parser.add_argument("--seed", type=int, help="of the first round; random if left out")
     parser.add_argument("--times", type=int, default=50, help="of what is measured (50)")
+    parser.add_argument("--backlog", type=int, default=0, help="failover: and with so many bytes")
     given = parser.parse_args()
     if given.verb == "repair":
         for each in measure(given.times):
             sys.stdout.write(f"{each}\n")
         return 0
+    if given.verb == "failover" and given.backlog:
+        return beside_a_backlog(given.times, given.seed, given.backlog)
     if given.verb == "failover":
         return failovers(given.times, given.seed)
     try:

@@ -99,6 +99,7 @@ def test_what_the_dead_had_ready_is_removed(tmp_path: Path, adopt: bool) -> None
             assert list(replay) == []
             live = Journal(tmp_path, epoch=None, segment_bytes=SEGMENT_BYTES)
             live.begin(1, replay if adopt else None)
+        live.settle()
         assert not (tmp_path / "0123456789abcdef.spare").exists()
         backup.begin(2)
         backup.message(QUEUE, 0, b"")

@@ -1,0 +1,56 @@
+/* The memory keeper: a process beside ours that has the same memory, and does nothing.
+ *
+ * A process that is killed first gives its memory back, page by page, and only then its files, and
+ * the locks with them: milliseconds in which it is dead, nobody else can be live, and whoever waits
+ * for a confirm waits.  Memory that another process still has is not given back: so our files are
+ * closed at once, and the keeper, which dies of our death, gives the memory back when our locks are
+ * another's already.
+ *
+ * It has no file, hears no signal and has nothing to run but what is here.  Who is killed together
+ * with it, or without one, dies as slowly as before. */
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shared.h"
+
+#define STACK_BYTES 16384
+#define NICE 19 /* what is wanted then is the processor, for who takes over */
+
+static _Alignas(16) char stack[STACK_BYTES];
+static pid_t kept; /* whose memory it is that has a keeper: after a fork it is another's */
+
+/* It has the thread's locals, errno too, of who made it: system calls only, and such as do not fail. */
+static int keep(void *context)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (syscall(SYS_getppid) != *(const pid_t *)context)
+        return 0; /* killed before that */
+    syscall(SYS_close_range, 0, ~0U, 0);
+    setpriority(PRIO_PROCESS, 0, NICE);
+    prctl(PR_SET_NAME, "memory keeper");
+    for (;;)
+        syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0); /* pause() is a point of cancellation: ours */
+}
+
+int64_t sb_keep_memory(void)
+{
+    sigset_t all, before;
+    if (kept == getpid())
+        return SB_OK;
+    kept = getpid();
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int made = clone(keep, stack + STACK_BYTES, CLONE_VM, &kept);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (made >= 0)
+        return SB_OK;
+    kept = 0;
+    return fail_system("a process that keeps the memory");
+}
