@@ -496,11 +496,14 @@ static int64_t free_row(sb_connection *connection)
 }
 
 /* The gate of the journal, or of the pager, is there from the beginning, in nobody's hand: nothing is
- * taken, or dropped, before the broker has adopted it and moved it. */
-static void ring_add_gate(void *ring)
+ * taken, or dropped, before the broker has adopted it and moved it.  If there are both, the journal's
+ * is the first. */
+void ring_add_gate(void *ring, int64_t position)
 {
-    word_store(ring, L_RING_GATES_AT, L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_KIND_SHIFT);
-    word_store(ring, L_RING_GATES_HIGH_AT, 1);
+    int64_t gate = word_load(ring, L_RING_GATES_HIGH_AT);
+    word_store(ring, L_RING_GATES_AT + gate * L_GATE_BYTES,
+               L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_KIND_SHIFT | position);
+    word_store(ring, L_RING_GATES_HIGH_AT, gate + 1);
 }
 
 int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, int64_t row,
@@ -520,10 +523,12 @@ int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, in
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
     word_store(ring->memory, L_RING_MODE_AT, settings_mode(settings));
     bool is_durable = word_load(settings, L_SETTING_DURABLE_AT);
-    if (is_durable || is_inbox)
-        ring_add_gate(ring->memory);
+    if (is_durable)
+        ring_add_gate(ring->memory, 0);
     if (is_durable)
         word_store(ring->memory, L_RING_BARRIER_AT, 1);
+    if (is_inbox)
+        ring_add_gate(ring->memory, 0);
     return SB_OK;
 }
 
@@ -582,6 +587,8 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)
         return fail_system("random numbers");
+    if (flags & L_QUEUE_INBOX)
+        identity[0] = inbox_identity(connection, settings);
     if (word_load(settings, L_SETTING_AUTO_DELETE_AT))
         flags |= L_QUEUE_AUTO_DELETE;
     if (word_load(settings, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT))
