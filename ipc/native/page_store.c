@@ -14,9 +14,9 @@
  *
  * Those of a durable queue are synced with each write, and a new file with its folder.  A file that was
  * read stays until it is known that the journal has all of it, and is read again if the machine was
- * started anew before.  Whatever was not synced is in the inbox still, and so in the journal: so what
- * cannot be read is the torn tail, and is cut, if all that the file should have from there on is in
- * the inbox; else it is damage.  A record without a message says that all below is done with: it was
+ * started anew before.  Whatever was not synced is in the inbox still, and so in the journal.  So what
+ * cannot be read is a torn tail, and is cut, if the next file goes on where that one ends, or the
+ * inbox does; else it is damage.  A record without a message says that all below is done with: it was
  * purged.
  *
  * A pager that was stopped while another host took over may go on for a moment with what it was at
@@ -331,10 +331,16 @@ static int64_t sync_file(page_store *to)
     return SB_OK;
 }
 
+bool page_store_is_due(const page_store *of)
+{
+    return of->put.used >= PUT_BYTES ||
+           (of->writer >= 0 && of->written + of->put.used >= of->page_bytes);
+}
+
 int64_t page_store_put(page_store *to, const paged_message *message)
 {
     int64_t code = SB_OK, bytes = record_bytes(message->length);
-    if (to->put.used >= PUT_BYTES || (to->writer >= 0 && to->written + to->put.used >= to->page_bytes))
+    if (page_store_is_due(to))
         code = page_store_write(to);
     if (code == SB_OK && to->writer < 0)
         code = begin_file(to);
@@ -485,10 +491,40 @@ static void drop_file(page_store *of)
         of->bytes = 0;
 }
 
-/* What cannot be read is no damage: it was not synced, and the inbox has it. */
+static bool header_checks(const page_header *header, int64_t serial)
+{
+    return header->magic == PAGE_MAGIC && header->version == PAGE_VERSION && header->serial == serial &&
+           header->crc == crc32c(0, header, offsetof(page_header, crc));
+}
+
+/* The first record of a file: false if it has none that can be read. */
+static bool begins_with(const page_store *of, int64_t serial, record_head *head)
+{
+    char name[PAGE_NAME_ROOM];
+    page_header header;
+    snprintf(name, sizeof name, PAGE_NAME, (unsigned long long)serial);
+    int file = openat(of->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return false;
+    bool is_there = pread(file, &header, sizeof header, 0) == sizeof header &&
+                    pread(file, head, sizeof *head, sizeof header) == sizeof *head;
+    close(file);
+    return is_there && header_checks(&header, serial) &&
+           head->crc == record_crc(header.crc, sizeof header, head);
+}
+
+/* What cannot be read is no damage: it was not synced, so whoever came next has found it in the inbox,
+ * and begun the next file with it; or it is there still. */
 static bool is_torn(const page_store *of)
 {
-    return of->syncs && of->first < of->ours && of->expected >= of->backed;
+    record_head head;
+    if (!of->syncs || of->first >= of->ours)
+        return false;
+    for (int64_t serial = of->first + 1; serial < of->next; serial++)
+        if (begins_with(of, serial, &head))
+            return record_kind(&head) != SB_RECORD_MESSAGE ||
+                   record_position(&head) <= of->expected;
+    return of->expected >= of->backed;
 }
 
 static void skip_rest(page_store *of, const char *what)
@@ -532,9 +568,7 @@ static int64_t open_file(page_store *from)
     }
     if (got < 0)
         return refused(from, "reading", from->first);
-    if (header.magic != PAGE_MAGIC || header.version != PAGE_VERSION ||
-        header.crc != crc32c(0, &header, offsetof(page_header, crc)) ||
-        header.serial != from->first) {
+    if (!header_checks(&header, from->first)) {
         skip_rest(from, "its header does not check: none of it can be read");
         return SB_GONE;
     }

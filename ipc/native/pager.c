@@ -291,6 +291,8 @@ static int64_t gather(paged *each)
     int64_t code = SB_OK, many = 0, begun = each->cursor.position, room = slots_left(each);
     int64_t end = end_of_inbox(each);
     while (many < GATHER_MESSAGES && each->cursor.position < end) {
+        if (each->durable && page_store_is_due(each->store))
+            break; /* consumers do not wait for several syncs, and a death repeats one at most */
         int64_t position = each->cursor.position;
         code = sb_cursor_next(&each->cursor, &message);
         if (code == SB_EMPTY)
@@ -322,6 +324,12 @@ static int64_t gather(paged *each)
         disk_is(each, wrote);
     code = release(each);
     return code == SB_OK ? many : code;
+}
+
+/* Nothing is in the inbox, not even what the journal has not yet. */
+static bool is_read(paged *each)
+{
+    return !each->durable || each->cursor.position == sb_port_true_tail(&each->in);
 }
 
 /* --- a turn ------------------------------------------------------------------------------------- */
@@ -368,7 +376,7 @@ static int64_t serve(paged *each, bool *waits)
         return moved;
     bool is_over = page_store_is_empty(each->store) && !each->is_full;
     *waits |= !is_over;
-    if (is_over && gathered == 0 && since != 0)
+    if (is_over && gathered == 0 && since != 0 && is_read(each))
         paging_ended(each->inbox, since); /* else somebody has published meanwhile */
     return gathered + moved;
 }

@@ -556,6 +556,8 @@ int64_t page_store_open(const char *folder, int64_t page_bytes, const page_safet
  * SB_SYSTEM. */
 int64_t page_store_put(page_store *to, const paged_message *message);
 int64_t page_store_write(page_store *to);
+/* So much was put that it is written before more is. */
+bool page_store_is_due(const page_store *of);
 /* Forget what was put since it was written. */
 void page_store_forget(page_store *to);
 /* The oldest message, until page_store_pass: SB_OK, or SB_EMPTY; or why it cannot be read. */
