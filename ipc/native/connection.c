@@ -828,9 +828,12 @@ static int64_t delete_queue(sb_connection *connection, const char *name, int64_t
         return code;
     /* without the lock: whoever is in a lane may need it to get out */
     sb_queue *all[] = {deleted, atomic_load(&deleted->schedule), atomic_load(&deleted->inbox)};
-    for (int each = 0; each < 3; each++)
+    for (int each = 0; each < 3; each++) {
+        if (all[each] && atomic_load(&all[each]->held))
+            all[each] = NULL; /* who holds it does this afterwards: departed.c */
         if (all[each])
             queue_shut(all[each]);
+    }
     if (connection_lock(connection) == SB_OK) {
         for (int each = 0; each < 3; each++)
             if (all[each])

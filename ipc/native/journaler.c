@@ -233,6 +233,8 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
     made->number = word_load(entry, L_QUEUE_IDENTITY_LOW_AT) & INT64_MAX;
     pthread_mutex_lock(&connection->mutex);
     int64_t code = queue_handle(connection, reference, &made->queue);
+    if (code == SB_OK)
+        atomic_fetch_add(&made->queue->held, 1);
     pthread_mutex_unlock(&connection->mutex);
     if (code == SB_OK && !sb_is_durable(made->queue))
         code = fail(SB_DAMAGED, "queue '%s' is durable by its entry, and not by its ring",
@@ -245,6 +247,8 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
     if (code == SB_OK)
         code = remembered_begin(&made->once, made->queue, made->number, &made->cursor);
     if (code != SB_OK) {
+        if (made->queue)
+            atomic_fetch_sub(&made->queue->held, 1);
         followed_free(made);
         return code == SB_NOT_FOUND ? SB_OK : code; /* deleted while we looked */
     }
@@ -272,6 +276,7 @@ static int64_t unfollow_gone(sb_journaler *journaler)
         }
         if (code == SB_OK && is_gone(one)) {
             journaler->by_row[one->queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
+            atomic_fetch_sub(&one->queue->held, 1);
             followed_free(one);
             gone++;
         } else {

@@ -421,6 +421,8 @@ static void leave(paged *each)
 {
     sb_port_close(&each->out);
     sb_port_close(&each->in);
+    atomic_fetch_sub(&each->queue->held, 1);
+    atomic_fetch_sub(&each->inbox->held, 1);
     if (each->store)
         page_store_close(each->store);
     free(each);
@@ -442,12 +444,20 @@ static int64_t follow(sb_pager *pager, int64_t reference)
         code = queue_handle(connection, setting(inbox, L_SETTING_INBOX_OF_AT), &queue);
     if (code == SB_OK)
         participant_uses(connection, queue->reference, 0);
-    if (code == SB_OK)
+    if (code == SB_OK) {
         participant_uses(connection, reference, 0);
+        atomic_fetch_add(&queue->held, 1);
+        atomic_fetch_add(&inbox->held, 1);
+    }
     pthread_mutex_unlock(&connection->mutex);
+    bool held = code == SB_OK;
     if (code == SB_OK && queue->pages)
         made->inbox = inbox_of(queue, true, &code);
     if (code != SB_OK || made->inbox != inbox) {
+        if (held) {
+            atomic_fetch_sub(&queue->held, 1);
+            atomic_fetch_sub(&inbox->held, 1);
+        }
         free(made);
         return code == SB_NOT_FOUND ? SB_OK : code; /* deleted while we looked */
     }

@@ -679,6 +679,7 @@ struct sb_queue {
     _Atomic int64_t shut;  /* 1 while its lanes are being closed, 2 when they are */
     _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
     _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
+    _Atomic int64_t held;  /* by our journaler and our pager: until they let go, its memory stays */
     _Atomic int64_t lanes_made;
     lane *_Atomic lanes[LANES];
     sb_queue *next;
