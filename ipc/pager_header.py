@@ -7,9 +7,9 @@ PAGER = """\
 
 typedef struct sb_pager sb_pager;
 
-/* Who may write the pages of durable queues: the broker of this epoch, as long as the file (if it is
- * not -1) begins with it, in 16 hexadecimal digits, and until the moment in this word (if it is not
- * NULL), by CLOCK_BOOTTIME. */
+/* Who may write the pages of durable queues: the broker of this epoch, as long as the file (if it
+ * is not -1) begins with it, in 16 hexadecimal digits, and until the moment in this word (if it is
+ * not NULL), by CLOCK_BOOTTIME. */
 typedef struct sb_pager_fence {
     int64_t epoch, file;
     const int64_t *until_ns;

@@ -234,7 +234,7 @@ class Queue:
             raise error
 
     def _published_last(self) -> list[int]:
-        """The last position in the ring, and in the inbox while it pages: what `confirm` waits for."""
+        """The last position in the ring, and in the inbox while it pages: for `confirm`."""
         last = self.published - 1
         return [self._told().tail - 1, last] if last >= IN_INBOX else [last]
 

@@ -554,7 +554,8 @@ static int64_t open_file(page_store *from)
     from->read.used = from->record = 0;
     from->reader = openat(from->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (from->reader < 0 && errno == ENOENT) {
-        tell(from, 0, "the file is missing");
+        if (!is_torn(from)) /* else it was not needed any more, and one before it is back */
+            tell(from, 0, "the file is missing");
         from->first++;
         return SB_GONE;
     }
