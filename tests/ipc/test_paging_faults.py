@@ -68,10 +68,6 @@ MUTANTS = (
         "page_store_settled(each->store, each->next);",
     ),
     Mutant(
-        "torn-tail-is-damage", "page_store.c",
-        "return of->expected >= of->backed;", "return 0;",
-    ),
-    Mutant(
         "no-numbers-in-the-journal", "remembered.c",
         "pages ? origin >> L_ORIGIN_PRODUCER_SHIFT : 0", "0",
     ),
