@@ -458,6 +458,7 @@ COUNTER_DELAYED_AT: Final = RING_COUNTERS_AT + 96  # left for the schedule, to b
 COUNTER_DUPLICATES_AT: Final = RING_COUNTERS_AT + 104  # that never were in the ring
 COUNTER_WITHDRAWN_AT: Final = RING_COUNTERS_AT + 112  # and those that were
 RING_SETTLED_AT: Final = RING_COUNTERS_AT + 120  # a transaction has acknowledged none from here on
+IN_INBOX: Final = POSITION_MASK + 1  # in what publishing answers: the position is one in the inbox
 RING_INBOX_AT: Final = RING_COUNTERS_AT + 128  # reference to its inbox, 0: it has none (inbox.c)
 
 # and of an inbox

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from shmbroker.core.codes import CLOSED, DISK_FULL, OK
 from shmbroker.ipc._native import ffi, lib
@@ -21,11 +22,23 @@ HOUR_NS = 3600 * 10**9
 class Pager:
     """Works until it, or its broker, is closed, in a thread of C."""
 
-    def __init__(self, broker: Broker, folder: str | Path, *, page_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        folder: str | Path,
+        *,
+        page_bytes: int = 0,
+        epoch: int = 0,
+        fence: int = -1,
+        until: Any = None,
+    ) -> None:
+        """What is durable is written by who has the epoch in the file `fence`, `until` a moment."""
         self.folder = Path(folder)
         self._broker = broker  # whose memory it looks at
+        self._until = ffi.NULL if until is None else until
+        fenced = ffi.new("sb_pager_fence *", [epoch, fence, self._until])
         made = ffi.new("sb_pager **")
-        code = lib.sb_pager_start(broker._connection, bytes(self.folder), page_bytes, made)
+        code = lib.sb_pager_start(broker._connection, bytes(self.folder), page_bytes, fenced, made)
         if code != OK:
             raise error_for(code, f"pages in {folder}", ffi.errno, detail_of(code))
         self._pager = made[0]

@@ -7,11 +7,19 @@ PAGER = """\
 
 typedef struct sb_pager sb_pager;
 
+/* Who may write the pages of durable queues: the broker of this epoch, as long as the file (if it
+ * is not -1) begins with it, in 16 hexadecimal digits, and until the moment in this word (if it is
+ * not NULL), by CLOCK_BOOTTIME. */
+typedef struct sb_pager_fence {
+    int64_t epoch, file;
+    const int64_t *until_ns;
+} sb_pager_fence;
+
 /* Page the queues of this vhost, in a thread of its own; one at a time may.  folder: is made if
  * there is none, and has nothing but what a pager of this vhost has put there.  page_bytes: how
- * large a file is, at least; 0: 10 MiB. */
+ * large a file is, at least; 0: 10 MiB.  fence: NULL, there is no other broker. */
 int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t page_bytes,
-                       sb_pager **pager);
+                       const sb_pager_fence *fence, sb_pager **pager);
 /* SB_OK while it works, SB_DISK_FULL while it waits for room, SB_CLOSED when it was stopped, or why
  * it has ended. */
 int64_t sb_pager_code(sb_pager *pager);

@@ -12,6 +12,7 @@ from shmbroker.core.codes import DUPLICATE, EMPTY, FULL, GONE, INTERRUPTED, OK, 
 from shmbroker.core.layout import (
     COPIED_BYTES,
     DONE,
+    IN_INBOX,
     SETTINGS_GIVEN_BYTES_MAX,
     STATE_MASK,
     STATE_SHIFT,
@@ -231,6 +232,11 @@ class Queue:
                 error.pending = ((self.name, waits),)
                 error.ask = lambda timeout: self.confirm(waits, timeout=timeout)
             raise error
+
+    def _published_last(self) -> list[int]:
+        """The last position in the ring, and in the inbox while it pages: for `confirm`."""
+        last = self.published - 1
+        return [self._told().tail - 1, last] if last >= IN_INBOX else [last]
 
     @property
     def published(self) -> int:

@@ -3,7 +3,8 @@
     producer ──► inbox ──► pager ──► files ──► ring ──► consumer
 
 First all are published, with nobody there to take any; then all are taken.  Three processes, of
-which the pager's is that of a broker.  Memory is what the segments of the vhost have behind them,
+which the pager's is that of a broker.  With --durable there is a journal, too, and who publishes
+waits until each batch is on disk.  Memory is what the segments of the vhost have behind them,
 in whole pages of tmpfs, looked at all the time.
 """
 
@@ -15,10 +16,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from struct import Struct
 
-from shmbroker import connect, vhost
+from shmbroker import Broker, connect, vhost
+from shmbroker.ipc.journaler import Journaler
 from shmbroker.ipc.pager import Pager
 from shmbroker.perf.child import child
 from shmbroker.perf.workspace import unique_token
@@ -58,6 +62,14 @@ class Memory:
         return self.most
 
 
+@contextmanager
+def journaling(broker: Broker, folder: Path) -> Iterator[None]:
+    folder.mkdir()
+    with Journaler(folder) as journaler:
+        journaler.start(broker, 1)
+        yield
+
+
 def produce(url: str, messages: int, tell: int) -> None:
     """Publish all, and tell how long that took."""
     rest = bytes(BODY_BYTES - NUMBER.size)
@@ -86,17 +98,23 @@ def consume(url: str, messages: int) -> tuple[float, int]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m shmbroker.perf.paging")
     parser.add_argument("--messages", type=int, default=MESSAGES)
-    messages = parser.parse_args(arguments).messages
+    parser.add_argument("--durable", action="store_true", help="each batch is confirmed on disk")
+    parser.add_argument(
+        "--folder", type=Path, help="where the store is made: by itself a temporary one"
+    )
+    asked = parser.parse_args(arguments)
+    messages = asked.messages
     token = unique_token("paging")
     # ring, inbox and arena together
     vhost.create(token, arena_bytes=MEMORY_BYTES - 2 * SLOTS * 64)
     told, tell = os.pipe()
     with (
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory(dir=asked.folder) as folder,
         connect(f"shm://{token}", name="broker") as broker,
-        Pager(broker, folder),
+        journaling(broker, Path(folder) / "journal") if asked.durable else nullcontext(),
+        Pager(broker, Path(folder) / "pages"),
     ):
-        queue = broker.declare_queue(QUEUE, slots=SLOTS, when_full="page")
+        queue = broker.declare_queue(QUEUE, slots=SLOTS, durable=asked.durable, when_full="page")
         memory = Memory(token)
         try:
             with child(lambda: produce(f"shm://{token}", messages, tell)):

@@ -112,8 +112,12 @@ class Queue:
 
         Unconfirmed if nobody says so in time.  Only a durable queue confirms.
         """
-        if position is None:
-            position = self._sync.published - 1
+        deadline = Deadline(nanoseconds(timeout))
+        asked = self._sync._published_last() if position is None else [position]
+        for each in asked:
+            await self._confirm(each, deadline.seconds_left())
+
+    async def _confirm(self, position: int, timeout: float | None) -> None:
         bell = Bell(self._broker._sleeper, self._sync._queue, position)
         bell.returned = CONFIRMED
         attempt = partial(self._sync.confirm, position, timeout=0)

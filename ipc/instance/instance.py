@@ -393,7 +393,13 @@ class Instance:
         self.followers = [self._in_background(lambda: self._follow(journaler))]
 
     def _page(self, broker: Broker) -> None:
-        pager = self.pager = Pager(broker, self.store.pages)
+        pager = self.pager = Pager(
+            broker,
+            self.store.pages,
+            epoch=self.epoch,
+            fence=self.lock.fence,
+            until=self.lock.until,
+        )
         self.followers.append(self._in_background(lambda: self._follow(pager)))
 
     def _follow(self, writer: Journaler | Pager) -> None:

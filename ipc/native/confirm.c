@@ -29,7 +29,8 @@ int64_t sb_confirmed(sb_queue *queue)
     return code;
 }
 
-int64_t sb_published(sb_queue *queue)
+/* Of this ring, whatever pages. */
+static int64_t ring_published(sb_queue *queue)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
@@ -38,6 +39,15 @@ int64_t sb_published(sb_queue *queue)
     code = sb_port_true_tail(&in->port);
     lane_leave(in);
     return code;
+}
+
+int64_t sb_published(sb_queue *queue)
+{
+    int64_t code, tail;
+    sb_queue *inbox = is_paging(queue) && sb_is_durable(queue) ? inbox_of(queue, false, &code) : NULL;
+    if (!inbox || (tail = ring_published(inbox)) == 0)
+        return ring_published(queue);
+    return tail < 0 ? tail : tail | L_IN_INBOX;
 }
 
 static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_t deadline)
@@ -54,11 +64,9 @@ static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_
                 "that it is on disk: is a broker running?", queue->name, (long long)position);
 }
 
-int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
+static int64_t confirm_in(sb_queue *queue, int64_t position, int64_t timeout_ns)
 {
     int64_t code;
-    if (!sb_is_durable(queue))
-        return not_durable(queue);
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
@@ -68,4 +76,17 @@ int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
                         : wait_for_gate(queue, in, position, monotonic_deadline(timeout_ns));
     lane_leave(in);
     return code;
+}
+
+int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
+{
+    int64_t code, deadline = monotonic_deadline(timeout_ns);
+    if (!sb_is_durable(queue))
+        return not_durable(queue);
+    sb_queue *inbox = queue->pages ? inbox_of_position(queue, &position) : NULL;
+    code = confirm_in(inbox ? inbox : queue, position, timeout_ns);
+    /* all that was published: in either */
+    inbox = position < 0 && code == SB_OK && queue->pages ? inbox_of(queue, false, &code) : NULL;
+    int64_t left = inbox ? deadline - sb_system_clock() : 0;
+    return inbox ? confirm_in(inbox, position, left > 0 ? left : 0) : code;
 }

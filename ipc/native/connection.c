@@ -518,11 +518,14 @@ static int64_t free_row(sb_connection *connection)
 }
 
 /* The gate of the journal, or of the pager, is there from the beginning, in nobody's hand: nothing is
- * taken, or dropped, before the broker has adopted it and moved it. */
-static void ring_add_gate(void *ring)
+ * taken, or dropped, before the broker has adopted it and moved it.  If there are both, the journal's
+ * is the first. */
+void ring_add_gate(void *ring, int64_t position)
 {
-    word_store(ring, L_RING_GATES_AT, L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_KIND_SHIFT);
-    word_store(ring, L_RING_GATES_HIGH_AT, 1);
+    int64_t gate = word_load(ring, L_RING_GATES_HIGH_AT);
+    word_store(ring, L_RING_GATES_AT + gate * L_GATE_BYTES,
+               L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_KIND_SHIFT | position);
+    word_store(ring, L_RING_GATES_HIGH_AT, gate + 1);
 }
 
 int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, int64_t row,
@@ -542,10 +545,12 @@ int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, in
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
     word_store(ring->memory, L_RING_MODE_AT, settings_mode(settings));
     bool is_durable = word_load(settings, L_SETTING_DURABLE_AT);
-    if (is_durable || is_inbox)
-        ring_add_gate(ring->memory);
+    if (is_durable)
+        ring_add_gate(ring->memory, 0);
     if (is_durable)
         word_store(ring->memory, L_RING_BARRIER_AT, 1);
+    if (is_inbox)
+        ring_add_gate(ring->memory, 0);
     return SB_OK;
 }
 
@@ -604,6 +609,8 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)
         return fail_system("random numbers");
+    if (flags & L_QUEUE_INBOX)
+        identity[0] = inbox_identity(connection, settings);
     if (word_load(settings, L_SETTING_AUTO_DELETE_AT))
         flags |= L_QUEUE_AUTO_DELETE;
     if (word_load(settings, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT))
@@ -843,9 +850,12 @@ static int64_t delete_queue(sb_connection *connection, const char *name, int64_t
         return code;
     /* without the lock: whoever is in a lane may need it to get out */
     sb_queue *all[] = {deleted, atomic_load(&deleted->schedule), atomic_load(&deleted->inbox)};
-    for (int each = 0; each < 3; each++)
+    for (int each = 0; each < 3; each++) {
+        if (all[each] && atomic_load(&all[each]->held))
+            all[each] = NULL; /* who holds it does this afterwards: departed.c */
         if (all[each])
             queue_shut(all[each]);
+    }
     if (connection_lock(connection) == SB_OK) {
         for (int each = 0; each < 3; each++)
             if (all[each])

@@ -17,7 +17,7 @@ static bool is_departed(const sb_queue *queue)
 static bool may_go(sb_queue *queue)
 {
     int64_t open = 0;
-    if (!is_departed(queue) || (atomic_load(&queue->uses) & ~(int64_t)L_USE_PRODUCES) ||
+    if (!is_departed(queue) || atomic_load(&queue->held) || (atomic_load(&queue->uses) & ~(int64_t)L_USE_PRODUCES) ||
         reply_goes_to(queue->connection, queue->reference) || atomic_load(&queue->shut) != open)
         return false;
     for (int64_t each = 0; each < atomic_load(&queue->lanes_made); each++)

@@ -18,7 +18,16 @@
  * paging until that message is in the ring, and its next one cannot overtake it.  Who dies between
  * the two has confirmed nothing to anybody; the pager looks at the inbox, not only at the word.
  *
- * A message in the inbox is as it will be in the ring, with its expiry: it expires there. */
+ * A message in the inbox is as it will be in the ring, with its expiry: it expires there.
+ *
+ * The inbox of a durable queue is durable, too: the journal follows it by its first gate, and the pager
+ * by the second, never ahead of the first.  So what is published there is confirmed by the journal,
+ * as in any durable queue, and happens as a whole with its transaction; nothing is in a page file that
+ * is not, or was not, in the journal.  The pager's gate lets it be retired there: it is moved when the
+ * message is in a file that is synced, or in the ring and in the journal again.
+ *
+ * A position in the inbox has the bit above all positions when it is answered, so that whoever waits
+ * until it is confirmed knows in which of the two. */
 
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -40,6 +49,24 @@ int64_t inbox_find(sb_connection *connection, int64_t reference)
     char name[L_NAME_BYTES_MAX + 1];
     sprintf(name, NAME, (unsigned long long)reference);
     return sb_reference_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
+}
+
+int64_t inbox_identity(sb_connection *connection, const void *settings)
+{
+    char entry[L_ENTRY_BYTES] = "";
+    int64_t reference = word_load(settings, L_SETTING_INBOX_OF_AT);
+    sb_row_copy(connection->catalog.memory, L_QUEUES, reference & L_REFERENCE_INDEX_MASK, entry);
+    return word_load(entry, L_QUEUE_IDENTITY_LOW_AT);
+}
+
+void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int64_t of)
+{
+    sprintf(name, NAME, (unsigned long long)of);
+    word_store(inbox, L_SETTING_INBOX_OF_AT, of);
+    word_store(inbox, L_RING_PAGING_AT, 1); /* until the pager has looked */
+    word_store(ring, L_RING_INBOX_AT, reference);
+    /* while it was restored, all below the journal's gate was retired: now also this one's is */
+    ring_add_gate(inbox, word_load(inbox, L_RING_HEAD_AT) & L_POSITION_MASK);
 }
 
 void inboxes_tidy(sb_connection *connection)
@@ -65,6 +92,7 @@ static int64_t make(sb_queue *queue)
         sprintf(name, NAME, (unsigned long long)queue->reference);
         word_store(page, L_SETTING_INBOX_OF_AT, queue->reference);
         word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
+        word_store(page, L_SETTING_DURABLE_AT, sb_is_durable(queue));
         made = queue_add(queue->connection, name, SLOTS, page, L_QUEUE_INBOX);
     }
     if (made >= 0)
@@ -167,6 +195,15 @@ int64_t inbox_count(sb_queue *inbox, sb_port *port)
     return paged > 0 ? paged : 0;
 }
 
+sb_queue *inbox_of_position(sb_queue *queue, int64_t *position)
+{
+    int64_t code;
+    if (*position < 0 || !(*position & L_IN_INBOX))
+        return NULL;
+    *position &= L_POSITION_MASK;
+    return inbox_of(queue, false, &code);
+}
+
 bool inbox_is_empty(sb_queue *queue)
 {
     int64_t code;
@@ -232,7 +269,10 @@ int64_t inbox_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeo
     if (code != SB_OK)
         return code;
     code = is_paging(queue) ? SB_FULL : ring_publish(queue, message, 0);
-    return code == SB_FULL ? publish_in_inbox(queue, publish_one, (void *)message, timeout_ns) : code;
+    if (code != SB_FULL)
+        return code;
+    code = publish_in_inbox(queue, publish_one, (void *)message, timeout_ns);
+    return code >= 0 && sb_is_durable(queue) ? code | L_IN_INBOX : code;
 }
 
 typedef struct several {

@@ -16,9 +16,8 @@
  * never written before the head that made room for it, so that a reader needs no more slots than the
  * ring has.
  *
- * Whoever was stopped for so long that another host took over finds another epoch in its fence: before
- * it writes, each time, so that it leaves the journal alone, and after the sync, so that it confirms nothing that
- * the other one may not have read.
+ * Whoever was stopped for so long that another host took over finds that out at its fence (fence.c),
+ * before it writes, each time, and after the sync.
  *
  * Whoever is live by a lease writes and confirms until that runs out, and looks at its end at the same
  * two places.  A lease that has run out is over, also if its end is moved afterwards: whoever moves it
@@ -31,7 +30,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "shared.h"
@@ -46,7 +44,6 @@
 #define SPIN_NS 50000      /* after work: about as long as being woken takes */
 #define DISK_FULL_NS 100000000
 #define MAPPED_BYTES (INT64_C(16) << 20)
-#define EPOCH_DIGITS 16 /* hexadecimal */
 #define TRIES 4 /* to see a moment without asking others to wait */
 #define DIGEST_PRIME UINT64_C(0x9E3779B97F4A7C15)
 
@@ -92,9 +89,7 @@ struct sb_journaler {
     int64_t messages, bytes, mapped;
     int64_t ahead; /* of what is staged, so much was staged when the disk was told of it last */
     int64_t spin_ns;
-    int fence; /* a file that begins with the epoch of who may write, or -1 */
-    char epoch[EPOCH_DIGITS + 1];
-    const _Atomic int64_t *lease; /* until when we may write, by the clock of the boot, or NULL */
+    fence fence;
     _Atomic int64_t *beat; /* told when each turn began, or NULL */
     char why[256];         /* the journaler has ended */
 };
@@ -248,6 +243,8 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
     made->number = word_load(entry, L_QUEUE_IDENTITY_LOW_AT) & INT64_MAX;
     pthread_mutex_lock(&connection->mutex);
     int64_t code = queue_handle(connection, reference, &made->queue);
+    if (code == SB_OK)
+        atomic_fetch_add(&made->queue->held, 1);
     pthread_mutex_unlock(&connection->mutex);
     if (code == SB_OK && !sb_is_durable(made->queue))
         code = fail(SB_DAMAGED, "queue '%s' is durable by its entry, and not by its ring",
@@ -260,6 +257,8 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
     if (code == SB_OK)
         code = remembered_begin(&made->once, made->queue, made->number, &made->cursor);
     if (code != SB_OK) {
+        if (made->queue)
+            atomic_fetch_sub(&made->queue->held, 1);
         followed_free(made);
         return code == SB_NOT_FOUND ? SB_OK : code; /* deleted while we looked */
     }
@@ -287,6 +286,7 @@ static int64_t unfollow_gone(sb_journaler *journaler)
         }
         if (code == SB_OK && is_gone(one)) {
             journaler->by_row[one->queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
+            atomic_fetch_sub(&one->queue->held, 1);
             followed_free(one);
             gone++;
         } else {
@@ -346,37 +346,10 @@ static int64_t snapshot(sb_journal *journal, void *context)
 
 /* --- one turn ----------------------------------------------------------------------------------- */
 
-/* The clock goes on while the machine sleeps: the lease does, too. */
-static int64_t check_lease(const sb_journaler *journaler)
-{
-    struct timespec now;
-    if (!journaler->lease)
-        return SB_OK;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    if (now.tv_sec * INT64_C(1000000000) + now.tv_nsec < atomic_load(journaler->lease))
-        return SB_OK;
-    return fail(SB_STALE, "the lease on being live has run out: another broker may be live");
-}
-
-/* We may still write, as far as our lease and the epoch in the shared directory say. */
-static int64_t check_fence(const sb_journaler *journaler)
-{
-    char now[EPOCH_DIGITS];
-    int64_t code = check_lease(journaler);
-    if (code != SB_OK || journaler->fence < 0)
-        return code;
-    if (pread(journaler->fence, now, sizeof now, 0) != sizeof now)
-        return fail(SB_STALE, "the epoch in the shared directory cannot be read: nothing is written");
-    if (memcmp(now, journaler->epoch, sizeof now) == 0)
-        return SB_OK;
-    return fail(SB_STALE, "another broker is live: the epoch is %.16s (hexadecimal), ours was %s", now,
-                journaler->epoch);
-}
-
 /* A large frame is on its way to the disk before all of it is gathered. */
 static int64_t write_ahead(sb_journaler *journaler)
 {
-    int64_t code = check_fence(journaler);
+    int64_t code = fence_check(&journaler->fence);
     if (code == SB_OK)
         code = sb_journal_ahead(journaler->journal);
     journaler->ahead = sb_journal_staged(journaler->journal);
@@ -481,7 +454,7 @@ static void unmap_what_was_read(sb_journaler *journaler)
 
 static int64_t commit(sb_journaler *journaler)
 {
-    int64_t code = check_fence(journaler);
+    int64_t code = fence_check(&journaler->fence);
     while (code == SB_OK && (code = sb_journal_commit(journaler->journal)) == SB_DISK_FULL) {
         /* nothing is lost: it stays staged, publishers wait, and what they publish waits in rings */
         if (atomic_load(&journaler->code) == SB_OK)
@@ -492,10 +465,10 @@ static int64_t commit(sb_journaler *journaler)
         sb_system_wait((int64_t)(intptr_t)&journaler->control, atomic_load(&journaler->control),
                        DISK_FULL_NS);
         beat(journaler);
-        code = check_fence(journaler);
+        code = fence_check(&journaler->fence);
     }
     if (code == SB_OK)
-        code = check_fence(journaler);
+        code = fence_check(&journaler->fence);
     if (code != SB_OK)
         return code;
     told(journaler, SB_OK);
@@ -578,7 +551,7 @@ static int64_t stage_all(sb_journaler *journaler, bool all, int64_t now)
 static int64_t turn(sb_journaler *journaler, bool all)
 {
     beat(journaler);
-    int64_t code = check_lease(journaler); /* also if nothing is to be done */
+    int64_t code = fence_lease(&journaler->fence); /* also if nothing is to be done */
     if (code == SB_OK)
         code = stage_all(journaler, all, sb_system_clock());
     if (code != SB_OK)
@@ -681,7 +654,7 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
         free(journaler);
         return code;
     }
-    journaler->fence = -1;
+    journaler->fence.file = -1;
     journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     *made = journaler;
     return SB_OK;
@@ -689,13 +662,13 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
 
 void sb_journaler_watched(sb_journaler *journaler, int fence, int64_t *beat)
 {
-    journaler->fence = fence;
+    journaler->fence.file = fence;
     journaler->beat = (_Atomic int64_t *)beat;
 }
 
 void sb_journaler_leased(sb_journaler *journaler, const int64_t *until_ns)
 {
-    journaler->lease = (const _Atomic int64_t *)until_ns;
+    journaler->fence.lease = (const _Atomic int64_t *)until_ns;
 }
 
 static void *begin(void *context)
@@ -745,7 +718,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     journaler->whole = door_whole(connection);
     journaler->door.connection = connection;
     journaler->door.is_closed = true; /* by a former one, perhaps */
-    snprintf(journaler->epoch, sizeof journaler->epoch, "%0*llx", EPOCH_DIGITS, (long long)epoch);
+    fence_begin(&journaler->fence, epoch);
     atomic_store(&journaler->stopping, 0);
     atomic_store(&journaler->code, SB_OK);
     int64_t code = replay ? sb_journal_adopt(journaler->journal, replay) : SB_OK;

@@ -4,11 +4,25 @@
  *   record: head of 32 bytes, as in the journal | chunk | zeros up to a multiple of 8
  *
  * A file is written from its beginning to its end, is read in the same order, and goes when it is
- * read.  Nothing is synced: the queue does not outlive the machine, and what a process has written is
- * there for the next one whatever ends it.  Whoever is killed in the middle of a write leaves a record
- * that the file has not all of; its messages are in the inbox as well, and come again in a new file.
- * So a file that ends in the middle of a record is no damage by itself; that messages are missing is
- * seen by their positions, which follow each other (pager.c).
+ * read.  Whoever is killed in the middle of a write leaves a record that the file has not all of; its
+ * messages are in the inbox as well, and come again in a new file.  So a file that ends in the middle
+ * of a record is no damage by itself; that messages are missing is seen by their positions, which
+ * follow each other (pager.c).
+ *
+ * Files of a queue that is not durable are not synced: it does not outlive the machine, and what a
+ * process has written is there for the next one whatever ends it.
+ *
+ * Those of a durable queue are synced with each write, and a new file with its folder.  A file that was
+ * read stays until it is known that the journal has all of it, and is read again if the machine was
+ * started anew before.  Whatever was not synced is in the inbox still, and so in the journal.  So what
+ * cannot be read is a torn tail, and is cut, if the next file goes on where that one ends, or the
+ * inbox does; else it is damage.  A record without a message says that all below is done with: it was
+ * purged.
+ *
+ * A pager that was stopped while another host took over may go on for a moment with what it was at
+ * (fence.c).  What it writes behind a file that the other one has is no harm: it is in both.  Files
+ * that it makes have an epoch below those of before, or stand where the other one makes its own: they
+ * are left out.
  *
  * Space is set aside when a file is begun, so that a full disk is mostly found out there; the size is
  * that of what was written.  Files are not recycled: that would save nothing without syncs, and what
@@ -40,8 +54,9 @@ typedef struct page_header {
     uint32_t version, zero;
     int64_t serial;
     uint64_t salt;
-    uint8_t zeros[28];
-    uint32_t crc; /* of all before; the seed of the records */
+    int64_t epoch;       /* of the broker that wrote it */
+    int64_t boot, ahead; /* in which boot, and how far the time of day was ahead of its clock */
+    uint32_t zeros, crc; /* of all before; the seed of the records */
 } page_header;
 
 _Static_assert(sizeof(page_header) == 64, "a header's size is a multiple of a record's");
@@ -51,6 +66,13 @@ typedef struct buffer {
     int64_t used, room;
 } buffer;
 
+/* A file that was read, and may be needed again. */
+typedef struct kept {
+    int64_t serial;
+    int64_t end; /* all that it has is below this position */
+    bool damaged;
+} kept;
+
 struct page_store {
     char path[PATH_MAX];
     int folder;
@@ -59,7 +81,10 @@ struct page_store {
     void *context;
     int64_t first, next; /* serials: the file that is read, and the next that will be begun */
     int64_t bytes;
+    bool syncs;
+    int64_t epoch;
     int writer; /* the file before next, or -1 */
+    bool is_new; /* its name is not synced */
     uint32_t writer_seed;
     int64_t written;
     buffer put;
@@ -69,6 +94,13 @@ struct page_store {
     buffer read;     /* the file from read_at on */
     int64_t read_at, record; /* how long the record at `at` is, 0: not looked at */
     bool damaged; /* the file is kept for people */
+    int64_t later; /* to be added to the expiry of what is in it */
+    int64_t read_epoch; /* of the files so far */
+    int64_t expected; /* the position behind the last that was read */
+    int64_t backed; /* from here on the inbox has what is in files of before */
+    int64_t ours;   /* the first file that is not of before */
+    kept *kept;
+    int64_t kept_count, kept_room;
 };
 
 static int64_t refused(const page_store *of, const char *doing, int64_t serial)
@@ -113,6 +145,19 @@ static bool serial_of(const char *name, int64_t *serial)
 
 /* --- beginning and end -------------------------------------------------------------------------- */
 
+static int64_t folder_made(const char *path, bool syncs)
+{
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s/..", path);
+    if (mkdir(path, 0700) != 0)
+        return errno == EEXIST ? SB_OK : SB_SYSTEM;
+    int folder = syncs ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool synced = !syncs || (folder >= 0 && fsync(folder) == 0);
+    if (folder >= 0)
+        close(folder);
+    return synced ? SB_OK : SB_SYSTEM;
+}
+
 /* Which files there are, and how large they are. */
 static int64_t count_files(page_store *of)
 {
@@ -137,16 +182,22 @@ static int64_t count_files(page_store *of)
     return SB_OK;
 }
 
-int64_t page_store_open(const char *path, int64_t page_bytes, page_teller told, void *context,
-                        page_store **opened)
+int64_t page_store_open(const char *path, int64_t page_bytes, const page_safety *safety,
+                        page_teller told, void *context, page_store **opened)
 {
     page_store *made = calloc(1, sizeof *made);
     if (!made)
         return fail_system("memory for pages");
     *made = (page_store){.page_bytes = page_bytes, .told = told, .context = context, .writer = -1,
                          .reader = -1};
+    if (safety) {
+        made->syncs = true;
+        made->epoch = safety->epoch;
+        made->expected = safety->next;
+        made->backed = safety->backed;
+    }
     snprintf(made->path, sizeof made->path, "%s", path);
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+    if (folder_made(path, made->syncs) != SB_OK)
         made->folder = -1;
     else
         made->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -158,6 +209,7 @@ int64_t page_store_open(const char *path, int64_t page_bytes, page_teller told, 
         page_store_close(made);
         return code;
     }
+    made->ours = made->next;
     *opened = made;
     return SB_OK;
 }
@@ -172,6 +224,7 @@ void page_store_close(page_store *closed)
         close(closed->folder);
     free(closed->put.bytes);
     free(closed->read.bytes);
+    free(closed->kept);
     free(closed);
 }
 
@@ -211,15 +264,32 @@ static int64_t write_out(page_store *to, const void *bytes, int64_t count, int64
     return SB_OK;
 }
 
+/* How far the time of day is ahead of the clock of this boot: expiry is by that. */
+static int64_t ahead_ns(void)
+{
+    return realtime_ns() - sb_system_clock();
+}
+
+static int make_file(page_store *to, const char *name)
+{
+    const int how = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    int made = openat(to->folder, name, how, 0600);
+    if (made >= 0 || errno != EEXIST || !to->syncs)
+        return made;
+    unlinkat(to->folder, name, 0); /* by one who was replaced: we know of all others */
+    return openat(to->folder, name, how, 0600);
+}
+
 static int64_t begin_file(page_store *to)
 {
     char name[PAGE_NAME_ROOM];
-    page_header header = {.magic = PAGE_MAGIC, .version = PAGE_VERSION, .serial = to->next};
+    page_header header = {.magic = PAGE_MAGIC, .version = PAGE_VERSION, .serial = to->next,
+                          .epoch = to->epoch, .boot = boot_hash(), .ahead = ahead_ns()};
     if (getrandom(&header.salt, sizeof header.salt, 0) != sizeof header.salt)
         return fail_system("random numbers");
     header.crc = crc32c(0, &header, offsetof(page_header, crc));
     snprintf(name, sizeof name, PAGE_NAME, (unsigned long long)to->next);
-    to->writer = openat(to->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    to->writer = make_file(to, name);
     if (to->writer < 0)
         return refused(to, "making", to->next);
     to->next++;
@@ -238,6 +308,7 @@ static int64_t begin_file(page_store *to)
     }
     to->writer_seed = header.crc;
     to->written = sizeof header;
+    to->is_new = true;
     return SB_OK;
 }
 
@@ -249,10 +320,27 @@ static void end_file(page_store *to)
     to->writer = -1;
 }
 
+/* Of the durable: what was written is there after a power loss, under its name. */
+static int64_t sync_file(page_store *to)
+{
+    if (!to->syncs)
+        return SB_OK;
+    if (fdatasync(to->writer) != 0 || (to->is_new && fsync(to->folder) != 0))
+        return refused(to, "syncing", to->next - 1);
+    to->is_new = false;
+    return SB_OK;
+}
+
+bool page_store_is_due(const page_store *of)
+{
+    return of->put.used >= PUT_BYTES ||
+           (of->writer >= 0 && of->written + of->put.used >= of->page_bytes);
+}
+
 int64_t page_store_put(page_store *to, const paged_message *message)
 {
     int64_t code = SB_OK, bytes = record_bytes(message->length);
-    if (to->put.used >= PUT_BYTES || (to->writer >= 0 && to->written + to->put.used >= to->page_bytes))
+    if (page_store_is_due(to))
         code = page_store_write(to);
     if (code == SB_OK && to->writer < 0)
         code = begin_file(to);
@@ -263,10 +351,12 @@ int64_t page_store_put(page_store *to, const paged_message *message)
         return fail_system("memory for a message");
     record_head head = {
         .length = (uint32_t)message->length,
-        .where = (uint64_t)message->position | (uint64_t)SB_RECORD_MESSAGE << KIND_SHIFT,
+        .where = (uint64_t)message->position |
+                 (uint64_t)(message->chunk ? SB_RECORD_MESSAGE : SB_RECORD_RETIRED) << KIND_SHIFT,
     };
     memset(at + bytes - 8, 0, 8);
-    head.body_crc = crc32c_copy(0, at + HEAD, message->chunk, (size_t)message->length);
+    if (message->chunk)
+        head.body_crc = crc32c_copy(0, at + HEAD, message->chunk, (size_t)message->length);
     head.crc = record_crc(to->writer_seed, to->written + to->put.used, &head);
     memcpy(at, &head, sizeof head);
     to->put.used += bytes;
@@ -275,7 +365,11 @@ int64_t page_store_put(page_store *to, const paged_message *message)
 
 int64_t page_store_write(page_store *to)
 {
-    int64_t code = to->put.used ? write_out(to, to->put.bytes, to->put.used, to->written) : SB_OK;
+    if (to->put.used == 0)
+        return SB_OK;
+    int64_t code = write_out(to, to->put.bytes, to->put.used, to->written);
+    if (code == SB_OK)
+        code = sync_file(to);
     if (code != SB_OK)
         return code;
     to->written += to->put.used;
@@ -290,8 +384,8 @@ void page_store_forget(page_store *to)
 {
     to->put.used = 0;
     /* a part of a record may be there, and would look like damage behind shorter ones */
-    if (to->writer >= 0 && ftruncate(to->writer, to->written) != 0)
-        end_file(to);
+    if (to->writer >= 0 && (ftruncate(to->writer, to->written) != 0 || to->syncs))
+        end_file(to); /* also if a sync failed: nothing is put behind what may be lost */
 }
 
 /* --- reading ------------------------------------------------------------------------------------ */
@@ -337,16 +431,51 @@ static void damage(page_store *in, const char *what)
     in->damaged = true;
 }
 
-/* The file that is read is not needed any more; one that is damaged gets another name. */
-static void drop_file(page_store *of)
+/* It is not needed any more; one that is damaged gets another name. */
+static void remove_file(const page_store *of, int64_t serial, bool damaged)
 {
-    char name[PAGE_NAME_ROOM], kept[PAGE_NAME_ROOM + 16];
-    snprintf(name, sizeof name, PAGE_NAME, (unsigned long long)of->first);
-    snprintf(kept, sizeof kept, "%s.damaged", name);
-    if (of->damaged)
-        renameat(of->folder, name, of->folder, kept);
+    char name[PAGE_NAME_ROOM], other[PAGE_NAME_ROOM + 16];
+    snprintf(name, sizeof name, PAGE_NAME, (unsigned long long)serial);
+    snprintf(other, sizeof other, "%s.damaged", name);
+    if (damaged)
+        renameat(of->folder, name, of->folder, other);
     else
         unlinkat(of->folder, name, 0);
+}
+
+/* Until the journal has all of it.  Without memory it is kept until it is opened again. */
+static void keep_file(page_store *of)
+{
+    if (of->kept_count == of->kept_room) {
+        int64_t room = of->kept_room ? 2 * of->kept_room : 16;
+        kept *moved = realloc(of->kept, (size_t)room * sizeof *moved);
+        if (!moved)
+            return;
+        of->kept = moved;
+        of->kept_room = room;
+    }
+    of->kept[of->kept_count++] = (kept){of->first, of->expected, of->damaged};
+}
+
+void page_store_settled(page_store *of, int64_t position)
+{
+    int64_t gone = 0;
+    while (gone < of->kept_count && of->kept[gone].end <= position) {
+        remove_file(of, of->kept[gone].serial, of->kept[gone].damaged);
+        gone++;
+    }
+    of->kept_count -= gone;
+    if (gone)
+        memmove(of->kept, of->kept + gone, (size_t)of->kept_count * sizeof *of->kept);
+}
+
+/* The file was read. */
+static void drop_file(page_store *of)
+{
+    if (of->syncs)
+        keep_file(of);
+    else
+        remove_file(of, of->first, of->damaged);
     of->bytes -= end_of(of) > of->at ? end_of(of) - of->at : 0;
     if (is_being_written(of)) {
         close(of->writer);
@@ -355,17 +484,63 @@ static void drop_file(page_store *of)
     if (of->reader >= 0)
         close(of->reader);
     of->reader = -1;
-    of->read.used = of->record = 0;
+    of->read.used = of->record = of->at = of->end = 0;
     of->damaged = false;
     of->first++;
     if (page_store_is_empty(of))
         of->bytes = 0;
 }
 
+static bool header_checks(const page_header *header, int64_t serial)
+{
+    return header->magic == PAGE_MAGIC && header->version == PAGE_VERSION && header->serial == serial &&
+           header->crc == crc32c(0, header, offsetof(page_header, crc));
+}
+
+/* The first record of a file: false if it has none that can be read. */
+static bool begins_with(const page_store *of, int64_t serial, record_head *head)
+{
+    char name[PAGE_NAME_ROOM];
+    page_header header;
+    snprintf(name, sizeof name, PAGE_NAME, (unsigned long long)serial);
+    int file = openat(of->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return false;
+    bool is_there = pread(file, &header, sizeof header, 0) == sizeof header &&
+                    pread(file, head, sizeof *head, sizeof header) == sizeof *head;
+    close(file);
+    return is_there && header_checks(&header, serial) &&
+           head->crc == record_crc(header.crc, sizeof header, head);
+}
+
+/* What cannot be read is no damage: it was not synced, so whoever came next has found it in the inbox,
+ * and begun the next file with it; or it is there still. */
+static bool is_torn(const page_store *of)
+{
+    record_head head;
+    if (!of->syncs || of->first >= of->ours)
+        return false;
+    for (int64_t serial = of->first + 1; serial < of->next; serial++)
+        if (begins_with(of, serial, &head))
+            return record_kind(&head) != SB_RECORD_MESSAGE ||
+                   record_position(&head) <= of->expected;
+    return of->expected >= of->backed;
+}
+
 static void skip_rest(page_store *of, const char *what)
 {
-    damage(of, what);
+    if (!is_torn(of))
+        damage(of, what);
     drop_file(of);
+}
+
+/* There is less of the file than there should be. */
+static void skip_short(page_store *of)
+{
+    if (of->syncs && (of->at == 0 || of->at < end_of(of)))
+        skip_rest(of, "the file ends in the middle of a record");
+    else
+        drop_file(of); /* read to its end, or to where a killed one has torn it */
 }
 
 /* Open the first file: SB_OK, SB_GONE if it is left out. */
@@ -379,7 +554,8 @@ static int64_t open_file(page_store *from)
     from->read.used = from->record = 0;
     from->reader = openat(from->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (from->reader < 0 && errno == ENOENT) {
-        tell(from, 0, "the file is missing");
+        if (!is_torn(from)) /* else it was not needed any more, and one before it is back */
+            tell(from, 0, "the file is missing");
         from->first++;
         return SB_GONE;
     }
@@ -388,17 +564,21 @@ static int64_t open_file(page_store *from)
     from->end = status.st_size;
     ssize_t got = pread(from->reader, &header, sizeof header, 0);
     if (got >= 0 && got < (ssize_t)sizeof header) { /* who began it was killed */
-        drop_file(from);
+        skip_short(from);
         return SB_GONE;
     }
     if (got < 0)
         return refused(from, "reading", from->first);
-    if (header.magic != PAGE_MAGIC || header.version != PAGE_VERSION ||
-        header.crc != crc32c(0, &header, offsetof(page_header, crc)) ||
-        header.serial != from->first) {
+    if (!header_checks(&header, from->first)) {
         skip_rest(from, "its header does not check: none of it can be read");
         return SB_GONE;
     }
+    if (header.epoch < from->read_epoch) { /* of one who was replaced */
+        drop_file(from);
+        return SB_GONE;
+    }
+    from->read_epoch = header.epoch;
+    from->later = from->syncs && header.boot != boot_hash() ? header.ahead - ahead_ns() : 0;
     from->reader_seed = header.crc;
     from->at = sizeof header;
     return SB_OK;
@@ -420,7 +600,7 @@ int64_t page_store_look(page_store *from, paged_message *message)
         if (code != SB_OK)
             return code;
         if (!bytes) {
-            drop_file(from); /* read to its end, or to where a killed one has torn it */
+            skip_short(from);
             continue;
         }
         memcpy(&head, bytes, sizeof head);
@@ -433,16 +613,24 @@ int64_t page_store_look(page_store *from, paged_message *message)
         if (code != SB_OK)
             return code;
         if (!bytes) {
+            skip_short(from);
+            continue;
+        }
+        bool is_good = head.body_crc == crc32c(0, bytes + HEAD, head.length);
+        if (!is_good && is_torn(from)) {
             drop_file(from);
             continue;
         }
-        if (head.body_crc != crc32c(0, bytes + HEAD, head.length)) {
+        if (from->expected <= record_position(&head))
+            from->expected = record_position(&head) + 1;
+        if (!is_good) {
             damage(from, "the body of a record does not check");
             page_store_pass(from);
             continue;
         }
-        *message = (paged_message){.position = record_position(&head), .chunk = bytes + HEAD,
-                                   .length = head.length};
+        bool is_message = record_kind(&head) == SB_RECORD_MESSAGE;
+        *message = (paged_message){.position = record_position(&head), .length = head.length,
+                                   .chunk = is_message ? bytes + HEAD : NULL, .later = from->later};
         return SB_OK;
     }
 }
@@ -454,10 +642,30 @@ void page_store_pass(page_store *from)
     from->record = 0;
 }
 
-void page_store_clear(page_store *of)
+int64_t page_store_clear(page_store *of, int64_t position)
 {
-    while (!page_store_is_empty(of))
+    if (!of->syncs) {
+        while (!page_store_is_empty(of))
+            drop_file(of);
+        return SB_OK;
+    }
+    /* first that they are not needed, then they go: what is missing afterwards was dropped */
+    const paged_message none = {.position = position};
+    int64_t last = of->next;
+    if (of->writer >= 0)
+        end_file(of);
+    int64_t code = page_store_put(of, &none);
+    if (code == SB_OK)
+        code = page_store_write(of);
+    if (code != SB_OK)
+        page_store_forget(of);
+    if (code != SB_OK && code != SB_DISK_FULL) /* then dropping is what makes room */
+        return code;
+    while (of->first < last)
         drop_file(of);
+    of->bytes = page_store_is_empty(of) ? 0 : HEAD;
+    page_store_settled(of, INT64_MAX);
+    return fsync(of->folder) == 0 ? SB_OK : refused(of, "syncing the folder of", last);
 }
 
 bool page_store_is_empty(const page_store *of)

@@ -13,11 +13,22 @@
  *     to the ring      its number there is its position + 1 (core/producer.py): with tail helped to the
  *                      truth, the ring tells up to which it has them
  *
- * So a message is never lost or doubled by a death, and nothing of ours has to be written down. */
+ * So a message is never lost or doubled by a death, and nothing of ours has to be written down.
+ *
+ * Of a durable queue, whose inbox is durable, we read what the journal has.  Here each step is done when
+ * it is on disk, as the machine may die:
+ *
+ *     inbox to file    the file is synced, before the gate is moved
+ *     to the ring      the journal has passed it there: only then the file goes, or, if it was in none,
+ *                      the gate is moved.  Its number is in the journal with it (remembered.c)
+ *
+ * What the journal has passed in the ring is looked at in steps: when it is behind all that was there
+ * at one moment, all that we had put there until then is safe. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,6 +58,13 @@ typedef struct paged {
     int64_t next;       /* all below is in the ring, or dropped: a position in the inbox */
     int64_t bytes_left; /* at least so many may be put into the ring */
     bool is_full;       /* the disk is */
+    bool durable;
+    int64_t gate;        /* ours, of the inbox: behind the journal's if there is one */
+    int64_t put;         /* all that was put into the ring is below */
+    int64_t direct;      /* the same, of what is in no file */
+    int64_t safe;        /* all of that below is in the journal again */
+    int64_t marked;      /* `put` at one moment, */
+    int64_t marked_tail; /* and the tail of the ring then */
     struct paged *before;
 } paged;
 
@@ -55,6 +73,8 @@ struct sb_pager {
     pthread_t thread;
     char folder[PATH_MAX - FOLDER_NAME_BYTES - 64];
     int64_t page_bytes;
+    int64_t epoch;
+    fence fence;
     _Atomic int64_t stopping, code;
     paged *queues;
     sb_wait *waits;
@@ -110,6 +130,25 @@ static void set_next(paged *each, int64_t next)
     word_store(each->inbox->ring.memory, L_RING_PAGED_NEXT_AT, next);
 }
 
+static void mark(paged *each)
+{
+    int64_t tail = sb_port_true_tail(&each->out);
+    each->marked = each->put;
+    each->marked_tail = tail < 0 ? INT64_MAX : tail; /* it is damaged: nothing is safe */
+}
+
+/* What the journal has of what we have put into the ring. */
+static void look_what_is_safe(paged *each)
+{
+    while (each->durable && each->safe < each->put &&
+           sb_port_gate_position(&each->out, 0) >= each->marked_tail) {
+        each->safe = each->marked;
+        mark(each);
+    }
+    if (each->durable && each->store)
+        page_store_settled(each->store, each->safe);
+}
+
 /* SB_OK; SB_FULL: later. */
 static int64_t put_in_ring(paged *each, const paged_message *message)
 {
@@ -121,17 +160,23 @@ static int64_t put_in_ring(paged *each, const paged_message *message)
         return SB_FULL;
     if (chunk < 0)
         return chunk;
+    int64_t expiry = expiry_of_chunk(message->chunk);
+    if (expiry && message->later) {
+        char *copied = (char *)sb_port_loan_body(&each->out, chunk) - L_CHUNK_HEADER_BYTES;
+        expiry = expiry + message->later > 0 ? expiry + message->later : 1;
+        word_store(copied, L_CHUNK_EXPIRY_AT, expiry);
+    }
     word_store(&each->out, L_PORT_SEQUENCE, message->position);
     int64_t code = sb_port_publish_chunk(&each->out, chunk);
     if (code < 0) {
         sb_port_unreserve(&each->out, chunk);
         return code;
     }
-    int64_t expiry = expiry_of_chunk(message->chunk);
     if (expiry)
         expiry_note(each->queue, expiry);
     each->bytes_left -= bytes;
     set_next(each, message->position + 1);
+    each->put = each->next;
     return SB_OK;
 }
 
@@ -153,9 +198,11 @@ static int64_t refill(paged *each)
     paged_message message;
     int64_t code, moved = 0, room = slots_left(each);
     while ((code = page_store_look(each->store, &message)) == SB_OK) {
+        if (!message.chunk && message.position > each->next)
+            set_next(each, message.position); /* what was between was purged */
         if (message.position > each->next)
             miss(each, message.position);
-        if (message.position == each->next) {
+        if (message.chunk && message.position == each->next) {
             if (moved >= GATHER_MESSAGES || moved >= room)
                 return moved;
             code = put_in_ring(each, &message);
@@ -177,10 +224,13 @@ static int64_t refill(paged *each)
 /* What the pager has read of the inbox is in a file or in the ring. */
 static int64_t release(paged *each)
 {
-    int64_t gate = sb_port_gate_position(&each->in, each->cursor.gate);
-    if (gate == each->cursor.position)
+    int64_t gate = sb_port_gate_position(&each->in, each->gate);
+    sb_cursor done = each->cursor;
+    if (each->durable && each->safe < each->direct && each->safe < done.position)
+        done.position = each->safe;
+    if (gate >= done.position)
         return SB_OK;
-    if (sb_cursor_release(&each->cursor) < 0)
+    if (sb_cursor_release(&done) < 0)
         return fail(SB_STALE, "queue '%s' has another pager by now", each->queue->name);
     while (sb_port_reclaim(&each->in) > 0)
         ;
@@ -201,6 +251,8 @@ static int64_t take_up(paged *each, const sb_message *message, int64_t *room)
     if (page_store_is_empty(each->store)) {
         int64_t code = *room > 0 ? put_in_ring(each, &found) : SB_FULL;
         --*room;
+        if (code == SB_OK)
+            each->direct = each->put;
         if (code != SB_FULL)
             return code;
     }
@@ -218,12 +270,29 @@ static void disk_is(paged *each, int64_t code)
     sb_port_wake_all(&each->in); /* who waits for room is to be told */
 }
 
+/* Of a durable queue, what the journal has. */
+static int64_t end_of_inbox(const paged *each)
+{
+    return each->durable ? sb_port_gate_position(&each->in, 0) : INT64_MAX;
+}
+
+static int64_t write_pages(paged *each)
+{
+    int64_t code = each->durable ? fence_check(&each->pager->fence) : SB_OK;
+    if (code == SB_OK)
+        code = page_store_write(each->store);
+    return code == SB_OK && each->durable ? fence_check(&each->pager->fence) : code;
+}
+
 /* How many. */
 static int64_t gather(paged *each)
 {
     sb_message message;
     int64_t code = SB_OK, many = 0, begun = each->cursor.position, room = slots_left(each);
-    while (many < GATHER_MESSAGES) {
+    int64_t end = end_of_inbox(each);
+    while (many < GATHER_MESSAGES && each->cursor.position < end) {
+        if (each->durable && page_store_is_due(each->store))
+            break; /* consumers do not wait for several syncs, and a death repeats one at most */
         int64_t position = each->cursor.position;
         code = sb_cursor_next(&each->cursor, &message);
         if (code == SB_EMPTY)
@@ -243,7 +312,7 @@ static int64_t gather(paged *each)
         }
         many++;
     }
-    int64_t wrote = code == SB_OK || code == SB_EMPTY ? page_store_write(each->store) : code;
+    int64_t wrote = code == SB_OK || code == SB_EMPTY ? write_pages(each) : code;
     if (wrote != SB_OK) { /* it stays in the inbox; what went to the ring meanwhile is known there */
         page_store_forget(each->store);
         each->cursor.position = each->next > begun ? each->next : begun;
@@ -257,24 +326,43 @@ static int64_t gather(paged *each)
     return code == SB_OK ? many : code;
 }
 
+/* Nothing is in the inbox, not even what the journal has not yet. */
+static bool is_read(paged *each)
+{
+    return !each->durable || each->cursor.position == sb_port_true_tail(&each->in);
+}
+
 /* --- a turn ------------------------------------------------------------------------------------- */
 
-static void purge(paged *each)
+/* SB_FULL: first what is on its way to the journal is to be there. */
+static int64_t purge(paged *each)
 {
     char *ring = each->inbox->ring.memory;
     int64_t below = word_load(ring, L_RING_PURGE_AT);
     if (below <= each->next || below > sb_port_true_tail(&each->in))
-        return;
+        return SB_OK;
+    if (each->durable && each->safe < each->put)
+        return SB_FULL;
+    int64_t code = each->durable ? fence_check(&each->pager->fence) : SB_OK;
+    if (code == SB_OK)
+        code = page_store_clear(each->store, below); /* all of it is below */
+    if (code != SB_OK)
+        return code;
     atomic_fetch_add((_Atomic int64_t *)(ring + L_COUNTER_PURGED_AT), below - each->next);
-    page_store_clear(each->store); /* all of it is below */
     set_next(each, below);
+    return SB_OK;
 }
 
 /* How many messages were moved, or a code.  *waits: some are left. */
 static int64_t serve(paged *each, bool *waits)
 {
     int64_t since = paging_begun(each->inbox);
-    purge(each);
+    look_what_is_safe(each);
+    int64_t code = purge(each);
+    if (code == SB_FULL)
+        return release(each);
+    if (code != SB_OK)
+        return code;
     if (page_store_is_empty(each->store) && each->next < each->cursor.position)
         miss(each, each->cursor.position); /* the files had all below that */
     int64_t gathered = gather(each);
@@ -288,7 +376,7 @@ static int64_t serve(paged *each, bool *waits)
         return moved;
     bool is_over = page_store_is_empty(each->store) && !each->is_full;
     *waits |= !is_over;
-    if (is_over && gathered == 0 && since != 0)
+    if (is_over && gathered == 0 && since != 0 && is_read(each))
         paging_ended(each->inbox, since); /* else somebody has published meanwhile */
     return gathered + moved;
 }
@@ -304,7 +392,9 @@ static void folder_of(const sb_pager *pager, const sb_queue *queue, char *path)
 static int64_t adopt(paged *each)
 {
     sb_connection *connection = each->pager->connection;
-    int64_t gate = word_load(each->inbox->ring.memory, L_RING_GATES_AT);
+    each->durable = sb_is_durable(each->inbox);
+    each->gate = each->durable ? 1 : 0;
+    int64_t gate = word_load(each->inbox->ring.memory, L_RING_GATES_AT + each->gate * L_GATE_BYTES);
     int64_t code = sb_port_open(&each->in, each->inbox->ring.memory, each->inbox->ring.bytes,
                                 connection->arena.memory, connection->arena.bytes, connection->id);
     if (code == SB_OK)
@@ -313,15 +403,17 @@ static int64_t adopt(paged *each)
     if (code != SB_OK)
         return code;
     each->out.file = connection->arena.file;
-    int64_t position = sb_port_gate_adopt(&each->in, 0, (gate >> L_GATE_OWNER_SHIFT) & L_OWNER_MASK);
+    int64_t position = sb_port_gate_adopt(&each->in, each->gate, (gate >> L_GATE_OWNER_SHIFT) & L_OWNER_MASK);
     if (position < 0)
         return fail(SB_STALE, "queue '%s' has another pager by now", each->queue->name);
-    each->cursor = (sb_cursor){.port = &each->in, .position = position, .gate = 0};
+    each->cursor = (sb_cursor){.port = &each->in, .position = position, .gate = each->gate};
     int64_t last = sb_port_number(&each->out, IDENTITY);
     if (last < 0)
         return fail(last, "queue '%s': %s", each->queue->name, sb_strerror(last));
     int64_t dropped = word_load(each->inbox->ring.memory, L_RING_PAGED_NEXT_AT);
     set_next(each, dropped > last && dropped <= sb_port_true_tail(&each->in) ? dropped : last);
+    each->put = each->direct = last; /* what of it was in a file is not known */
+    mark(each);
     return SB_OK;
 }
 
@@ -329,6 +421,8 @@ static void leave(paged *each)
 {
     sb_port_close(&each->out);
     sb_port_close(&each->in);
+    atomic_fetch_sub(&each->queue->held, 1);
+    atomic_fetch_sub(&each->inbox->held, 1);
     if (each->store)
         page_store_close(each->store);
     free(each);
@@ -350,20 +444,31 @@ static int64_t follow(sb_pager *pager, int64_t reference)
         code = queue_handle(connection, setting(inbox, L_SETTING_INBOX_OF_AT), &queue);
     if (code == SB_OK)
         participant_uses(connection, queue->reference, 0);
-    if (code == SB_OK)
+    if (code == SB_OK) {
         participant_uses(connection, reference, 0);
+        atomic_fetch_add(&queue->held, 1);
+        atomic_fetch_add(&inbox->held, 1);
+    }
     pthread_mutex_unlock(&connection->mutex);
+    bool held = code == SB_OK;
     if (code == SB_OK && queue->pages)
         made->inbox = inbox_of(queue, true, &code);
     if (code != SB_OK || made->inbox != inbox) {
+        if (held) {
+            atomic_fetch_sub(&queue->held, 1);
+            atomic_fetch_sub(&inbox->held, 1);
+        }
         free(made);
         return code == SB_NOT_FOUND ? SB_OK : code; /* deleted while we looked */
     }
     made->queue = queue;
     folder_of(pager, queue, path);
     code = adopt(made);
+    const page_safety safety = {.epoch = pager->epoch, .next = made->next,
+                                .backed = made->cursor.position};
     if (code == SB_OK)
-        code = page_store_open(path, pager->page_bytes, tell, made, &made->store);
+        code = page_store_open(path, pager->page_bytes, made->durable ? &safety : NULL, tell, made,
+                               &made->store);
     if (code != SB_OK) {
         leave(made);
         return code;
@@ -417,7 +522,7 @@ static int64_t look_at_catalog(sb_pager *pager)
         if (flags & L_QUEUE_INBOX && reference >= 0 && !is_followed(pager, reference))
             code = follow(pager, reference);
     }
-    sb_wait *waits = realloc(pager->waits, (size_t)(pager->count + 1) * sizeof *waits);
+    sb_wait *waits = realloc(pager->waits, (size_t)(2 * pager->count + 1) * sizeof *waits);
     if (!waits)
         return fail_system("memory for %lld queues that page", (long long)pager->count);
     pager->waits = waits;
@@ -485,11 +590,16 @@ static int64_t turn(sb_pager *pager, bool *waits)
 static void rest(sb_pager *pager, bool waits)
 {
     sb_wait *wait = pager->waits;
-    for (paged *each = pager->queues; each; each = each->before)
-        *wait++ = (sb_wait){.queue = each->inbox, .position = each->cursor.position, .returned = -1};
+    for (paged *each = pager->queues; each; each = each->before) {
+        *wait++ = (sb_wait){.queue = each->inbox, .position = each->cursor.position,
+                            .returned = each->durable ? SB_CONFIRMED : -1};
+        if (each->durable && each->safe < each->put)
+            *wait++ = (sb_wait){.queue = each->queue, .position = each->marked_tail - 1,
+                                .returned = SB_CONFIRMED};
+    }
     pager->nap_ns = 2 * pager->nap_ns < NAP_NS_MAX ? 2 * pager->nap_ns : NAP_NS_MAX;
     bool is_full = atomic_load(&pager->code) == SB_DISK_FULL; /* what is in the inboxes cannot go */
-    sb_wait_any(pager->waits, is_full ? 0 : pager->count, (const int64_t *)bell_of(pager->connection),
+    sb_wait_any(pager->waits, is_full ? 0 : wait - pager->waits, (const int64_t *)bell_of(pager->connection),
                 0, is_full ? DISK_FULL_NS : waits ? pager->nap_ns : IDLE_NS);
 }
 
@@ -523,8 +633,21 @@ static void leave_all(sb_pager *pager)
     }
 }
 
+static int64_t folder_made(const char *folder)
+{
+    char parent[PATH_MAX];
+    if (mkdir(folder, 0700) != 0)
+        return errno == EEXIST ? SB_OK : fail_system("the folder %s", folder);
+    snprintf(parent, sizeof parent, "%s/..", folder);
+    int file = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int64_t code = file >= 0 && fsync(file) == 0 ? SB_OK : fail_system("syncing %s", parent);
+    if (file >= 0)
+        close(file);
+    return code;
+}
+
 int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t page_bytes,
-                       sb_pager **started)
+                       const sb_pager_fence *fence, sb_pager **started)
 {
     int64_t code = change_code(connection);
     if (code != SB_OK)
@@ -540,8 +663,11 @@ int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t pa
         pager->page_bytes = page_bytes ? page_bytes : PAGE_BYTES;
         pager->generation = -1;
         strcpy(pager->folder, folder);
-        code = mkdir(folder, 0700) != 0 && errno != EEXIST ? fail_system("the folder %s", folder)
-                                                           : SB_OK;
+        pager->fence.file = fence ? (int)fence->file : -1;
+        pager->fence.lease = fence ? (const _Atomic int64_t *)fence->until_ns : NULL;
+        pager->epoch = fence ? fence->epoch : 0;
+        fence_begin(&pager->fence, pager->epoch);
+        code = folder_made(folder);
     } else {
         code = fail_system("memory for a pager");
     }

@@ -10,6 +10,9 @@
  *                 all ids of messages below `until` are in lists | hash | hash | ...
  *     producers   index, identity, number | ...
  *
+ * What comes out of the pages of a queue is numbered too, by the pager: in a queue that pages, the
+ * numbers of all messages count that have one.
+ *
  * Nothing is written of what the ring knows already and the journal has no message of: after a crash
  * that message would be gone, and it would be dropped when it is published again. */
 
@@ -36,12 +39,15 @@ typedef struct sameness {
     int64_t producer, sequence; /* or 0 */
 } sameness;
 
-static bool sameness_of(const void *chunk, sameness *found)
+static bool sameness_of(const void *chunk, bool pages, sameness *found)
 {
     int64_t flags = word_load(chunk, L_CHUNK_MARK_AT) >> L_MARK_FLAGS_SHIFT & L_MARK_FLAGS_MASK;
     int64_t origin = word_load(chunk, L_CHUNK_ORIGIN_AT), at = L_CHUNK_HEADER_BYTES;
-    if (!(flags & L_CHUNK_ONCE))
-        return false;
+    if (!(flags & L_CHUNK_ONCE)) {
+        *found = (sameness){.producer = pages ? origin >> L_ORIGIN_PRODUCER_SHIFT : 0,
+                            .sequence = origin & L_SEQUENCE_MASK};
+        return found->producer > 0;
+    }
     at += flags & L_CHUNK_EXTENDED ? L_CHUNK_EXTENSION_BYTES : 0;
     *found = (sameness){.high = word_load(chunk, at), .low = word_load(chunk, at + 8)};
     if ((found->high | found->low) == 0) {
@@ -90,7 +96,7 @@ static int64_t producer_known(remembered *of, int64_t index, sb_journal *journal
 int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_journal *journal)
 {
     sameness found;
-    if (!sameness_of(chunk, &found))
+    if (!sameness_of(chunk, of->queue->pages, &found))
         return SB_OK;
     if (found.high | found.low) {
         int64_t serial = sb_port_id_find(port, found.high, found.low);
@@ -111,7 +117,7 @@ static void leave_out(remembered *of, sb_port *port, sb_cursor from, int64_t tai
     sb_message message;
     sameness found;
     while (from.position < tail && sb_cursor_next(&from, &message) == SB_OK) {
-        if (!sameness_of(message.chunk, &found))
+        if (!sameness_of(message.chunk, of->queue->pages, &found))
             continue;
         if (found.high | found.low) {
             int64_t serial = sb_port_id_find(port, found.high, found.low);
@@ -241,15 +247,15 @@ static int64_t keep(ids_read *all, int64_t order, int64_t high, int64_t low)
     return SB_OK;
 }
 
-void recollection_begin(recollection *of, int64_t most)
+void recollection_begin(recollection *of, int64_t most, bool pages)
 {
-    *of = (recollection){.listed = {.most = most}, .news = {.most = most}};
+    *of = (recollection){.listed = {.most = most}, .news = {.most = most}, .pages = pages};
 }
 
 int64_t recollection_note(recollection *of, sb_port *port, int64_t position, const void *chunk)
 {
     sameness found;
-    if (!sameness_of(chunk, &found))
+    if (!sameness_of(chunk, of->pages, &found))
         return SB_OK;
     if (found.high | found.low)
         return of->news.most ? keep(&of->news, position, found.high, found.low) : SB_OK;

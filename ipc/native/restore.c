@@ -87,7 +87,9 @@ static int64_t declared(restoration *all, const sb_journal_record *record)
         return code;
     }
     made->port.file = connection->arena.file;
-    recollection_begin(&made->once, word_load(made->ring.memory, L_RING_IDS_AT));
+    word_store(made->ring.memory, L_RING_GATES_HIGH_AT, 1); /* another one is not in our way */
+    recollection_begin(&made->once, word_load(made->ring.memory, L_RING_IDS_AT),
+                       word_load(made->ring.memory, L_SETTING_WHEN_FULL_AT) == L_PAGE);
     sb_port_restore_begin(&made->port, record->position);
     *at = made;
     return SB_OK;
@@ -264,9 +266,24 @@ static int64_t catalog_restored(restoration *all)
     return SB_OK; /* what is left leads to what is no more */
 }
 
+/* An inbox knows its queue by its reference, which is another one now. */
+static void inbox_joined(restoration *all, restored *inbox)
+{
+    sb_connection *connection = all->connection;
+    restored *queue = *place_of(all, inbox->head.identity[0] & INT64_MAX);
+    inbox->gone = !queue || queue->gone;
+    if (!inbox->gone)
+        inbox_restored(inbox->ring.memory, row_next_reference(connection, inbox->row), inbox->name,
+                       queue->ring.memory, row_next_reference(connection, queue->row));
+}
+
 static int64_t queues_named(restoration *all)
 {
     int64_t code = SB_OK;
+    for (int hash = 0; hash < HASHES; hash++)
+        for (restored *each = all->queues[hash]; each; each = each->next)
+            if (!each->gone && each->head.flags & L_QUEUE_INBOX)
+                inbox_joined(all, each);
     for (int hash = 0; hash < HASHES; hash++)
         for (restored *each = all->queues[hash]; each && code == SB_OK; each = each->next)
             if (!each->gone)

@@ -199,8 +199,6 @@ static int64_t pages_agree(const void *page)
         int64_t at;
         const char *name, *why;
     } NEITHER[] = {
-        {L_SETTING_DURABLE_AT, "durable", "the journal keeps what is in memory, and pages are not "
-         "synced"},
         {L_SETTING_LAST_VALUE_AT, "last_value", "what is in pages cannot be replaced"},
         {L_SETTING_NON_DESTRUCTIVE_AT, "non_destructive", "nothing leaves it, so nothing would come "
          "back from its pages"},

@@ -126,6 +126,8 @@ int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots
 /* Make a queue with a page of settings, as settings_write has it: its reference. */
 int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
                   int64_t flags);
+/* One more gate, for the broker to adopt: before others know of the ring. */
+void ring_add_gate(void *ring, int64_t position);
 /* It is no more, nor are its schedule and its inbox; whoever is in one of their lanes finds out. */
 void queue_remove(sb_connection *connection, int64_t reference);
 /* The reference of an exchange, or SB_NOT_FOUND with what to do. */
@@ -472,6 +474,13 @@ int64_t schedule_purge(sb_queue *queue);
 sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code);
 /* The reference of the inbox of this queue, or SB_NOT_FOUND. */
 int64_t inbox_find(sb_connection *connection, int64_t reference);
+/* The first half of an inbox's identity is the second of its queue's: so it is found after the machine
+ * was started anew. */
+int64_t inbox_identity(sb_connection *connection, const void *settings);
+/* The ring of an inbox is restored, as is that of its queue: with these references they are one. */
+void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int64_t of);
+/* If it is one in the inbox: the inbox, and the position there. */
+sb_queue *inbox_of_position(sb_queue *queue, int64_t *position);
 /* Remove inboxes whose queues are gone; under the catalog's lock. */
 void inboxes_tidy(sb_connection *connection);
 /* What is published now goes to the inbox. */
@@ -498,6 +507,21 @@ int64_t inbox_publish_many(sb_queue *queue, const void *bodies, const int64_t *l
 /* Drop what is in inbox and pages: how many. */
 int64_t inbox_purge(sb_queue *queue);
 
+/* --- fence.c: whether we may still write -------------------------------------------------------- */
+
+#define EPOCH_DIGITS 16 /* hexadecimal */
+
+typedef struct fence {
+    int file; /* begins with the epoch of who may write; -1: nobody else can */
+    char epoch[EPOCH_DIGITS + 1];
+    const _Atomic int64_t *lease; /* until when we may, by the clock of the boot, or NULL */
+} fence;
+
+void fence_begin(fence *made, int64_t epoch);
+/* SB_OK or SB_STALE, as far as the lease says; and both. */
+int64_t fence_lease(const fence *at);
+int64_t fence_check(const fence *at);
+
 /* --- restore.c ---------------------------------------------------------------------------------- */
 
 /* A chunk of this port, reserved and filled with the bytes of another: its offset.  They come from a
@@ -510,27 +534,39 @@ typedef struct page_store page_store;
 
 typedef struct paged_message {
     int64_t position;
-    const void *chunk;
+    const void *chunk; /* NULL: there is none; all below the position is done with */
     int64_t length;
+    int64_t later; /* to be added to its expiry */
 } paged_message;
+
+/* Of a durable queue, whose files are synced. */
+typedef struct page_safety {
+    int64_t epoch;
+    int64_t next;   /* all below is out of the files */
+    int64_t backed; /* all from here on is in the inbox */
+} page_safety;
 
 /* Told of what is wrong with a file. */
 typedef void (*page_teller)(void *context, const char *text);
 
-/* The files in this folder, which is made if there is none. */
-int64_t page_store_open(const char *folder, int64_t page_bytes, page_teller told, void *context,
-                        page_store **opened);
+/* The files in this folder, which is made if there is none.  safety: NULL, nothing is synced. */
+int64_t page_store_open(const char *folder, int64_t page_bytes, const page_safety *safety,
+                        page_teller told, void *context, page_store **opened);
 /* Put a message behind all others, in a file by page_store_write at the latest: SB_OK, SB_DISK_FULL,
  * SB_SYSTEM. */
 int64_t page_store_put(page_store *to, const paged_message *message);
 int64_t page_store_write(page_store *to);
+/* So much was put that it is written before more is. */
+bool page_store_is_due(const page_store *of);
 /* Forget what was put since it was written. */
 void page_store_forget(page_store *to);
 /* The oldest message, until page_store_pass: SB_OK, or SB_EMPTY; or why it cannot be read. */
 int64_t page_store_look(page_store *from, paged_message *message);
 void page_store_pass(page_store *from);
-/* Drop all that is there. */
-void page_store_clear(page_store *of);
+/* Drop all that is there, which is below this position. */
+int64_t page_store_clear(page_store *of, int64_t position);
+/* The journal has all below this position again: files with nothing else go, if they were read. */
+void page_store_settled(page_store *of, int64_t position);
 /* All of them are read, and there are no files any more. */
 bool page_store_is_empty(const page_store *of);
 /* Of all that are there. */
@@ -643,6 +679,7 @@ struct sb_queue {
     _Atomic int64_t shut;  /* 1 while its lanes are being closed, 2 when they are */
     _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
     _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
+    _Atomic int64_t held;  /* by our journaler and our pager: until they let go, its memory stays */
     _Atomic int64_t lanes_made;
     lane *_Atomic lanes[LANES];
     sb_queue *next;
@@ -834,10 +871,11 @@ typedef struct ids_read {
 typedef struct recollection {
     ids_read listed, news; /* by serial, and by the position of their messages */
     int64_t until, serial;
+    bool pages;
 } recollection;
 
-/* Of a queue that remembers so many ids. */
-void recollection_begin(recollection *of, int64_t most);
+/* Of a queue that remembers so many ids, and that pages or does not. */
+void recollection_begin(recollection *of, int64_t most, bool pages);
 int64_t recollection_note(recollection *of, sb_port *port, int64_t position, const void *chunk);
 int64_t recollection_ids(recollection *of, const sb_journal_record *record);
 int64_t recollection_producers(sb_port *port, const sb_journal_record *record);

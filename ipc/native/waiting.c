@@ -16,13 +16,17 @@ static int64_t bell_of(const sb_queue *queue, int64_t position, int64_t returned
     return (int64_t)(intptr_t)queue->ring.memory + at;
 }
 
-/* Whose bell it is: who finds no room in a queue that pages waits for its inbox. */
+/* Whose bell it is: who finds no room in a queue that pages waits for its inbox, and so does who has
+ * published there. */
 static sb_queue *rings_of(const sb_wait *wait)
 {
     int64_t code;
     sb_queue *queue = wait->queue;
-    bool is_room = wait->position == SB_ROOM && wait->returned != SB_CONFIRMED;
-    sb_queue *inbox = is_room && queue->pages ? inbox_of(queue, true, &code) : NULL;
+    int64_t position = wait->position;
+    bool is_room = position == SB_ROOM && wait->returned != SB_CONFIRMED;
+    sb_queue *inbox = NULL;
+    if (queue->pages)
+        inbox = is_room ? inbox_of(queue, true, &code) : inbox_of_position(queue, &position);
     return inbox ? inbox : queue;
 }
 
@@ -37,7 +41,7 @@ static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
     sb_cursor cursor = {.port = &in->port, .position = position, .gate = -1};
     code = position == SB_A_MESSAGE ? sb_port_wait_for_message(&in->port, 0)
            : position == SB_ROOM    ? wait_kernel(queue)(&in->port, 0)
-           : returned == SB_CONFIRMED ? sb_port_wait_for_gate(&in->port, position, 0)
+           : returned == SB_CONFIRMED ? sb_port_wait_for_gate(&in->port, position & L_POSITION_MASK, 0)
            : returned >= 0 ? sb_port_wait_for_selected(&in->port, position, returned, 0)
                            : sb_cursor_wait(&cursor, 0);
     lane_leave(in);

@@ -2,7 +2,7 @@
 
 A kill leaves everything that was called.  A power loss leaves what was synced, and of the rest any
 part: of each sector one of its versions since the last sync, in any order; of the names in the
-folder any of the changes since it was synced.
+folder any of the changes since it was synced.  Folders in the folder are the same, by themselves.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-MADE, WRITTEN, SYNCED, LINKED, UNLINKED, RENAMED, FOLDER_SYNCED, MARKED = range(8)
+MADE, WRITTEN, SYNCED, LINKED, UNLINKED, RENAMED, FOLDER_SYNCED, MARKED, FOLDER_MADE = range(9)
 OPENAT, PWRITE, FDATASYNC, FSYNC, LINKAT, UNLINKAT, RENAMEAT = range(7)
 SECTOR: Final = 512
 
-ENTRY = struct.Struct("=qqqq64s64s")
+ENTRY = struct.Struct("=qqqq128s128s")
 
 Folder = dict[str, bytes]
 
@@ -77,6 +77,23 @@ class File:
         return bytes(left)
 
 
+FOLDER: Final = File()
+
+
+def is_in(name: str, folder: str) -> bool:
+    return name.rpartition("/")[0] == folder
+
+
+def reachable(names: dict[str, File]) -> dict[str, File]:
+    """The files whose folders have their names, too."""
+
+    def is_there(name: str) -> bool:
+        folder = name.rpartition("/")[0]
+        return not folder or (names.get(folder) is FOLDER and is_there(folder))
+
+    return {name: file for name, file in names.items() if file is not FOLDER and is_there(name)}
+
+
 def put(content: bytearray, offset: int, data: bytes) -> None:
     if len(content) < offset + len(data):
         content.extend(bytes(offset + len(data) - len(content)))
@@ -100,15 +117,20 @@ class Storage:
         elif entry.kind == SYNCED:
             self.files[entry.inode].sync()
         elif entry.kind == FOLDER_SYNCED:
-            self.synced = dict(self.now)
-            self.pending.clear()
+            there = {name: file for name, file in self.now.items() if is_in(name, entry.name)}
+            other = {
+                name: file for name, file in self.synced.items() if not is_in(name, entry.name)
+            }
+            self.synced = other | there
+            self.pending = [each for each in self.pending if not is_in(each[0].name, entry.name)]
         elif entry.kind != MARKED:
             file = self.files[entry.inode] if entry.kind == MADE else self.now.get(entry.name)
+            file = FOLDER if entry.kind == FOLDER_MADE else file
             change(self.now, entry, file)
             self.pending.append((entry, file))
 
     def after_kill(self) -> Folder:
-        return {name: bytes(file.now) for name, file in self.now.items()}
+        return {name: bytes(file.now) for name, file in reachable(self.now).items()}
 
     def after_power_loss(self, random: Random, share: float) -> Folder:
         """Share: how much of what was not synced is left, of 1."""
@@ -116,6 +138,7 @@ class Storage:
         for entry, file in self.pending:
             if random.random() < share:
                 change(names, entry, file)
+        names = reachable(names)
         left = {id(file): file.after_power_loss(random, share) for file in names.values()}
         return {name: left[id(file)] for name, file in names.items()}
 
@@ -125,7 +148,7 @@ def change(names: dict[str, File], entry: Entry, file: File | None) -> None:
         names.pop(entry.name, None)
     if entry.kind in (LINKED, RENAMED) and file:
         names[entry.other] = file
-    if entry.kind == MADE and file:
+    if entry.kind in (MADE, FOLDER_MADE) and file:
         names[entry.name] = file
 
 

@@ -440,7 +440,7 @@ def test_a_file_that_is_gone_is_reported(broker: Broker, folder: Path, vhost: st
 
 
 @pytest.mark.parametrize(
-    "setting", [{"durable": True}, {"last_value": True}, {"non_destructive": True},
+    "setting", [{"last_value": True}, {"non_destructive": True},
                 {"duplicate_ids": 10}]
 )  # fmt: skip
 def test_settings_that_pages_exclude(

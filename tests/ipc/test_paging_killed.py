@@ -45,7 +45,8 @@ class Actor:
     """Lives until it is killed, and tells of numbers."""
 
     def __init__(self, work: Callable[[Callable[[int], None]], None], errors: Path) -> None:
-        self._told, tell = os.pipe()
+        self.told, tell = os.pipe()
+        self.is_dead = False
 
         def live() -> int:
             work(lambda number: os.write(tell, number.to_bytes(NUMBER_BYTES, "little")) and None)
@@ -55,10 +56,11 @@ class Actor:
         os.close(tell)
 
     def kill(self) -> list[int]:
+        self.is_dead = True
         status = self.process.kill()
         assert status in (-9, 0), self.process.errors.read_text()
-        told = numbers(self._told)
-        os.close(self._told)
+        told = numbers(self.told)
+        os.close(self.told)
         return told
 
 
@@ -68,6 +70,8 @@ class Scene:
         self.folder = folder
         self.first = 0
         """The number that the next producer begins with."""
+        self.confirmed: list[tuple[int, int]] = []
+        """From which to which number each of them had confirmed."""
 
     def produce(self, tell: Callable[[int], None]) -> None:
         random = Random(self.first)
@@ -137,13 +141,12 @@ def test_nothing_is_lost_or_doubled_whoever_is_killed(
         queue = broker.declare_queue("orders", slots=SLOTS, when_full="page", max_deliveries=None)
     actors: dict[str, Actor] = {}
     told: list[int] = []
-    confirmed: list[tuple[int, int]] = []
     paged = 0
 
     def killed(name: str) -> None:
         said = actors.pop(name).kill()
         if name == "producer":
-            confirmed.append((scene.first, said[-1] if said else scene.first))
+            scene.confirmed.append((scene.first, said[-1] if said else scene.first))
             # what it was publishing may be there as well: the next one's are others
             scene.first = (said[-1] if said else scene.first) + 1000
         elif name == "consumer":
@@ -169,6 +172,6 @@ def test_nothing_is_lost_or_doubled_whoever_is_killed(
     with Pager(broker, scene.folder):
         told += drained(queue)
     assert paged > SLOTS, "it has paged"
-    check(told, confirmed)
-    assert sum(end - first for first, end in confirmed) > KILLS
+    check(told, scene.confirmed)
+    assert sum(end - first for first, end in scene.confirmed) > KILLS
     assert queue.statistics().dropped == 0

@@ -1,5 +1,5 @@
-/* Preloaded: writes down what a program does to the files of one folder, in the order in which it
- * happened, and lets calls fail.  The tests make of that what a disk may have after a power loss.
+/* Preloaded: writes down what a program does to the files of one folder and of those in it, in the
+ * order in which it happened, and lets calls fail.  The tests make of that what a disk may have after a power loss.
  *
  * STORAGE_FOLDER: the folder.  STORAGE_TRACE: where it is written down.  Nothing is really synced: what
  * that would have made sure of is reckoned from the trace.  The program under test may call storage_*,
@@ -19,12 +19,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MADE, WRITTEN, SYNCED, LINKED, UNLINKED, RENAMED, FOLDER_SYNCED, MARKED };
+enum { MADE, WRITTEN, SYNCED, LINKED, UNLINKED, RENAMED, FOLDER_SYNCED, MARKED, FOLDER_MADE };
 enum { OPENAT, PWRITE, FDATASYNC, FSYNC, LINKAT, UNLINKAT, RENAMEAT, CALLS };
 
 struct entry {
     int64_t kind, inode, offset, length;
-    char name[64], other[64];
+    char name[128], other[128]; /* below the folder */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -45,14 +45,39 @@ __attribute__((constructor)) static void begin(void)
         trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-static void note(struct entry *entry, const char *name, const char *other, const void *data)
+/* Where this descriptor's file is below our folder; false: it is not. */
+static int below(int file, char *path, size_t room)
+{
+    char link[64], whole[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, whole, sizeof whole - 1);
+    size_t prefix = strlen(folder);
+    if (length < 0 || prefix == 0)
+        return 0;
+    whole[length] = 0;
+    if (strncmp(whole, folder, prefix) != 0 || (whole[prefix] != 0 && whole[prefix] != '/'))
+        return 0;
+    snprintf(path, room, "%s", whole[prefix] ? whole + prefix + 1 : "");
+    return 1;
+}
+
+static void put_name(char *to, size_t room, int at, const char *name)
+{
+    char path[4096] = "";
+    if (at >= 0)
+        below(at, path, sizeof path);
+    snprintf(to, room, "%s%s%s", path, *path && *name ? "/" : "", name);
+}
+
+/* Names in the folder `at`, if it is one. */
+static void note(struct entry *entry, int at, const char *name, const char *other, const void *data)
 {
     if (trace < 0)
         return;
     if (name)
-        snprintf(entry->name, sizeof entry->name, "%s", name);
+        put_name(entry->name, sizeof entry->name, at, name);
     if (other)
-        snprintf(entry->other, sizeof entry->other, "%s", other);
+        put_name(entry->other, sizeof entry->other, at, other);
     if (syscall(SYS_write, trace, entry, sizeof *entry) != sizeof *entry ||
         (data && syscall(SYS_write, trace, data, entry->length) != entry->length))
         abort();
@@ -69,18 +94,12 @@ static int fails(int call)
     return 1;
 }
 
-/* The path of what this descriptor stands for; it begins with the folder's, if it is ours. */
 static int is_ours(int file, int *is_folder)
 {
-    char link[64], path[4096];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    size_t prefix = strlen(folder);
-    if (length < 0 || prefix == 0)
-        return 0;
-    path[length] = 0;
-    *is_folder = strcmp(path, folder) == 0;
-    return *is_folder || (strncmp(path, folder, prefix) == 0 && path[prefix] == '/');
+    char path[4096];
+    struct stat status;
+    *is_folder = fstat(file, &status) == 0 && S_ISDIR(status.st_mode);
+    return below(file, path, sizeof path);
 }
 
 static int is_our_folder(int file)
@@ -100,7 +119,7 @@ static int64_t inode_of(int file)
 void storage_mark(int64_t number)
 {
     pthread_mutex_lock(&mutex);
-    note(&(struct entry){.kind = MARKED, .offset = number}, NULL, NULL, NULL);
+    note(&(struct entry){.kind = MARKED, .offset = number}, -1, NULL, NULL, NULL);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -120,6 +139,18 @@ void storage_room(int64_t bytes)
     pthread_mutex_unlock(&mutex);
 }
 
+int mkdir(const char *path, mode_t mode)
+{
+    size_t prefix = strlen(folder);
+    int is_ours = prefix > 0 && strncmp(path, folder, prefix) == 0 && path[prefix] == '/';
+    pthread_mutex_lock(&mutex);
+    int answer = REAL(mkdir)(path, mode);
+    if (answer == 0 && is_ours)
+        note(&(struct entry){.kind = FOLDER_MADE}, -1, path + prefix + 1, NULL, NULL);
+    pthread_mutex_unlock(&mutex);
+    return answer;
+}
+
 int openat(int at, const char *name, int flags, ...)
 {
     va_list rest;
@@ -133,7 +164,7 @@ int openat(int at, const char *name, int flags, ...)
     if (!(flags & O_CREAT) || !fails(OPENAT))
         file = REAL(openat)(at, name, flags, mode);
     if (file >= 0 && flags & O_CREAT)
-        note(&(struct entry){.kind = MADE, .inode = inode_of(file)}, name, NULL, NULL);
+        note(&(struct entry){.kind = MADE, .inode = inode_of(file)}, at, name, NULL, NULL);
     pthread_mutex_unlock(&mutex);
     return file;
 }
@@ -169,7 +200,7 @@ ssize_t pwrite(int file, const void *bytes, size_t count, off_t at)
     }
     if (wrote > 0)
         note(&(struct entry){.kind = WRITTEN, .inode = inode_of(file), .offset = at,
-                             .length = wrote}, NULL, NULL, bytes);
+                             .length = wrote}, -1, NULL, NULL, bytes);
     pthread_mutex_unlock(&mutex);
     return wrote;
 }
@@ -183,7 +214,7 @@ static int synced(int file, int call, int (*real)(int))
     int answer = fails(call) ? -1 : 0;
     if (answer == 0)
         note(&(struct entry){.kind = is_folder ? FOLDER_SYNCED : SYNCED, .inode = inode_of(file)},
-             NULL, NULL, NULL);
+             file, is_folder ? "" : NULL, NULL, NULL);
     pthread_mutex_unlock(&mutex);
     return answer;
 }
@@ -205,7 +236,7 @@ int linkat(int from, const char *name, int to, const char *other, int flags)
     pthread_mutex_lock(&mutex);
     int answer = fails(LINKAT) ? -1 : REAL(linkat)(from, name, to, other, flags);
     if (answer == 0)
-        note(&(struct entry){.kind = LINKED}, name, other, NULL);
+        note(&(struct entry){.kind = LINKED}, from, name, other, NULL);
     pthread_mutex_unlock(&mutex);
     return answer;
 }
@@ -220,7 +251,7 @@ int unlinkat(int at, const char *name, int flags)
     int answer = fails(UNLINKAT) ? -1 : REAL(unlinkat)(at, name, flags);
     if (answer == 0) {
         room += room >= 0 ? freed : 0;
-        note(&(struct entry){.kind = UNLINKED}, name, NULL, NULL);
+        note(&(struct entry){.kind = UNLINKED}, at, name, NULL, NULL);
     }
     pthread_mutex_unlock(&mutex);
     return answer;
@@ -233,7 +264,7 @@ int renameat(int from, const char *name, int to, const char *other)
     pthread_mutex_lock(&mutex);
     int answer = fails(RENAMEAT) ? -1 : REAL(renameat)(from, name, to, other);
     if (answer == 0)
-        note(&(struct entry){.kind = RENAMED}, name, other, NULL);
+        note(&(struct entry){.kind = RENAMED}, from, name, other, NULL);
     pthread_mutex_unlock(&mutex);
     return answer;
 }
