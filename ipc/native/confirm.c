@@ -54,18 +54,26 @@ static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_
                 "that it is on disk: is a broker running?", queue->name, (long long)position);
 }
 
-int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
+static int64_t confirm_in(sb_queue *queue, int64_t position, int64_t deadline)
 {
     int64_t code;
-    if (!sb_is_durable(queue))
-        return not_durable(queue);
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
     if (position < 0)
         position = sb_port_true_tail(&in->port) - 1; /* or DAMAGED, less one */
     code = position < 0 ? position == -1 ? SB_OK : position + 1
-                        : wait_for_gate(queue, in, position, monotonic_deadline(timeout_ns));
+                        : wait_for_gate(queue, in, position, deadline);
     lane_leave(in);
     return code;
+}
+
+int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
+{
+    int64_t deadline = monotonic_deadline(timeout_ns);
+    if (!sb_is_durable(queue))
+        return not_durable(queue);
+    int64_t code = confirm_in(queue, position, deadline);
+    sb_queue *schedule = code == SB_OK && position < 0 ? schedule_of(queue, false, &code) : NULL;
+    return schedule ? confirm_in(schedule, -1, deadline) : code;
 }
