@@ -16,6 +16,12 @@ int64_t sb_is_durable(sb_queue *queue)
     return word_load(queue->ring.memory, L_RING_BARRIER_AT) > 0;
 }
 
+bool is_journaled(const sb_queue *queue, sb_port *port, int64_t position)
+{
+    int64_t barrier = word_load(queue->ring.memory, L_RING_BARRIER_AT);
+    return barrier == 0 || position < sb_port_gate_position(port, barrier - 1);
+}
+
 int64_t sb_confirmed(sb_queue *queue)
 {
     int64_t code;

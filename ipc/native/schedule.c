@@ -175,7 +175,7 @@ static int64_t live_in(sb_port *port)
 static int64_t copy_to_end(sb_queue *schedule, lane *in, sb_message *message, operation *operations)
 {
     sb_port *port = &in->port;
-    if (!schedule_is_kept(schedule, port, message->position) || !schedule_take(port, message))
+    if (!is_journaled(schedule, port, message->position) || !schedule_take(port, message))
         return SB_GONE;
     int64_t chunk = schedule_copy(port, message, message->body, message->length);
     if (chunk < 0) {
@@ -400,12 +400,6 @@ int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t du
 }
 
 /* --- looking at it, and taking out of it -------------------------------------------------------- */
-
-bool schedule_is_kept(const sb_queue *schedule, sb_port *port, int64_t position)
-{
-    int64_t barrier = word_load(schedule->ring.memory, L_RING_BARRIER_AT);
-    return barrier == 0 || position < sb_port_gate_position(port, barrier - 1);
-}
 
 /* Whether the journal has it or not: when it is due does not depend on that. */
 bool schedule_read(sb_queue *schedule, sb_port *port, int64_t position, sb_message *message,

@@ -463,8 +463,6 @@ void schedule_deliveries(sb_port *port, int64_t chunk, int64_t deliveries);
 /* What is READY at a position of a schedule: false if there is nothing. */
 bool schedule_read(sb_queue *schedule, sb_port *port, int64_t position, sb_message *message,
                    scheduled *read);
-/* The journal has it, or there is none: it may be moved. */
-bool schedule_is_kept(const sb_queue *schedule, sb_port *port, int64_t position);
 /* Take it, for a short while: whether it was still there. */
 bool schedule_take(sb_port *port, sb_message *message);
 int64_t schedule_count(sb_queue *queue);
@@ -850,6 +848,11 @@ int64_t recollection_producers(sb_port *port, const sb_journal_record *record);
 /* All was read: into the memory of the ring. */
 int64_t recollection_restore(recollection *of, sb_port *port, segment *ring);
 void recollection_end(recollection *of);
+
+/* --- confirm.c ----------------------------------------------------------------------------------- */
+
+/* The journal has what is at this position, or the queue is in none. */
+bool is_journaled(const sb_queue *queue, sb_port *port, int64_t position);
 
 /* --- declaration.c: what a vhost consists of, as bodies of the journal's records ---------------- */
 
