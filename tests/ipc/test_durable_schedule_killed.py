@@ -130,7 +130,7 @@ class Rates:
                 assert self.confirmed[key] <= number <= self.asked[key], f"{key}: an older value"
                 self.confirmed[key] = number
             self.asked[key] = self.confirmed[key]
-            self.taken[key] = -1
+            self.taken[key] = self.asked[key] if number is None else -1
 
 
 def declare(vhost: str) -> None:
