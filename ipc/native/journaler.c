@@ -153,15 +153,12 @@ static int64_t look_above(followed *each, bool all)
     }
     memset(each->bits, 0, (size_t)bytes);
     each->digest = ((uint64_t)head + 1) * DIGEST_PRIME;
-    /* the last one first: where a newer value has replaced an older one, and is done with when we look
-     * at it, so is the older one */
-    for (int64_t position = end - 1; position >= head; position--)
+    for (int64_t position = head; position < end; position++)
         if (is_done(each, position)) {
             int64_t bit = position - head;
             each->bits[bit / 8] |= (unsigned char)(1 << bit % 8);
             each->digest = (each->digest ^ (uint64_t)position) * DIGEST_PRIME;
-            if (each->bits_length == 0)
-                each->bits_length = bit / 8 + 1;
+            each->bits_length = bit / 8 + 1;
         }
     return SB_OK;
 }
