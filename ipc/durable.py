@@ -54,9 +54,7 @@ class DurableQueue(Queue):
         if after is not None or at is not None:
             number, receipt = self._schedule(body, deadline.left(), after, at, options)
             if waits:
-                self._confirm_at(
-                    receipt.queue, receipt.position, deadline.seconds_left(), number
-                )
+                self._confirm_at(receipt.queue, receipt.position, deadline.seconds_left(), number)
             return number
         position: int | None = super().publish(body, timeout=timeout, **options)
         if waits:  # also for a duplicate: the message that counts may not be there yet

@@ -499,9 +499,9 @@ int64_t sb_is_selected(const sb_message *message, void *selection);
  * (FUTEX_WAITV), it looks at all of them every 2 ms. */
 int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
                     int64_t timeout_ns);
-/* Wait until the message at this position, or with -1 all that was published or scheduled before, is
- * on disk; only in a durable queue.  SB_UNCONFIRMED: not in time; it is in the queue, and may be on
- * disk. */
+/* Wait until the message at this position, or with -1 all that was published or scheduled before,
+ * is on disk; only in a durable queue.  SB_UNCONFIRMED: not in time; it is in the queue, and may be
+ * on disk. */
 int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns);
 int64_t sb_is_durable(sb_queue *queue);
 /* The position of the next message. */

@@ -135,8 +135,8 @@ class Queue:
         Unconfirmed if nobody says so in time.  Only a durable queue confirms.
         """
         deadline = Deadline(nanoseconds(timeout))
-        own = (self._sync._queue, position)
-        for ring, last in self._sync._ends() if position is None else [own]:
+        ends = self._sync._ends() if position is None else [(self._sync._queue, position)]
+        for ring, last in ends:
             await self._confirm_at(ring, last, deadline.seconds_left())
 
     async def _confirm_at(

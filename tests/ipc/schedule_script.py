@@ -1,11 +1,13 @@
 """A broker at work on durable schedules and last values, written down call by call, and what may be
 restored after a crash at any of them.
 
-    python -m tests.ipc.schedule_script record FOLDER EVENTS VHOST SEED  with native/storage.c preloaded
+    python -m tests.ipc.schedule_script record FOLDER EVENTS VHOST SEED
     python -m tests.ipc.schedule_script check TRACE EVENTS FOLDER VHOST SEED EVERY
 
-Who moves messages is a clerk of its own, so what happens does not follow from the seed: it is written
-down too, and marks in the trace say when each thing was asked for and confirmed.
+The first one with native/storage.c preloaded.
+
+Who moves messages is a clerk of its own, so what happens does not follow from the seed: it is
+written down too, and marks in the trace say when each thing was asked for and confirmed.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from tests.ipc.host import PATIENCE, journaling
 from tests.ipc.storage import MARKED, Folder, Storage, entries, write_folder
 
 SEGMENT_BYTES = 32 << 10
-STEPS = 160
+STEPS = 100
 TOGETHER = 12
 SHARES = (0.0, 0.5, 1.0)
 KEYS = "ab"

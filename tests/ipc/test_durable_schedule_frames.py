@@ -1,5 +1,5 @@
-"""The journal of durable schedules and last values, frame by frame: a crash behind any of them leaves
-every message in one place, and of each key a value that is not older than one that is gone.
+"""The journal of durable schedules and last values, frame by frame: a crash behind any of them
+leaves every message in one place, and of each key a value.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The broker of durable schedules and last values is killed with -9, fifty times, while messages are
-scheduled, come due, go back for a while and are replaced; each tenth time its host dies with it.
+"""The broker of durable schedules and last values is killed with -9, fifty times, while messages
+are scheduled, come due, go back for a while and are replaced; each tenth time its host dies, too.
 
 A plain model says what may be there then: all that was confirmed and not acknowledged, once, in
 order; of each key the last value.  What was acknowledged in the last moment may come again.
@@ -170,9 +170,7 @@ def work(vhost: str, stop: float, random: Random, jobs: Jobs, rates: Rates) -> N
                 random.choice(steps[: 3 if crowded else 5])(broker, random)
 
 
-def test_nothing_is_lost_or_twice_whenever_the_broker_is_killed(
-    vhost: str, tmp_path: Path
-) -> None:
+def test_nothing_is_lost_or_twice_whenever_the_broker_is_killed(vhost: str, tmp_path: Path) -> None:
     random, jobs, rates, journal = Random(23), Jobs(), Rates(), tmp_path / "journal"
     declare(vhost)
     for kill in range(KILLS):
@@ -184,7 +182,7 @@ def test_nothing_is_lost_or_twice_whenever_the_broker_is_killed(
                 with shmbroker.connect(f"shm://{vhost}", observe=True) as looking:
                     jobs.judge(looking)
                     rates.judge(looking)
-            delay = random.uniform(0, 0.04)
+            delay = random.uniform(0, 0.06)
             killer = Timer(delay, process.kill)
             killer.start()
             stack.callback(killer.join)
@@ -195,14 +193,15 @@ def test_nothing_is_lost_or_twice_whenever_the_broker_is_killed(
             jobs.judge(broker)
             rates.judge(broker)
             queue = broker.queue("jobs")
-            minute = {each.id for each in queue.scheduled() if int(each.body) in jobs.due}
-            end = time.monotonic() + PATIENCE
-            while queue.statistics().depth or queue.statistics().scheduled > len(minute):
+            end = time.time() + PATIENCE
+            while queue.statistics().depth or any(
+                each.deliver_at.timestamp() < end + PATIENCE for each in queue.scheduled()
+            ):
                 with suppress(Empty):
                     jobs.take(broker, random)
-                assert time.monotonic() < end
+                assert time.time() < end, "what is due is not delivered"
     finally:
         process.kill()
-    assert len(jobs.confirmed) > 2 * KILLS, "they had no time to do anything"
-    assert len(jobs.acked) > KILLS
-    assert sum(rates.asked.values()) > KILLS
+    assert len(jobs.confirmed) > KILLS // 2, "they had no time to do anything"
+    assert len(jobs.acked) > KILLS // 4
+    assert sum(rates.asked.values()) > KILLS // 4
