@@ -142,8 +142,8 @@ static int64_t due_again(restored *queue, char *chunk, const char *body)
     if (!(mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT) || length < L_SCHEDULED_BYTES)
         return SB_JOURNAL_DAMAGED;
     id_given(queue, word_load(body, L_SCHEDULED_ID_AT));
-    int64_t due = word_load(body, L_SCHEDULED_DUE_AT) - realtime_ns() + sb_system_clock();
-    word_store(chunk, L_CHUNK_NOT_BEFORE_AT, due > 0 ? due : 1);
+    int64_t due = word_load(body, L_SCHEDULED_DUE_AT), now = realtime_ns();
+    word_store(chunk, L_CHUNK_NOT_BEFORE_AT, due > now ? due - now + sb_system_clock() : 1);
     return SB_OK;
 }
 
@@ -286,10 +286,12 @@ static int64_t schedules_linked(restoration *all)
 
 static int64_t named(restoration *all, restored *queue)
 {
-    all->messages += sb_port_restore_end(&queue->port);
-    if (word_load(queue->ring.memory, L_SETTING_LAST_VALUE_AT)) /* their chains are in no journal */
-        all->messages -= sb_port_latest_repair(&queue->port);
-    int64_t code = duplicates_restored(queue);
+    bool last_value = word_load(queue->ring.memory, L_SETTING_LAST_VALUE_AT);
+    int64_t code, there = sb_port_restore_end(&queue->port);
+    /* their chains are in no journal, and perhaps not yet what was replaced */
+    int64_t replaced = last_value ? sb_port_latest_repair(&queue->port) : 0;
+    all->messages += there - (replaced > 0 ? replaced : 0);
+    code = replaced < 0 ? replaced : duplicates_restored(queue);
     if (code >= SB_OK)
         code = recollection_restore(&queue->once, &queue->port, &queue->ring);
     sb_port_close(&queue->port);

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct
@@ -15,7 +16,9 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, Queue, Unconfirmed, aio
+from shmbroker.core import layout
 from shmbroker.ipc import records
+from shmbroker.ipc.errors import JournalDamaged
 from shmbroker.ipc.journal_export import compacted, exported, imported, verified
 from shmbroker.ipc.replay import Replay
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
@@ -226,8 +229,6 @@ def test_it_goes_by_the_time_of_day_in_another_boot(vhost: str, tmp_path: Path) 
         expires_at = next(orders.browse()).expires_at
 
     def of_another_boot(line: str) -> str:
-        from base64 import b64decode, b64encode
-
         fields = json.loads(line)
         body = bytearray(b64decode(fields["body"]))
         places = {"queue": [40], "message": [32, 48]}.get(fields["kind"], [])
@@ -266,6 +267,35 @@ def test_the_tools_know_it(vhost: str, tmp_path: Path) -> None:
         with after_the_host_died(vhost, folder, epoch) as broker:
             assert waiting(broker.queue("orders")) == [b"stays", b"last"]
             assert broker.queue("orders").statistics().depth == 0
+
+
+@pytest.mark.parametrize("what", ["queue", "message"])
+def test_a_journal_that_contradicts_itself(vhost: str, tmp_path: Path, what: str) -> None:
+    """A queue with two schedules, and a scheduled message that does not say when it is due."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    other.mkdir()
+    with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, one):
+        orders = broker.declare_queue("orders", durable=True)
+        orders.publish(b"x", deliver_after=WEEK, timeout=PATIENCE)
+    lines = [json.loads(line) for line in exported(one, print)]
+    schedule = next(line["queue"] for line in lines if line["kind"] == "message")
+    for line in [line for line in lines if line["queue"] == schedule and line["kind"] == what]:
+        if what == "queue":
+            lines.append(line | {"queue": schedule ^ 1})
+        else:
+            plain = len(b64decode(line["body"])) - layout.SCHEDULED_BYTES - 1
+            assert plain == 64
+            chunk = bytearray(b64decode(line["body"])[:64] + b"short")
+            shape = 5 << layout.SHAPE_BODY_SHIFT
+            WORD.pack_into(chunk, layout.CHUNK_SHAPE_AT, shape)
+            lines.append(line | {"position": 1, "body": b64encode(chunk).decode()})
+    imported(other, [json.dumps(line) for line in lines])
+    wrong = "has two schedules" if what == "queue" else "message 1 of .* contradicts itself"
+    with (
+        pytest.raises(JournalDamaged, match=wrong),
+        after_the_host_died(vhost, other),
+    ):
+        pass
 
 
 # --- last values --------------------------------------------------------------------------------

@@ -106,7 +106,9 @@ def test_damage(tmp_path: Path) -> None:
     assert said == "400 damages are well", said
 
 
-@pytest.mark.parametrize("part", [SYNC, TAKEOVER, COMPACTING, "full", "room", "read-only"])
+@pytest.mark.parametrize(
+    "part", [SYNC, TAKEOVER, COMPACTING, "full", "room", "read-only", "scheduled"]
+)
 def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
     said = failures(storage, tmp_path, part)
     assert said == "well", said
