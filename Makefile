@@ -22,10 +22,11 @@ demo-fan-out: $(VENV)/installed  ## A C producer; Numba, Python and asyncio cons
 demo-latency: $(VENV)/installed $(VENV)/latency  ## Two spools, Spark, and a report of a slow consumer (2 min)
 	$(BIN)/python examples/latency_demo.py
 
+# in the order of the folders: what forks comes before Spark, which makes a process large
 test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Lint, types and all tests, the short exploration included
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 crash: $(VENV)/installed  ## Kill producers, consumers and brokers, account for every message
 	$(BIN)/python -m tests.crash --kills 2000

@@ -96,7 +96,8 @@ def run(
         take_care(vhost, None if spool is None else partial(opened, spool))
     elif spool is not None:
         raise click.UsageError(
-            "--spool is for who takes care of a vhost: shmbroker run --vhost NAME --spool FOLDER"
+            "--spool is for who takes care of a vhost: shmbroker run --vhost NAME --spool FOLDER; "
+            "the broker in DIR has spool.path in its configuration"
         )
     else:
         run_instance(folder, moved)

@@ -39,6 +39,18 @@ class Sql:
 
 
 @dataclass(frozen=True, slots=True)
+class SpoolConfig:
+    """The histograms that a live writes."""
+
+    path: str
+    interval: float
+    rotate: float
+    size: int
+    keep: int
+    parquet: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     folder: Path
     name: str
@@ -49,6 +61,7 @@ class Config:
     lock: str
     sql: Sql
     log: Path
+    spool: SpoolConfig
     role: str
     failover_on_shutdown: bool
     allow_failback: bool
@@ -98,7 +111,7 @@ def configured(folder: Path, given: Given) -> Config:
             f"{place}: ha.stall-limit is 0s (never) or at least 250ms, not {limit * 1000:g}ms: "
             "a live that is merely busy must not be killed"
         )
-    sql = Sql(**{each.name: values[each.key] for each in OPTIONS if each.table == "sql"})
+    sql = Sql(**_table("sql", values))
     _check_lease(sql, place)
     if values["store.lock"] == "sql" and not sql.url.content:
         raise ConfigError(
@@ -115,12 +128,22 @@ def configured(folder: Path, given: Given) -> Config:
         lock=values["store.lock"],
         sql=sql,
         log=folder / values["log.path"],
-        **{
-            option.name.replace("-", "_"): values[option.key]
-            for option in OPTIONS
-            if option.table == "ha"
-        },
+        spool=_spool(_table("spool", values), place),
+        **_table("ha", values),
     )
+
+
+def _table(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a table of the file has, by names of ours."""
+    of_it = (option for option in OPTIONS if option.table == name)
+    return {option.name.replace("-", "_"): values[option.key] for option in of_it}
+
+
+def _spool(values: dict[str, Any], place: Path) -> SpoolConfig:
+    for name in ("interval", "rotate", "size", "keep"):
+        if not values[name]:
+            raise ConfigError(f"{place}: spool.{name} is more than nothing")
+    return SpoolConfig(**values)
 
 
 def _check_lease(sql: Sql, place: Path) -> None:

@@ -28,6 +28,7 @@ from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.machine import Action, Machine, Options, State
 from shmbroker.ipc.instance.mount import warnings
 from shmbroker.ipc.instance.record import Record
+from shmbroker.ipc.instance.spooling import Spooling
 from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.store import FILE_LOCK, Store
@@ -77,6 +78,7 @@ class Instance:
         self.journaler: Journaler | None = None
         self.pager: Pager | None = None
         self.followers: list[threading.Thread] = []
+        self.spooling: Spooling | None = None
         self.beat: Beat | None = None
         self.stall: StallWatch | None = None
         try:
@@ -293,6 +295,8 @@ class Instance:
         self._begin(former, partial(self._page, self.broker))
         write_whole(self.ours, {"identity": identity})
         self._in_background(self._tend)
+        if self.config.spool.path:
+            self.spooling = Spooling(self.config, self.log)
 
     def _begin(self, former: Record, work: Callable[[], None]) -> None:
         try:
@@ -369,6 +373,9 @@ class Instance:
     def _let_go(self) -> None:
         """Write what is there, and leave the vhost."""
         journaler, pager, broker = self.journaler, self.pager, self.broker
+        if self.spooling is not None:
+            self.spooling.end()
+            self.spooling = None
         if journaler is not None:
             journaler.stop()
         if pager is not None:

@@ -9,7 +9,9 @@ from typing import Any, Final, Literal
 from shmbroker.ipc.instance.secret import Secret, secret_of
 from shmbroker.ipc.units import parse_duration, parse_size
 
-Kind = Literal["text", "flag", "size", "duration", "role", "lock", "command", "secret", "table"]
+Kind = Literal[
+    "text", "folder", "flag", "size", "duration", "role", "lock", "command", "secret", "table"
+]
 
 ROLES: Final = ("live", "backup")
 LOCKS: Final = ("file", "sql")
@@ -39,6 +41,12 @@ class Option:
 def _text(given: object) -> str:
     if not isinstance(given, str) or not given:
         raise ValueError('text, as in "orders"')
+    return given
+
+
+def _folder(given: object) -> str:
+    if not isinstance(given, str):
+        raise ValueError('a folder, as in "latency", or "" for none')
     return given
 
 
@@ -92,6 +100,7 @@ def _command(given: object) -> tuple[str, ...]:
 
 PARSERS: Final = {
     "text": _text,
+    "folder": _folder,
     "flag": _flag,
     "size": _size,
     "duration": _duration,
@@ -121,6 +130,13 @@ OPTIONS: Final = (
     Option("sql", "expiration", "duration", "20s",
            "Whoever has not renewed it for so long is live no more."),
     Option("log", "path", "text", "log/shmbroker.log", "A line of JSON for each change of state."),
+    Option("spool", "path", "folder", "",
+           "Where the live writes how long messages took (docs/latency.md); empty: nowhere."),
+    Option("spool", "interval", "duration", "10s", "A histogram of each queue for so long."),
+    Option("spool", "rotate", "duration", "1h", "A file is complete after so long,"),
+    Option("spool", "size", "size", "64MiB", "or with so many bytes."),
+    Option("spool", "keep", "size", "1GiB", "Of more than that the oldest files go."),
+    Option("spool", "parquet", "flag", True, "Also as Parquet, if pyarrow is installed."),
     Option("ha", "role", "role", "live", "A backup waits until the live is no more."),
     Option("ha", "failover-on-shutdown", "flag", False,
            "Whether to hand over when stopped in good order; a crash always does."),

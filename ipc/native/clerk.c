@@ -338,7 +338,7 @@ static int64_t earliest(desk *at, int64_t retry)
         left = left < 0 ? 0 : left > DAY_NS ? DAY_NS : left;
         next = now + left < next ? now + left : next;
     }
-    return next == SB_FOREVER ? 0 : next;
+    return next == SB_FOREVER ? 0 : next > 1 ? next : 2; /* it may have been due before this boot */
 }
 
 static void serve(desk *at, lane *out, lane *in)

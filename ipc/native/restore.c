@@ -142,8 +142,9 @@ static int64_t due_again(restored *queue, char *chunk, const char *body)
     if (!(mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT) || length < L_SCHEDULED_BYTES)
         return SB_JOURNAL_DAMAGED;
     id_given(queue, word_load(body, L_SCHEDULED_ID_AT));
-    int64_t due = word_load(body, L_SCHEDULED_DUE_AT), now = realtime_ns();
-    word_store(chunk, L_CHUNK_NOT_BEFORE_AT, due > now ? due - now + sb_system_clock() : 1);
+    int64_t due = word_load(body, L_SCHEDULED_DUE_AT);
+    /* below 0 if it was before this boot: what was due earlier is delivered earlier */
+    word_store(chunk, L_CHUNK_NOT_BEFORE_AT, due > 0 ? due - realtime_ns() + sb_system_clock() : 1);
     return SB_OK;
 }
 

@@ -45,7 +45,9 @@ def merged_intervals(spool: DataFrame, window_ns: int) -> DataFrame:
         .otherwise(f.col("counts"))
         .alias("counts"),
     )
-    apart = whole.select(
+    # arrays are small, and what they have as rows is not: so they move to where their equals are
+    together = whole.repartition(*KEYS, *GEOMETRY)
+    apart = together.select(
         *KEYS, *GEOMETRY, "counts", f.posexplode("indexes").alias("position", "index")
     )
     counted = apart.select(*KEYS, *GEOMETRY, "index", f.expr("counts[position]").alias("count"))

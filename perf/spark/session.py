@@ -63,6 +63,7 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
 
 
 DEFAULTS = {
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",

@@ -75,7 +75,9 @@ def test_the_caretaker_writes_the_spool(shell: Shell, tmp_path: Path) -> None:
     assert counted == 3
 
 
-def test_a_broker_in_a_folder_has_no_spool(shell: Shell, tmp_path: Path) -> None:
+def test_a_broker_in_a_folder_has_its_spool_in_its_configuration(
+    shell: Shell, tmp_path: Path
+) -> None:
     answer = shell("run", str(tmp_path), "--spool", str(tmp_path / "spool"))
     assert answer.code == 2
-    assert "--vhost" in answer.said
+    assert "spool.path" in answer.said

@@ -152,9 +152,10 @@ def test_what_is_scheduled_is_there_again(vhost: str, tmp_path: Path) -> None:
 def test_what_became_due_in_between_is_delivered(vhost: str, tmp_path: Path) -> None:
     with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, tmp_path):
         orders = broker.declare_queue("orders", durable=True)
-        orders.publish(b"later", deliver_after=30 * SOON, timeout=PATIENCE)
-        orders.publish(b"sooner", deliver_after=20 * SOON, timeout=PATIENCE)
-    time.sleep(30 * SOON)
+        end = time.monotonic() + 1
+        orders.publish(b"later", deliver_after=end - time.monotonic(), timeout=PATIENCE)
+        orders.publish(b"sooner", deliver_after=end - 0.1 - time.monotonic(), timeout=PATIENCE)
+    time.sleep(max(0.0, end - time.monotonic()))
     with after_the_host_died(vhost, tmp_path) as broker:
         orders = broker.queue("orders")
         assert [orders.receive(timeout=PATIENCE) for _ in range(2)] == [b"sooner", b"later"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -94,9 +95,13 @@ def test_the_header_is_plain_c_and_cpp(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("machine", ["aarch64", "x86_64"])
-def test_the_kernels_are_emitted_for_every_architecture(machine: str) -> None:
-    elf_machine = {"x86_64": 62, "aarch64": 183}[machine]
+ARCHITECTURES = {"x86_64": 62, "aarch64": 183}
+"""And what an ELF file calls them."""
+
+
+@pytest.mark.parametrize("machine", sorted(ARCHITECTURES.keys() - {platform.machine()}))
+def test_the_kernels_are_emitted_for_other_architectures(machine: str) -> None:
+    """For this one they were when the library was built."""
     program = f"""
 import sys; from shmbroker.ipc.library import emit_object
 sys.stdout.buffer.write(emit_object({machine!r}))
@@ -104,4 +109,4 @@ sys.stdout.buffer.write(emit_object({machine!r}))
     # in a process of its own: what is compiled ahead of time is not meant to be called there
     emitted = subprocess.check_output([sys.executable, "-c", program])
     assert emitted[:4] == b"\x7fELF"
-    assert int.from_bytes(emitted[18:20], "little") == elf_machine
+    assert int.from_bytes(emitted[18:20], "little") == ARCHITECTURES[machine]

@@ -22,6 +22,12 @@ PATIENCE_SECONDS = 60
 Settings = dict[str, object]
 
 
+def option(name: str) -> str:
+    """stall_limit, as those of HA are asked for; spool__path has its table with it."""
+    table, _, rest = name.rpartition("__")
+    return f"{table or 'ha'}.{rest.replace('_', '-')}"
+
+
 class Run:
     """One instance; may run several times."""
 
@@ -39,7 +45,7 @@ class Run:
                 "store.segment": "1MiB",
                 "ha.role": role,
                 **(store or {}),
-                **{f"ha.{key.replace('_', '-')}": value for key, value in settings.items()},
+                **{option(key): value for key, value in settings.items()},
             },
         )
         self.process: Process | None = None

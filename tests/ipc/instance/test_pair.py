@@ -351,3 +351,38 @@ def test_a_queue_that_pages_goes_on_with_the_backup(make: Make, vhost: str) -> N
         take(published - taken)
         assert queue.statistics().depth == 0
         eventually(lambda: not list((live.folder.parent / "store").glob("pages/*/*")))
+
+
+def test_whoever_is_live_writes_the_spool(make: Make, vhost: str, tmp_path: Path) -> None:
+    spools = {name: tmp_path / f"{name}-spool" for name in ("a", "b")}
+    settings: Settings = {"spool__interval": "50ms", "spool__parquet": False}
+    live = make("a", spool__path=str(spools["a"]), **settings).start().becomes("live")
+    backup = make("b", "backup", spool__path=str(spools["b"]), **settings).start()
+    is_announced(backup)
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("orders", durable=True)
+        queue.latency(True)
+
+        def use() -> None:
+            queue.publish(b"order")
+            queue.get(timeout=PATIENCE_SECONDS).ack()
+
+        use()
+        eventually(lambda: list(spools["a"].glob("*.part")))
+        assert not spools["b"].exists()  # who is not live writes none
+        live.kill()
+        backup.becomes("live")
+        use()
+        eventually(lambda: list(spools["b"].glob("*.part")))
+    assert backup.stop() == 0
+    assert list(spools["b"].glob("*.hlog"))
+    assert not list(spools["b"].glob("*.part"))
+
+
+def test_a_spool_that_cannot_be_written_is_said_once(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    path = str(tmp_path / "file" / "spool")
+    live = make("a", spool__path=path, spool__interval="20ms").start().becomes("live")
+    eventually(lambda: "spool is not written" in live.events())
+    assert live.stop() == 0
+    assert live.events().count("spool is not written") == 1

@@ -1,0 +1,70 @@
+"""The spool of an instance: written while it is live, and by a thread of its own.
+
+That it cannot be written is no reason not to be live: it is said once, and tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+from shmbroker.ipc.errors import Error
+from shmbroker.ipc.instance.config import Config
+from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.spool import Spool
+
+
+class Spooling:
+    def __init__(self, config: Config, log: Log) -> None:
+        self._config = config
+        self._log = log
+        self._said = ""
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """The interval that has begun is written, too."""
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        spool: Spool | None = None
+        left = 0.0
+        while not self._is_over.wait(left):
+            try:
+                if spool is None:
+                    spool = self._opened()
+                left = spool.tick()
+                self._say("")
+            except Error as error:
+                self._say(str(error))
+                left = self._config.spool.interval
+        if spool is not None:
+            try:
+                spool.close()
+            except Error as error:
+                self._say(str(error))
+
+    def _opened(self) -> Spool:
+        wanted = self._config.spool
+        return Spool(
+            f"shm://{self._config.vhost}",
+            self._config.folder / wanted.path,
+            interval=wanted.interval,
+            rotate=wanted.rotate,
+            rotate_bytes=wanted.size,
+            keep_bytes=wanted.keep,
+            parquet=None if wanted.parquet else False,
+        )
+
+    def _say(self, why: str) -> None:
+        """When it changes."""
+        if why == self._said:
+            return
+        self._said = why
+        with suppress(OSError):  # of a full disk, say, where the log has no room either
+            if why:
+                self._log.write("spool is not written", why=why)
+            else:
+                self._log.write("spool is written")
