@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.c') setup.py pyproject.toml
 
-.PHONY: help demo demo-fan-out demo-latency test crash explore bench latency-long latency-bench lint clean
+.PHONY: help demo demo-fan-out demo-latency test crash explore bench bench-quick latency-long latency-bench lint clean
 
 help:  ## What there is to make
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,18 +35,11 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers, account for 
 explore: $(VENV)/installed  ## The deep exploration, to the end (about an hour)
 	$(BIN)/python -m tests.explore deep
 
-bench: $(VENV)/perf  ## All topologies, sizes and peers (about 30 minutes)
-	$(BIN)/python -m shmbroker.perf --json bench.json
-	$(BIN)/python -m shmbroker.perf.routing
-	$(BIN)/python -m shmbroker.perf.idle_queues
-	$(BIN)/python -m shmbroker.perf.selectors
-	$(BIN)/python -m shmbroker.perf.request
-	$(BIN)/python -m shmbroker.perf.journal
-	$(BIN)/python -m shmbroker.perf.schedule
-	$(BIN)/python -m shmbroker.perf.paging
-	$(BIN)/python -m shmbroker.perf.recording
-	$(BIN)/python -m shmbroker.perf.open_loop
-	$(BIN)/python -m shmbroker.perf.durable --json durable.json
+bench: $(VENV)/perf  ## All that can be measured, with the peers: bench.html, bench.json (30 min)
+	$(BIN)/shmbroker bench all
+
+bench-quick: $(VENV)/perf  ## The same, briefly and with few peers (3 min)
+	$(BIN)/shmbroker bench all --quick
 
 latency-long: $(VENV)/installed $(VENV)/latency  ## The long tests of the Spark pipeline (20 minutes)
 	SHMBROKER_LONG=1 $(BIN)/python -m pytest tests/perf/spark
@@ -60,7 +53,7 @@ lint: $(VENV)/installed  ## Lint and types only
 	$(BIN)/mypy
 
 clean:  ## Remove what was made
-	rm -rf $(VENV) build bench.json durable.json *.egg-info src/*.egg-info
+	rm -rf $(VENV) build bench.json bench.hlog bench.html *.egg-info src/*.egg-info
 
 $(VENV)/tools: pyproject.toml tools/prepare
 	tools/prepare $(PYTHON) $(VENV)
@@ -70,7 +63,7 @@ $(VENV)/tools: pyproject.toml tools/prepare
 
 $(VENV)/perf: $(VENV)/installed
 	$(BIN)/python tools/requirements.py perf | xargs -d '\n' $(BIN)/pip install --quiet
-	$(BIN)/python -m shmbroker.perf --install
+	$(BIN)/shmbroker bench topologies --install
 	touch $@
 
 $(VENV)/latency: $(VENV)/tools pyproject.toml tools/java

@@ -7,10 +7,13 @@ reported is the median of those ratios, not the ratio of the medians.
 from dataclasses import dataclass, field
 from statistics import median
 
+from shmbroker.ipc.latency import Histogram
 from shmbroker.perf.figures import Figures
+from shmbroker.perf.histograms import merged
 from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.run import RunRecord
+from shmbroker.perf.size import format_size
 from shmbroker.perf.task import Task
 from shmbroker.perf.topology import Topology
 
@@ -37,6 +40,11 @@ class Entry:
         done = [figures for figures in self.figures() if figures]
         return {name: median(each[name] for each in done) for name in (done[0] if done else ())}
 
+    def histogram(self) -> Histogram | None:
+        """Of the round trips that were timed one by one, in all rounds."""
+        known = [run.histogram for run in self.rounds if run and run.histogram]
+        return merged(known) if known else None
+
     def preempted(self) -> float:
         """The median over the rounds; far from 0, the machine was not ours alone."""
         return median([record.preempted for record in self.rounds if record] or [0])
@@ -60,6 +68,17 @@ class Case:
     topology: Topology
     size: int
     entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return f"{self.topology.name}, {format_size(self.size)}"
+
+    def failures(self) -> list[str]:
+        return [
+            f"{self.title}, {entry.title}: {why}"
+            for entry in self.entries
+            for why in entry.failures
+        ]
 
     def limit(self) -> Entry | None:
         """The raw limit that takes part, if one does."""

@@ -22,6 +22,8 @@ def child(work: Callable[[], object]) -> Iterator[None]:
         try:
             work()
             code = 0
+        except KeyboardInterrupt:
+            pass  # the parent has it as well, and tells
         except BaseException:  # noqa: BLE001  # nothing of the parent's may run in here
             os.write(2, traceback.format_exc().encode())
         finally:
@@ -30,5 +32,5 @@ def child(work: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        if status:
-            raise ChildFailed(f"the other process of this benchmark ended with {status}")
+    if status:
+        raise ChildFailed(f"the other process of this benchmark ended with {status}")

@@ -1,6 +1,6 @@
 """python -m shmbroker.perf.compare OLD NEW: what got slower, beyond the noise.
 
-Both are JSON of `python -m shmbroker.perf` or of perf.open_loop, best of one machine.  The rounds
+Both are JSON of a scenario or of all of them, best of one machine.  The rounds
 of each figure are compared by the exact permutation test of Mann and Whitney, one-sided: how many
 of all ways to deal the same figures into two heaps are at least as bad.  Slower is what has p at
 most ALPHA / (number of figures), so that all together raise a false alarm in one comparison of a
@@ -12,7 +12,6 @@ Exit codes: 0 nothing is slower, 1 something is, 2 the files cannot be compared.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import click
+
+from shmbroker.perf.command import FILE, Command
 from shmbroker.perf.report import aligned
 
 ALPHA = 0.01
@@ -34,7 +36,7 @@ METRICS = {"p50_ns": -1, "p99_ns": -1, "messages_per_s": 1}
 Figures = dict[tuple[str, str], list[float]]
 
 
-class NotComparable(Exception):
+class NotComparable(click.UsageError):
     """The files have nothing in common, or are no benchmark's."""
 
 
@@ -155,19 +157,22 @@ def read(path: Path) -> Figures:
         raise NotComparable(f"{path}: {error}") from error
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m shmbroker.perf.compare", description="What got slower, beyond the noise."
-    )
-    parser.add_argument("old", type=Path)
-    parser.add_argument("new", type=Path)
-    asked = parser.parse_args(arguments)
-    try:
-        return 1 if tell(read(asked.old), read(asked.new)) else 0
-    except NotComparable as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
+def run(old: Path, new: Path) -> int:
+    return 1 if tell(read(old), read(new)) else 0
 
+
+COMMAND = Command(
+    "compare",
+    help="""What got slower, beyond the noise.
+
+    Ends with 1 if something did: by the exact test of Mann and Whitney over the rounds, with one
+    false alarm in a hundred comparisons, and by more than 3 %.
+    """,
+    examples="shmbroker bench compare before.json after.json",
+    parameters=(click.Argument(["old"], type=FILE), click.Argument(["new"], type=FILE)),
+    run=run,
+)
+main = COMMAND.main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,38 +8,39 @@ message counts from when it was due, whoever is to blame that it comes late.
 
 Rates rise until the broker no longer follows; the knee is the highest at which it did, and p99 was
 within ten times that of the lowest rate.  Each rate is run several times, with the others in
-between; percentiles are of all its runs.  What the machine itself adds is measured before, by a
-loop that only looks at the clock.
+between; percentiles are of all its runs.
 """
 
 from __future__ import annotations
 
-import argparse
-import ctypes
-import json
 import os
 import struct
 import sys
 import time
 from array import array
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 from statistics import median
+from typing import TYPE_CHECKING
+
+import click
 
 from shmbroker import connect, vhost
-from shmbroker.ipc import hlog
-from shmbroker.ipc.latency import Histogram, Range
-from shmbroker.perf import compare
+from shmbroker.ipc.latency import Histogram
 from shmbroker.perf.child import child
-from shmbroker.perf.client import compiled_client
-from shmbroker.perf.machine import Description, machine
+from shmbroker.perf.client import Loops
+from shmbroker.perf.command import DURATION, POSITIVE, option, several
+from shmbroker.perf.findings import Findings
+from shmbroker.perf.histograms import LADDER, histogram_of, ladder, merged, rung
 from shmbroker.perf.pinning import pin
 from shmbroker.perf.report import aligned
-from shmbroker.perf.spark.geometry import Geometry
+from shmbroker.perf.scenario import Scenario
+from shmbroker.perf.steps import Steps
 from shmbroker.perf.workspace import unique_token
+
+if TYPE_CHECKING:
+    from shmbroker.perf.page import Page
 
 RATES = (10_000, 100_000, 500_000, 1_000_000, 2_000_000, 4_000_000)
 SECONDS, ROUNDS = 1.0, 3
@@ -47,9 +48,7 @@ SPIN_SECONDS = 1.0
 SLOTS = 65536
 LEAD_NS = 100_000_000  # both are ready before the first message is due
 PATIENCE = 60.0
-LADDER = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 FOLLOWS, KNEE = 0.98, 10
-GEOMETRY = Geometry(1, 3_600_000_000_000, 3)
 BODY = struct.Struct("q56x")
 NEAR_NS = 200_000
 
@@ -62,7 +61,7 @@ class Pace:
     seconds: float = SECONDS
     burst: int = 1
     client: str = "c"
-    stall_seconds: float = 0.0
+    stall: float = 0.0
     """The consumer does nothing for so long, half way through."""
 
     @property
@@ -82,60 +81,23 @@ class Run:
     achieved: float
 
 
-def histogram_of(values: Sequence[int]) -> Histogram:
-    counts = Counter(GEOMETRY.index(max(0, min(value, GEOMETRY.highest))) for value in values)
-    ordered = sorted(counts)
-    shape = Range(GEOMETRY.lowest, GEOMETRY.highest, GEOMETRY.digits)
-    return Histogram(shape, array("q", ordered), array("q", (counts[each] for each in ordered)))
-
-
-def merged(histograms: Sequence[Histogram]) -> Histogram:
-    counts: Counter[int] = Counter()
-    for each in histograms:
-        counts.update(dict(zip(each.indexes, each.counts, strict=True)))
-    ordered = sorted(counts)
-    values = array("q", (counts[each] for each in ordered))
-    return Histogram(histograms[0].range, array("q", ordered), values)
-
-
-def jitter(seconds: float = 0.5) -> Histogram:
-    """Looking at the clock again and again: the gaps are the machine's, not the broker's."""
-    gaps, now = [], time.monotonic_ns()
-    end = now + int(seconds * 1e9)
-    while now < end:
-        before, now = now, time.monotonic_ns()
-        gaps.append(now - before)
-    return histogram_of(gaps)
-
-
 # --- the two loops, in C and in Python ------------------------------------------------------------
 
 
 class InC:
-    """The loops of native/paced.c, with a connection of their own."""
+    """The loops of native/paced.c."""
 
     def __init__(self, token: str) -> None:
-        self._library = ctypes.CDLL(compiled_client("paced.c"))
-        self._connection = ctypes.c_void_p()
-        spin, made = ctypes.c_int64(int(SPIN_SECONDS * 1e9)), ctypes.byref(self._connection)
-        self._check(self._library.paced_connect(token.encode(), spin, made))
+        self._loops = Loops("paced.c", token, SPIN_SECONDS)
 
     def produce(self, pace: Pace, start: int) -> None:
-        numbers = (ctypes.c_int64(pace.count), ctypes.c_int64(pace.burst))
-        gap, begin = ctypes.c_double(1e9 / pace.rate), ctypes.c_int64(start)
-        self._check(self._library.paced_produce(self._connection, *numbers, gap, begin))
+        self._loops.run("paced_produce", pace.count, pace.burst, 1e9 / pace.rate, start)
 
     def consume(self, pace: Pace) -> tuple[array[int], int]:
-        took, last = array("q", bytes(8 * pace.count)), ctypes.c_int64()
-        given = (pace.count, pace.count // 2, int(pace.stall_seconds * 1e9))
-        numbers = (ctypes.c_int64(each) for each in given)
-        to = ctypes.c_void_p(took.buffer_info()[0])
-        self._check(self._library.paced_consume(self._connection, *numbers, to, ctypes.byref(last)))
-        return took, last.value
-
-    @staticmethod
-    def _check(code: int) -> None:
-        assert code == 0, code
+        took, last = array("q", bytes(8 * pace.count)), array("q", [0])
+        stall = (pace.count // 2, int(pace.stall * 1e9))
+        self._loops.run("paced_consume", pace.count, *stall, took, last)
+        return took, last[0]
 
 
 class InPython:
@@ -156,7 +118,7 @@ class InPython:
         took = array("q", bytes(8 * pace.count))
         for each in range(pace.count):
             if each == pace.count // 2:
-                time.sleep(pace.stall_seconds)
+                time.sleep(pace.stall)
             (due,) = BODY.unpack(receive(timeout=PATIENCE))
             now = clock()
             took[each] = now - due
@@ -226,9 +188,7 @@ class Case:
             "name": f"open-loop {self.pace}",
             "follows": self.follows,
             "rounds": [
-                {"messages_per_s": each.achieved}
-                | {f"p{point:g}_ns": each.histogram.percentile(point) for point in LADDER}
-                for each in self.runs
+                {"messages_per_s": each.achieved} | ladder(each.histogram) for each in self.runs
             ],
         }
 
@@ -246,61 +206,37 @@ def knee(cases: Sequence[Case]) -> Case | None:
     )
 
 
-def table(cases: Sequence[Case], jitters: Histogram, described: Description) -> str:
-    header = ("pace", "", "", "achieved", *(f"p{each:g} us" for each in LADDER[:-1]), "max us")
-    gaps = ", ".join(
-        f"p{each:g} {jitters.percentile(each) / 1e3:,.2f}" for each in (99.9, 99.99, 100)
-    )
+def table(cases: Sequence[Case]) -> str:
+    header = ("pace", "", "", "achieved", *(f"{rung(each)} us" for each in LADDER))
+    return "\n".join([*aligned([header, *(each.row() for each in cases)]), knee_told(cases)])
+
+
+def knee_told(cases: Sequence[Case]) -> str:
     found = knee(cases)
-    return "\n".join([
-        f"{described['cpu']}, Linux {described['kernel']}, load {os.getloadavg()[0]:.1f}",
-        f"the machine's own gaps, us: {gaps}",
-        *aligned([header, *(each.row() for each in cases)]),
-        f"knee: {found.pace if found else 'below the lowest rate'}",
-    ])  # fmt: skip
+    return f"knee: {found.pace if found else 'below the lowest rate'}"
 
 
-def log_of(cases: Sequence[Case], described: Description) -> str:
-    """As .hlog, a tag for each pace."""
-    now = time.time_ns()
-    lines = [hlog.head(now, str(described["cpu"]), "perf", "open-loop")]
-    lines += [
-        hlog.line(hlog.Interval(str(each.pace), "due-taken", now, now + 10**9, each.histogram))
-        for each in cases
-    ]
-    return "".join(lines)
-
-
-def page_of(cases: Sequence[Case], jitters: Histogram, described: Description) -> str:
-    """HTML with pictures; needs matplotlib, which is in the extra `latency`."""
-    import numpy as np
-
+def draw(cases: Sequence[Case], page: Page) -> None:
     from shmbroker.perf import pictures
-    from shmbroker.perf.page import Drawing, Number, Page, latency
+    from shmbroker.perf.page import Drawing, Number, latency
 
-    page = Page()
-    page.note(f"{described['cpu']}, Linux {described['kernel']}; the machine's own gaps: p99.9 "
-              f"{pictures.readable(jitters.percentile(99.9))}, max "
-              f"{pictures.readable(jitters.maximum)}.")  # fmt: skip
-    page.heading("Latency from when a message was due")
-    curves = {}
-    for each in cases:
-        values, counts = zip(*each.histogram, strict=True)
-        curves[str(each.pace)] = pictures.Curve(np.array(values), np.array(counts))
+    page.subheading("Latency from when a message was due")
+    curves = {str(each.pace): pictures.Curve.of(each.histogram) for each in cases}
     drawn = pictures.percentile_curves(curves, "Latency by percentile, for each rate")
     page.draw(Drawing("percentiles", "latency by percentile, a curve for each rate", drawn))
-    page.heading("How far the rate can go")
-    page.draw(Drawing("knee", "latency by rate", pictures.rate_curves(
-        [each.achieved for each in cases],
-        {f"p{point:g}": [each.histogram.percentile(point) for each in cases]
-         for point in (50.0, 99.0, 99.9)},
-        "Latency by messages a second",
-    )))  # fmt: skip
-    found = knee(cases)
-    page.note(f"Knee: {found.pace if found else 'below the lowest rate'}: the highest rate that "
-              f"was followed with p99 within {KNEE} times that of the lowest.")  # fmt: skip
+    page.subheading("How far the rate can go")
+    percentiles = {
+        rung(point): [each.histogram.percentile(point) for each in cases]
+        for point in (50.0, 99.0, 99.9)
+    }
+    drawn = pictures.rate_curves(
+        [each.achieved for each in cases], percentiles, "Latency by messages a second"
+    )
+    page.draw(Drawing("knee", "latency by rate", drawn))
+    page.note(f"{knee_told(cases).capitalize()}: the highest rate that was followed with p99 "
+              f"within {KNEE} times that of the lowest.")  # fmt: skip
     page.table(
-        ["pace", "achieved", *(f"p{each:g}" for each in LADDER)],
+        ["pace", "achieved", *map(rung, LADDER)],
         [
             [
                 str(each.pace), Number(f"{each.achieved:,.0f}/s", is_bad=not each.follows),
@@ -309,61 +245,62 @@ def page_of(cases: Sequence[Case], jitters: Histogram, described: Description) -
             for each in cases
         ],
     )  # fmt: skip
-    return page.html("shmbroker: open loop")
 
 
-def measure(paces: Sequence[Pace], rounds: int) -> list[Case]:
+def measure(
+    steps: Steps, rates: Sequence[int], client: str, burst: int, seconds: float, rounds: int,
+    stall: float,
+) -> Findings:  # fmt: skip
+    paces = [Pace(rate, seconds, burst, client, stall) for rate in sorted(rates or RATES)]
     runs: list[list[Run]] = [[] for _ in paces]
+    steps.expect(rounds * len(paces))
     for number in range(rounds):
         for pace, of in zip(paces, runs, strict=True):
-            if sys.stderr.isatty():
-                sys.stderr.write(f"\rround {number + 1} of {rounds}: {pace}\x1b[K")
+            steps.next(f"round {number + 1} of {rounds}: {pace}")
             of.append(run(pace))
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
-    return [Case(pace, of) for pace, of in zip(paces, runs, strict=True)]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m shmbroker.perf.open_loop",
-        description="Latency at fixed rates, from when each message was due.",
+    cases = [Case(pace, of) for pace, of in zip(paces, runs, strict=True)]
+    found = knee(cases)
+    return Findings(
+        table(cases),
+        [each.as_json() for each in cases],
+        "due-taken",
+        partial(draw, cases),
+        {f"open-loop {each.pace}": each.histogram for each in cases},
+        details={"knee": found and found.pace.rate},
     )
-    parser.add_argument("--rate", type=int, action="append", metavar="N", help="messages a second")
-    parser.add_argument("--client", choices=CLIENTS, default="c")
-    parser.add_argument("--burst", type=int, default=1, metavar="N", help="so many are due at once")
-    parser.add_argument("--seconds", type=float, default=SECONDS)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--stall", type=float, default=0.0, metavar="SECONDS",
-                        help="the consumer stops for so long half way through")  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--hlog", type=Path, metavar="FILE")
-    parser.add_argument("--html", type=Path, metavar="FILE")
-    parser.add_argument("--compare", type=Path, metavar="OLD", help="its JSON of before")
-    asked = parser.parse_args(arguments)
-    rates = asked.rate or RATES
-    if min(rates) < 1 or asked.burst < 1 or asked.seconds <= 0 or asked.rounds < 1:
-        parser.error("rates, bursts, seconds and rounds are more than 0")
-    try:
-        before = compare.read(asked.compare) if asked.compare else None
-    except compare.NotComparable as error:
-        parser.error(str(error))
-    described, jitters = machine([]), jitter()
-    paces = [
-        Pace(rate, asked.seconds, asked.burst, asked.client, asked.stall) for rate in sorted(rates)
-    ]
-    cases = measure(paces, asked.rounds)
-    sys.stdout.write(table(cases, jitters, described) + "\n")
-    told = {"machine": described, "jitter_max_ns": jitters.maximum,
-            "cases": [each.as_json() for each in cases]}  # fmt: skip
-    if asked.json:
-        asked.json.write_text(json.dumps(told, indent=1) + "\n")
-    if asked.hlog:
-        asked.hlog.write_text(log_of(cases, described))
-    if asked.html:
-        asked.html.write_text(page_of(cases, jitters, described))
-    return 1 if before and compare.tell(before, compare.figures_of(told)) else 0
 
+
+SCENARIO = Scenario(
+    "open-loop",
+    help="""Latency at fixed rates, and the rate that is too much.
+
+    Each message counts from when it was due, not from when it was sent.
+    """,
+    examples="""
+    shmbroker bench open-loop --html open-loop.html
+    shmbroker bench open-loop --rate 100000 --rate 1000000 --seconds 5s --json after.json
+    shmbroker bench open-loop --client python --rate 1000 --burst 100
+    shmbroker bench open-loop --rate 100000 --rounds 8 --compare before.json
+    """,
+    options=(
+        several("--rate", "rates", type=POSITIVE, metavar="N",
+                help="Messages a second.  [10,000 to 4,000,000]"),
+        option("--client", type=click.Choice(sorted(CLIENTS)), default="c", show_default=True,
+               help="Whose loops."),
+        option("--burst", type=POSITIVE, default=1, metavar="N", help="So many are due at once."),
+        option("--seconds", type=DURATION, default=SECONDS, help="How long each run takes.  [1s]"),
+        option("--rounds", type=POSITIVE, default=ROUNDS, show_default=True,
+               help="Runs of each rate, the others in between."),
+        option("--stall", type=DURATION, default=0.0,
+               help="Let the consumer stop for so long, half way through."),
+    ),
+    measure=measure,
+    pinning="the producer and the consumer each on a processor of its own",
+    full=("--rounds=5", "--seconds=2s"),
+    quick=("--rounds=1", "--seconds=300ms"),
+)  # fmt: skip
+COMMAND = SCENARIO.command
+main = COMMAND.main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -21,6 +21,7 @@ img { max-width: 100%; height: auto; border: 1px solid #ddd }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .8rem; border-bottom: 1px solid #ddd; text-align: left }
 td.n, th.n { text-align: right } .bad { font-weight: 600; color: #a33300 } .note { color: #555 }
+pre { font-size: 13px; line-height: 1.35; overflow-x: auto; background: #f6f6f6; padding: .6rem }
 """
 
 
@@ -43,8 +44,18 @@ class Page:
     def heading(self, text: str) -> None:
         self.parts.append(f"<h2>{escape(text)}</h2>")
 
+    def subheading(self, text: str) -> None:
+        self.parts.append(f"<h3>{escape(text)}</h3>")
+
     def note(self, text: str) -> None:
         self.parts.append(f'<p class="note">{escape(text)}</p>')
+
+    def alarm(self, text: str) -> None:
+        self.parts.append(f'<p class="bad">{escape(text)}</p>')
+
+    def text(self, text: str) -> None:
+        """As it was printed."""
+        self.parts.append(f"<pre>{escape(text)}</pre>")
 
     def draw(self, drawing: Drawing) -> None:
         data = b64encode(drawing.png).decode()
@@ -52,16 +63,21 @@ class Page:
         self.parts.append(f'<p><img alt="{text}" src="data:image/png;base64,{data}"></p>')
         self.drawings.append(drawing)
 
-    def table(self, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[Any]], *,
+              every: bool = False) -> None:  # fmt: skip
+        """The first rows, unless every one is wanted."""
+        shown = rows if every else rows[:ROWS]
         numeric = [all(isinstance(row[i], int | float | Number) for row in rows) for i in
                    range(len(headers))]  # fmt: skip
         marks = ['class="n"' if is_number else "" for is_number in numeric]
         head = "".join(f"<th {m}>{escape(h)}</th>" for h, m in zip(headers, marks, strict=True))
         body = "".join(
             "<tr>" + "".join(cell(v, m) for v, m in zip(row, marks, strict=True)) + "</tr>"
-            for row in rows[:ROWS]
+            for row in shown
         )
-        more = f"{len(rows) - ROWS:,} more are in the tables." if len(rows) > ROWS else ""
+        more = (
+            f"{len(rows) - len(shown):,} more are in the tables." if len(rows) > len(shown) else ""
+        )
         self.parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
         if more:
             self.note(more)

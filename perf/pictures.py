@@ -6,10 +6,11 @@ their dashes too.  Latency is logarithmic everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -18,9 +19,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+
+from shmbroker.perf.size import format_size
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 STYLE = {
     "font.size": 11, "axes.titlesize": 13, "axes.titleweight": "bold", "axes.titlelocation": "left",
@@ -29,6 +33,7 @@ STYLE = {
 }  # fmt: skip
 LADDER = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 BINS = 48
+LABEL = 32
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,12 @@ class Curve:
 
     values: np.ndarray
     counts: np.ndarray
+
+    @classmethod
+    def of(cls, histogram: Iterable[tuple[int, int]]) -> Curve:
+        """Of what a histogram yields."""
+        values, counts = zip(*histogram, strict=True)
+        return cls(np.array(values), np.array(counts))
 
     @property
     def up_to(self) -> np.ndarray:
@@ -80,7 +91,7 @@ def latency_axis(axis: Axes, low: float, high: float) -> None:
     axis.set_ylabel("latency (log scale)")
 
 
-def percentile_curves(curves: Mapping[str, Curve], title: str) -> bytes:
+def percentile_curves(curves: Mapping[str, Curve], title: str, *, of: str = "messages") -> bytes:
     """Latency over percentile; each nine has the same room."""
     figure, axis = drawn()
     nines_max = 0.5
@@ -93,8 +104,7 @@ def percentile_curves(curves: Mapping[str, Curve], title: str) -> bytes:
         nines_max = max(nines_max, float(nines[-1]))
         axis.step(
             np.concatenate([[0], nines]), np.concatenate([curve.values[:1], curve.values]),
-            where="pre", label=f"{name}  ({total:,.0f} messages)", linewidth=1.8,
-            color=COLOURS[number % len(COLOURS)], linestyle=DASHES[number % len(DASHES)],
+            where="pre", label=f"{name}  ({total:,.0f} {of})", **pen(number),
         )  # fmt: skip
         lows.append(float(curve.values[0]))
         highs.append(float(curve.values[-1]))
@@ -102,10 +112,10 @@ def percentile_curves(curves: Mapping[str, Curve], title: str) -> bytes:
     axis.set_xticks([-np.log10(1 - p / 100) for p in ticks], [f"{p:g} %" for p in ticks])
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlim(0, nines_max * 1.02)
-    axis.set_xlabel("percentile of messages (each nine has the same room)")
+    axis.set_xlabel(f"percentile of {of} (each nine has the same room)")
     latency_axis(axis, min(lows), max(highs))
     titled(axis, title)
-    axis.legend(loc="lower right")  # curves rise from the lower left
+    below(figure, handlelength=3)  # curves may be anywhere
     return png(figure)
 
 
@@ -116,8 +126,7 @@ def rate_curves(
     figure, axis = drawn()
     for number, (name, values) in enumerate(percentiles.items()):
         axis.plot(
-            rates, values, label=name, linewidth=1.8, marker="o",
-            color=COLOURS[number % len(COLOURS)], linestyle=DASHES[number % len(DASHES)],
+            rates, values, label=name, marker="o", **pen(number),
         )  # fmt: skip
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -128,6 +137,123 @@ def rate_curves(
     titled(axis, title)
     axis.legend(loc="best")
     return png(figure)
+
+
+def scaling_curves(
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], what: str, title: str,
+    *, in_bytes: bool = False,
+) -> bytes:  # fmt: skip
+    """Messages a second over a number of something, a line for each name; both logarithmic."""
+    figure, axis = drawn(10.0, 4.2)
+    for place, (name, (numbers, rates)) in enumerate(lines.items()):
+        axis.plot(numbers, rates, label=name, marker="o", **pen(place))
+    axis.set_xscale("log", base=2 if in_bytes else 10)
+    numbers = sorted({each for numbers, _ in lines.values() for each in numbers})
+    shown = [format_size(int(each)) if in_bytes else f"{each:,}" for each in numbers]
+    axis.set_xticks(numbers, shown)
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set_xlabel(what)
+    rate_axis(axis, [rate for _, rates in lines.values() for rate in rates])
+    titled(axis, title)
+    axis.legend(loc="best", title="client", handlelength=3)
+    return png(figure)
+
+
+def bars(
+    values: Mapping[str, float], marks: Mapping[str, str], kinds: Sequence[str], of: str,
+    title: str, written: Callable[[float], str],
+) -> bytes:  # fmt: skip
+    """A bar for each name, logarithmic, its value beside it; bars of one mark look alike.
+
+    Each of the kinds of marks has its colour, whether it is there or not.
+    """
+    figure, axis = drawn(10.0, 1.4 + 0.3 * len(values))
+    names = list(values)
+    lowest = min(values.values()) / 2
+    for place, kind in enumerate(kinds):
+        mine = [at for at, name in enumerate(names) if marks[name] == kind]
+        if not mine:
+            continue
+        axis.barh(
+            mine, [values[names[at]] - lowest for at in mine], left=lowest, label=kind,
+            color=COLOURS[place % len(COLOURS)], hatch=HATCHES[place % len(HATCHES)],
+            edgecolor="white", linewidth=0,
+        )  # fmt: skip
+    for at, name in enumerate(names):
+        axis.annotate(
+            written(values[name]), (values[name], at), (4, 0), textcoords="offset points",
+            va="center", fontsize=9,
+        )  # fmt: skip
+    axis.set_xscale("log")
+    axis.set_xlim(lowest, max(values.values()) * 4)
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set_yticks(range(len(names)), names, fontsize=9)
+    axis.invert_yaxis()
+    axis.grid(visible=False, axis="y")
+    axis.set_xlabel(f"{of} (log scale)")
+    titled(axis, title)
+    below(figure)
+    return png(figure)
+
+
+def distribution(nanoseconds: Sequence[float], title: str, what: str) -> bytes:
+    """How many took how long, in bins that grow with the time."""
+    figure, axis = drawn(10.0, 4.2)
+    low, high = min(nanoseconds) * 0.9, max(nanoseconds) * 1.1
+    count = min(BINS, max(8, int(2 * len(nanoseconds) ** 0.5)))
+    edges = np.geomspace(low, high, count + 1).tolist()
+    axis.hist(nanoseconds, edges, color=COLOURS[0], edgecolor="white")
+    for place, percent in enumerate((50, 99), 1):
+        at = float(np.percentile(nanoseconds, percent, method="inverted_cdf"))
+        axis.axvline(at, label=f"p{percent}: {readable(at)}", **pen(place))
+    axis.set_xscale("log")
+    ticks = [s * 10.0**e for e in range(19) for s in (1, 2, 5) if low <= s * 10**e <= high]
+    axis.xaxis.set_major_locator(FixedLocator(ticks))
+    axis.xaxis.set_major_formatter(FuncFormatter(readable))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.set_xlabel("time (log scale)")
+    axis.set_ylabel(what)
+    titled(axis, title)
+    below(figure, handlelength=3)
+    return png(figure)
+
+
+def below(figure: Figure, **options: Any) -> None:
+    """The legend, under the picture, in as many columns as have room."""
+    labels = [label for axis in figure.axes for label in axis.get_legend_handles_labels()[1]]
+    columns = 3 if max(map(len, labels)) <= LABEL else 2
+    figure.legend(loc="outside lower center", ncols=columns, frameon=False, **options)
+
+
+def pen(place: int) -> dict[str, Any]:
+    """How the line in this place is drawn."""
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "linestyle": DASHES[place % len(DASHES)],
+        "linewidth": 1.8,
+    }
+
+
+def rate_axis(axis: Axes, rates: Sequence[float]) -> None:
+    axis.set_yscale("log")
+    low, high = min(rates) / 1.5, max(rates) * 1.5
+    steps = (1, 2, 5) if high / low < 500 else (1,)
+    ticks = [s * 10.0**e for e in range(12) for s in steps if low <= s * 10**e <= high]
+    axis.set_ylim(low, high)
+    axis.yaxis.set_major_locator(FixedLocator(ticks))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: counted(value)))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.set_ylabel("messages a second (log scale)")
+
+
+def counted(number: float) -> str:
+    """850, 1.2 thousand, 30 million."""
+    for limit, unit, text in ((1e3, 1, ""), (1e6, 1e3, " thousand"), (1e9, 1e6, " million")):
+        if number < limit:
+            return f"{number / unit:.3g}{text}"
+    return f"{number / 1e9:.3g} billion"
 
 
 def heat_map(
@@ -175,8 +301,7 @@ def burn_lines(
         heights = np.array([np.nan if value is None else value for value in line], float)
         days = np.array([time.timestamp() for time in times]) / 86400
         axis.plot(
-            days, heights, label=name, linewidth=1.8,
-            color=COLOURS[number % len(COLOURS)], linestyle=DASHES[number % len(DASHES)],
+            days, heights, label=name, **pen(number),
         )  # fmt: skip
     axis.axhline(1, color="#000000", linewidth=1.2, label="budget just used up")
     axis.set_yscale("symlog", linthresh=1)

@@ -12,7 +12,6 @@ between neighbours: the moods of the machine meet both alike.  The interval behi
 from __future__ import annotations
 
 import argparse
-import ctypes
 import sys
 from array import array
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from statistics import median
 
 from shmbroker import connect, vhost
 from shmbroker.perf.child import child
-from shmbroker.perf.client import compiled_client
+from shmbroker.perf.client import Loops
 from shmbroker.perf.pinning import pin
 from shmbroker.perf.workspace import unique_token
 
@@ -30,6 +29,7 @@ PAIRS = 2_000
 COUNT = 1_024
 TRIPS = 256
 WARM = 16
+SPIN_SECONDS = 1.0
 ONE_IN = (1, 16, 64)
 WAYS = ("get, ack", "receive", "get_many, ack_many")
 QUEUES = ("here", "forth", "back")
@@ -61,34 +61,24 @@ class Cost:
         )
 
 
-class Loops:
-    """Those of native/recording.c, with a connection of their own."""
+class Pairs:
+    """The loops of native/recording.c."""
 
     def __init__(self, token: str) -> None:
-        self._library = ctypes.CDLL(compiled_client("recording.c"))
-        self._connection = ctypes.c_void_p()
-        self._check(self._library.recording_connect(token.encode(), ctypes.byref(self._connection)))
+        self._loops = Loops("recording.c", token, SPIN_SECONDS)
 
     def serve(self, trips: int) -> None:
-        self._check(self._library.recording_serve(self._connection, ctypes.c_int64(trips)))
+        self._loops.run("recording_serve", trips)
 
-    def pairs(self, how: int, one_in: int, pairs: int) -> Cost:
+    def in_one_thread(self, how: int, one_in: int, pairs: int) -> Cost:
         spent = array("q", bytes(16 * pairs))
-        numbers = (ctypes.c_int64(each) for each in (how, one_in, pairs, COUNT))
-        to = ctypes.c_void_p(spent.buffer_info()[0])
-        self._check(self._library.recording_pairs(self._connection, *numbers, to))
+        self._loops.run("recording_pairs", how, one_in, pairs, COUNT, spent)
         return Cost.of(WAYS[how], one_in, spent, COUNT)
 
     def ping_pong(self, one_in: int, pairs: int) -> Cost:
         spent = array("q", bytes(16 * pairs))
-        numbers = (ctypes.c_int64(each) for each in (one_in, pairs, TRIPS))
-        to = ctypes.c_void_p(spent.buffer_info()[0])
-        self._check(self._library.recording_ping_pong(self._connection, *numbers, to))
+        self._loops.run("recording_ping_pong", one_in, pairs, TRIPS, spent)
         return Cost.of("ping-pong", one_in, spent, TRIPS)
-
-    @staticmethod
-    def _check(code: int) -> None:
-        assert code == 0, code
 
 
 def measure(pairs: int) -> list[Cost]:
@@ -99,15 +89,15 @@ def measure(pairs: int) -> list[Cost]:
 
     def serve() -> None:
         pin(1)
-        Loops(token).serve(len(ONE_IN) * 2 * pairs * (TRIPS + WARM))
+        Pairs(token).serve(len(ONE_IN) * 2 * pairs * (TRIPS + WARM))
 
     try:
         with child(serve):
             pin(0)
-            loops = Loops(token)
-            costs = [loops.ping_pong(each, pairs) for each in ONE_IN]
+            both = Pairs(token)
+            costs = [both.ping_pong(each, pairs) for each in ONE_IN]
         return costs + [
-            loops.pairs(way, each, pairs) for way in range(len(WAYS)) for each in ONE_IN
+            both.in_one_thread(way, each, pairs) for way in range(len(WAYS)) for each in ONE_IN
         ]
     finally:
         vhost.delete(token, force=True)

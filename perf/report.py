@@ -1,4 +1,4 @@
-"""The report: a plain table for people, JSON with every figure for programs.
+"""The report of a contest: a plain table for people, JSON with every figure for programs.
 
 Ratios: of times (ping-pong) and of rates alike, this entry's figure / the reference's.
 Preempted: how often a process of the run lost its core, see RunRecord; with a core for each
@@ -12,22 +12,11 @@ from typing import Any
 
 from shmbroker.perf.case import Case, Entry
 from shmbroker.perf.figures import Figures
-from shmbroker.perf.machine import Description
-from shmbroker.perf.size import format_size
 
 Row = tuple[str, ...]
 
 LATENCY_COLUMNS = {"p50_ns": "p50 ns", "p99_ns": "p99 ns"}
 STREAM_COLUMNS = {"messages_per_s": "messages/s", "gb_per_s": "GB/s"}
-
-
-def table(cases: Sequence[Case], described: Description, against: str | None) -> str:
-    """Everything as text."""
-    head = "{cpu}, {n} cores, Linux {kernel}, Python {python}".format(
-        **described,
-        n=len(described["cores"]),  # type: ignore[arg-type]  # a list, by machine()
-    )
-    return "\n\n".join([head, *(case_table(case, against) for case in cases)])
 
 
 def case_table(case: Case, against: str | None) -> str:
@@ -40,8 +29,8 @@ def case_table(case: Case, against: str | None) -> str:
     rows = [_row(entry, columns, references, compared) for entry in case.entries]
     rounds = max((len(entry.rounds) for entry in case.entries), default=0)
     what = "round trip" if case.topology.measures_latency else "stream"
-    title = f"{case.topology.name}, {format_size(case.size)}: {what}, medians of {rounds} rounds"
-    failures = [f"FAILED {entry.title}: {why}" for entry in case.entries for why in entry.failures]
+    title = f"{case.title}: {what}, medians of {rounds} rounds"
+    failures = [f"FAILED {failure}" for failure in case.failures()]
     return "\n".join([title, *aligned([header, *rows], names=4), *failures])
 
 
@@ -57,21 +46,12 @@ def aligned(rows: Sequence[Row], names: int = 3) -> list[str]:
     ]
 
 
-def as_json(
-    cases: Sequence[Case], described: Description, against: str | None, asked: dict[str, Any]
-) -> dict[str, Any]:
+def case_json(case: Case, against: str | None) -> dict[str, Any]:
     """Everything, with each round's figures and the plan it was run by."""
     return {
-        "machine": described,
-        "asked": asked,
-        "cases": [
-            {
-                "topology": case.topology.name,
-                "size_bytes": case.size,
-                "entries": [_entry_json(case, entry, against) for entry in case.entries],
-            }
-            for case in cases
-        ],
+        "topology": case.topology.name,
+        "size_bytes": case.size,
+        "entries": [_entry_json(case, entry, against) for entry in case.entries],
     }
 
 

@@ -10,7 +10,6 @@ In Python, and in C (native/request.c).
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import time
 from array import array
@@ -19,7 +18,7 @@ from statistics import median
 
 from shmbroker import Broker, Queue, connect, vhost
 from shmbroker.perf.child import child
-from shmbroker.perf.client import compiled_client
+from shmbroker.perf.client import Loops
 from shmbroker.perf.pinning import pin
 from shmbroker.perf.workspace import unique_token
 
@@ -55,34 +54,16 @@ def serve(token: str) -> None:
         for _ in range(ROUNDS):
             reply(broker.queue("asked"))
             answer(broker.queue("forth"), broker.queue("back"))
-    c = InC(token)
+    loops = Loops("request.c", token, SPIN_SECONDS)
     for _ in range(ROUNDS):
-        c.call("request_serve")
-        c.call("messages_serve")
+        loops.run("request_serve", TRIPS)
+        loops.run("messages_serve", TRIPS)
 
 
-class InC:
-    """The loops of native/request.c, with a connection of their own."""
-
-    def __init__(self, token: str) -> None:
-        self._library = ctypes.CDLL(compiled_client("request.c"))
-        self._connection = ctypes.c_void_p()
-        spin_ns = ctypes.c_int64(int(SPIN_SECONDS * 1e9))
-        made = ctypes.byref(self._connection)
-        self._check(self._library.request_connect(token.encode(), spin_ns, made))
-
-    def call(self, loop: str, *arguments: object) -> None:
-        trips = ctypes.c_int64(TRIPS)
-        self._check(getattr(self._library, loop)(self._connection, trips, *arguments))
-
-    def median(self, loop: str) -> float:
-        spent = array("q", bytes(8 * TRIPS))
-        self.call(loop, ctypes.c_void_p(spent.buffer_info()[0]))
-        return median(spent)
-
-    @staticmethod
-    def _check(code: int) -> None:
-        assert code == 0, code
+def median_in_c(loops: Loops, loop: str) -> float:
+    spent = array("q", bytes(8 * TRIPS))
+    loops.run(loop, TRIPS, spent)
+    return median(spent)
 
 
 def by_request(broker: Broker) -> Callable[[bytes], bytes]:
@@ -129,10 +110,10 @@ def measure(token: str) -> dict[str, list[float]]:
         for _ in range(ROUNDS):
             note(costs, "request, Python", median(nanoseconds_each(request)))
             note(costs, "messages, Python", median(nanoseconds_each(messages)))
-    c = InC(token)
+    loops = Loops("request.c", token, SPIN_SECONDS)
     for _ in range(ROUNDS):
-        note(costs, "request, C", c.median("request_ask"))
-        note(costs, "messages, C", c.median("messages_ask"))
+        note(costs, "request, C", median_in_c(loops, "request_ask"))
+        note(costs, "messages, C", median_in_c(loops, "messages_ask"))
     return costs
 
 

@@ -16,8 +16,10 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
+from shmbroker.ipc.latency import Histogram
 from shmbroker.perf.figures import Figures, figures_of
 from shmbroker.perf.gate import Gate
+from shmbroker.perf.histograms import histogram_of
 from shmbroker.perf.peer import Endpoint, Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.role_result import RoleResult
@@ -44,6 +46,8 @@ class RunRecord:
     """How often the kernel took a core from one of the processes' threads. Strangers were there,
     unless the topology has more processes than cores or the peer has threads of its own."""
     left_behind: list[str] = field(default_factory=list)
+    histogram: Histogram | None = None
+    """Of the round trips that were timed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,9 @@ def run(peer: Peer, plan: Plan, limit_s: float = LIMIT_S) -> RunRecord:
     results = [report.result for report in reports]
     check(plan.task.topology, results)
     preempted = sum(report.preempted for report in reports)
-    return RunRecord(plan, figures_of(plan, results), preempted, workspace.left_behind)
+    singles = results[0].singles_ns
+    trips = histogram_of(singles) if len(singles) else None
+    return RunRecord(plan, figures_of(plan, results), preempted, workspace.left_behind, trips)
 
 
 def _perform(peer: Peer, endpoint: Endpoint, plan: Plan, limit_s: float) -> list[_Report]:

@@ -9,13 +9,14 @@ Before, all are pending and none is due: what that costs each of them is measure
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import resource
 import sys
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 
 from shmbroker import connect, vhost
@@ -43,25 +44,23 @@ def idle_percent(wait: Callable[[], object]) -> float:
     return 100 * (processor_seconds() - used) / (time.monotonic() - begin)
 
 
-def schedule(url: str, tell: int, wait: int) -> None:
+def schedule(url: str, messages: int, spread: float, idle: float, tell: int, wait: int) -> None:
     """Publish all, tell how long that took and what waiting costs, and stay until we are told."""
     with connect(url, name="scheduler") as broker:
         queue = broker.queue(QUEUE)
         begin = time.monotonic_ns()
-        first = begin + int((MESSAGES / 50_000 + IDLE_SECONDS + 5) * 1e9)
-        for _ in range(MESSAGES):
-            due = first + random.randrange(int(SPREAD_SECONDS * 1e9))
+        first = begin + int((messages / 50_000 + idle + 5) * 1e9)
+        for _ in range(messages):
+            due = first + random.randrange(int(spread * 1e9))
             queue.publish(DUE.pack(due), deliver_after=(due - time.monotonic_ns()) / 1e9)
         spent = time.monotonic_ns() - begin
-        os.write(
-            tell, f"{spent / MESSAGES} {idle_percent(lambda: time.sleep(IDLE_SECONDS))}\n".encode()
-        )
+        os.write(tell, f"{spent / messages} {idle_percent(lambda: time.sleep(idle))}\n".encode())
         before = processor_seconds()
         os.read(wait, 1)
         os.write(tell, f"{processor_seconds() - before}\n".encode())
 
 
-def consume(url: str) -> tuple[array[int], float, float]:
+def consume(url: str, messages: int) -> tuple[array[int], float, float]:
     """How late each was in nanoseconds, the idle cost before, and how many seconds of a processor
     it took."""
     late = array("q")
@@ -74,12 +73,18 @@ def consume(url: str) -> tuple[array[int], float, float]:
 
         idle = idle_percent(receive)
         before = processor_seconds()
-        while len(late) < MESSAGES:
+        while len(late) < messages:
             receive()
         return late, idle, processor_seconds() - before
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m shmbroker.perf.schedule")
+    parser.add_argument("--messages", type=int, default=MESSAGES)
+    parser.add_argument("--seconds", type=float, default=SPREAD_SECONDS,
+                        help="within which they are due")  # fmt: skip
+    asked = parser.parse_args(arguments)
+    messages, spread = asked.messages, asked.seconds
     token = unique_token("schedule")
     url = f"shm://{token}"
     broker = connect(url, create=True)
@@ -90,12 +95,12 @@ def main() -> int:
 
         def tend() -> None:
             os.close(end)
-            schedule(url, tell, wait)
+            schedule(url, messages, spread, min(spread, IDLE_SECONDS), tell, wait)
 
         with child(tend):
             os.close(tell)
             try:
-                late, waiting, worked = consume(url)
+                late, waiting, worked = consume(url, messages)
             finally:
                 os.close(end)
             numbers = b""
@@ -104,16 +109,16 @@ def main() -> int:
     vhost.delete(token, force=True)
     each, idle, clerk = (float(number) for number in numbers.split())
     ordered = sorted(late)
-    median = ordered[MESSAGES // 2] / 1e6
+    median = ordered[messages // 2] / 1e6
     out = sys.stdout.write
-    out(f"scheduled     {MESSAGES:,} messages, {each:,.0f} ns each\n")
+    out(f"scheduled     {messages:,} messages, {each:,.0f} ns each\n")
     out(f"idle          clerk {idle:.2f} % of a core with all of them pending, ")
     out(f"consumer {waiting:.2f} %\n")
-    out(f"late          {median:.3f} ms median, {ordered[MESSAGES * 99 // 100] / 1e6:.3f} ms p99, ")
-    out(f"{ordered[-1] / 1e6:.3f} ms at most, over {SPREAD_SECONDS:g} s\n")
+    out(f"late          {median:.3f} ms median, {ordered[messages * 99 // 100] / 1e6:.3f} ms p99, ")
+    out(f"{ordered[-1] / 1e6:.3f} ms at most, over {spread:g} s\n")
     out(f"too early     {sum(1 for each in late if each < 0)}\n")
-    out(f"working       clerk {100 * clerk / SPREAD_SECONDS:.1f} % of a core, ")
-    out(f"consumer {100 * worked / SPREAD_SECONDS:.1f} %\n")
+    out(f"working       clerk {100 * clerk / spread:.1f} % of a core, ")
+    out(f"consumer {100 * worked / spread:.1f} %\n")
     good = ordered[0] >= 0 and median <= LATE_MS_MAX and max(idle, waiting) < IDLE_PERCENT_MAX
     return 0 if good else 1
 

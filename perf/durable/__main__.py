@@ -8,23 +8,24 @@ In turns, round after round, in one folder, so on one disk: a bare file that is 
 durable queue, and each peer with whatever makes it sync before it confirms. Then strace counts how
 often each really does: who gives more confirms one after the other than it syncs is told apart,
 and compared with nobody. Peers are installed from Debian if we are root; who cannot be is left out.
-
-Exit codes: 0 all verdicts are met, 1 one is missed or something failed, 2 usage, 130 interrupted.
 """
 
-import argparse
-import json
+from __future__ import annotations
+
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from shmbroker.ipc.latency import Histogram
 from shmbroker.perf.bare_file import BareFile
+from shmbroker.perf.command import DURATION, FILE, POSITIVE, SIZE, one_of, option, several
 from shmbroker.perf.connection import Connection
 from shmbroker.perf.debian import NotInstalled
 from shmbroker.perf.durable.contender import (
@@ -34,16 +35,21 @@ from shmbroker.perf.durable.contender import (
     calibrated,
     consume,
     made,
-    measure,
+    sliced,
     waited_ns,
 )
-from shmbroker.perf.durable.table import table
-from shmbroker.perf.durable.verdicts import Verdict, verdicts
-from shmbroker.perf.machine import machine
+from shmbroker.perf.durable.table import PROMISES, promise, table
+from shmbroker.perf.durable.verdicts import verdicts
+from shmbroker.perf.findings import Findings, Verdict
 from shmbroker.perf.roster import roster
+from shmbroker.perf.scenario import Scenario
 from shmbroker.perf.server import Running, Server
-from shmbroker.perf.size import format_size, parse_size
+from shmbroker.perf.size import format_size
+from shmbroker.perf.steps import Steps
 from shmbroker.perf.syncs import syncs_during
+
+if TYPE_CHECKING:
+    from shmbroker.perf.page import Page
 
 OURS = "shmbroker-durable"
 BARE = "bare disk"
@@ -66,7 +72,7 @@ class Trial:
         self._many[size] = calibrated(self._connection, size, seconds)
 
     def round(self, size: int, singles: int) -> Slice:
-        return measure(self._connection, size, singles, self._many[size])
+        return sliced(self._connection, size, singles, self._many[size])
 
     def count_syncs(self, size: int, singles: int) -> None:
         singly, together = made(singles, size), made(self._many[size], size)
@@ -87,9 +93,16 @@ class Trial:
 
 
 class Benchmark:
-    def __init__(self, asked: argparse.Namespace, bare: BareFile) -> None:
-        self._asked = asked
+    """All in turns. So many rounds, of so many confirms one by one and so many seconds of many."""
+
+    def __init__(
+        self, bare: BareFile, steps: Steps, sizes: Sequence[int], rounds: int, singles: int,
+        seconds: float,
+    ) -> None:  # fmt: skip
         self._file = bare
+        self._steps = steps
+        self.sizes, self._rounds = sizes, rounds
+        self._singles, self._seconds = singles, seconds
         self.bare = Contender(BARE)
         self.trials: list[Trial] = []
         self.failed: list[Contender] = []
@@ -99,12 +112,12 @@ class Benchmark:
         return [*(trial.contender for trial in self.trials), *self.failed]
 
     def join(self, server: Server, folder: Path, stack: ExitStack) -> None:
-        _say(f"{server.name}: starting")
+        self._steps.next(f"{server.name}: starting")
         try:
             server.install()
             trial = Trial(server, stack.enter_context(server.hosted(folder)))
         except NotInstalled as missing:
-            _say(f"{server.name} is left out: {missing}")
+            self._steps.say(f"{server.name} is left out: {missing}")
         except Exception as failure:  # noqa: BLE001 - one that fails must not stop the others
             self.failed.append(Contender(server.name, failures=[f"starting: {failure}"]))
         else:
@@ -112,31 +125,32 @@ class Benchmark:
             self.trials.append(trial)
 
     def run(self) -> None:
-        for size in self._asked.size:
-            self._each("calibrating", lambda t, n=size: t.calibrate(n, self._asked.seconds))
-            for number in range(WARM_ROUNDS):
+        warm = min(WARM_ROUNDS, self._rounds)
+        each = len(self.sizes) * (1 + warm + self._rounds) + 1
+        self._steps.expect(len(self.trials) * each)
+        for size in self.sizes:
+            self._each("calibrating", lambda t, n=size: t.calibrate(n, self._seconds))
+            for number in range(warm):
                 self._each(f"warming up {number + 1}", lambda t, n=size: self._round(t, n))
-            for number in range(self._asked.rounds):
+            for number in range(self._rounds):
                 self._note_bare(size)
                 self._each(f"{size} B, round {number + 1}", lambda t, n=size: self._note(t, n))
-        self._each(
-            "counting syncs", lambda t: t.count_syncs(self._asked.size[0], self._asked.singles)
-        )
+        self._each("counting syncs", lambda t: t.count_syncs(self.sizes[0], self._singles))
 
     def _round(self, trial: Trial, size: int) -> Slice:
-        return trial.round(size, self._asked.singles)
+        return trial.round(size, self._singles)
 
     def _note(self, trial: Trial, size: int) -> None:
         trial.contender.note(size, self._round(trial, size))
 
     def _note_bare(self, size: int) -> None:
-        waits = tuple(waited_ns(self._file.write, made(self._asked.singles, size)))
-        self.bare.note(size, Slice(waits, self._file.stream(self._asked.seconds)))
+        waits = tuple(waited_ns(self._file.write, made(self._singles, size)))
+        self.bare.note(size, Slice(waits, self._file.stream(self._seconds)))
 
     def _each(self, doing: str, step: Any) -> None:
         """Who fails takes part no more; nothing that it did is told."""
         for trial in list(self.trials):
-            _say(f"{trial.contender.name}: {doing}")
+            self._steps.next(f"{trial.contender.name}: {doing}")
             try:
                 step(trial)
             except Exception as failure:  # noqa: BLE001 - one that fails must not stop the others
@@ -150,60 +164,81 @@ class Benchmark:
         if ours is None:
             return []
         peers = list(by_name.values())
-        return [
-            each for size in self._asked.size for each in verdicts(self.bare, ours, peers, size)
-        ]
+        return [each for size in self.sizes for each in verdicts(self.bare, ours, peers, size)]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    signal.signal(signal.SIGTERM, _terminated)
-    asked = _parser().parse_args(arguments)
-    asked.size = asked.size or list(SIZES)
+def measure(
+    steps: Steps, peers: Sequence[str], sizes: Sequence[int], rounds: int, singles: int,
+    seconds: float, folder: Path,
+) -> Findings:  # fmt: skip
+    sizes = sizes or SIZES
     servers = [peer for peer in roster().values() if isinstance(peer, Server)]
-    servers = [each for each in servers if each.name in (asked.peer or [each.name]) + [OURS]]
+    servers = [each for each in servers if not peers or each.name in (*peers, OURS)]
     servers.sort(key=lambda server: server.name != OURS)
-    described = machine(each.distribution for each in servers if each.distribution)
-    try:
-        with ExitStack() as stack:
-            stack.enter_context(
-                folder := tempfile.TemporaryDirectory(prefix="shmbroker-durable-", dir=asked.folder)
-            )
-            bare = BareFile(Path(folder.name) / "bare")
-            stack.callback(bare.close)
-            benchmark = Benchmark(asked, bare)
-            for server in servers:
-                benchmark.join(server, Path(folder.name), stack)
-            benchmark.run()
-    except KeyboardInterrupt:
-        return 130
-    return _tell(benchmark, asked, described)
-
-
-def _tell(benchmark: Benchmark, asked: argparse.Namespace, described: dict[str, object]) -> int:
-    before, after = described["load_average"][0], os.getloadavg()[0]  # type: ignore[index]
+    with ExitStack() as stack:
+        inside = tempfile.TemporaryDirectory(prefix="shmbroker-durable-", dir=folder.absolute())
+        within = Path(stack.enter_context(inside))
+        bare = BareFile(within / "bare")
+        stack.callback(bare.close)
+        benchmark = Benchmark(bare, steps, sizes, rounds, singles, seconds)
+        steps.expect(len(servers))
+        for server in servers:
+            benchmark.join(server, within, stack)
+        benchmark.run()
     given = benchmark.verdicts()
-    failures = [f"FAILED {c.name}: {why}" for c in benchmark.contenders for why in c.failures]
-    out = [
-        f"{described['cpu']}, {len(os.sched_getaffinity(0))} cores, Linux {described['kernel']}; "
-        f"{asked.rounds} rounds in {asked.folder}; "
-        f"load {before:.1f} before, {after:.1f} after"
-    ]
-    out += [table(benchmark.bare, benchmark.contenders, size) for size in asked.size]
-    out += ["\n".join([*map(str, given), *failures])]
-    sys.stdout.write("\n\n".join(out) + "\n")
-    if asked.json:
-        document = {
-            "machine": described | {"load_after": after},
-            "rounds": asked.rounds,
+    failures = [f"{c.name}: {why}" for c in benchmark.contenders for why in c.failures]
+    tables = [table(benchmark.bare, benchmark.contenders, size) for size in sizes]
+    if not given:
+        failures.append(f"{OURS} did not take part")
+    return Findings(
+        "\n\n".join(tables),
+        _cases(benchmark),
+        "confirm",
+        partial(draw, benchmark, tables),
+        _histograms(benchmark),
+        given,
+        failures,
+        {
+            "folder": str(folder.absolute()),
+            "load_after": os.getloadavg()[0],
             "contenders": [_json(each) for each in (benchmark.bare, *benchmark.contenders)],
-            "cases": _cases(benchmark),
-            "verdicts": [
-                {"text": v.text, "figure": v.figure, "target": v.target, "met": v.is_met}
-                for v in given
-            ],
-        }
-        asked.json.write_text(json.dumps(document, indent=1) + "\n")
-    return 0 if given and all(v.is_met for v in given) and not failures else 1
+        },
+    )
+
+
+def _histograms(benchmark: Benchmark) -> dict[str, Histogram]:
+    return {
+        f"durable {each.name}, {format_size(size)}": each.histogram(size)
+        for each in (benchmark.bare, *benchmark.contenders)
+        for size in each.slices
+    }
+
+
+def draw(benchmark: Benchmark, tables: Sequence[str], page: Page) -> None:
+    from shmbroker.perf import pictures
+    from shmbroker.perf.page import Drawing
+
+    for size, told in zip(benchmark.sizes, tables, strict=True):
+        there = [each for each in benchmark.contenders if each.slices.get(size)]
+        shown = format_size(size)
+        page.subheading(shown)
+        curves = {
+            each.name + ("" if each.syncs or each is benchmark.bare else ": DOES NOT SYNC"):
+                pictures.Curve.of(each.histogram(size))
+            for each in (benchmark.bare, *there)
+        }  # fmt: skip
+        title = f"{shown}: from publish to the confirm, one outstanding"
+        drawn = pictures.percentile_curves(curves, title)
+        page.draw(Drawing(f"confirm-{size}", "latency of a confirm by percentile", drawn))
+        there.sort(key=lambda each: -each.per_s(size))
+        rates = {each.name: each.per_s(size) for each in there}
+        if rates:
+            marks = {each.name: promise(each) for each in there}
+            title = f"{shown}: confirmed messages a second, many outstanding"
+            what = "messages a second"
+            drawn = pictures.bars(rates, marks, PROMISES, what, title, pictures.counted)
+            page.draw(Drawing(f"many-{size}", title, drawn))
+        page.text(told)
 
 
 def _cases(benchmark: Benchmark) -> list[dict[str, Any]]:
@@ -242,33 +277,34 @@ def _json(contender: Contender) -> dict[str, Any]:
     }
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m shmbroker.perf.durable",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=__doc__.partition("\n")[2],
-    )
-    names = [name for name, peer in roster().items() if isinstance(peer, Server)]
-    parser.add_argument("--peer", choices=names, action="append", help="only these, and ours")
-    parser.add_argument("--size", type=parse_size, action="append", help="64 and 1KiB")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="default 5")
-    parser.add_argument(
-        "--singles", type=int, default=SINGLES, metavar="N", help=f"confirms a round ({SINGLES})"
-    )
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a stream (0.5)")
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
-    return parser
+SERVERS = [name for name, peer in roster().items() if isinstance(peer, Server)]
+SCENARIO = Scenario(
+    "durable",
+    help="""What a confirm from the disk costs, against peers that sync.
 
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-
-
-def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    """SIGTERM ends like Ctrl-C: each server is ended on the way."""
-    raise KeyboardInterrupt
-
+    Ends with 1 if a verdict is missed.  Needs the extra `perf`.
+    """,
+    examples="""
+    shmbroker bench durable --folder /var/lib
+    shmbroker bench durable --peer redis --size 64 --json before.json
+    """,
+    options=(
+        several("--peer", "peers", type=one_of("peer", SERVERS), metavar="NAME",
+                help="Only these, and ours."),
+        several("--size", "sizes", type=SIZE, metavar="SIZE", help="Of a message.  [64 and 1KiB]"),
+        option("--rounds", type=POSITIVE, default=5, show_default=True,
+               help="Of each peer, the others in between."),
+        option("--singles", type=click.IntRange(min=2), default=SINGLES, show_default=True,
+               metavar="N", help="Confirms one by one in a round."),
+        option("--seconds", type=DURATION, default=0.5, help="Of many in a round.  [500ms]"),
+        option("--folder", type=FILE, default=".", metavar="DIR", help="On the disk to measure."),
+    ),
+    measure=measure,
+    pinning="none: servers have threads of their own",
+    quick=("--rounds=1", "--size=64", "--singles=50", "--seconds=100ms", "--peer=redis"),
+)  # fmt: skip
+COMMAND = SCENARIO.command
+main = COMMAND.main
 
 if __name__ == "__main__":
     sys.exit(main())

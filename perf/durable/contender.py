@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from statistics import median, quantiles
 
+from shmbroker.ipc.latency import Histogram
 from shmbroker.perf.connection import BATCH, Connection
+from shmbroker.perf.histograms import histogram_of
 
 COUNT_MAX = 1 << 17
 """Messages of one slice: with those of its own, what fits our queue and its arena."""
@@ -76,6 +78,9 @@ class Contender:
         waits = [wait for each in self.slices[size] for wait in each.waits_ns]
         return quantiles(waits, n=100)[percent - 1]
 
+    def histogram(self, size: int) -> Histogram:
+        return histogram_of([wait for each in self.slices[size] for wait in each.waits_ns])
+
     def per_s(self, size: int) -> float:
         return median(each.per_s for each in self.slices[size])
 
@@ -99,7 +104,7 @@ def waited_ns(publish: Callable[[bytes], object], bodies: Iterable[bytes]) -> It
         yield clock() - before
 
 
-def measure(connection: Connection, size: int, singles: int, many: int) -> Slice:
+def sliced(connection: Connection, size: int, singles: int, many: int) -> Slice:
     """One slice, whose messages are consumed and compared; that is not timed."""
     one_by_one, together = made(singles, size), made(many, size)
     waits = tuple(waited_ns(connection.publish, one_by_one))
@@ -128,7 +133,7 @@ def calibrated(connection: Connection, size: int, seconds: float) -> int:
     """How many messages take about so long when many are outstanding."""
     many = BATCH // 4
     while True:
-        spent = many / measure(connection, size, 1, many).per_s
+        spent = many / sliced(connection, size, 1, many).per_s
         if spent >= seconds / 4 or many == COUNT_MAX:
             return min(max(int(many * seconds / spent), BATCH // 4), COUNT_MAX)
         many = min(4 * many, COUNT_MAX)

@@ -6,6 +6,7 @@ from shmbroker.perf.durable.contender import Contender, Promise
 from shmbroker.perf.report import aligned
 from shmbroker.perf.size import format_size
 
+PROMISES = ("syncs", "DOES NOT SYNC", "not counted")
 HEADER = (
     "",
     "version",
@@ -32,7 +33,7 @@ def _row(each: Contender, bare: Contender, size: int) -> tuple[str, ...]:
     return (
         each.name,
         each.version,
-        "" if is_bare else _promise(each),
+        "" if is_bare else promise(each),
         f"{each.wait_ns(size, 50) / 1e3:,.0f}",
         f"{each.wait_ns(size, 99) / 1e3:,.0f}",
         f"{each.ratio(bare, size, lambda one: one.median_ns):.2f}",
@@ -43,10 +44,11 @@ def _row(each: Contender, bare: Contender, size: int) -> tuple[str, ...]:
     )
 
 
-def _promise(each: Contender) -> str:
+def promise(each: Contender) -> str:
+    kept, broken, unknown = PROMISES
     if each.singly is None:
-        return "not counted"
-    return "syncs" if each.syncs else "DOES NOT SYNC"
+        return unknown
+    return kept if each.syncs else broken
 
 
 def _per_sync(promise: Promise | None) -> str:

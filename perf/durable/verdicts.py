@@ -1,26 +1,15 @@
 """The verdicts: what a durable publish must be worth, said of figures of the same run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from shmbroker.perf.durable.contender import Contender, Slice
+from shmbroker.perf.findings import Verdict
 from shmbroker.perf.size import format_size
 
 WAIT_RATIO_MAX = 1.5
 DISK_RATIO_MIN = 0.5
 PEER_RATIO_MIN = 5.0
 HEAD_BYTES, ALIGNMENT = 32, 8
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    text: str
-    figure: float
-    target: float
-    is_met: bool
-
-    def __str__(self) -> str:
-        return f"{'met   ' if self.is_met else 'MISSED'}  {self.text}"
 
 
 def record_bytes(size: int) -> int:

@@ -19,12 +19,6 @@ static void wait_until(int64_t due)
         }
 }
 
-int64_t paced_connect(const char *vhost, int64_t spin_ns, sb_connection **connection)
-{
-    int64_t code = sb_connect(vhost, NULL, connection);
-    return code < 0 ? code : sb_spin(*connection, spin_ns);
-}
-
 int64_t paced_produce(sb_connection *connection, int64_t count, int64_t burst, double gap_ns,
                       int64_t start)
 {

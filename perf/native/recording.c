@@ -19,12 +19,6 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-int64_t recording_connect(const char *vhost, sb_connection **connection)
-{
-    int64_t code = sb_connect(vhost, NULL, connection);
-    return code < 0 ? code : sb_spin(*connection, 1000000000);
-}
-
 /* One message there and back in one thread: all instructions, no other processor. */
 
 static int64_t get_and_ack(sb_queue *queue, int64_t count)

@@ -22,12 +22,6 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-int64_t request_connect(const char *vhost, int64_t spin_ns, sb_connection **connection)
-{
-    int64_t code = sb_connect(vhost, NULL, connection);
-    return code < 0 ? code : sb_spin(*connection, spin_ns);
-}
-
 int64_t request_serve(sb_connection *connection, int64_t trips)
 {
     sb_queue *asked;

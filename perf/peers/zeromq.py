@@ -1,4 +1,4 @@
-"""pyzmq over ipc://, that is, Unix sockets and an I/O thread in each process.
+"""pyzmq over ipc://, that is, Unix sockets, and over tcp://; an I/O thread in each process.
 
 PAIR between two, PUSH/PULL where senders or receivers compete, XPUB/SUB to all. XPUB with
 XPUB_NODROP, because PUB drops what a slow subscriber cannot take, and nothing may be lost here.
@@ -15,6 +15,7 @@ from shmbroker.perf.peer import Peer
 from shmbroker.perf.plan import Plan
 from shmbroker.perf.port import Port
 from shmbroker.perf.python_peer import PythonPeer
+from shmbroker.perf.server import HOST, free_port
 from shmbroker.perf.tally import LARGE_BYTES, Message
 from shmbroker.perf.task import Task
 from shmbroker.perf.topology import Seat
@@ -63,6 +64,15 @@ class ZeroMq(PythonPeer):
         return Port(send=send_large, receive=receive_large, close=close)
 
 
+class ZeroMqTcp(ZeroMq):
+    """By loopback, as it would go between hosts."""
+
+    name = "pyzmq-tcp"
+
+    def setup(self, plan: Plan, workspace: Workspace) -> str:
+        return f"tcp://{HOST}:{free_port()}"
+
+
 def _socket_type(zmq: Any, seat: Seat, plan: Plan) -> int:
     topology = plan.task.topology
     if topology.delivery == "to-all":
@@ -92,4 +102,4 @@ def _connect(zmq: Any, socket: Any, seat: Seat, plan: Plan, address: str) -> Non
     time.sleep(SETTLE_S)
 
 
-PEERS: tuple[Peer, ...] = (ZeroMq(),)
+PEERS: tuple[Peer, ...] = (ZeroMq(), ZeroMqTcp())

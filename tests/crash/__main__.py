@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from shmbroker.perf.failover.trial import failover
+from shmbroker.perf.process import Process
 from tests.conftest import vhost_for_a_while
-from tests.crash.failover import failover
-from tests.crash.process import Process
 from tests.crash.repair import measure
 from tests.crash.round import Fault, crash
 

@@ -11,11 +11,11 @@ from random import Random
 from signal import SIGKILL, SIGTERM
 from tempfile import TemporaryDirectory
 
+from shmbroker.perf.process import Process
 from tests.compiler import compile_program
 from tests.crash import consumers, producers, visitors
 from tests.crash.journal import read
 from tests.crash.part import Part, Stage
-from tests.crash.process import Process
 from tests.crash.verdict import Life
 
 PRODUCERS: dict[str, Callable[[Stage], int] | str] = {

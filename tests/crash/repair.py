@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import shmbroker
 from shmbroker import vhost
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 
 QUEUE = "held"
 SLICE_SECONDS = 0.1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from shmbroker.perf.failover.trial import failover
+from shmbroker.perf.process import Process
 from tests.conftest import vhost_for_a_while
-from tests.crash.failover import failover
-from tests.crash.process import Process
 
 KILLS = 10
 STOPS = 3

@@ -9,6 +9,7 @@ from signal import SIGKILL
 import numpy as np
 import pytest
 
+from shmbroker.perf.process import RAISED, Process
 from tests.crash.journal import (
     ACKED,
     ACKING,
@@ -22,7 +23,6 @@ from tests.crash.journal import (
 )
 from tests.crash.part import LEFT, ONE, WORK
 from tests.crash.payload import HEADER_BYTES, body_of, key_of, seen
-from tests.crash.process import RAISED, Process
 from tests.crash.verdict import Life, faults, tally
 
 PRODUCER, CONSUMER = 1, 2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import shmbroker
 from shmbroker import Broker
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 
 KILLS = 50
 LATEST_SECONDS = 0.02

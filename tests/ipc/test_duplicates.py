@@ -16,7 +16,7 @@ from shmbroker import aio
 from shmbroker.core import layout
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.export import exported, imported
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.killed import KILLS, victims
 
 

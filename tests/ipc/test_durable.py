@@ -19,7 +19,7 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Unconfirmed, aio
 from shmbroker.core import layout
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 
 

@@ -17,7 +17,7 @@ from shmbroker.core import layout
 from shmbroker.ipc import records
 from shmbroker.ipc.journal_export import compacted
 from shmbroker.ipc.replay import Replay
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 from tests.ipc.killed import KILLS
 

@@ -12,7 +12,7 @@ import pytest
 from shmbroker.ipc import records
 from shmbroker.ipc.journal import Journal
 from shmbroker.ipc.replay import Replay
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.killed import KILLS, LATEST_SECONDS
 
 SEGMENT_BYTES = 64 << 10

@@ -17,8 +17,8 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Damaged, InvalidArgument, Queue, QueueFull, aio
 from shmbroker.core.layout import RING_SLOTS_START, SLOT_BYTES, SLOT_CHAIN_AT
+from shmbroker.perf.process import Process
 from tests.cli.command import eventually
-from tests.crash.process import Process
 from tests.ipc.victim import KILLS, Confirm, dying
 
 

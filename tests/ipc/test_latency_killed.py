@@ -13,7 +13,7 @@ from pathlib import Path
 import shmbroker
 from shmbroker.core import layout
 from shmbroker.ipc.latency import Histogram
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.killed import KILLS, victims
 
 

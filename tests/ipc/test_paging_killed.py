@@ -18,7 +18,7 @@ import shmbroker
 from shmbroker import Broker, Empty, Queue
 from shmbroker.ipc.errors import InUse
 from shmbroker.ipc.pager import Pager
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 
 KILLS = 50
 SLOTS = 64

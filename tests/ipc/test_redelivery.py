@@ -13,7 +13,7 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.victim import KILLS, Confirm, dying
 
 DELAY = 0.02

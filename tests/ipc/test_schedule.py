@@ -23,7 +23,7 @@ from shmbroker import Broker, ConnectionForked, Empty, InvalidArgument, Queue, Q
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.scheduled import ring_of
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.victim import KILLS, Confirm, dying
 
 SOON = 0.01

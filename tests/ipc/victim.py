@@ -12,7 +12,7 @@ from struct import Struct
 
 import shmbroker
 from shmbroker import Broker
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 
 KILLS = 50
 LIFE_MS_MAX = 4

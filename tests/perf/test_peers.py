@@ -150,22 +150,15 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.usefixtures("conditions_are_known")
 def test_the_whole_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = [
-        "--peer",
-        "redis",
-        "--size",
-        "64",
-        "--rounds",
-        "1",
-        "--seconds",
-        "0.01",
-        "--singles",
-        "20",
-    ]
-    written = tmp_path / "figures.json"
-    assert main([*asked, "--folder", str(tmp_path), "--json", str(written)]) in (0, 1)
-    document = json.loads(written.read_text())
+    asked = ["--peer", "redis", "--size", "64", "--rounds", "1", "--seconds", "10ms"]
+    asked += ["--singles", "20"]
+    written, page = tmp_path / "figures.json", tmp_path / "page.html"
+    options = ["--folder", str(tmp_path), "--json", str(written), "--html", str(page)]
+    assert main([*asked, *options]) in (0, 1)
+    told = json.loads(written.read_text())
+    document = told["scenarios"]["durable"]
     contenders = {each["name"]: each for each in document["contenders"]}
     assert contenders.keys() == {"bare disk", "shmbroker-durable", "redis"}
     for name in ("shmbroker-durable", "redis"):
@@ -173,10 +166,11 @@ def test_the_whole_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert not contenders[name]["failures"]
         assert contenders[name]["sizes"]["64"]["median_ns"] > 0
     assert len(document["verdicts"]) == 3
-    assert ("redis, 64 B", "p50_ns") in figures_of(document)
+    assert ("redis, 64 B", "p50_ns") in figures_of(told)
+    assert page.read_text().count("data:image/png") == 2
     said = capsys.readouterr().out
     assert "the best that syncs" in said
-    assert list(tmp_path.iterdir()) == [written]
+    assert sorted(tmp_path.iterdir()) == [written, page]
 
 
 def test_what_is_lost_doubled_or_out_of_order_is_noticed(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_the_table_shows_medians_ratios_and_failures() -> None:
     assert ["mp-pipe", "single", "python", "none", "15.0", "30.0", "2.00", "0"] in [
         line.split() for line in shown.splitlines()
     ]
-    assert "FAILED mp-pipe/single: round 3: died" in shown
+    assert "FAILED ping-pong, 64 B, mp-pipe/single: round 3: died" in shown
 
 
 def test_columns_are_aligned() -> None:

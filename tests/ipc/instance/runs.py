@@ -15,7 +15,7 @@ from shmbroker.ipc.instance.creation import create
 from shmbroker.ipc.instance.instance import Instance, lock_of
 from shmbroker.ipc.instance.live_lock import LiveLock
 from shmbroker.ipc.instance.store import Store
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 
 PATIENCE_SECONDS = 60
 

@@ -22,7 +22,7 @@ from shmbroker.ipc.instance.record import LIVE, Record
 from shmbroker.ipc.instance.secret import SecretRefused
 from shmbroker.ipc.instance.sql_lock import SqlLock
 from shmbroker.ipc.instance.store import Store, StoreRefused
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.instance.postgres import PASSWORD, PATIENCE_SECONDS, Postgres
 
 Make = Callable[..., SqlLock]

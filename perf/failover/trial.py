@@ -30,7 +30,8 @@ from shmbroker.ipc.instance.creation import create
 from shmbroker.ipc.instance.file_lock import FileLock
 from shmbroker.ipc.instance.instance import Instance
 from shmbroker.ipc.instance.record import EPOCH_DIGITS, FILE, Record
-from tests.crash.process import Process
+from shmbroker.perf.bare_file import sync_seconds
+from shmbroker.perf.process import Process
 
 QUEUE = "load"
 INSTANCES = 4
@@ -38,7 +39,6 @@ PATIENCE_SECONDS = 60
 CONFIRM = struct.Struct("qqq")
 NUMBER = struct.Struct("q")
 END = -1
-PAGE = b"\0" * 4096
 
 
 def eventually(what: Callable[[], object]) -> None:
@@ -154,22 +154,6 @@ def consume(vhost: str, consumed: Path) -> int:
                 file.write(NUMBER.pack(number))
 
 
-def sync_seconds(folder: Path, times: int = 50) -> float:
-    """Overwriting a page and syncing it, in the median: what no confirm can be faster than."""
-    path = folder / "probe"
-    path.write_bytes(PAGE * 16)
-    file = os.open(path, os.O_RDWR)
-    os.fsync(file)
-    took = []
-    for index in range(times):
-        begun = time.monotonic()
-        os.pwrite(file, PAGE, 4096 * (index % 16))
-        os.fdatasync(file)
-        took.append(time.monotonic() - begun)
-    os.close(file)
-    return median(took)
-
-
 @dataclass(frozen=True)
 class Outcome:
     confirmed: list[int]
@@ -178,13 +162,29 @@ class Outcome:
     """Of each kill, from it to the next confirm of the new live, in seconds."""
     sync: float
 
+    @property
+    def lost(self) -> int:
+        return len(set(self.confirmed) - set(self.consumed))
+
+    @property
+    def twice(self) -> int:
+        return len(self.consumed) - len(set(self.consumed))
+
+    @property
+    def faults(self) -> list[str]:
+        """What should not have happened to messages."""
+        counted = {"lost": self.lost, "consumed twice": self.twice}
+        found = [f"{count} messages {what}" for what, count in counted.items() if count]
+        if not found and self.consumed != self.confirmed:
+            found = ["messages consumed in another order than confirmed, or never confirmed"]
+        return found
+
     def __str__(self) -> str:
         ordered = sorted(self.pauses)
         p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
-        lost = len(set(self.confirmed) - set(self.consumed))
         return (
-            f"{len(self.pauses)} failovers, {len(self.confirmed)} confirmed, {lost} lost, "
-            f"{len(self.consumed) - len(set(self.consumed))} twice; from kill to confirm: "
+            f"{len(self.pauses)} failovers, {len(self.confirmed)} confirmed, {self.lost} lost, "
+            f"{self.twice} twice; from kill to confirm: "
             f"median {median(ordered) * 1e3:.1f} ms, 99 % {p99 * 1e3:.1f} ms, "
             f"max {ordered[-1] * 1e3:.1f} ms; one fdatasync {self.sync * 1e3:.2f} ms"
         )
@@ -204,6 +204,7 @@ def failover(
     hit: Callable[[Process], object] = Process.kill,
     *,
     at_rest: float = 0.0,
+    tell: Callable[[int], object] = lambda number: None,
     **settings: object,
 ) -> Outcome:
     moments = random.Random(seed)
@@ -219,7 +220,8 @@ def failover(
             lambda: produce(vhost, confirms, read_end, instances.store), folder / "producer.errors"
         )
         try:
-            for _ in range(kills):
+            for number in range(kills):
+                tell(number)
                 done = confirms.stat().st_size
                 eventually(lambda done=done: confirms.stat().st_size > done)  # type: ignore[misc]
                 live = instances.live()
