@@ -353,6 +353,7 @@ SETTING_MAX_PRODUCER_BYTES_AT: Final = RING_SETTINGS_AT + 272
 SETTING_SLOW_CONSUMER_THRESHOLD_AT: Final = RING_SETTINGS_AT + 280  # ns for one message
 SETTING_SLOW_CONSUMER_POLICY_AT: Final = RING_SETTINGS_AT + 288
 SETTING_DURABLE_AT: Final = RING_SETTINGS_AT + 320
+SETTING_SCHEDULED_AT: Final = RING_SETTINGS_AT + 464  # of a schedule, in the journal: its last id
 SETTING_INBOX_OF_AT: Final = RING_SETTINGS_AT + 472  # of an inbox: reference to its queue
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
@@ -552,6 +553,7 @@ CHUNK_CARRIED: Final = 4  # it has another age than its position says: see carry
 
 SCHEDULED_ID_AT: Final = 0  # in the body of a message in a schedule
 SCHEDULED_TIME_AT: Final = 8
+SCHEDULED_DUE_AT: Final = 16  # by the time of day when it was put there, for another boot
 SCHEDULED_BYTES: Final = 32
 DUE_CLAIMED: Final = 1
 

@@ -96,8 +96,9 @@ def restore_begin(port: int, position: int) -> int:
 
 
 @exported_cold
-def restore_message(port: int, position: int, chunk: int) -> int:
-    """A chunk that is reserved and filled is the message at this position, delivered before or not.
+def restore_message(port: int, position: int, chunk: int, delivered: int) -> int:
+    """A chunk that is reserved and filled is the message at this position; `delivered`: it may have
+    been, before.
 
     DUPLICATE if it is there, or was retired; FULL if the ring has no slot for it.
     """
@@ -114,7 +115,8 @@ def restore_message(port: int, position: int, chunk: int) -> int:
         restore_hole(port, position)
     elif load(slot) != (DONE << STATE_SHIFT) | lap_of(port, position):
         return DUPLICATE
-    store(slot, word_given_back(word_ready(chunk, lap_of(port, position))))
+    ready = word_ready(chunk, lap_of(port, position))
+    store(slot, word_given_back(ready) if delivered else ready)
     run_published(port, chunk, restored_tail(port) - 1)
     return OK
 

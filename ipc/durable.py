@@ -45,10 +45,17 @@ class DurableQueue(Queue):
     ) -> int | None:
         """Queue.publish, and wait until the message is on disk: Unconfirmed if not in time.
 
-        confirm="shm" does not wait; `confirmed` and `confirm` tell about its position later.
+        confirm="shm" does not wait; `confirmed` and `confirm` tell about its position later.  What
+        is scheduled is on disk when its place in the schedule is.
         """
         waits = options.pop("confirm", None) != "shm"
         deadline = Deadline(nanoseconds(timeout))
+        after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
+        if after is not None or at is not None:
+            number, receipt = self._schedule(body, deadline.left(), after, at, options)
+            if waits:
+                self._confirm_at(receipt.queue, receipt.position, deadline.seconds_left(), number)
+            return number
         position: int | None = super().publish(body, timeout=timeout, **options)
         if waits:  # also for a duplicate: the message that counts may not be there yet
             self.confirm(position, timeout=deadline.seconds_left())

@@ -89,7 +89,7 @@ typedef struct sb_connection sb_connection;
 typedef struct sb_queue sb_queue;
 typedef struct sb_exchange sb_exchange;
 
-/* Where in durable queues a message is that was published through an exchange. */
+/* Where a message is that was published, of a durable queue or of its schedule. */
 typedef struct sb_receipt {{
     sb_queue *queue;
     int64_t position;
@@ -348,6 +348,9 @@ int64_t sb_publish_now(sb_queue *queue, const void *body, int64_t length);
 int64_t sb_look_and_copy(sb_queue *queue, sb_message *message, sb_room *room, int64_t looks);
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks);
 int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
+/* The same, and where it is, for sb_confirm: if it is scheduled, that is in the schedule. */
+int64_t sb_publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                           sb_receipt *receipt);
 /* The same with each part as an argument: for other languages' bindings. */
 int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const void *key,
                         int64_t key_length, const void *properties, int64_t properties_length,
@@ -496,8 +499,9 @@ int64_t sb_is_selected(const sb_message *message, void *selection);
  * (FUTEX_WAITV), it looks at all of them every 2 ms. */
 int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
                     int64_t timeout_ns);
-/* Wait until the message at this position, or with -1 all that was published before, is on disk;
- * only in a durable queue.  SB_UNCONFIRMED: not in time; it is in the queue, and may be on disk. */
+/* Wait until the message at this position, or with -1 all that was published or scheduled before,
+ * is on disk; only in a durable queue.  SB_UNCONFIRMED: not in time; it is in the queue, and may be
+ * on disk. */
 int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns);
 int64_t sb_is_durable(sb_queue *queue);
 /* The position of the next message. */

@@ -157,15 +157,27 @@ class Queue:
         options: dict[str, Any],
     ) -> int:
         self._check_confirm(options.pop("confirm", None))
+        return self._schedule(body, timeout_ns, deliver_after, deliver_at, options)[0]
+
+    def _schedule(
+        self,
+        body: Any,
+        timeout_ns: int,
+        deliver_after: float | None,
+        deliver_at: When | None,
+        options: dict[str, Any],
+    ) -> tuple[int, Any]:
+        """Its id, and the receipt that says where it is: in the schedule, unless it is due."""
         message, _kept = outgoing(body, **options)
         schedule(message, deliver_after, deliver_at)
+        receipt = ffi.new("sb_receipt *")
         deadline = Deadline(timeout_ns)
         code = INTERRUPTED
         while code == INTERRUPTED:
-            code = lib.sb_publish_message(self._queue, message, deadline.left())
+            code = lib.sb_publish_receipt(self._queue, message, deadline.left(), receipt)
         if code < 0:
             raise self._error(code, "publishing to")
-        return code
+        return code, receipt
 
     def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting: QueueFull at once."""
@@ -216,27 +228,39 @@ class Queue:
         return done
 
     def confirm(self, position: int | None = None, *, timeout: float | None = None) -> None:
-        """Wait until the message at this position is on disk; None: all that was published before.
+        """Wait until the message at this position is on disk; None: all that was published or
+        scheduled before.
 
         Unconfirmed if nobody says so in time.  Only a durable queue confirms.
         """
+        self._confirm_at(self._queue, _ALL if position is None else position, timeout)
+
+    def _confirm_at(
+        self, ring: Any, position: int, timeout: float | None, number: int | None = None
+    ) -> None:
+        """confirm, in our ring or that of what is scheduled, where it has this number."""
         deadline = Deadline(nanoseconds(timeout))
-        asked = _ALL if position is None else position
         code = INTERRUPTED
         while code == INTERRUPTED:
-            code = lib.sb_confirm(self._queue, asked, deadline.left())
-        if code < 0:
-            error = self._error(code, "confirming what was published to")
-            if isinstance(error, Unconfirmed):
-                waits = self.published - 1 if position is None else position
-                error.pending = ((self.name, waits),)
-                error.ask = lambda timeout: self.confirm(waits, timeout=timeout)
-            raise error
+            code = lib.sb_confirm(ring, position, deadline.left())
+        if code >= 0:
+            return
+        error = self._error(code, "confirming what was published to")
+        if isinstance(error, Unconfirmed):
+            if number is None:
+                number = self.published - 1 if position == _ALL else position
+            error.pending = ((self.name, number),)
+            error.ask = lambda timeout: self._confirm_at(ring, position, timeout, number)
+        raise error
 
-    def _published_last(self) -> list[int]:
-        """The last position in the ring, and in the inbox while it pages: for `confirm`."""
-        last = self.published - 1
-        return [self._told().tail - 1, last] if last >= IN_INBOX else [last]
+    def _ends(self) -> list[tuple[Any, int]]:
+        """The last of the ring, of the inbox while it pages, and of what is scheduled: where."""
+        ends = [(self._queue, self.published - 1)]
+        if ends[0][1] >= IN_INBOX:
+            ends.insert(0, (self._queue, self._told().tail - 1))
+        if schedule := ring_of(self):
+            ends.append((schedule, lib.sb_published(schedule) - 1))
+        return ends
 
     @property
     def published(self) -> int:

@@ -60,13 +60,14 @@ class Exchange:
             deliver_after, deliver_at, confirm,
         )  # fmt: skip
         attempt = partial(publication.go_on, 0)
-        if deliver_after is not None or deliver_at is not None:
-            return await self._broker._patience.until_done_by_naps(attempt, timeout)
 
         def room() -> Bell:
             return Bell.of(self._broker._sleeper, publication.full_queue(), ROOM)
 
-        count = await self._broker._patience.until_done(attempt, room, timeout)
+        if deliver_after is not None or deliver_at is not None:
+            count = await self._broker._patience.until_done_by_naps(attempt, timeout)
+        else:
+            count = await self._broker._patience.until_done(attempt, room, timeout)
         return count if confirm != "disk" else await self._confirmed(publication, deadline)
 
     async def _confirmed(self, publication: Publication, deadline: Deadline) -> int:

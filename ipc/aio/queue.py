@@ -23,6 +23,7 @@ from shmbroker.ipc.onlooker import Onlooker
 from shmbroker.ipc.outgoing import Confirm, Options
 from shmbroker.ipc.request import Reply
 from shmbroker.ipc.room import BATCH
+from shmbroker.ipc.scheduled import When
 from shmbroker.ipc.selection import Selection
 from shmbroker.ipc.selector import Selector
 from shmbroker.ipc.timeout import Deadline, nanoseconds
@@ -88,13 +89,13 @@ class Queue:
         With a message_id: None if the queue has, or had, a message with this id.  In a durable
         queue this is done when the message is on disk, unless confirm is "shm".
         """
+        after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
+        if after is not None or at is not None:
+            return await self._publish_scheduled(body, timeout, after, at, options)
         waits = self._unconfirmed is not None and options.get("confirm") != "shm"
         if self._unconfirmed is not None:
             options["confirm"] = self._unconfirmed
         attempt = partial(self._sync.publish, body, timeout=0, **options)
-        if (options.get("deliver_after") or options.get("deliver_at")) is not None:
-            patience = 0 if self._fails else timeout
-            return await self._broker._patience.until_done_by_naps(attempt, patience)
         if not waits:
             return await self._when_there_is_room(attempt, timeout)
         deadline = Deadline(nanoseconds(timeout))
@@ -102,25 +103,48 @@ class Queue:
         await self.confirm(position, timeout=deadline.seconds_left())
         return position
 
+    async def _publish_scheduled(
+        self,
+        body: Any,
+        timeout: float | None,
+        deliver_after: float | None,
+        deliver_at: When | None,
+        options: dict[str, Any],
+    ) -> int:
+        confirm = options.pop("confirm", None)
+        if self._unconfirmed is None:
+            self._sync._check_confirm(confirm)
+        deadline = Deadline(nanoseconds(timeout))
+        attempt = partial(self._sync._schedule, body, 0, deliver_after, deliver_at, options)
+        patience = 0 if self._fails else timeout
+        number, receipt = await self._broker._patience.until_done_by_naps(attempt, patience)
+        if self._unconfirmed is not None and confirm != "shm":
+            left = deadline.seconds_left()
+            await self._confirm_at(receipt.queue, receipt.position, left, number)
+        return number
+
     async def _when_there_is_room(
         self, attempt: Callable[[], int | None], timeout: float | None
     ) -> int | None:
         return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
 
     async def confirm(self, position: int | None = None, *, timeout: float | None = None) -> None:
-        """Until the message at this position is on disk; None: all that was published before.
+        """Until the message at this position is on disk; None: all that was published or scheduled
+        before.
 
         Unconfirmed if nobody says so in time.  Only a durable queue confirms.
         """
         deadline = Deadline(nanoseconds(timeout))
-        asked = self._sync._published_last() if position is None else [position]
-        for each in asked:
-            await self._confirm(each, deadline.seconds_left())
+        ends = self._sync._ends() if position is None else [(self._sync._queue, position)]
+        for ring, last in ends:
+            await self._confirm_at(ring, last, deadline.seconds_left())
 
-    async def _confirm(self, position: int, timeout: float | None) -> None:
-        bell = Bell(self._broker._sleeper, self._sync._queue, position)
+    async def _confirm_at(
+        self, ring: Any, position: int, timeout: float | None, number: int | None = None
+    ) -> None:
+        bell = Bell(self._broker._sleeper, ring, position)
         bell.returned = CONFIRMED
-        attempt = partial(self._sync.confirm, position, timeout=0)
+        attempt = partial(self._sync._confirm_at, ring, position, 0, number)
         await self._until_done(attempt, lambda: bell, timeout)
 
     @property

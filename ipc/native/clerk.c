@@ -26,7 +26,7 @@
 
 #define GRACE_NS INT64_C(20000000)   /* so late is nobody who serves, if it can run */
 #define CLAIM_NS INT64_C(50000000)   /* one look takes less, or claims again */
-#define RETRY_NS INT64_C(2000000)    /* the queue has no room: at first, and at most */
+#define RETRY_NS INT64_C(2000000)    /* no room in the queue, or not in the journal: at first */
 #define RETRY_NS_MAX INT64_C(16000000)
 #define HELD_NS INT64_C(100000000)   /* somebody else is moving it: look later whether it did */
 #define DAY_NS INT64_C(1000000000)   /* how often times of day are compared with the clock */
@@ -209,7 +209,7 @@ static void forget_delay(sb_port *port, int64_t chunk)
 }
 
 /* Take what is at this position, and make a chunk of it in the queue: SB_OK, SB_GONE if there is
- * nothing to move, or why it has to wait. */
+ * nothing to move, or why it has to wait: for room, or for the journal. */
 static int64_t prepare(desk *at, lane *out, lane *in, int64_t position, batch *made)
 {
     sb_message *message = &made->messages[made->count];
@@ -218,6 +218,8 @@ static int64_t prepare(desk *at, lane *out, lane *in, int64_t position, batch *m
         keep(at, &out->port, position); /* it is gone, or not due: the clock was set */
         return SB_GONE;
     }
+    if (!is_journaled(at->schedule, &out->port, position))
+        return SB_UNCONFIRMED;
     const sb_outgoing shape = shape_of(message);
     int64_t code = queue_within(at->queue, in, &shape);
     if (code != SB_OK)
@@ -313,7 +315,7 @@ static int64_t move_all(desk *at, lane *out, lane *in)
             continue;
         }
         if (moved != SB_FULL && moved != SB_OVER_SHARE && moved != SB_ARENA_FULL &&
-            moved != SB_NO_MEMORY)
+            moved != SB_NO_MEMORY && moved != SB_UNCONFIRMED)
             log_note(at->queue->connection, "what is scheduled for queue '%s' cannot be moved: %s",
                      at->queue->name, sb_strerror(moved));
         at->retry_ns = 2 * at->retry_ns < RETRY_NS_MAX ? 2 * at->retry_ns : RETRY_NS_MAX;
@@ -336,7 +338,7 @@ static int64_t earliest(desk *at, int64_t retry)
         left = left < 0 ? 0 : left > DAY_NS ? DAY_NS : left;
         next = now + left < next ? now + left : next;
     }
-    return next == SB_FOREVER ? 0 : next;
+    return next == SB_FOREVER ? 0 : next > 1 ? next : 2; /* it may have been due before this boot */
 }
 
 static void serve(desk *at, lane *out, lane *in)

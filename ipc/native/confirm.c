@@ -16,6 +16,12 @@ int64_t sb_is_durable(sb_queue *queue)
     return word_load(queue->ring.memory, L_RING_BARRIER_AT) > 0;
 }
 
+bool is_journaled(const sb_queue *queue, sb_port *port, int64_t position)
+{
+    int64_t barrier = word_load(queue->ring.memory, L_RING_BARRIER_AT);
+    return barrier == 0 || position < sb_port_gate_position(port, barrier - 1);
+}
+
 int64_t sb_confirmed(sb_queue *queue)
 {
     int64_t code;
@@ -64,7 +70,7 @@ static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_
                 "that it is on disk: is a broker running?", queue->name, (long long)position);
 }
 
-static int64_t confirm_in(sb_queue *queue, int64_t position, int64_t timeout_ns)
+static int64_t confirm_in(sb_queue *queue, int64_t position, int64_t deadline)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
@@ -73,7 +79,7 @@ static int64_t confirm_in(sb_queue *queue, int64_t position, int64_t timeout_ns)
     if (position < 0)
         position = sb_port_true_tail(&in->port) - 1; /* or DAMAGED, less one */
     code = position < 0 ? position == -1 ? SB_OK : position + 1
-                        : wait_for_gate(queue, in, position, monotonic_deadline(timeout_ns));
+                        : wait_for_gate(queue, in, position, deadline);
     lane_leave(in);
     return code;
 }
@@ -84,9 +90,13 @@ int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
     if (!sb_is_durable(queue))
         return not_durable(queue);
     sb_queue *inbox = queue->pages ? inbox_of_position(queue, &position) : NULL;
-    code = confirm_in(inbox ? inbox : queue, position, timeout_ns);
-    /* all that was published: in either */
-    inbox = position < 0 && code == SB_OK && queue->pages ? inbox_of(queue, false, &code) : NULL;
-    int64_t left = inbox ? deadline - sb_system_clock() : 0;
-    return inbox ? confirm_in(inbox, position, left > 0 ? left : 0) : code;
+    code = confirm_in(inbox ? inbox : queue, position, deadline);
+    if (position >= 0 || code != SB_OK)
+        return code;
+    /* all that was published, wherever that is */
+    inbox = queue->pages ? inbox_of(queue, false, &code) : NULL;
+    if (inbox)
+        code = confirm_in(inbox, -1, deadline);
+    sb_queue *schedule = code == SB_OK ? schedule_of(queue, false, &code) : NULL;
+    return schedule ? confirm_in(schedule, -1, deadline) : code;
 }

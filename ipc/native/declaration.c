@@ -1,7 +1,11 @@
 /* Declarations: what a vhost consists of, as bodies of the journal's records.
  *
  * Rows and references are of one boot only, so records name things: a queue by its random identity
- * (the lower half is its number in the journal) and its name, ends of bindings by their names. */
+ * (the lower half is its number in the journal) and its name, ends of bindings by their names.
+ *
+ * The schedule of a queue is declared as a queue of its own, flagged so, under the name of its queue:
+ * in place of the reference in its settings stands that queue's number, and there is the last id that
+ * was given, so that none is given twice. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -13,18 +17,47 @@
 
 /* --- queues ------------------------------------------------------------------------------------- */
 
-/* A page of settings without the zeros at its end. */
-static int64_t settings_length(const char *page)
+/* Settings without the zeros at their end. */
+static int64_t settings_length(const char *settings)
 {
     int64_t length = L_RING_GATES_AT - L_RING_SETTINGS_AT;
-    while (length > 0 && page[L_RING_SETTINGS_AT + length - 1] == 0)
+    while (length > 0 && settings[length - 1] == 0)
         length--;
     return length;
 }
 
+static int64_t name_of(const char *entry, char *name)
+{
+    int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
+    if (length < 0 || length > L_NAME_BYTES_MAX)
+        return 0;
+    memcpy(name, entry + L_ENTRY_NAME_AT, (size_t)length);
+    return length;
+}
+
+/* Of a schedule: whose it is.  Of which queue the body speaks; SB_NOT_FOUND if that is gone. */
+static int64_t schedule_declare(sb_queue *schedule, char *settings, char *name)
+{
+    char entry[L_ENTRY_BYTES];
+    int64_t of = setting(schedule, L_SETTING_SCHEDULE_OF_AT), row = of & L_REFERENCE_INDEX_MASK;
+    if (sb_row_copy(schedule->connection->catalog.memory, L_QUEUES, row, entry) != of)
+        return SB_NOT_FOUND;
+    name[name_of(entry, name)] = 0;
+    word_store(settings, L_SETTING_SCHEDULE_OF_AT - L_RING_SETTINGS_AT,
+               word_load(entry, L_QUEUE_IDENTITY_LOW_AT) & INT64_MAX);
+    word_store(settings, L_SETTING_SCHEDULED_AT - L_RING_SETTINGS_AT,
+               word_load(schedule->ring.memory, L_RING_SCHEDULED_AT));
+    return SB_OK;
+}
+
 int64_t declaration_of(sb_queue *queue, const char *entry, char *body)
 {
-    const char *ring = queue->ring.memory;
+    char name[L_NAME_BYTES_MAX + 1], settings[L_RING_GATES_AT - L_RING_SETTINGS_AT];
+    memcpy(settings, (const char *)queue->ring.memory + L_RING_SETTINGS_AT, sizeof settings);
+    strcpy(name, queue->name);
+    if (word_load(entry, L_QUEUE_FLAGS_AT) & L_QUEUE_SCHEDULE &&
+        schedule_declare(queue, settings, name) != SB_OK)
+        return SB_NOT_FOUND;
     declaration_head head = {
         .identity = {word_load(entry, L_QUEUE_IDENTITY_HIGH_AT),
                      word_load(entry, L_QUEUE_IDENTITY_LOW_AT)},
@@ -33,13 +66,12 @@ int64_t declaration_of(sb_queue *queue, const char *entry, char *body)
         .created = word_load(entry, L_QUEUE_CREATED_AT),
         .monotonic = sb_system_clock(),
         .realtime = realtime_ns(),
-        .name_length = (int64_t)strlen(queue->name),
-        .settings_length = settings_length(ring),
+        .name_length = (int64_t)strlen(name),
+        .settings_length = settings_length(settings),
     };
     memcpy(body, &head, sizeof head);
-    memcpy(body + HEAD_BYTES, queue->name, (size_t)head.name_length);
-    memcpy(body + HEAD_BYTES + head.name_length, ring + L_RING_SETTINGS_AT,
-           (size_t)head.settings_length);
+    memcpy(body + HEAD_BYTES, name, (size_t)head.name_length);
+    memcpy(body + HEAD_BYTES + head.name_length, settings, (size_t)head.settings_length);
     return HEAD_BYTES + head.name_length + head.settings_length;
 }
 
@@ -69,15 +101,6 @@ typedef struct catalog_record {
     int64_t first_length, second_length, key_length, arguments_length;
     char bytes[2 * L_NAME_BYTES_MAX + L_BINDING_PAYLOAD_BYTES];
 } catalog_record;
-
-static int64_t name_of(const char *entry, char *name)
-{
-    int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
-    if (length < 0 || length > L_NAME_BYTES_MAX)
-        return 0;
-    memcpy(name, entry + L_ENTRY_NAME_AT, (size_t)length);
-    return length;
-}
 
 /* The name of what a reference stands for, its length; 0 if it is gone. */
 static int64_t name_at(sb_connection *connection, int64_t table, int64_t reference, char *entry,

@@ -224,12 +224,12 @@ int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, sb_que
 }
 
 /* A durable queue has the message: note where it can be confirmed.  There is room for it. */
-static void received(sb_receipts *receipts, sb_queue *queue, int64_t position)
+static void received(sb_receipts *receipts, sb_receipt where, int64_t code)
 {
-    if (position == SB_DUPLICATE) /* the one that counts may not be on disk yet */
-        position = sb_published(queue) - 1;
-    if (position >= 0 && sb_is_durable(queue) == 1)
-        receipts->entries[receipts->count++] = (sb_receipt){queue, position};
+    if (code == SB_DUPLICATE) /* the one that counts may not be on disk yet */
+        where.position = sb_published(where.queue) - 1;
+    if ((code >= 0 || code == SB_DUPLICATE) && where.position >= 0 && sb_is_durable(where.queue) == 1)
+        receipts->entries[receipts->count++] = where;
 }
 
 static int64_t receipts_room(sb_receipts *receipts, int64_t more)
@@ -267,9 +267,10 @@ again:
             left = deadline - sb_system_clock();
             left = left > 0 ? left : 0;
         }
-        code = sb_publish_message(queues[*done], message, left);
+        sb_receipt where;
+        code = sb_publish_receipt(queues[*done], message, left, &where);
         if (receipts)
-            received(receipts, queues[*done], code);
+            received(receipts, where, code);
         was_deleted = code == SB_NOT_FOUND;
         if (was_deleted || code == SB_DUPLICATE) /* since; or this queue has it */
             code = SB_OK;

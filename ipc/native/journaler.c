@@ -137,12 +137,13 @@ static int64_t end_of_look(const followed *each, bool all)
     return all || end > each->safe ? each->safe : end;
 }
 
-/* Move head as far as it goes, and see which messages behind it are done with. */
+/* Move head as far as it goes, and see which messages behind it are done with.  (Head itself is
+ * looked at afterwards.) */
 static int64_t look_above(followed *each, bool all)
 {
     while (sb_port_reclaim(&each->port) > 0)
         continue;
-    int64_t head = each->head = head_of(each), end = end_of_look(each, all);
+    int64_t head = head_of(each), end = end_of_look(each, all);
     int64_t bytes = (end - head + 7) / 8;
     each->bits_head = head;
     each->bits_length = 0;
@@ -200,6 +201,8 @@ static int64_t stage_declaration(sb_journaler *journaler, followed *each)
     if (sb_row_copy(catalog, L_QUEUES, row, entry) != each->queue->reference)
         return SB_OK; /* it was deleted meanwhile: we are about to hear of it */
     int64_t length = declaration_of(each->queue, entry, body);
+    if (length < 0)
+        return SB_OK; /* and so was the queue whose schedule it is */
     return sb_journal_stage(journaler->journal, SB_RECORD_QUEUE, each->number, each->head, body,
                             length);
 }
@@ -479,21 +482,21 @@ static int64_t commit(sb_journaler *journaler)
 
 /* --- one moment ---------------------------------------------------------------------------------- */
 
-/* Tails before heads: so there is a slot for each message, with what was retired then. */
+/* What was retired, then heads, then tails.  So what has replaced a message, or was made of it before
+ * it was dropped, is in the frame that retires it, or was before.  A message that came since may be
+ * more than a ring ahead of the head that is written: it has to wait, for there is no slot for it.
+ * None of a transaction is: nobody has committed since. */
 static int64_t see(sb_journaler *journaler, bool above, bool all)
 {
     int64_t code = SB_OK;
+    for (int64_t index = 0; index < journaler->count && code == SB_OK && above; index++)
+        code = look_above(journaler->queues[index], all);
+    for (int64_t index = 0; index < journaler->count; index++)
+        journaler->queues[index]->head = head_of(journaler->queues[index]);
     for (int64_t index = 0; index < journaler->count; index++) {
         followed *each = journaler->queues[index];
-        int64_t tail = sb_port_true_tail(&each->port);
-        each->tail = tail < 0 ? INT64_MAX : tail; /* what is wrong there is told by the cursor */
-    }
-    for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
-        followed *each = journaler->queues[index];
-        if (above)
-            code = look_above(each, all);
-        else
-            each->head = head_of(each);
+        int64_t tail = sb_port_true_tail(&each->port), most = each->head + each->queue->slots;
+        each->tail = tail < 0 ? INT64_MAX : tail < most ? tail : most; /* if it is wrong, the cursor tells */
     }
     return code;
 }

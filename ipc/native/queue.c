@@ -537,14 +537,23 @@ static int64_t publish_at_once(sb_queue *queue, const sb_outgoing *message, int6
                         : ring_publish(queue, message, timeout_ns);
 }
 
-int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+int64_t sb_publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                           sb_receipt *where)
 {
     if (is_scheduled(message)) {
         int64_t due = schedule_due(message);
         if (due != 0)
-            return due < 0 ? due : schedule_publish(queue, message, due, timeout_ns);
+            return due < 0 ? due : schedule_publish(queue, message, due, timeout_ns, where);
     }
-    return publish_at_once(queue, message, timeout_ns);
+    int64_t code = publish_at_once(queue, message, timeout_ns);
+    *where = (sb_receipt){queue, code};
+    return code;
+}
+
+int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
+{
+    sb_receipt where;
+    return sb_publish_receipt(queue, message, timeout_ns, &where);
 }
 
 /* A message with nothing of its own, in a queue that looks at nothing: its position.  Below 0 it has

@@ -4,7 +4,10 @@
  * its messages had (core/restore.py), so that nobody meets one that is half full; all of them get
  * their names at the end.  Every message counts as delivered before: the journal does not know.
  *
- * Expiry is in monotonic time of the former boot; each declaration has a moment by both clocks. */
+ * Expiry is in monotonic time of the former boot; each declaration has a moment by both clocks.
+ *
+ * The schedule of a queue is a queue of its own here too, until all is read: then it is told which row
+ * its queue has.  What is in it was not delivered, and says itself at what time of day it is due. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -20,7 +23,8 @@ typedef struct restored {
     declaration_head head;
     int64_t number, row;
     int64_t later; /* to be added to an expiry of that boot */
-    bool gone;
+    bool gone, is_schedule;
+    int64_t of, last_id; /* of a schedule: the number of its queue, and the last id that was given */
     char name[L_NAME_BYTES_MAX + 1];
     char temporary[NAME_ROOM];
     segment ring;
@@ -53,6 +57,11 @@ static restored **place_of(restoration *all, int64_t number)
 
 /* --- records ------------------------------------------------------------------------------------ */
 
+static void id_given(restored *queue, int64_t id)
+{
+    queue->last_id = id > queue->last_id ? id : queue->last_id;
+}
+
 static int64_t declared(restoration *all, const sb_journal_record *record)
 {
     char page[L_RING_GATES_AT], name[L_NAME_BYTES_MAX + 1];
@@ -66,6 +75,7 @@ static int64_t declared(restoration *all, const sb_journal_record *record)
     int64_t later = head.realtime - head.monotonic - realtime_ns() + sb_system_clock();
     if (*at) {
         (*at)->later = later;
+        id_given(*at, word_load(page, L_SETTING_SCHEDULED_AT));
         return sb_port_restore_head(&(*at)->port, record->position);
     }
     if (posix_memalign((void **)&made, 128, sizeof *made) != 0)
@@ -74,6 +84,9 @@ static int64_t declared(restoration *all, const sb_journal_record *record)
     made->head = head;
     made->number = record->queue;
     made->later = later;
+    made->is_schedule = head.flags & L_QUEUE_SCHEDULE;
+    made->of = word_load(page, L_SETTING_SCHEDULE_OF_AT);
+    id_given(made, word_load(page, L_SETTING_SCHEDULED_AT));
     strcpy(made->name, name);
     made->row = all->rows++;
     code = made->row < L_QUEUE_ROWS
@@ -123,16 +136,35 @@ int64_t chunk_reserved_for(sb_port *port, const void *from, int64_t length)
     return chunk;
 }
 
+/* By the time of day, for what is scheduled was perhaps so in another boot. */
+static int64_t due_again(restored *queue, char *chunk, const char *body)
+{
+    int64_t mark = word_load(chunk, L_CHUNK_MARK_AT);
+    int64_t length = word_load(chunk, L_CHUNK_SHAPE_AT) >> L_SHAPE_BODY_SHIFT;
+    if (!(mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT) || length < L_SCHEDULED_BYTES)
+        return SB_JOURNAL_DAMAGED;
+    id_given(queue, word_load(body, L_SCHEDULED_ID_AT));
+    int64_t due = word_load(body, L_SCHEDULED_DUE_AT);
+    /* below 0 if it was before this boot: what was due earlier is delivered earlier */
+    word_store(chunk, L_CHUNK_NOT_BEFORE_AT, due > 0 ? due - realtime_ns() + sb_system_clock() : 1);
+    return SB_OK;
+}
+
 /* A chunk as long as its record, reserved and filled: its offset. */
 static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
 {
     int64_t chunk = chunk_reserved_for(&queue->port, record->body, record->length);
     if (chunk < 0)
         return chunk;
-    char *to = (char *)sb_port_loan_body(&queue->port, chunk) - L_CHUNK_HEADER_BYTES;
+    char *to = (char *)sb_port_arena_data(&queue->port) + chunk;
     int64_t expiry = expiry_of_chunk(to);
     if (expiry)
         word_store(to, L_CHUNK_EXPIRY_AT, expiry + queue->later > 0 ? expiry + queue->later : 1);
+    if (queue->is_schedule &&
+        due_again(queue, to, sb_port_loan_body(&queue->port, chunk)) != SB_OK) {
+        sb_port_unreserve(&queue->port, chunk);
+        return SB_JOURNAL_DAMAGED;
+    }
     return chunk;
 }
 
@@ -146,7 +178,7 @@ static int64_t message_restored(restoration *all, restored *queue, const sb_jour
     if (chunk < 0)
         return fail(chunk, "restoring message %lld of queue '%s': %s", (long long)record->position,
                     queue->name, sb_strerror(chunk));
-    int64_t code = sb_port_restore_message(&queue->port, record->position, chunk);
+    int64_t code = sb_port_restore_message(&queue->port, record->position, chunk, !queue->is_schedule);
     if (code != SB_OK)
         sb_port_unreserve(&queue->port, chunk);
     if (code == SB_FULL)
@@ -229,10 +261,40 @@ static int64_t duplicates_restored(restored *queue)
     return chunk < 0 ? chunk : sb_port_restore_duplicates(&queue->port, chunk);
 }
 
+/* Tell a schedule and its queue of each other.  A schedule without its queue went with it. */
+static int64_t schedule_linked(restoration *all, restored *schedule)
+{
+    restored *queue = *place_of(all, schedule->of);
+    schedule->gone |= !queue || queue->gone || queue->is_schedule;
+    if (schedule->gone)
+        return SB_OK;
+    if (word_load(queue->ring.memory, L_RING_SCHEDULE_AT))
+        return fail(SB_JOURNAL_DAMAGED, "queue '%s' has two schedules in the journal", queue->name);
+    int64_t reference = row_next_reference(all->connection, queue->row);
+    word_store(queue->ring.memory, L_RING_SCHEDULE_AT, row_next_reference(all->connection, schedule->row));
+    schedule_restored(&schedule->ring, reference, schedule->last_id);
+    schedule_name(schedule->name, reference);
+    return SB_OK;
+}
+
+static int64_t schedules_linked(restoration *all)
+{
+    int64_t code = SB_OK;
+    for (int hash = 0; hash < HASHES; hash++)
+        for (restored *each = all->queues[hash]; each && code == SB_OK; each = each->next)
+            if (each->is_schedule && !each->gone)
+                code = schedule_linked(all, each);
+    return code;
+}
+
 static int64_t named(restoration *all, restored *queue)
 {
-    all->messages += sb_port_restore_end(&queue->port);
-    int64_t code = duplicates_restored(queue);
+    bool last_value = word_load(queue->ring.memory, L_SETTING_LAST_VALUE_AT);
+    int64_t code, there = sb_port_restore_end(&queue->port);
+    /* their chains are in no journal, and perhaps not yet what was replaced */
+    int64_t replaced = last_value ? sb_port_latest_repair(&queue->port) : 0;
+    all->messages += there - (replaced > 0 ? replaced : 0);
+    code = replaced < 0 ? replaced : duplicates_restored(queue);
     if (code >= SB_OK)
         code = recollection_restore(&queue->once, &queue->port, &queue->ring);
     sb_port_close(&queue->port);
@@ -330,7 +392,8 @@ static int64_t queues_restored(restoration *all, sb_replay *replay,
             next = done + TELL_BYTES;
         }
     }
-    return queues_named(all);
+    code = schedules_linked(all);
+    return code == SB_OK ? queues_named(all) : code;
 }
 
 int64_t sb_restore(sb_connection *connection, sb_replay *replay,

@@ -9,6 +9,10 @@
  * transaction: never lost, never twice.  A clerk does it (clerk.c); the due word tells it when to
  * look (core/due.py).
  *
+ * The schedule of a durable queue is durable itself: the journal follows it like any queue, and a
+ * move is in one frame, as transactions are (door.c).  What the journal does not have yet is not
+ * moved: it would be written later than what it becomes, and be there twice if a crash came between.
+ *
  * One that is scheduled for next week would hold its slot and all behind it.  So there are some more
  * slots than messages, and who finds them used up, but not by messages, publishes the oldest anew,
  * at the end: that is a transaction as well. */
@@ -35,7 +39,7 @@ static int64_t slots_for(int64_t most)
     return slots;
 }
 
-static void name_of(char *name, int64_t reference)
+void schedule_name(char *name, int64_t reference)
 {
     sprintf(name, NAME, (unsigned long long)reference);
 }
@@ -43,7 +47,7 @@ static void name_of(char *name, int64_t reference)
 int64_t schedule_find(sb_connection *connection, int64_t reference)
 {
     char name[L_NAME_BYTES_MAX + 1];
-    name_of(name, reference);
+    schedule_name(name, reference);
     return sb_reference_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
 }
 
@@ -67,13 +71,14 @@ static int64_t make(sb_queue *queue)
     char name[L_NAME_BYTES_MAX + 1], page[L_RING_GATES_AT] = "";
     int64_t made = schedule_find(queue->connection, queue->reference);
     if (made < 0) { /* else who made it died before the queue knew of it */
-        name_of(name, queue->reference);
+        schedule_name(name, queue->reference);
         int64_t most = setting(queue, L_SETTING_MAX_SCHEDULED_AT);
         if (most < 1 || most > L_MAX_SCHEDULED_MAX)
             return fail(SB_DAMAGED, "the settings of queue '%s' are damaged", queue->name);
         word_store(page, L_SETTING_SCHEDULE_OF_AT, queue->reference);
         word_store(page, L_SETTING_MAX_SCHEDULED_AT, most);
         word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
+        word_store(page, L_SETTING_DURABLE_AT, sb_is_durable(queue));
         made = queue_add(queue->connection, name, slots_for(most), page, L_QUEUE_SCHEDULE);
     }
     if (made >= 0)
@@ -97,6 +102,7 @@ static sb_queue *handle_of(sb_queue *queue, int64_t *code)
         *code = fail(SB_DAMAGED, "the schedule of queue '%s' belongs to another", queue->name);
         return NULL;
     }
+    strcpy(schedule->name, queue->name); /* for people, in errors */
     atomic_store(&queue->schedule, schedule);
     return schedule;
 }
@@ -145,6 +151,13 @@ void schedule_note(sb_queue *schedule, int64_t due)
         clerk_ring(schedule->connection, schedule->reference, told > 1);
 }
 
+void schedule_restored(segment *ring, int64_t reference, int64_t last_id)
+{
+    word_store(ring->memory, L_SETTING_SCHEDULE_OF_AT, reference);
+    word_store(ring->memory, L_RING_SCHEDULED_AT, last_id);
+    sb_due_note((int64_t)(intptr_t)ring->memory + L_RING_DUE_AT, 0);
+}
+
 void schedule_unknown(sb_queue *ring)
 {
     if (setting(ring, L_SETTING_SCHEDULE_OF_AT))
@@ -162,7 +175,7 @@ static int64_t live_in(sb_port *port)
 static int64_t copy_to_end(sb_queue *schedule, lane *in, sb_message *message, operation *operations)
 {
     sb_port *port = &in->port;
-    if (!schedule_take(port, message))
+    if (!is_journaled(schedule, port, message->position) || !schedule_take(port, message))
         return SB_GONE;
     int64_t chunk = schedule_copy(port, message, message->body, message->length);
     if (chunk < 0) {
@@ -285,6 +298,7 @@ int64_t schedule_chunk(sb_queue *schedule, sb_port *port, const sb_outgoing *mes
     memset(body, 0, L_SCHEDULED_BYTES);
     word_store(body, L_SCHEDULED_ID_AT, *id);
     word_store(body, L_SCHEDULED_TIME_AT, time_of_day);
+    word_store(body, L_SCHEDULED_DUE_AT, realtime_ns() + extension[2] - sb_system_clock());
     if (message->length > 0)
         memcpy(body + L_SCHEDULED_BYTES, message->body, (size_t)message->length);
     return chunk;
@@ -358,12 +372,9 @@ int64_t schedule_explain(sb_queue *queue, int64_t code)
 }
 
 int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t due,
-                         int64_t timeout_ns)
+                         int64_t timeout_ns, sb_receipt *where)
 {
     int64_t code, id = 0;
-    if (sb_is_durable(queue))
-        return fail(SB_INVALID, "queue '%s' is durable, and what is scheduled is in memory only: "
-                    "publish it when it is due", queue->name);
     sb_queue *schedule = queue_is_usable(queue, &code) ? schedule_of(queue, true, &code) : NULL;
     lane *in = schedule ? lane_enter(schedule, &code) : NULL;
     if (!in)
@@ -380,6 +391,7 @@ int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t du
         code = offer(queue, schedule, in, message, due, &id);
     }
     if (code >= 0) {
+        *where = (sb_receipt){schedule, code};
         schedule_note(schedule, due);
         code = queue_published(queue, id);
     }
@@ -389,10 +401,14 @@ int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t du
 
 /* --- looking at it, and taking out of it -------------------------------------------------------- */
 
+/* Whether the journal has it or not: when it is due does not depend on that. */
 bool schedule_read(sb_queue *schedule, sb_port *port, int64_t position, sb_message *message,
                    scheduled *read)
 {
-    if (sb_port_look(port, position, message) != SB_OK || message->length < L_SCHEDULED_BYTES ||
+    sb_cursor at = {.port = port, .position = position};
+    if (sb_cursor_next(&at, message) != SB_OK || message->position != position ||
+        ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) != L_READY ||
+        message->length < L_SCHEDULED_BYTES ||
         !(message->mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT))
         return false;
     *read = (scheduled){.id = word_load(message->body, L_SCHEDULED_ID_AT),

@@ -173,8 +173,6 @@ static int64_t kept_agree(const void *page)
         {L_SETTING_GROUPS_AT, "groups", "they are about who takes, and in which order"},
         {L_SETTING_SINGLE_ACTIVE_AT, "single_active", "it is about who takes, and in which order"},
         {L_SETTING_REDELIVERY_DELAY_AT, "redelivery_delay", "what comes back is there at once"},
-        {L_SETTING_DURABLE_AT, "durable", "the journal follows what is taken, not what is replaced or "
-         "stays"},
         {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is published counts, whatever was before"},
     };
     int64_t set = word_load(page, L_SETTINGS_SET_AT);
@@ -185,6 +183,9 @@ static int64_t kept_agree(const void *page)
                         NEITHER[each].why);
     if (!word_load(page, L_SETTING_NON_DESTRUCTIVE_AT))
         return SB_OK;
+    if (word_load(page, L_SETTING_DURABLE_AT))
+        return fail(SB_INVALID, "a non_destructive queue has no durable: the journal follows what is "
+                    "taken or replaced, not what stays");
     for (size_t each = 0; each < sizeof WITHOUT / sizeof *WITHOUT; each++)
         if (set & WITHOUT[each].set)
             return fail(SB_INVALID, "a non_destructive queue has no %s: %s", WITHOUT[each].name,
@@ -224,9 +225,6 @@ int64_t settings_agree(const void *page)
     int64_t delay_max = word_load(page, L_SETTING_MAX_REDELIVERY_DELAY_AT);
     if (delay_max && word_load(page, L_SETTING_REDELIVERY_DELAY_AT) > delay_max)
         return fail(SB_INVALID, "redelivery_delay is longer than max_redelivery_delay");
-    if (word_load(page, L_SETTING_DURABLE_AT) && word_load(page, L_SETTING_REDELIVERY_DELAY_AT))
-        return fail(SB_INVALID, "durable and redelivery_delay exclude each other: what waits to be "
-                    "redelivered is in memory only");
     int64_t groups = word_load(page, L_SETTING_GROUPS_AT);
     int64_t single = word_load(page, L_SETTING_SINGLE_ACTIVE_AT);
     if (groups && single)

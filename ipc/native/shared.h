@@ -429,6 +429,8 @@ typedef struct scheduled {
 
 /* The schedule of a queue, made if that is wanted; NULL, with SB_OK if it has none. */
 sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code);
+/* The name of the schedule of the queue of this reference. */
+void schedule_name(char *name, int64_t reference);
 /* The reference of the schedule of this queue, or SB_NOT_FOUND. */
 int64_t schedule_find(sb_connection *connection, int64_t reference);
 /* Remove schedules whose queues are gone; under the catalog's lock. */
@@ -437,14 +439,16 @@ void schedules_tidy(sb_connection *connection);
 int64_t due_word(const sb_queue *schedule);
 /* A message that is due then was put into it. */
 void schedule_note(sb_queue *schedule, int64_t due);
+/* A ring that was filled from the journal is the schedule of the queue of this reference. */
+void schedule_restored(segment *ring, int64_t reference, int64_t last_id);
 /* If this ring is a schedule: somebody may have put something into it, and not noted it. */
 void schedule_unknown(sb_queue *ring);
 bool is_scheduled(const sb_outgoing *message);
 /* When the message is due, in monotonic ns: 0 at once, or SB_INVALID. */
 int64_t schedule_due(const sb_outgoing *message);
-/* Publish it then: its id. */
+/* Publish it then: its id; and where it is. */
 int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t due,
-                         int64_t timeout_ns);
+                         int64_t timeout_ns, sb_receipt *where);
 /* Whether one more may be put into the schedule: SB_OK or SB_FULL. */
 int64_t schedule_room(sb_queue *schedule, lane *in);
 /* The code, with more words about it. */
@@ -883,6 +887,11 @@ int64_t recollection_producers(sb_port *port, const sb_journal_record *record);
 int64_t recollection_restore(recollection *of, sb_port *port, segment *ring);
 void recollection_end(recollection *of);
 
+/* --- confirm.c ----------------------------------------------------------------------------------- */
+
+/* The journal has what is at this position, or the queue is in none. */
+bool is_journaled(const sb_queue *queue, sb_port *port, int64_t position);
+
 /* --- declaration.c: what a vhost consists of, as bodies of the journal's records ---------------- */
 
 typedef struct declaration_head {
@@ -894,7 +903,8 @@ typedef struct declaration_head {
 
 #define DECLARATION_ROOM (sizeof(declaration_head) + L_NAME_BYTES_MAX + L_PAGE_BYTES)
 
-/* The body that declares a queue, from its handle and its entry: its length. */
+/* The body that declares a queue, from its handle and its entry: its length; SB_NOT_FOUND for the
+ * schedule of a queue that is gone. */
 int64_t declaration_of(sb_queue *queue, const char *entry, char *body);
 /* And back: its name, and a page of settings as if it were in a ring.  SB_JOURNAL_DAMAGED. */
 int64_t declaration_read(const void *body, int64_t length, declaration_head *head, char *name,

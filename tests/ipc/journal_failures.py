@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import shmbroker
+from shmbroker import Empty, Unconfirmed
 from shmbroker.ipc import records
+from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc.errors import DiskFull, JournalFailed
 from shmbroker.ipc.journal import Journal
 from shmbroker.ipc.replay import Replay
+from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 from tests.ipc.storage import FDATASYNC, LINKAT, OPENAT, PWRITE, RENAMEAT, UNLINKAT
 
 SEGMENT_BYTES = 32 << 10
@@ -24,6 +29,7 @@ BODY = b"x" * 1000
 FRAME = 14
 """Messages: two such frames have room in a segment, and three have not."""
 ALL_CALLS = -1
+HOUR = 3600.0
 
 shim = ctypes.CDLL(None)
 
@@ -236,6 +242,35 @@ def damage_one(folder: Path) -> None:
     first.write_bytes(data)
 
 
+def scheduled(folder: Path) -> None:
+    """On a full disk nothing that is scheduled is confirmed, or moved; then it goes on."""
+    vhost = f"test-{os.getpid()}-full"
+    vhosts.create(vhost, arena_bytes=64 << 20)
+    confirmed = 0
+    try:
+        with shmbroker.connect(f"shm://{vhost}") as broker:
+            jobs = broker.declare_queue("jobs", durable=True)
+            with journaling(vhost, folder, 1, SEGMENT_BYTES):
+                jobs.publish(BODY, deliver_after=HOUR)
+                room(2 * SEGMENT_BYTES)
+                with pytest.raises(Unconfirmed):
+                    while confirmed < 1000:
+                        jobs.publish(BODY, deliver_after=HOUR, timeout=0.2)
+                        confirmed += 1
+                jobs.publish(b"due", deliver_after=1e-9, confirm="shm")
+                with pytest.raises(Empty):
+                    jobs.get(timeout=0.1)
+                assert jobs.statistics().depth == 0
+                assert jobs.statistics().scheduled == confirmed + 3
+                room(1 << 30)
+                jobs.confirm(timeout=PATIENCE)
+                assert jobs.receive(timeout=PATIENCE) == b"due"
+        with after_the_host_died(vhost, folder) as broker:
+            assert broker.queue("jobs").statistics().scheduled == confirmed + 2
+    finally:
+        vhosts.delete(vhost, force=True)
+
+
 PARTS: dict[str, Callable[[Path], None]] = {
     "sync": sync,
     "full": full,
@@ -244,6 +279,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "ahead": ahead,
     "takeover": takeover,
     "compacting": compacting,
+    "scheduled": scheduled,
 }
 
 if __name__ == "__main__":

@@ -87,12 +87,29 @@ def test_every_crash_point(storage: Path, tmp_path: Path, seed: int, every: int)
     assert sum(call.kind == MADE for call in calls) > 5
 
 
+def test_every_crash_point_of_schedules_and_last_values(
+    storage: Path, tmp_path: Path, vhost: str
+) -> None:
+    """Recovered as a vhost: nothing that was confirmed is lost, or there twice."""
+    live, trace, left, events = (tmp_path / name for name in ("live", "trace", "left", "events"))
+    live.mkdir()
+    left.mkdir()
+    script = "tests.ipc.schedule_script"
+    environment = {"STORAGE_FOLDER": str(live), "STORAGE_TRACE": str(trace)}
+    said = run(script, "record", live, events, vhost, 1, preload=str(storage), **environment)
+    assert said == "recorded"
+    said = run(script, "check", trace, events, left, vhost, 1, 8)
+    assert said.endswith(" states are well"), said
+
+
 def test_damage(tmp_path: Path) -> None:
     said = damage(tmp_path, 400)
     assert said == "400 damages are well", said
 
 
-@pytest.mark.parametrize("part", [SYNC, TAKEOVER, COMPACTING, AHEAD, "full", "room", "read-only"])
+@pytest.mark.parametrize(
+    "part", [SYNC, TAKEOVER, COMPACTING, AHEAD, "full", "room", "read-only", "scheduled"]
+)
 def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
     said = failures(storage, tmp_path, part)
     assert said == "well", said

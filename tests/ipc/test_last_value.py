@@ -242,7 +242,6 @@ def test_there_is_no_value_of_a_plain_queue(broker: Broker, prices: Queue) -> No
         ("single_active", True, False),
         ("redelivery_delay", 1.0, None),
         ("duplicate_ids", 20_000, 0),
-        ("durable", True, False),
     ],
 )
 def test_what_neither_kind_can_have(

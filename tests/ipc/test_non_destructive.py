@@ -99,6 +99,11 @@ def test_what_it_cannot_have(broker: Broker, settings: dict[str, Any]) -> None:
     broker.declare_queue("news", non_destructive=True)
 
 
+def test_it_is_not_durable(broker: Broker) -> None:
+    with pytest.raises(InvalidArgument, match="a non_destructive queue has no durable: "):
+        broker.declare_queue("news", non_destructive=True, durable=True)
+
+
 def test_when_it_is_full(broker: Broker) -> None:
     news = broker.declare_queue("news", slots=4, non_destructive=True)
     assert news.explain()["when_full"].value == "drop-oldest"
