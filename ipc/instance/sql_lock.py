@@ -1,7 +1,9 @@
 """Leases in a SQL database as the lock (lease_table.py has what is asked there).
 
 A thread of its own renews what we hold, takes what we want, and looks what others do.  It sleeps
-until the database notifies it, who has what we want dies on this host, or something is due.
+until the database notifies it, who has what we want dies on this host, or something is due.  Word
+may come together with the answer to whatever is asked: so whoever else has asked wakes the thread,
+and that looks for word before it sleeps.
 
     asked        renewed      it fails                  ours runs out      others may take it
       |------------|------------|--------- ... -------------|------------------|
@@ -23,7 +25,8 @@ import secrets
 import select
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Final
@@ -106,8 +109,17 @@ class SqlLock(LiveLock):
 
     # --- the places ---------------------------------------------------------------------------
 
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """For all but the thread."""
+        try:
+            with self._talking:
+                yield
+        finally:
+            os.eventfd_write(self._wake, 1)
+
     def try_live(self) -> bool:
-        with self._talking:
+        with self._asking():
             self._take(self._asked(), LIVE)
             return self.is_held
 
@@ -133,7 +145,7 @@ class SqlLock(LiveLock):
 
     def _release(self, place: str) -> None:
         """What cannot be given back runs out."""
-        with self._talking:
+        with self._asking():
             self._forget(place)
             self.leases[place].is_wanted = False
             if self._table is not None:
@@ -172,7 +184,7 @@ class SqlLock(LiveLock):
 
     def write(self, record: Record) -> None:
         """StoreRefused if the folder knows a later epoch than the database."""
-        with self._talking:
+        with self._asking():
             known, told = self.file.read().epoch, self._seen[LIVE].epoch
             if self.is_held and known > told:
                 raise self._refused(told, known)
@@ -187,7 +199,7 @@ class SqlLock(LiveLock):
             self.file.write(record)
 
     def ask_failback(self, epoch: int) -> None:
-        with self._talking, suppress(DatabaseFailed):  # then we are not announced for long, either
+        with self._asking(), suppress(DatabaseFailed):  # then we are not announced for long, either
             self._asked().ask_failback(epoch)
 
     def is_failback_asked(self, epoch: int) -> bool:
@@ -227,8 +239,9 @@ class SqlLock(LiveLock):
 
     def _take(self, table: LeaseTable, place: str) -> None:
         asked_at = now()
-        if table.take(place, self._dead_holder(place)):
-            self._look(table)
+        is_ours = table.take(place, self._dead_holder(place))
+        self._look(table)
+        if is_ours:
             self._have(place, asked_at)
 
     def _dead_holder(self, place: str) -> str | None:
@@ -283,6 +296,8 @@ class SqlLock(LiveLock):
 
     def _sleep(self) -> None:
         """Until there is something to do."""
+        if self._has_word():
+            return
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         if self._table is not None:
@@ -297,6 +312,11 @@ class SqlLock(LiveLock):
                 os.close(file)
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
+
+    def _has_word(self) -> bool:
+        with self._talking, suppress(DatabaseFailed):  # the next step finds that, too
+            return self._table is not None and self._table.database.was_told()
+        return True
 
     def _death_of_holder(self, place: str) -> int | None:
         """A descriptor that tells of it, if we want what it has, and it is on this host."""

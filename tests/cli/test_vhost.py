@@ -28,7 +28,7 @@ def test_what_exists_is_not_made_again(shell: Shell) -> None:
 def test_a_misspelt_vhost_is_asked_about(shell: Shell) -> None:
     answer = shell("vhost", "delete", shell.vhost[:-1], "--yes")
     assert answer.code == 1
-    assert f"Did you mean '{shell.vhost}'?" in answer.said
+    assert f"Did you mean '{shell.vhost}'" in answer.said
 
 
 def test_an_impossible_name(shell: Shell) -> None:

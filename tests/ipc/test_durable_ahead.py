@@ -15,7 +15,7 @@ from shmbroker import Unconfirmed
 from shmbroker.ipc import records
 from shmbroker.ipc.journaler import Journaler
 from shmbroker.ipc.replay import Record, Replay
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 
 BATCH = 150

@@ -15,7 +15,7 @@ import shmbroker
 from shmbroker.core import layout
 from shmbroker.ipc import records
 from shmbroker.ipc.replay import Record, Replay
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.host import PATIENCE, journaling
 
 LARGE = 1 << 24

@@ -17,7 +17,7 @@ from threading import Timer
 
 import shmbroker
 from shmbroker import Broker, Empty, QueueFull, Unconfirmed
-from tests.crash.process import Process
+from shmbroker.perf.process import Process
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
 from tests.ipc.killed import KILLS
 
