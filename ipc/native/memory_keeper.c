@@ -3,13 +3,16 @@
  * A process that is killed first gives its memory back, page by page, and only then its files, and
  * the locks with them: milliseconds in which it is dead, nobody else can be live, and whoever waits
  * for a confirm waits.  Memory that another process still has is not given back: so our files are
- * closed at once, and the keeper, which dies of our death, gives the memory back when our locks are
- * another's already.
+ * closed at once, and the keeper, which ends when we have ended, gives the memory back when our locks
+ * are another's already.  When the last of our threads has, that is: if the keeper went with the first
+ * (PR_SET_PDEATHSIG), a thread that is slow to end would have all of the memory to give back, before
+ * the files.
  *
- * It has no file, hears no signal and has nothing to run but what is here.  Who is killed together
+ * It has no file but one that tells of our end, hears no signal and has nothing to run but what is here.  Who is killed together
  * with it, or without one, dies as slowly as before. */
 
 #define _GNU_SOURCE
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,14 +32,16 @@ static pid_t kept; /* whose memory it is that has a keeper: after a fork it is a
 /* It has the thread's locals, errno too, of who made it: system calls only, and such as do not fail. */
 static int keep(void *context)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (syscall(SYS_getppid) != *(const pid_t *)context)
-        return 0; /* killed before that */
+    pid_t whose = *(const pid_t *)context;
     syscall(SYS_close_range, 0, ~0U, 0);
+    struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, whose, 0), .events = POLLIN};
+    if (end.fd < 0 || syscall(SYS_getppid) != whose)
+        return 0; /* killed before that */
     setpriority(PRIO_PROCESS, 0, NICE);
     prctl(PR_SET_NAME, "memory keeper");
-    for (;;)
-        syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0); /* pause() is a point of cancellation: ours */
+    while (!(end.revents & POLLIN)) /* poll() is a point of cancellation: ours */
+        syscall(SYS_ppoll, &end, 1, NULL, NULL, 0);
+    return 0;
 }
 
 int64_t sb_keep_memory(void)
