@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -243,6 +244,7 @@ def test_a_time_to_live_holds_after_the_host_died(host: Host) -> None:
         for each in range(SLOTS, 2 * SLOTS):
             queue.publish(number(each), ttl=0.01 if each % 2 else 3600, timeout=PATIENCE)
     host.dies()
+    time.sleep(0.01)  # until the time of the last one is over
     with host.up() as broker:
         expected = [each for each in range(2 * SLOTS) if each < SLOTS or each % 2 == 0]
         assert received(broker.queue("orders"), len(expected)) == expected
