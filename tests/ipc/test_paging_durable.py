@@ -328,7 +328,8 @@ def test_who_was_replaced_writes_no_more(host: Host, tmp_path: Path) -> None:
         queue = declare(broker)
         publish(queue, 0, 500)
         eventually(lambda: queue.statistics().paged_bytes > 0)
-        lock.write_text(f"{2:016x}")
+        with lock.open("r+") as file:  # in place: it is never empty
+            file.write(f"{2:016x}")
         publish(queue, 500, 600)
         eventually(lambda: pager.failure)
         assert "another broker is live: the epoch is 0000000000000002" in str(pager.failure)
@@ -341,6 +342,7 @@ def test_who_was_replaced_writes_no_more(host: Host, tmp_path: Path) -> None:
 def test_files_of_who_was_replaced_are_left_out(host: Host) -> None:
     with host.up() as broker:
         publish(declare(broker), 0, MANY)
+        eventually(lambda: len(pages(host.pages)) > 2)
     stale = pages(host.pages)[1].read_bytes()
     with host.up() as broker:
         queue = broker.queue("orders")
