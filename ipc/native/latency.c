@@ -182,12 +182,12 @@ void latency_remove(sb_connection *connection, int64_t reference)
 
 static int64_t make(sb_queue *queue, int64_t number, const sb_histograms *range)
 {
-    char temporary[NAME_ROOM], path[NAME_ROOM];
+    char path[NAME_ROOM];
     segment made;
     int64_t committed = counts_at(0, range->length) +
                         L_KINDS_COMMITTED * sb_histogram_bytes(range->length);
     int64_t code = segment_make(
-        &made, temporary, sb_histograms_bytes(range->lowest, range->highest, range->digits),
+        &made, sb_histograms_bytes(range->lowest, range->highest, range->digits),
         committed);
     if (code != SB_OK)
         return code;
@@ -196,7 +196,7 @@ static int64_t make(sb_queue *queue, int64_t number, const sb_histograms *range)
                          word_load(queue->ring.memory, L_RING_ARENA_AT));
     histograms_path(path, queue->connection->vhost, queue->reference, number);
     unlink(path); /* left by one who died before the ring knew of it */
-    code = segment_name(temporary, path);
+    code = segment_name(&made, path);
     segment_detach(&made);
     return code;
 }
