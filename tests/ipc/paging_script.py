@@ -167,7 +167,7 @@ def objection(store: Path, confirmed: int, taken: int) -> str:
             return "there is no queue"
         with suppress(Empty):
             while queue.statistics().depth:
-                got += map(number_of, queue.receive_many(timeout=2))
+                got += map(number_of, queue.receive_many(timeout=PATIENCE))
         said = [each.text for each in broker.errors() if "pages" in each.text]
         if queue.statistics().depth:
             said.append(f"{queue.statistics().depth} are there, and do not come")
