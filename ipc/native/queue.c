@@ -56,7 +56,7 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
     if (*code == SB_OK) {
         memset(made, 0, sizeof *made);
         participant_uses(connection, queue->reference, 0);
-        made->recorder = (recorder){.queue = queue};
+        made->recorder = (recorder){.queue = queue, .kinds = L_KINDS_COMMITTED};
         *code = lane_open_port(queue, made);
     }
     if (*code == SB_OK) {

@@ -399,6 +399,7 @@ typedef struct recorder {
     int64_t where[(L_RECORDING_BYTES - L_RECORDING_COUNTS) / 8];
     int64_t refused; /* number of the histograms that cannot be used */
     int64_t stripe;  /* that is ours, 0 everybody's */
+    int64_t kinds;   /* how many are counted, from the first on */
     segment histograms;
     sb_queue *queue;
 } recorder;
@@ -414,6 +415,10 @@ void histograms_path(char *path, const char *vhost, int64_t reference, int64_t n
 /* Unmap, and let another have the stripe; or only unmap, if our participant has left. */
 void recorder_close(recorder *closed);
 void recorder_free(recorder *freed);
+/* Whether times of the queue are to be recorded, now and here. */
+bool recorder_is_asked(const recorder *with);
+/* Count how long it is since these moments (CHUNK_PUBLISHED_AT). */
+void recorder_count(recorder *with, int64_t kind, const int64_t *since, int64_t count);
 /* The dead one counts no more: how many stripes it had. */
 int64_t latency_sweep(sb_queue *queue, int64_t dead);
 void latency_remove(sb_connection *connection, int64_t reference);
