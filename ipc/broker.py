@@ -10,13 +10,14 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from shmbroker.core.codes import OK
 from shmbroker.core.layout import QUEUE_SLOTS
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo, SubscriptionInfo
+from shmbroker.ipc.closable import Closable
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.durable import DurableQueue
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
@@ -33,9 +34,6 @@ from shmbroker.ipc.settings import CommonSettings, Pattern, PatternSettings, Set
 from shmbroker.ipc.subscription import Subscription
 from shmbroker.ipc.timeout import nanoseconds
 from shmbroker.ipc.transaction import Transaction
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 SCHEME = "shm://"
 SLOTS = QUEUE_SLOTS
@@ -90,7 +88,7 @@ def _error(code: int, what: str) -> Error:
     return error_for(code, what, ffi.errno, detail_of(code))
 
 
-class Broker:
+class Broker(Closable):
     """A context manager: leaving it closes the connection."""
 
     def __init__(self, vhost: str, connection: Any) -> None:
@@ -441,17 +439,6 @@ class Broker:
 
     def _error(self, code: int, what: str) -> Error:
         return _error(code, f"vhost {self.vhost!r}, {what}")
-
-    def __enter__(self) -> Broker:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _Keeper:

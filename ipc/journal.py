@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from shmbroker.core.codes import EMPTY, OK
 from shmbroker.ipc import records
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.closable import Closable
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import error_for
 from shmbroker.ipc.replay import Replay
@@ -43,7 +43,7 @@ class JournalStatistics:
     waited: int
 
 
-class Journal:
+class Journal(Closable):
     """A journal that is written: stage records, commit them.  One thread, one process.
 
     `snapshot` is called when a new segment begins, and stages all that is needed and no message.
@@ -80,17 +80,6 @@ class Journal:
             except BaseException:
                 self.close()
                 raise
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """What is staged and not committed is forgotten."""

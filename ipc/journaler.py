@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from shmbroker.core.codes import CLOSED, DISK_FULL, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.broker import Broker
 from shmbroker.ipc.detail import detail_of
-from shmbroker.ipc.errors import Error, error_for
+from shmbroker.ipc.errors import error_for
 from shmbroker.ipc.names import name_bytes
-
-HOUR_NS = 3600 * 10**9
+from shmbroker.ipc.store_writer import StoreWriter
 
 Progress = Callable[[int, int], object]
 """Told of the bytes that were read, and of how many."""
@@ -83,7 +80,7 @@ class JournalerStatistics:
     records: int
 
 
-class Journaler:
+class Journaler(StoreWriter):
     """Prepared when it is made; once started it writes until it is stopped, in a thread of C."""
 
     def __init__(self, folder: Path, *, node: bytes | None = None, segment_bytes: int = 0) -> None:
@@ -92,73 +89,31 @@ class Journaler:
         self._node = ffi.NULL if node is None else ffi.new("char[16]", node)
         code = lib.sb_journaler_prepare(bytes(folder), segment_bytes, self._node, made)
         _check(code, f"journal {folder}")
-        self._journaler = made[0]
+        super().__init__("journaler", made[0], f"journal {folder}")
 
     def watched(self, fence: int, beat: Any) -> None:
         """Before it starts: look at the epoch in this file, and say in this word that it works."""
         self._beat = ffi.NULL if beat is None else ffi.from_buffer("int64_t[]", beat)
-        lib.sb_journaler_watched(self._journaler, fence, self._beat)
+        lib.sb_journaler_watched(self._writer, fence, self._beat)
 
     def leased(self, until: Any) -> None:
         """Before it starts: write and confirm until the moment in this word (CLOCK_BOOTTIME)."""
         self._until = ffi.NULL if until is None else until
-        lib.sb_journaler_leased(self._journaler, self._until)
+        lib.sb_journaler_leased(self._writer, self._until)
 
     def begin(self, epoch: int) -> None:
         """Begin a segment in the background, for a start that follows."""
-        _check(lib.sb_journaler_begin(self._journaler, epoch), f"journal {self.folder}")
+        _check(lib.sb_journaler_begin(self._writer, epoch), f"journal {self.folder}")
 
     def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
         """Write the journal of this vhost, as the one with this epoch."""
         replay = ffi.NULL if restored is None else restored.replay
-        code = lib.sb_journaler_start(self._journaler, broker._connection, epoch, replay)
+        code = lib.sb_journaler_start(self._writer, broker._connection, epoch, replay)
         _check(code, f"journal {self.folder}")
-
-    @property
-    def failure(self) -> Error | None:
-        """Why it does not write: DiskFull while it waits for room, or why it has ended."""
-        code = lib.sb_journaler_code(self._journaler)
-        return None if code in (OK, CLOSED) else self._error(code)
-
-    @property
-    def has_ended(self) -> bool:
-        return lib.sb_journaler_code(self._journaler) not in (OK, DISK_FULL)
-
-    def changes(self) -> Iterator[Error | None]:
-        """`failure`, each time that it is of another kind, until it has ended; waits in between."""
-        code = OK
-        while code in (OK, DISK_FULL):
-            seen, code = code, lib.sb_journaler_await(self._journaler, code, HOUR_NS)
-            if code not in (seen, CLOSED):
-                yield None if code == OK else self._error(code)
-
-    def _error(self, code: int) -> Error:
-        why = ffi.string(lib.sb_journaler_why(self._journaler)).decode()
-        return error_for(code, f"journal {self.folder}", detail=why)
 
     def statistics(self) -> JournalerStatistics:
         told = ffi.new("sb_journal_statistics *")
-        lib.sb_journaler_statistics_of(self._journaler, told)
+        lib.sb_journaler_statistics_of(self._writer, told)
         return JournalerStatistics(
             told.serial, told.segments, told.bytes, told.live_bytes, told.frames, told.records
         )
-
-    def stop(self) -> None:
-        """Write what is there, and end."""
-        lib.sb_journaler_stop(self._journaler)
-
-    def close(self) -> None:
-        if self._journaler != ffi.NULL:
-            lib.sb_journaler_free(self._journaler)
-            self._journaler = ffi.NULL
-
-    def __enter__(self) -> Journaler:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from shmbroker.core.codes import EMPTY, JOURNAL_DAMAGED, OK, TORN
 from shmbroker.ipc import records
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.closable import Closable
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import error_for
 
@@ -62,7 +62,7 @@ def segment_name(serial: int) -> str:
     return f"{serial:016x}.journal"
 
 
-class Replay:
+class Replay(Closable):
     """An iterator over the records of a folder.
 
     `noted` is told of the ends that were cut, because a crash has left them half written; damage is
@@ -85,17 +85,6 @@ class Replay:
         if code != OK:
             raise error_for(code, f"journal {self.folder}", ffi.errno, detail_of(code))
         self._replay = made[0]
-
-    def __enter__(self) -> Replay:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         lib.sb_replay_close(self._replay)

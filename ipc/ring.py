@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shmbroker.core.codes import OK
 from shmbroker.core.layout import RING_BROADCAST
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.closable import Closable
 from shmbroker.ipc.errors import error_for
 from shmbroker.ipc.port import Port
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 def _check(code: int, what: str) -> None:
@@ -20,7 +18,7 @@ def _check(code: int, what: str) -> None:
         raise error_for(code, what, ffi.errno)
 
 
-class Ring:
+class Ring(Closable):
     """Messages between processes: open one port for each thread that publishes or takes."""
 
     def __init__(self, name: str, ring: Any) -> None:
@@ -69,14 +67,3 @@ class Ring:
             port.close()
         lib.sb_ring_detach(self._ring)
         self._ring = None
-
-    def __enter__(self) -> Ring:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -21,12 +21,12 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, monotonic_ns, time_ns
-from types import TracebackType
 from typing import BinaryIO
 
 from shmbroker.core.codes import NOT_FOUND
 from shmbroker.ipc import hlog
 from shmbroker.ipc.broker import Broker, connect
+from shmbroker.ipc.closable import Closable
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, InUse, InvalidArgument, SystemRefused
 from shmbroker.ipc.latency import Counts, counts_of
@@ -47,7 +47,7 @@ class Spooled:
     """Queues whose times could not be read, and why; the next interval has them all the same."""
 
 
-class Spool:
+class Spool(Closable):
     """Writes the latency of a vhost's queues into a folder, one interval after another.
 
     Call `tick` again and again: it says for how long there is nothing to do.  Or `write`, for an
@@ -297,14 +297,3 @@ class Spool:
             os.close(self._lock)
             self._lock = -1
         self._broker.close()
-
-    def __enter__(self) -> Spool:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

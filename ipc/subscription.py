@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from shmbroker.core.codes import DAMAGED, EMPTY, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.closable import Closable
 from shmbroker.ipc.copied import CopiedMessage
 from shmbroker.ipc.errors import Empty
 from shmbroker.ipc.room import Room, length_of
 from shmbroker.ipc.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from shmbroker.ipc.queue import Queue
 
 RELEASE_EVERY_MAX = 32
@@ -22,7 +21,7 @@ RELEASE_EVERY_MAX = 32
 that producers read."""
 
 
-class Subscription:
+class Subscription(Closable):
     """An iterator of messages, which ends when none comes within the timeout.
 
     It belongs to one thread at a time.  Gating: the ring waits for us.  Lossy: nobody waits, and
@@ -114,17 +113,6 @@ class Subscription:
             return self._get(self._timeout_ns)
         except Empty:
             raise StopIteration from None
-
-    def __enter__(self) -> Subscription:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if getattr(self, "_cursor", None) is not None:

@@ -35,6 +35,7 @@ from shmbroker.ipc.instance.store import FILE_LOCK, Store
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.ipc.journaler import Journaler, Progress, Restored, keep_memory
 from shmbroker.ipc.pager import Pager
+from shmbroker.ipc.store_writer import StoreWriter
 
 Answer = TypeVar("Answer")
 
@@ -402,7 +403,7 @@ class Instance:
         )
         self.followers.append(self._in_background(lambda: self._follow(pager)))
 
-    def _follow(self, writer: Journaler | Pager) -> None:
+    def _follow(self, writer: StoreWriter) -> None:
         """What the journaler or the pager says of itself, until it has ended."""
         for failure in writer.changes():
             if isinstance(failure, DiskFull):
