@@ -218,10 +218,10 @@ class Log:
         """The intervals of the lines so far."""
         rows: list[int] = []
         payloads: list[bytes] = []
-        size = 0
+        size, known = 0, self.lines.known
         for row, raw in enumerate(self.lines.deflated):
             try:
-                payload = self.lines.known.get(row) or inflated(raw)
+                payload = inflated(raw) if raw else known[row]
             except (ValueError, zlib.error) as error:
                 self._problem(row, error)
                 continue
@@ -332,7 +332,7 @@ def deflated(text: bytes) -> bytes:
     return raw[OUTER.size :]
 
 
-def inflated(raw: bytes | memoryview) -> bytes:
+def inflated(raw: bytes) -> bytes:
     unpacker = zlib.decompressobj()
     payload = unpacker.decompress(raw, PAYLOAD_BYTES_MAX)
     if not unpacker.eof:

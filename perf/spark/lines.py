@@ -76,10 +76,11 @@ class Lines:
         return self._end[: len(self)]
 
     @property
-    def deflated(self) -> list[memoryview]:
-        raw = memoryview(self._raw)
-        begins, ends = self._deflated_at[: len(self)], self._deflated_end[: len(self)]
-        return [raw[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+    def deflated(self) -> list[bytes]:
+        ends = self._deflated_end[: len(self)].tolist()
+        raw = self._raw[: ends[-1] if ends else 0].tobytes()
+        begins = self._deflated_at[: len(self)].tolist()
+        return [raw[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
     @property
     def tags(self) -> pa.DictionaryArray:
