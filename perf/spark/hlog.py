@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from shmbroker.perf.spark.counts import FOREIGN, WHAT, ZERO, unpacked
 from shmbroker.perf.spark.geometry import MOST
-from shmbroker.perf.spark.interval import Intervals, repeated
+from shmbroker.perf.spark.interval import MESSAGES_MAX, Intervals, repeated
 from shmbroker.perf.spark.journal import Journal
 from shmbroker.perf.spark.lines import Lines
 
@@ -85,7 +85,7 @@ def read(file: str, stream: IO[bytes], journal: Journal) -> Iterator[pa.RecordBa
     yield from log.flush()
     for tag, count in log.left().items():
         what = f"{count} values above the highest, of no interval: {tag.decode(errors='replace')}"
-        journal.problem(log.at, what, count)
+        journal.problem(log.at, what, count if count <= MESSAGES_MAX else 0)
 
 
 def blocks_of(stream: IO[bytes], journal: Journal) -> Iterator[tuple[int, bytes]]:
@@ -154,7 +154,10 @@ class Log:
     def _line(self, at: int, line: bytes) -> None:
         line = line.rstrip(b"\r")
         if line.startswith(b"#"):
-            self._comment(line)
+            try:
+                self._comment(line)
+            except ValueError as error:
+                self.journal.problem(self.at, f"a comment that cannot be: {error}")
         elif line and not line.startswith(b'"'):
             try:
                 self._interval(at, line)
@@ -171,6 +174,8 @@ class Log:
         elif match := OURS.match(line):
             self._ours(match)
         elif match := OVERFLOW.match(line):
+            if len(match[2]) > 19:
+                raise ValueError("more values above the highest than can be counted")
             self.overflows.append(Overflow(len(self.lines), match[1], int(match[2])))
         elif line.startswith(b"#[shmbroker"):
             raise Unreadable("a line of ours that is damaged")

@@ -118,7 +118,7 @@ static int take(struct sb_lines *lines, const uint8_t *text, const uint8_t *at,
     int64_t raw_at = row ? lines->deflated_end[row - 1] : 0;
     uint8_t *raw = lines->raw + raw_at;
     int64_t size = from_base64(at + 1, stop - at - 1, raw);
-    if (size < HEADER || big_endian(raw) != V2_DEFLATED || big_endian(raw + 4) != size - HEADER)
+    if (size <= HEADER || big_endian(raw) != V2_DEFLATED || big_endian(raw + 4) != size - HEADER)
         return 0;
     lines->start[row] = base + start;
     lines->end[row] = base + start + length;
