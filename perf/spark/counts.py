@@ -85,7 +85,8 @@ def combined(
     new_indexes, new_counts = np.empty(len(indexes), np.int32), np.empty(len(counts), np.int64)
     filled = lib.sb_combine(
         longs(order), longs(group_ends), groups, longs(ends), integers(indexes), longs(counts),
-        longs(scratch), flags_of(touched), longs(new_ends), integers(new_indexes), longs(new_counts),
+        longs(scratch), flags_of(touched),
+        longs(new_ends), integers(new_indexes), longs(new_counts),
     )  # fmt: skip
     return new_ends, new_indexes[:filled].copy(), new_counts[:filled].copy()
 

@@ -70,7 +70,7 @@ class Overflow(NamedTuple):
 
     row: int
     tag: bytes
-    count: int
+    values: int
 
 
 def read(file: str, stream: IO[bytes], journal: Journal) -> Iterator[pa.RecordBatch]:
@@ -290,7 +290,7 @@ class Log:
             of_tag = rows[(which == numbers.get(one.tag, -1)) & (rows >= one.row)]
             if len(of_tag):
                 row = of_tag[0]
-                overflow[row] = min(int(overflow[row]) + one.count, MOST)
+                overflow[row] = min(int(overflow[row]) + one.values, MOST)
             else:
                 later.append(one)
         self.overflows = later
@@ -299,8 +299,8 @@ class Log:
     def left(self) -> dict[bytes, int]:
         """Values above the highest, by tag, that no interval had yet."""
         found: dict[bytes, int] = {}
-        for _, tag, count in self.overflows:
-            found[tag] = found.get(tag, 0) + count
+        for _, tag, values in self.overflows:
+            found[tag] = found.get(tag, 0) + values
         return found
 
     def _owner(self, tag: bytes) -> tuple[str, str]:

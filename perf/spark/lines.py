@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from shmbroker.perf.spark._native import ffi, lib
 
-ROOM = 2048
+ROOM = 4096
 
 
 class Lines:

@@ -59,6 +59,7 @@ def written(folder: Path, text: str | bytes, name: str = "some-host.hlog") -> Pa
     return path
 
 
+@settings(deadline=None)
 @given(st.lists(recorded(), min_size=1, max_size=5))
 def test_what_hdrhistogram_encodes_is_decoded(histograms: list[Recorded]) -> None:
     payloads = [hlog.inflated(hlog.deflated(one.theirs.encode())) for one in histograms]
@@ -290,6 +291,7 @@ BODIES = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(BODIES, max_size=6))
 def test_any_payload_is_unpacked_or_told_of(bodies: list[bytes]) -> None:
     found = unpacked([payload_of(body) for body in bodies])
@@ -300,6 +302,7 @@ def test_any_payload_is_unpacked_or_told_of(bodies: list[bytes]) -> None:
         assert (found.faults[row], buckets) == by_bytes(body)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80), st.integers(0, 60), st.integers(0, 255))
 def test_a_header_is_refused_by_c_if_by_python(body: bytes, at: int, octet: int) -> None:
     damaged = bytearray(payload_of(body))
