@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import random
+from base64 import b64decode, b64encode
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def payload(values: dict[int, int], geometry: Geometry = SMALL) -> str:
 
 def told(raw: bytes) -> str:
     """A line with that as its histogram."""
-    return "Tag=q;k,1000.0,1.0,0," + base64.b64encode(raw).decode()
+    return "Tag=q;k,1000.0,1.0,0," + b64encode(raw).decode()
 
 
 def of(geometry: Geometry, index: int) -> str:
@@ -323,20 +323,29 @@ TAGS = st.one_of(
 TIMES = st.one_of(
     st.integers(0, 2000).map(lambda n: b"%d.000" % n),
     st.from_regex(rb"\A[0-9]{0,12}(\.[0-9]{0,11})?\Z"),
-    st.sampled_from([b"9223372035.999999999", b"9223372036", b"-1", b"1 ", b"1e3", b"1.5.2", b""]),
+    st.sampled_from(
+        [b"9223372035.999999999", b"9223372036", b"9999999999", b"-1", b"1 ", b"1e3", b"1.5.2", b""]
+    ),
 )
 HISTOGRAMS = st.one_of(
     recorded(SMALL).map(lambda one: payload(one.values).encode()),
-    st.binary(max_size=12).map(base64.b64encode),
-    st.binary(max_size=12).map(
-        lambda data: base64.b64encode(OUTER.pack(V2_COMPRESSED, len(data)) + data)
-    ),
+    st.binary(max_size=12).map(b64encode),
+    st.binary(max_size=12).map(lambda data: b64encode(OUTER.pack(V2_COMPRESSED, len(data)) + data)),
     st.text("HISTFAA=+/-_ \r", max_size=20).map(str.encode),
 )
-MAXIMA = st.sampled_from([b"1.5", b"", b"x"])
-INTERVALS = st.builds(
-    lambda tag, *fields: tag + b",".join(fields), TAGS, TIMES, TIMES, MAXIMA, HISTOGRAMS
-)
+GOOD = (b"Tag=q;k,", b"1000.5", b"1.0", b"1.5", payload({5: 1}).encode())
+SHORTER = b64encode(b64decode(GOOD[4])[:-1])
+
+
+@st.composite
+def intervals(draw: Any) -> bytes:
+    """A good line of which one field is another one, or all are."""
+    odd = [TAGS, TIMES, TIMES, st.sampled_from([b"", b"x"]), HISTOGRAMS | st.just(SHORTER)]
+    which = draw(st.integers(0, 9))
+    fields = [draw(one) if which in (n, 9) else GOOD[n] for n, one in enumerate(odd)]
+    return fields[0] + b",".join(fields[1:])
+
+
 COMMENTS = st.sampled_from(
     [
         b"",
@@ -361,7 +370,7 @@ COMMENTS = st.sampled_from(
 def logs(draw: Any) -> bytes:
     """Mostly good lines; damage is a byte that is another one, or one that is missing."""
     lines = [line(f"q{n % 3};k", 1000 + n, 1, {n * 31: n + 1}).encode().strip() for n in range(3)]
-    lines += draw(st.lists(st.one_of(INTERVALS, st.sampled_from(lines), COMMENTS), max_size=12))
+    lines += draw(st.lists(st.one_of(intervals(), st.sampled_from(lines), COMMENTS), max_size=12))
     text = bytearray(OURS.encode() if draw(st.booleans()) else b"")
     text += draw(st.sampled_from([b"\n", b"\r\n"])).join(lines) + draw(
         st.sampled_from([b"\n", b""])
@@ -382,14 +391,33 @@ def read_as_rows(text: bytes, window: int = 0) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (row["sort"], row["offset"], row["problem"] or ""))
 
 
-@settings(max_examples=300, deadline=None)
-@given(logs())
-def test_the_fast_way_is_the_slow_way(text: bytes) -> None:
-    """Whatever a log is: as much is read, and the same is told, at the same places."""
+def both_ways(text: bytes) -> None:
     fast = read_as_rows(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Lines, "scan", lambda lines, at, base: at)
         assert read_as_rows(text) == fast
+
+
+@settings(max_examples=300, deadline=None)
+@given(logs())
+def test_the_fast_way_is_the_slow_way(text: bytes) -> None:
+    """Whatever a log is: as much is read, and the same is told, at the same places."""
+    both_ways(text)
+
+
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize(
+    "time",
+    [b"7", b"7.", b"7.123456789", b"7.1234567891", b"0000000007", b"00000000007", b"000000000007",
+     b"9223372035.999999999", b"9223372036.854775807", b"9223372037", b"9999999999", b"99999999999",
+     b"", b".5", b"1.5.2", b"1e3", b"-1", b"+1", b" 1"],
+)  # fmt: skip
+def test_a_time_is_the_same_both_ways(at: int, time: bytes) -> None:
+    fields = list(GOOD)
+    fields[at] = time
+    odd = fields[0] + b",".join(fields[1:])
+    good = GOOD[0] + b",".join(GOOD[1:])
+    both_ways(OURS.encode() + good + b"\n" + odd + b"\n" + good)
 
 
 def test_regular_lines_go_the_fast_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
