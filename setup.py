@@ -57,7 +57,11 @@ setup(
         "shmbroker.perf.native": ["*.[ch]"],
     },
     ext_modules=[Extension("shmbroker.ipc._dropped", ["ipc/dropped.c"], py_limited_api=True)],
-    cffi_modules=["ipc/binding.py:binding", "ipc/binding.py:quick"],
+    cffi_modules=[
+        "ipc/binding.py:binding",
+        "ipc/binding.py:quick",
+        "perf/spark/binding.py:binding",
+    ],
     cmdclass={"build_ext": BuildNative},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
     zip_safe=False,

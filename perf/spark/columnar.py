@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shmbroker.perf.spark.interval import NUMBERS, TEXTS, Intervals, Journal
+from shmbroker.perf.spark.interval import NUMBERS, TEXTS, Intervals
+from shmbroker.perf.spark.journal import Journal
 
 VERSION = b"1"
 VERSION_KEY = b"shmbroker.spool.version"

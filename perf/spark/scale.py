@@ -42,7 +42,7 @@ def main() -> int:
         spool, cores, place = asked.job
         say(json.dumps(job(spool, cores, place)))
         return 0
-    say(json.dumps(machine(["pyspark", "pyarrow", "hdrhistogram", "numba"]), default=str))
+    say(json.dumps(machine(["pyspark", "pyarrow", "hdrhistogram"]), default=str))
     with TemporaryDirectory(prefix="shmbroker-scale-") as folder:
         columnar(Path(folder), asked.part)
         logs(Path(folder), asked.part)

@@ -3,8 +3,8 @@
     spark.dataSource.register(Spool)
     spark.read.format("shmbroker").load("/var/spool/shmbroker")
 
-Options: `windowSeconds`, intervals of a batch of rows that begin in the same window come as one
-(0: each as it is); `packBytes`, how much is read by one task (4 MiB; a file is never split);
+Options: `windowSeconds`, intervals of a file that begin in the same window come as one, or as
+a few (0: each as it is); `packBytes`, how much is read by one task (4 MiB; a file is never split);
 of streams `ledger`, where it is written down what was taken (needed), and `filesPerBatch` (1,000).
 `interval.py` says what the rows are.
 """

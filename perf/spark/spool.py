@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from shmbroker.perf.spark import columnar, hlog
-from shmbroker.perf.spark.interval import Journal
+from shmbroker.perf.spark.journal import Journal
 
 SUFFIXES = (".parquet", ".hlog")
 """The one that is preferred first."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import random
+from base64 import b64decode, b64encode
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ from hdrh.log import HistogramLogReader, HistogramLogWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shmbroker.perf.spark import hlog
-from shmbroker.perf.spark.encoding import encoded
+from shmbroker.perf.spark import hlog, lines
+from shmbroker.perf.spark._native import lib
+from shmbroker.perf.spark.counts import FOREIGN, unpacked
+from shmbroker.perf.spark.encoding import encoded, varint
 from shmbroker.perf.spark.fleet import Fleet, write_hlog
 from shmbroker.perf.spark.geometry import Geometry
+from shmbroker.perf.spark.hlog import INNER, OUTER, V2, V2_COMPRESSED
 from shmbroker.perf.spark.interval import MESSAGES_MAX, PROBLEMS_MAX
+from shmbroker.perf.spark.journal import Journal
+from shmbroker.perf.spark.lines import Lines
 from tests.perf.spark.histograms import Recorded, recorded, sparse_of
 from tests.perf.spark.reading import rows_of, sparse
 
@@ -36,7 +42,7 @@ def payload(values: dict[int, int], geometry: Geometry = SMALL) -> str:
 
 def told(raw: bytes) -> str:
     """A line with that as its histogram."""
-    return "Tag=q;k,1000.0,1.0,0," + base64.b64encode(raw).decode()
+    return "Tag=q;k,1000.0,1.0,0," + b64encode(raw).decode()
 
 
 def of(geometry: Geometry, index: int) -> str:
@@ -53,20 +59,18 @@ def written(folder: Path, text: str | bytes, name: str = "some-host.hlog") -> Pa
     return path
 
 
-@settings(deadline=None)  # the first call compiles
+@settings(deadline=None)
 @given(st.lists(recorded(), min_size=1, max_size=5))
 def test_what_hdrhistogram_encodes_is_decoded(histograms: list[Recorded]) -> None:
-    payloads = []
-    for one in histograms:
-        raw, geometry = hlog.unpacked(one.theirs.encode())
-        assert geometry == (one.geometry.lowest, one.geometry.highest, one.geometry.digits)
-        payloads.append(raw)
-    decoded = hlog.decoded_payloads(payloads)
-    assert not decoded.faults
+    payloads = [hlog.inflated(hlog.deflated(one.theirs.encode())) for one in histograms]
+    found = unpacked(payloads)
+    assert not found.faults.any()
     for row, one in enumerate(histograms):
-        mine = slice(decoded.ends[row], decoded.ends[row + 1])
-        found = dict(zip(decoded.indexes[mine], decoded.counts[mine], strict=True))
-        assert found == sparse_of(one.theirs)
+        geometry = Geometry(*(int(of[row]) for of in (found.lowest, found.highest, found.digits)))
+        assert geometry == one.geometry
+        mine = slice(found.ends[row], found.ends[row + 1])
+        buckets = dict(zip(found.indexes[mine], found.counts[mine], strict=True))
+        assert buckets == sparse_of(one.theirs)
 
 
 @given(recorded())
@@ -130,6 +134,21 @@ def test_values_above_the_highest_belong_to_the_next_interval_of_the_tag(tmp_pat
     assert [row["overflow"] for row in found["interval"]] == [0, 7, 0]
     assert [row["total"] for row in found["problem"]] == [9]
     assert found["file"][0]["overflow"] == 7
+
+
+@pytest.mark.parametrize(
+    ("comment", "what"),
+    [
+        ("#[StartTime: 123456789012 (seconds since epoch)]", "no time in seconds"),
+        (f"#[overflow Tag=q;k count={'9' * 5000}]", "more values above the highest"),
+        (f"#[overflow Tag=q count={'9' * 19}]", "of no interval: q"),
+    ],
+)
+def test_a_comment_that_cannot_be_is_told_of(tmp_path: Path, comment: str, what: str) -> None:
+    found = rows_of(written(tmp_path, f"{OURS}{comment}\n{line('q;k', 1000, 10, {5: 1})}"))
+    assert [row["total"] for row in found["interval"]] == [1]
+    [problem] = found["problem"]
+    assert what in problem["problem"]
 
 
 MANY = {n: n + 1 for n in range(500)}
@@ -234,13 +253,203 @@ def test_any_damage_is_survived_and_never_makes_messages(tmp_path: Path) -> None
             )
 
 
+def payload_of(body: bytes) -> bytes:
+    return INNER.pack(V2, len(body), 0, 2, 1, 10**9, 1.0) + body
+
+
+def by_bytes(body: bytes) -> tuple[int, dict[int, int]]:
+    """What `counts.c` does, as one would write it down first: the fault, or the buckets."""
+    found: dict[int, int] = {}
+    at = index = 0
+    while at < len(body):
+        number = [body[at]]
+        while number[-1] >= 0x80:
+            if len(number) == 8:
+                return lib.SB_OVERFLOWS, {}
+            if at + len(number) == len(body):
+                return lib.SB_TRUNCATED, {}
+            number.append(body[at + len(number)])
+        at += len(number)
+        value = sum((octet & 0x7F) << 7 * place for place, octet in enumerate(number))
+        if value & 1:
+            index += (value >> 1) + 1
+        else:
+            if value:
+                found[index] = value >> 1
+            index += 1
+        if index >= 1 << 31:
+            return lib.SB_TOO_LONG, {}
+    return lib.SB_GOOD, found
+
+
+NUMBERS = st.one_of(
+    st.integers(0, 63), st.integers(-300, 1 << 20), st.integers(-(1 << 56), 1 << 56)
+)
+BODIES = st.one_of(
+    st.binary(max_size=100),
+    st.lists(NUMBERS, max_size=40).map(lambda of: b"".join(map(varint, of))),
+)
+
+
 @settings(deadline=None)
-@given(st.binary(max_size=300))
-def test_any_payload_is_survived(data: bytes) -> None:
-    decoded = hlog.decoded_payloads([data, b"\x02"])
-    assert 1 not in decoded.faults
-    assert int(decoded.ends[2]) == len(decoded.indexes) == len(decoded.counts)
-    assert decoded.counts[-1] == 1
+@given(st.lists(BODIES, max_size=6))
+def test_any_payload_is_unpacked_or_told_of(bodies: list[bytes]) -> None:
+    found = unpacked([payload_of(body) for body in bodies])
+    assert len(found.indexes) == len(found.counts) == found.ends[-1]
+    for row, body in enumerate(bodies):
+        mine = slice(found.ends[row], found.ends[row + 1])
+        buckets = dict(zip(found.indexes[mine], found.counts[mine], strict=True))
+        assert (found.faults[row], buckets) == by_bytes(body)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=80), st.integers(0, 60), st.integers(0, 255))
+def test_a_header_is_refused_by_c_if_by_python(body: bytes, at: int, octet: int) -> None:
+    damaged = bytearray(payload_of(body))
+    if at < len(damaged):
+        damaged[at] = octet
+    for whole in (bytes(damaged), bytes(damaged[:at])):
+        [fault] = unpacked([whole]).faults
+        if fault == FOREIGN:
+            assert hlog.header_fault(whole)
+        else:
+            hlog.check_header(whole)
+
+
+TAGS = st.one_of(
+    st.sampled_from([b"", b"Tag=q;k,", b"Tag=a%20b;take-ack,", b"Tag=,", b"Tag", b"Tag=q;\xff,"]),
+    st.text("ab;=%\u00e9\r\0 ", max_size=6).map(lambda tag: f"Tag={tag},".encode()),
+)
+TIMES = st.one_of(
+    st.integers(0, 2000).map(lambda n: b"%d.000" % n),
+    st.from_regex(rb"\A[0-9]{0,12}(\.[0-9]{0,11})?\Z"),
+    st.sampled_from(
+        [b"9223372035.999999999", b"9223372036", b"9999999999", b"-1", b"1 ", b"1e3", b"1.5.2", b""]
+    ),
+)
+HISTOGRAMS = st.one_of(
+    recorded(SMALL).map(lambda one: payload(one.values).encode()),
+    st.binary(max_size=12).map(b64encode),
+    st.binary(max_size=12).map(lambda data: b64encode(OUTER.pack(V2_COMPRESSED, len(data)) + data)),
+    st.text("HISTFAA=+/-_ \r", max_size=20).map(str.encode),
+)
+GOOD = (b"Tag=q;k,", b"1000.5", b"1.0", b"1.5", payload({5: 1}).encode())
+SHORTER = b64encode(b64decode(GOOD[4])[:-1])
+
+
+@st.composite
+def intervals(draw: Any) -> bytes:
+    """A good line of which one field is another one, or all are."""
+    odd = [TAGS, TIMES, TIMES, st.sampled_from([b"", b"x"]), HISTOGRAMS | st.just(SHORTER)]
+    which = draw(st.integers(0, 9))
+    fields = [draw(one) if which in (n, 9) else GOOD[n] for n, one in enumerate(odd)]
+    return fields[0] + b",".join(fields[1:])
+
+
+COMMENTS = st.sampled_from(
+    [
+        b"",
+        b"\r",
+        b"#",
+        b'"StartTimestamp"',
+        b"#[overflow Tag=q;k count=3]",
+        b"#[overflow Tag= count=9223372036854775807]",
+        b"#[overflow Tag= count=" + b"9" * 5000 + b"]",
+        b"#[StartTime: 1500.000 s",
+        b"#[StartTime: 123456789012 s",
+        b"#[BaseTime: 1000.5 s",
+        b"#[BaseTime: 9223372036 s",
+        b"#[BaseTime: 99999999999 s",
+        b"#[shmbroker spool 1 host=b vhost=v build=2]",
+        b"Tag=q;k,1,1,1",
+    ]
+)
+
+
+@st.composite
+def logs(draw: Any) -> bytes:
+    """Mostly good lines; damage is a byte that is another one, or one that is missing."""
+    lines = [line(f"q{n % 3};k", 1000 + n, 1, {n * 31: n + 1}).encode().strip() for n in range(3)]
+    lines += draw(st.lists(st.one_of(intervals(), st.sampled_from(lines), COMMENTS), max_size=12))
+    text = bytearray(OURS.encode() if draw(st.booleans()) else b"")
+    text += draw(st.sampled_from([b"\n", b"\r\n"])).join(lines) + draw(
+        st.sampled_from([b"\n", b""])
+    )
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(text) - 1))
+        if draw(st.booleans()):
+            text[at] = draw(st.integers(0, 255))
+        else:
+            del text[at]
+    return bytes(text)
+
+
+def read_as_rows(text: bytes, window: int = 0) -> list[dict[str, Any]]:
+    journal = Journal("some-host.hlog", window)
+    batches = [*hlog.read("some-host.hlog", BytesIO(text), journal), *journal.end()]
+    found = [row for batch in batches for row in batch.to_pylist()]
+    return sorted(found, key=lambda row: (row["sort"], row["offset"], row["problem"] or ""))
+
+
+def both_ways(text: bytes) -> None:
+    fast = read_as_rows(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lines, "scan", lambda lines, at, base: at)
+        assert read_as_rows(text) == fast
+
+
+@settings(max_examples=300, deadline=None)
+@given(logs())
+def test_the_fast_way_is_the_slow_way(text: bytes) -> None:
+    """Whatever a log is: as much is read, and the same is told, at the same places."""
+    both_ways(text)
+
+
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize(
+    "time",
+    [b"7", b"7.", b"7.123456789", b"7.1234567891", b"0000000007", b"00000000007", b"000000000007",
+     b"9223372035.999999999", b"9223372036.854775807", b"9223372037", b"9999999999", b"99999999999",
+     b"", b".5", b"1.5.2", b"1e3", b"-1", b"+1", b" 1"],
+)  # fmt: skip
+def test_a_time_is_the_same_both_ways(at: int, time: bytes) -> None:
+    fields = list(GOOD)
+    fields[at] = time
+    odd = fields[0] + b",".join(fields[1:])
+    good = GOOD[0] + b",".join(GOOD[1:])
+    both_ways(OURS.encode() + good + b"\n" + odd + b"\n" + good)
+
+
+def test_regular_lines_go_the_fast_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the first, which says whether times are relative."""
+    slow = []
+    one_by_one = hlog.Log._interval
+    monkeypatch.setattr(
+        hlog.Log, "_interval", lambda log, *of: (slow.append(of), one_by_one(log, *of))
+    )
+    fleet = Fleet(hosts=1, queues=3, intervals=1000)
+    write_hlog(fleet, tmp_path)
+    [path] = tmp_path.iterdir()
+    assert len(rows_of(path)["interval"]) == fleet.rows
+    assert len(slow) == 1
+
+
+@pytest.mark.parametrize("room", [1, 7])
+def test_what_is_read_does_not_depend_on_how_much_at_once(
+    monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    text = OURS
+    for n in range(30):
+        if n % 4 == 0:
+            text += f"#[overflow Tag=q{n % 3};k count={n + 1}]\n"
+        text += line(f"q{n % 5};k", 1000 + n, 1, {n * 31: n + 1}) + (
+            "nonsense\n" if n % 7 == 0 else ""
+        )
+    whole = read_as_rows(text.encode())
+    monkeypatch.setattr(lines, "ROOM", room)
+    monkeypatch.setattr(hlog, "READ_BYTES", 1000)
+    monkeypatch.setattr(hlog, "UNPACK_BYTES", 100)
+    assert read_as_rows(text.encode()) == whole
 
 
 def test_counts_of_a_read_only_log(tmp_path: Path) -> None:
