@@ -103,7 +103,9 @@ def gathered(buckets: DataFrame, keys: Sequence[str]) -> DataFrame:
         .agg(
             f.sum(f.when(is_inside, f.col("count")).otherwise(0)).alias("total"),
             f.sum(f.when(is_inside, 0).otherwise(f.col("count"))).alias("above"),
-            f.sort_array(f.collect_list(f.when(is_inside, f.struct("index", "count")))).alias("all"),
+            f.sort_array(f.collect_list(f.when(is_inside, f.struct("index", "count")))).alias(
+                "all"
+            ),
         )
         .withColumns({"indexes": f.col("all.index"), "counts": f.col("all.count")})
         .drop("all")

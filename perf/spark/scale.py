@@ -135,8 +135,9 @@ def job(spool: str, cores: str, place: str) -> dict[str, Any]:
     tables = Tables(spark, place)
     merging = timed(merge, spark, spool, place, WINDOW_SECONDS)
     keys = ["host", "queue", "kind", "window"]
-    ranking = timed(lambda: tables.write_result("percentiles", percentiles(tables.histograms, keys)))
-    size = tables.histograms.selectExpr("count(*)", "sum(size(indexes))").first()
+    histograms = tables.histograms
+    ranking = timed(lambda: tables.write_result("percentiles", percentiles(histograms, keys)))
+    size = histograms.selectExpr("count(*)", "sum(size(indexes))").first()
     spark.stop()
     return {"seconds": merging + ranking, "merge": merging, "percentiles": ranking,
             "histograms": size and size[0], "buckets": size and size[1]}  # fmt: skip

@@ -18,9 +18,10 @@ def trends(histograms: DataFrame, percentile: float = 99.0) -> DataFrame:
     name = name_of(percentile)
     value = f.ln(f.greatest(f.col(name), f.lit(1)))
     hours = f.unix_seconds("window") / 3600.0
-    over_time = percentiles(histograms, [*OWNER, "window"], [percentile]).where(f"{name} IS NOT NULL")
+    over_time = percentiles(histograms, [*OWNER, "window"], [percentile])
     return (
-        over_time.groupBy(*OWNER)
+        over_time.where(f"{name} IS NOT NULL")
+        .groupBy(*OWNER)
         .agg(
             f.count("*").alias("windows"),
             f.min("window").alias("first"),

@@ -123,7 +123,7 @@ def test_keys_with_one_row_stay_whole_and_a_spool_is_read_once(spark: Any) -> No
 
 
 def plan_of(frame: Any) -> str:
-    return str(frame._jdf.queryExecution().sparkPlan().toString())
+    return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
 def test_a_running_sum_does_not_leave_64_bits() -> None:
