@@ -46,6 +46,7 @@ from shmbroker.core.layout import (
     HISTOGRAMS_STRIPES_AT,
     HISTOGRAMS_VERSION_AT,
     KINDS,
+    KINDS_COMMITTED,
     LAYOUT_VERSION,
     PAGE_BYTES,
     PAIR_BYTES,
@@ -153,7 +154,7 @@ def histograms_format(
     store(histograms + HISTOGRAMS_LOWEST_AT, lowest)
     store(histograms + HISTOGRAMS_HIGHEST_AT, highest)
     store(histograms + HISTOGRAMS_DIGITS_AT, digits)
-    store(stripe_word(histograms, 0) + STRIPE_COMMITTED_AT, 1)
+    store(stripe_word(histograms, 0) + STRIPE_COMMITTED_AT, KINDS_COMMITTED)
     store_release(histograms + HISTOGRAMS_MAGIC_AT, HISTOGRAMS_MAGIC)
     return OK
 

@@ -765,9 +765,9 @@ HISTOGRAMS_COUNTS_AT: Final = 2 * PAGE_BYTES
 
 PUBLISH_TAKE: Final = 0  # the kinds of times
 TAKE_ACK: Final = 1
-PUBLISH_DURABLE: Final = 2  # nobody counts it yet
+PUBLISH_DURABLE: Final = 2  # of durable queues, by the journaler
 KINDS: Final = 3
-KINDS_COMMITTED: Final = 2
+KINDS_COMMITTED: Final = 2  # at least
 
 LOWEST_NS: Final = 1  # unless said otherwise
 HIGHEST_NS: Final = 3_600_000_000_000

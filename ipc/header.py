@@ -234,6 +234,7 @@ typedef struct sb_histograms {{
     int64_t lowest, highest, digits;
     int64_t length;  /* how many counts each kind has; one more is of what fits in none */
     int64_t recording; /* 1: times are recorded now */
+    int64_t kinds;     /* how many: SB_PUBLISH_DURABLE is of durable queues */
 }} sb_histograms;
 
 /* Whether a message is meant: 1 or 0. */
@@ -426,7 +427,7 @@ int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t 
                    int64_t digits, int64_t one_in);
 int64_t sb_queue_reference(sb_queue *queue);
 int64_t sb_histograms_told(sb_connection *connection, int64_t reference, sb_histograms *told);
-/* The counts of one kind, SB_PUBLISH_TAKE or SB_TAKE_ACK: SB_GONE if the histograms are not those
+/* The counts of one kind, SB_PUBLISH_TAKE, ...: SB_GONE if the histograms are not those
  * of this number.  Room for told.length + 1. */
 int64_t sb_counts(sb_connection *connection, int64_t reference, int64_t number, int64_t kind,
                   int64_t *counts);

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shmbroker.core.codes import GONE, OK
-from shmbroker.core.layout import PUBLISH_TAKE, TAKE_ACK
+from shmbroker.core.layout import PUBLISH_DURABLE, PUBLISH_TAKE, TAKE_ACK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import InvalidArgument
 
-KINDS: Final[dict[str, int]] = {"publish-take": PUBLISH_TAKE, "take-ack": TAKE_ACK}
-"""`publish-durable` will be the third."""
+KINDS: Final[dict[str, int]] = {
+    "publish-take": PUBLISH_TAKE,
+    "take-ack": TAKE_ACK,
+    "publish-durable": PUBLISH_DURABLE,
+}
 
 LOOKS: Final = 8
 
@@ -124,12 +127,13 @@ def counts_of(connection: Any, reference: int) -> dict[str, Counts] | int:
             break
         found: dict[str, Counts] = {}
         range_ = Range(told.lowest, told.highest, told.digits)
-        for name, kind in KINDS.items():
+        kinds = {name: kind for name, kind in KINDS.items() if kind < told.kinds}
+        for name, kind in kinds.items():
             values = ffi.new("int64_t[]", told.length + 1)
             code = lib.sb_counts(connection, reference, told.number, kind, values)
             if code == OK:
                 found[name] = Counts(range_, told.number, values)
-        if len(found) == len(KINDS):
+        if len(found) == len(kinds):
             return found
         if code != GONE:  # gone: another range was asked for just now
             break

@@ -16,7 +16,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import cycles, load, load_acquire, store
 from shmbroker.core.codes import OK
 from shmbroker.core.histogram import record
-from shmbroker.core.kernel import cold, kernel
+from shmbroker.core.kernel import cold, exported, kernel
 from shmbroker.core.layout import (
     CHUNK_PUBLISHED_AT,
     CLOCK_BASE,
@@ -55,10 +55,16 @@ def is_recorded(port: int) -> int:
     return load(load(port + PORT_HEADER) + RING_RECORDING_AT)
 
 
+@exported
+def is_in_sample(position: int, sample: int) -> int:
+    """Of a ring whose RING_SAMPLE_AT is this: 1 if the times of this message are recorded."""
+    mixed = position * SPREAD >> SPREAD_SHIFT
+    return int(mixed & sample == 0)
+
+
 @kernel
 def is_sampled(port: int, position: int) -> int:
-    mixed = position * SPREAD >> SPREAD_SHIFT
-    return int(mixed & load(load(port + PORT_HEADER) + RING_SAMPLE_AT) == 0)
+    return is_in_sample(position, load(load(port + PORT_HEADER) + RING_SAMPLE_AT))
 
 
 @kernel
@@ -87,7 +93,7 @@ def nanoseconds(recording: int, passed: int) -> int:
     return ((passed >> LOW_BITS) * factor >> 32 - LOW_BITS) + low
 
 
-@kernel
+@exported
 def count_time(recording: int, kind: int, time: int) -> int:
     if time < 0 and time > -CLOCK_ERROR_NS:
         time = 0

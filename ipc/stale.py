@@ -1,6 +1,5 @@
 """Segments in /dev/shm that nobody will ever use again.
 
-    .shmbroker-RANDOM              half made: whoever made it died before it had a name
     shmbroker.NAME.arena ...       without a catalog: its vhost was being made, or deleted
     shmbroker.NAME.queue-ROW-GEN   the catalog has no such queue: it was being made, or deleted
     shmbroker.NAME.*               made before the machine was started anew
@@ -85,8 +84,6 @@ def boot_hash() -> int:
 
 def stale_segments(folder: Path, now: float, in_use: set[Identity], boot: int) -> Iterator[Finding]:
     """All of them in this folder, and vhosts that cannot be read."""
-    for path in left_behind(folder.glob(".shmbroker-*"), now, in_use):
-        yield Finding("warning", str(path), "it was never finished", REMEDY, (path,))
     vhosts: dict[str, list[Path]] = {}
     for path in sorted(folder.glob(f"{PREFIX}*.*")):
         vhosts.setdefault(path.name.removeprefix(PREFIX).rpartition(".")[0], []).append(path)

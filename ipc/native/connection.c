@@ -528,12 +528,11 @@ void ring_add_gate(void *ring, int64_t position)
     word_store(ring, L_RING_GATES_HIGH_AT, gate + 1);
 }
 
-int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, int64_t row,
-                   int64_t slots, const char *settings)
+int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_t slots,
+                   const char *settings)
 {
     int64_t ids = word_load(settings, L_SETTING_DUPLICATE_IDS_AT);
-    int64_t code = segment_make(ring, temporary, sb_ring_bytes_with(slots, ids),
-                                sb_ring_bytes(slots)); /* duplicates.c commits the rest */
+    int64_t code = segment_make(ring, sb_ring_bytes_with(slots, ids), sb_ring_bytes(slots)); /* duplicates.c commits the rest */
     if (code != SB_OK)
         return code;
     bool is_inbox = word_load(settings, L_SETTING_INBOX_OF_AT); /* nobody takes from it */
@@ -554,13 +553,12 @@ int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, in
     return SB_OK;
 }
 
-static int64_t ring_name(sb_connection *connection, segment *ring, const char *temporary,
-                         int64_t reference)
+static int64_t ring_name(sb_connection *connection, segment *ring, int64_t reference)
 {
     char path[NAME_ROOM];
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
-    int64_t code = segment_name(temporary, path);
+    int64_t code = segment_name(ring, path);
     segment_detach(ring);
     return code;
 }
@@ -577,11 +575,11 @@ static int64_t entry_begin(sb_connection *connection, int64_t row)
 }
 
 int64_t queue_put_filled(sb_connection *connection, int64_t row, const char *name, segment *ring,
-                         const char *temporary, const declaration_head *declared)
+                         const declaration_head *declared)
 {
     int64_t code = entry_begin(connection, row);
     if (code >= 0)
-        code = ring_name(connection, ring, temporary, row_next_reference(connection, row));
+        code = ring_name(connection, ring, row_next_reference(connection, row));
     if (code < 0)
         return code;
     return sb_queue_put(connection->catalog.memory, row, name, (int64_t)strlen(name),
@@ -593,7 +591,6 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
                   int64_t flags)
 {
     void *catalog = connection->catalog.memory;
-    char temporary[NAME_ROOM];
     segment ring;
     int64_t identity[2];
     int64_t row = free_row(connection);
@@ -602,9 +599,9 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
     int64_t entry = entry_begin(connection, row);
     if (entry < 0)
         return entry;
-    int64_t code = ring_begin(connection, &ring, temporary, row, slots, settings);
+    int64_t code = ring_begin(connection, &ring, row, slots, settings);
     if (code == SB_OK)
-        code = ring_name(connection, &ring, temporary, row_next_reference(connection, row));
+        code = ring_name(connection, &ring, row_next_reference(connection, row));
     if (code != SB_OK)
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)

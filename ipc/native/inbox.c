@@ -37,6 +37,7 @@
 #include "shared.h"
 
 #define NAME "\001inbox-%llx" /* no name for people: they have no control characters */
+#define PAGER 1               /* its number among producers: nobody else is numbered in that ring */
 #define SLOTS 4096            /* what the pager takes up in a millisecond or two */
 #define SLICE_NS 100000000    /* who waits for room looks so often whether there can be any */
 #define PURGE_NS INT64_C(10000000000)
@@ -189,10 +190,17 @@ void inbox_look(sb_queue *queue)
         pager_ring(queue->connection);
 }
 
-int64_t inbox_count(sb_queue *inbox, sb_port *port)
+int64_t inbox_passed(sb_queue *inbox, sb_port *of)
 {
-    int64_t paged = sb_port_true_tail(port) - word_load(inbox->ring.memory, L_RING_PAGED_NEXT_AT);
-    return paged > 0 ? paged : 0;
+    int64_t next = word_load(inbox->ring.memory, L_RING_PAGED_NEXT_AT);
+    int64_t last = sb_port_producer_last(of, PAGER);
+    return last > next ? last : next; /* it puts a message into the ring, and then says so */
+}
+
+int64_t inbox_count(sb_port *inbox, int64_t passed)
+{
+    int64_t tail = sb_port_true_tail(inbox);
+    return tail > passed ? tail - passed : 0;
 }
 
 sb_queue *inbox_of_position(sb_queue *queue, int64_t *position)
@@ -207,10 +215,12 @@ sb_queue *inbox_of_position(sb_queue *queue, int64_t *position)
 bool inbox_is_empty(sb_queue *queue)
 {
     int64_t code;
-    sb_port port;
+    sb_port port, in;
     sb_queue *inbox = queue->pages ? handle_of(queue, &code) : NULL;
     return !inbox || (atomic_load(paging_word(inbox)) == 0 &&
-                      port_to_look(inbox, &port) == SB_OK && inbox_count(inbox, &port) == 0);
+                      port_to_look(queue, &port) == SB_OK &&
+                      port_to_look(inbox, &in) == SB_OK &&
+                      inbox_count(&in, inbox_passed(inbox, &port)) == 0);
 }
 
 /* --- publishing --------------------------------------------------------------------------------- */

@@ -62,6 +62,9 @@ typedef struct followed {
     uint64_t above;  /* a digest of what it knows to be done with above */
     int64_t until;   /* what is below is written before it stops */
     remembered once;
+    recorder recorder; /* of its times from publish to the disk; an inbox's are its queue's */
+    int64_t *published; /* when what is staged was, as far as it is recorded */
+    int64_t published_count, published_room;
 } followed;
 
 struct sb_journaler {
@@ -221,9 +224,25 @@ static int64_t stage_news(sb_journaler *journaler, followed *each)
 
 static void followed_free(followed *freed)
 {
+    if (freed->recorder.queue) {
+        recorder_close(&freed->recorder);
+        atomic_fetch_sub(&freed->recorder.queue->held, 1);
+    }
+    free(freed->published);
     remembered_end(&freed->once);
     free(freed->bits);
     free(freed);
+}
+
+/* The times of what is in an inbox are its queue's; the connection's mutex is held. */
+static void recorder_begin(followed *each)
+{
+    sb_queue *recorded = each->queue;
+    int64_t of = setting(each->queue, L_SETTING_INBOX_OF_AT);
+    if (of && queue_handle(each->queue->connection, of, &recorded) != SB_OK)
+        recorded = each->queue; /* it is gone, and nothing is recorded */
+    atomic_fetch_add(&recorded->held, 1);
+    each->recorder = (recorder){.queue = recorded, .kinds = L_KINDS};
 }
 
 static int64_t follow(sb_journaler *journaler, int64_t reference, const char *entry)
@@ -246,8 +265,10 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
     made->number = word_load(entry, L_QUEUE_IDENTITY_LOW_AT) & INT64_MAX;
     pthread_mutex_lock(&connection->mutex);
     int64_t code = queue_handle(connection, reference, &made->queue);
-    if (code == SB_OK)
+    if (code == SB_OK) {
         atomic_fetch_add(&made->queue->held, 1);
+        recorder_begin(made);
+    }
     pthread_mutex_unlock(&connection->mutex);
     if (code == SB_OK && !sb_is_durable(made->queue))
         code = fail(SB_DAMAGED, "queue '%s' is durable by its entry, and not by its ring",
@@ -359,11 +380,42 @@ static int64_t write_ahead(sb_journaler *journaler)
     return code;
 }
 
+/* When it was published, for `count_durable`.  What the pager has put into the ring was on disk before,
+ * in the inbox; without memory a time is not recorded. */
+static void note_published(followed *each, const sb_message *message)
+{
+    const sb_queue *queue = each->recorder.queue;
+    int64_t sample = word_load(queue->ring.memory, L_RING_SAMPLE_AT);
+    int64_t published = word_load(message->chunk, L_CHUNK_PUBLISHED_AT);
+    int64_t producer = word_load(message->chunk, L_CHUNK_ORIGIN_AT) >> L_ORIGIN_PRODUCER_SHIFT;
+    if (published == 0 || !sb_is_in_sample(message->position, sample) ||
+        (each->queue->pages && producer != 0))
+        return;
+    if (each->published_count == each->published_room) {
+        int64_t room = each->published_room ? 2 * each->published_room : 1024;
+        int64_t *moved = realloc(each->published, (size_t)room * sizeof *moved);
+        if (!moved)
+            return;
+        each->published = moved;
+        each->published_room = room;
+    }
+    each->published[each->published_count++] = published;
+}
+
+static void count_durable(followed *each)
+{
+    if (each->published_count == 0)
+        return;
+    recorder_count(&each->recorder, L_PUBLISH_DURABLE, each->published, each->published_count);
+    each->published_count = 0;
+}
+
 /* All of a queue that stood there at the moment, or, if no transaction is in it, its share. */
 static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
 {
     sb_message message;
     int64_t staged = sb_journal_staged(journaler->journal), end = staged + share;
+    bool records = recorder_is_asked(&each->recorder);
     while (staged < end) {
         if (each->cursor.position >= each->tail)
             return SB_OK;
@@ -396,6 +448,8 @@ static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
             each->cursor.position = position;
             return code;
         }
+        if (records)
+            note_published(each, &message);
         journaler->messages++;
         journaler->bytes += message.length;
         staged = sb_journal_staged(journaler->journal);
@@ -423,6 +477,7 @@ static int64_t move_gates(sb_journaler *journaler)
                 return fail(SB_STALE, "queue '%s': its gate was taken from us", each->queue->name);
             each->safe = each->cursor.position;
             sb_port_gate_moved(&each->port);
+            count_durable(each);
         }
         remembered_committed(&each->once, journaler->journal);
         if (each->retired > 0)

@@ -89,11 +89,13 @@ static int64_t stripe_take(recorder *with, int64_t length)
     if (stripe == 0)
         return 0;
     if (sb_system_allocate(with->histograms.file, counts_at(stripe, length),
-                           L_KINDS_COMMITTED * sb_histogram_bytes(length)) != SB_OK) {
+                           with->kinds * sb_histogram_bytes(length)) != SB_OK) {
         sb_stripe_release(with->histograms.memory, stripe, id);
         return 0;
     }
-    word_store(stripe_word(&with->histograms, stripe), L_STRIPE_COMMITTED_AT, 1);
+    char *word = stripe_word(&with->histograms, stripe) + L_STRIPE_COMMITTED_AT;
+    if (word_load(word, 0) < with->kinds) /* more are left of whoever had it before */
+        word_store(word, 0, with->kinds);
     return stripe;
 }
 
@@ -135,6 +137,21 @@ int64_t sb_system_recorder(int64_t recording)
     stamp_ns(&with->clock);
     stamp_settle(&with->clock);
     return SB_OK;
+}
+
+bool recorder_is_asked(const recorder *with)
+{
+    int64_t number = word_load(with->queue->ring.memory, L_RING_RECORDING_AT);
+    return number != 0 && number != with->refused;
+}
+
+void recorder_count(recorder *with, int64_t kind, const int64_t *since, int64_t count)
+{
+    if (sb_system_recorder((int64_t)(intptr_t)with) != SB_OK)
+        return;
+    int64_t now = stamp_ns(&with->clock);
+    for (int64_t each = 0; each < count; each++)
+        sb_count_time((int64_t *)with, kind, now - since[each]);
 }
 
 int64_t latency_sweep(sb_queue *queue, int64_t dead)
@@ -182,21 +199,22 @@ void latency_remove(sb_connection *connection, int64_t reference)
 
 static int64_t make(sb_queue *queue, int64_t number, const sb_histograms *range)
 {
-    char temporary[NAME_ROOM], path[NAME_ROOM];
+    char path[NAME_ROOM];
     segment made;
-    int64_t committed = counts_at(0, range->length) +
-                        L_KINDS_COMMITTED * sb_histogram_bytes(range->length);
+    int64_t kinds = sb_is_durable(queue) ? L_KINDS : L_KINDS_COMMITTED;
+    int64_t committed = counts_at(0, range->length) + kinds * sb_histogram_bytes(range->length);
     int64_t code = segment_make(
-        &made, temporary, sb_histograms_bytes(range->lowest, range->highest, range->digits),
+        &made, sb_histograms_bytes(range->lowest, range->highest, range->digits),
         committed);
     if (code != SB_OK)
         return code;
     sb_histograms_format(made.memory, range->lowest, range->highest, range->digits,
                          queue->reference & L_REFERENCE_INDEX_MASK,
                          word_load(queue->ring.memory, L_RING_ARENA_AT));
+    word_store(stripe_word(&made, 0), L_STRIPE_COMMITTED_AT, kinds);
     histograms_path(path, queue->connection->vhost, queue->reference, number);
     unlink(path); /* left by one who died before the ring knew of it */
-    code = segment_name(temporary, path);
+    code = segment_name(&made, path);
     segment_detach(&made);
     return code;
 }
@@ -279,6 +297,7 @@ int64_t sb_histograms_told(sb_connection *connection, int64_t reference, sb_hist
         }
         if (code == SB_OK) {
             code = range_of(&attached, told);
+            told->kinds = word_load(stripe_word(&attached, 0), L_STRIPE_COMMITTED_AT);
             segment_detach(&attached);
         }
         told->number = number;
@@ -296,7 +315,7 @@ int64_t sb_counts(sb_connection *connection, int64_t reference, int64_t number, 
     int64_t code = atomic_load(&connection->closed);
     if (code != SB_OK)
         return code;
-    if (kind < 0 || kind >= L_KINDS_COMMITTED)
+    if (kind < 0 || kind >= L_KINDS)
         return fail(SB_INVALID, "times of kind %lld are not counted", (long long)kind);
     code = attach(connection, reference, number, &attached);
     if (code != SB_OK)
@@ -305,7 +324,7 @@ int64_t sb_counts(sb_connection *connection, int64_t reference, int64_t number, 
     if (code == SB_OK)
         memset(counts, 0, (size_t)(told.length + 1) * 8);
     for (int64_t stripe = 0; code == SB_OK && stripe < L_STRIPES; stripe++) {
-        if (word_load(stripe_word(&attached, stripe), L_STRIPE_COMMITTED_AT) == 0)
+        if (word_load(stripe_word(&attached, stripe), L_STRIPE_COMMITTED_AT) <= kind)
             continue; /* it has no memory: to look could be a SIGBUS */
         int64_t at = counts_at(stripe, told.length) + kind * sb_histogram_bytes(told.length);
         sb_counts_add((int64_t *)((char *)attached.memory + at), told.length, counts);

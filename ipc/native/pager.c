@@ -22,6 +22,9 @@
  *     to the ring      the journal has passed it there: only then the file goes, or, if it was in none,
  *                      the gate is moved.  Its number is in the journal with it (remembered.c)
  *
+ * Files begin only when the journal has passed in the ring all that went there before: else, after a
+ * power loss, they would have what comes after a message that is in the inbox alone.
+ *
  * What the journal has passed in the ring is looked at in steps: when it is behind all that was there
  * at one moment, all that we had put there until then is safe. */
 
@@ -59,6 +62,7 @@ typedef struct paged {
     int64_t bytes_left; /* at least so many may be put into the ring */
     bool is_full;       /* the disk is */
     bool durable;
+    bool awaits_journal; /* with what is in the inbox */
     int64_t gate;        /* ours, of the inbox: behind the journal's if there is one */
     int64_t put;         /* all that was put into the ring is below */
     int64_t direct;      /* the same, of what is in no file */
@@ -238,7 +242,7 @@ static int64_t release(paged *each)
     return SB_OK;
 }
 
-/* One message of the inbox: SB_OK, or it stays there. */
+/* One message of the inbox: SB_OK, or it stays there; SB_FULL: until the journal is further. */
 static int64_t take_up(paged *each, const sb_message *message, int64_t *room)
 {
     const paged_message found = {
@@ -255,6 +259,9 @@ static int64_t take_up(paged *each, const sb_message *message, int64_t *room)
             each->direct = each->put;
         if (code != SB_FULL)
             return code;
+        each->awaits_journal = each->durable && each->safe < each->direct;
+        if (each->awaits_journal)
+            return SB_FULL;
     }
     return page_store_put(each->store, &found);
 }
@@ -312,7 +319,7 @@ static int64_t gather(paged *each)
         }
         many++;
     }
-    int64_t wrote = code == SB_OK || code == SB_EMPTY ? write_pages(each) : code;
+    int64_t wrote = code == SB_OK || code == SB_EMPTY || code == SB_FULL ? write_pages(each) : code;
     if (wrote != SB_OK) { /* it stays in the inbox; what went to the ring meanwhile is known there */
         page_store_forget(each->store);
         each->cursor.position = each->next > begun ? each->next : begun;
@@ -359,6 +366,7 @@ static int64_t serve(paged *each, bool *waits)
     int64_t since = paging_begun(each->inbox);
     look_what_is_safe(each);
     int64_t code = purge(each);
+    each->awaits_journal = code == SB_FULL;
     if (code == SB_FULL)
         return release(each);
     if (code != SB_OK)
@@ -591,8 +599,9 @@ static void rest(sb_pager *pager, bool waits)
 {
     sb_wait *wait = pager->waits;
     for (paged *each = pager->queues; each; each = each->before) {
-        *wait++ = (sb_wait){.queue = each->inbox, .position = each->cursor.position,
-                            .returned = each->durable ? SB_CONFIRMED : -1};
+        if (!each->awaits_journal)
+            *wait++ = (sb_wait){.queue = each->inbox, .position = each->cursor.position,
+                                .returned = each->durable ? SB_CONFIRMED : -1};
         if (each->durable && each->safe < each->put)
             *wait++ = (sb_wait){.queue = each->queue, .position = each->marked_tail - 1,
                                 .returned = SB_CONFIRMED};

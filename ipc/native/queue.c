@@ -11,6 +11,7 @@
 
 #include "shared.h"
 
+#define COUNT_TRIES 8
 #define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES + L_CHUNK_ONCE_BYTES) /* at most */
 
 static int64_t *field(sb_port *port, int64_t at)
@@ -55,7 +56,7 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
     if (*code == SB_OK) {
         memset(made, 0, sizeof *made);
         participant_uses(connection, queue->reference, 0);
-        made->recorder = (recorder){.queue = queue};
+        made->recorder = (recorder){.queue = queue, .kinds = L_KINDS_COMMITTED};
         *code = lane_open_port(queue, made);
     }
     if (*code == SB_OK) {
@@ -1080,23 +1081,17 @@ static void count_levels(sb_port *port, sb_queue_statistics *told)
     }
 }
 
-int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
+/* What is in the ring, and has been. */
+static void count_ring(sb_queue *queue, sb_port *port, sb_queue_statistics *told)
 {
-    int64_t code;
-    if (!queue_is_usable(queue, &code))
-        return code;
-    sb_port port;
-    code = port_to_look(queue, &port);
-    if (code != SB_OK)
-        return code;
     void *ring = queue->ring.memory;
     *told = (sb_queue_statistics){
         .slots = queue->slots,
         .head = word_load(ring, L_RING_HEAD_AT) & L_POSITION_MASK,
-        .tail = sb_port_true_tail(&port),
-        .ready = sb_port_slots_in(&port, L_READY),
-        .leased = sb_port_slots_in(&port, L_LEASED),
-        .bytes = sb_port_bytes_held(&port),
+        .tail = sb_port_true_tail(port),
+        .ready = sb_port_slots_in(port, L_READY),
+        .leased = sb_port_slots_in(port, L_LEASED),
+        .bytes = sb_port_bytes_held(port),
         .given_back = word_load(ring, L_COUNTER_GIVEN_BACK_AT),
         .revoked = word_load(ring, L_COUNTER_REVOKED_AT),
         .expired = word_load(ring, L_COUNTER_EXPIRED_AT),
@@ -1118,10 +1113,28 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
     };
     told->levels = levels_of(queue);
     if (told->levels > 0)
-        count_levels(&port, told);
+        count_levels(port, told);
+}
+
+int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
+{
+    int64_t code, passed = 0;
+    if (!queue_is_usable(queue, &code))
+        return code;
+    sb_port port, in;
+    code = port_to_look(queue, &port);
+    if (code != SB_OK)
+        return code;
     sb_queue *inbox = queue->pages ? inbox_of(queue, false, &code) : NULL;
-    if (inbox && port_to_look(inbox, &port) == SB_OK) {
-        told->paged = inbox_count(inbox, &port);
+    /* what the pager has moved meanwhile would be counted twice, or not at all */
+    for (int tries = 0; tries < COUNT_TRIES; tries++) {
+        passed = inbox ? inbox_passed(inbox, &port) : 0;
+        count_ring(queue, &port, told);
+        if (!inbox || inbox_passed(inbox, &port) == passed)
+            break;
+    }
+    if (inbox && port_to_look(inbox, &in) == SB_OK) {
+        told->paged = inbox_count(&in, passed);
         told->paged_bytes = word_load(inbox->ring.memory, L_RING_PAGED_BYTES_AT);
         told->missing = word_load(inbox->ring.memory, L_COUNTER_MISSING_AT);
         told->purged = word_load(inbox->ring.memory, L_COUNTER_PURGED_AT);

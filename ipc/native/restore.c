@@ -1,6 +1,6 @@
 /* Restoring a vhost from its journal, after the machine was started anew.
  *
- * The journal is read once.  Each queue's ring is filled under a temporary name, at the positions that
+ * The journal is read once.  Each queue's ring is filled before it has a name, at the positions that
  * its messages had (core/restore.py), so that nobody meets one that is half full; all of them get
  * their names at the end.  Every message counts as delivered before: the journal does not know.
  *
@@ -26,7 +26,6 @@ typedef struct restored {
     bool gone, is_schedule;
     int64_t of, last_id; /* of a schedule: the number of its queue, and the last id that was given */
     char name[L_NAME_BYTES_MAX + 1];
-    char temporary[NAME_ROOM];
     segment ring;
     recollection once;
     sb_port port;
@@ -89,13 +88,15 @@ static int64_t declared(restoration *all, const sb_journal_record *record)
     id_given(made, word_load(page, L_SETTING_SCHEDULED_AT));
     strcpy(made->name, name);
     made->row = all->rows++;
+    made->ring.file = -1;
     code = made->row < L_QUEUE_ROWS
-               ? ring_begin(connection, &made->ring, made->temporary, made->row, head.slots, page)
+               ? ring_begin(connection, &made->ring, made->row, head.slots, page)
                : fail(SB_TABLE_FULL, "the journal has more than %d queues", (int)L_QUEUE_ROWS);
     if (code == SB_OK)
         code = sb_port_open(&made->port, made->ring.memory, made->ring.bytes,
                             connection->arena.memory, connection->arena.bytes, connection->id);
     if (code != SB_OK) {
+        segment_detach(&made->ring);
         free(made);
         return code;
     }
@@ -300,8 +301,7 @@ static int64_t named(restoration *all, restored *queue)
     sb_port_close(&queue->port);
     if (code != SB_OK)
         return code;
-    code = queue_put_filled(all->connection, queue->row, queue->name, &queue->ring,
-                                    queue->temporary, &queue->head);
+    code = queue_put_filled(all->connection, queue->row, queue->name, &queue->ring, &queue->head);
     return code < 0 ? code : SB_OK;
 }
 
@@ -359,8 +359,6 @@ static void restoration_free(restoration *all)
         while (all->queues[hash]) {
             restored *first = all->queues[hash];
             all->queues[hash] = first->next;
-            if (first->temporary[0])
-                unlink(first->temporary);
             if (first->gone)
                 sb_port_close(&first->port);
             recollection_end(&first->once);

@@ -27,28 +27,26 @@ static void path_of(char *path, const char *name, const char *kind)
 
 static int64_t create_arena(const char *path, int64_t data_bytes, int64_t identity)
 {
-    char temporary[NAME_ROOM];
     segment arena;
     int64_t bytes = sb_arena_bytes(data_bytes);
-    int64_t code = segment_make(&arena, temporary, bytes, bytes - data_bytes);
+    int64_t code = segment_make(&arena, bytes, bytes - data_bytes);
     if (code != SB_OK)
         return code;
     sb_arena_format(arena.memory, data_bytes, identity);
-    code = segment_name(temporary, path);
+    code = segment_name(&arena, path);
     segment_detach(&arena);
     return code;
 }
 
 static int64_t create_ring(const char *path, int64_t slots, int64_t flags, int64_t identity)
 {
-    char temporary[NAME_ROOM];
     segment ring;
     int64_t bytes = sb_ring_bytes(slots);
-    int64_t code = segment_make(&ring, temporary, bytes, bytes);
+    int64_t code = segment_make(&ring, bytes, bytes);
     if (code != SB_OK)
         return code;
     sb_ring_format(ring.memory, slots, 0, flags, identity);
-    code = segment_name(temporary, path);
+    code = segment_name(&ring, path);
     segment_detach(&ring);
     return code;
 }

@@ -1,19 +1,21 @@
 /* Segments: files in /dev/shm that programs map.
  *
- * A segment is made under a temporary name, with memory behind all that is not committed later,
- * its magic written last, and then linked to its own name: nobody ever sees half of one. */
+ * A segment is made without a name, with memory behind all that is not committed later, its magic
+ * written last, and is then linked to its name: nobody ever sees half of one, and of who is killed
+ * before that nothing is left. */
 
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "shared.h"
+
+#define SHM "/dev/shm"
 
 static int64_t map(segment *mapped)
 {
@@ -25,38 +27,32 @@ static int64_t map(segment *mapped)
     return fail_system("mapping %lld bytes", (long long)mapped->bytes);
 }
 
-int64_t segment_make(segment *made, char *temporary, int64_t bytes, int64_t committed)
+int64_t segment_make(segment *made, int64_t bytes, int64_t committed)
 {
-    uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        return fail_system("random numbers");
-    snprintf(temporary, NAME_ROOM, "/dev/shm/.shmbroker-%016llx", (unsigned long long)random);
     *made = (segment){.bytes = bytes};
-    made->file = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    made->file = open(SHM, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     if (made->file < 0)
-        return fail_system("making %s", temporary);
+        return fail_system("making a segment in " SHM);
     int64_t code = SB_OK;
     if (ftruncate(made->file, bytes) != 0)
-        code = fail_system("making %s with %lld bytes", temporary, (long long)bytes);
+        code = fail_system("making a segment of %lld bytes", (long long)bytes);
     if (code == SB_OK)
         code = sb_system_allocate(made->file, 0, committed);
     if (code == SB_OK)
         code = map(made);
-    if (code != SB_OK) {
-        unlink(temporary);
+    if (code != SB_OK)
         segment_detach(made);
-    }
     return code;
 }
 
-int64_t segment_name(const char *temporary, const char *path)
+int64_t segment_name(const segment *made, const char *path)
 {
-    int64_t code = SB_OK;
-    if (link(temporary, path) != 0)
-        code = errno == EEXIST ? fail(SB_EXISTS, "%s exists already", path)
-                               : fail_system("naming %s", path);
-    unlink(temporary);
-    return code;
+    char self[64]; /* AT_EMPTY_PATH wants a capability, this does not */
+    snprintf(self, sizeof self, "/proc/self/fd/%d", made->file);
+    if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+        return SB_OK;
+    return errno == EEXIST ? fail(SB_EXISTS, "%s exists already", path)
+                           : fail_system("naming %s", path);
 }
 
 int64_t segment_attach(segment *attached, const char *path, int64_t bytes_min)

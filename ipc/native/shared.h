@@ -53,10 +53,10 @@ typedef struct segment {
     int file;
 } segment;
 
-/* Make a segment under a temporary name, with memory behind its first `committed` bytes. */
-int64_t segment_make(segment *made, char *temporary, int64_t bytes, int64_t committed);
+/* Make a segment without a name, with memory behind its first `committed` bytes. */
+int64_t segment_make(segment *made, int64_t bytes, int64_t committed);
 /* Give it its name: SB_EXISTS if another has it.  The mapping stays. */
-int64_t segment_name(const char *temporary, const char *path);
+int64_t segment_name(const segment *made, const char *path);
 /* Map a segment that exists, at least `bytes_min` long. */
 int64_t segment_attach(segment *attached, const char *path, int64_t bytes_min);
 void segment_detach(segment *attached);
@@ -399,6 +399,7 @@ typedef struct recorder {
     int64_t where[(L_RECORDING_BYTES - L_RECORDING_COUNTS) / 8];
     int64_t refused; /* number of the histograms that cannot be used */
     int64_t stripe;  /* that is ours, 0 everybody's */
+    int64_t kinds;   /* how many are counted, from the first on */
     segment histograms;
     sb_queue *queue;
 } recorder;
@@ -414,6 +415,10 @@ void histograms_path(char *path, const char *vhost, int64_t reference, int64_t n
 /* Unmap, and let another have the stripe; or only unmap, if our participant has left. */
 void recorder_close(recorder *closed);
 void recorder_free(recorder *freed);
+/* Whether times of the queue are to be recorded, now and here. */
+bool recorder_is_asked(const recorder *with);
+/* Count how long it is since these moments (CHUNK_PUBLISHED_AT). */
+void recorder_count(recorder *with, int64_t kind, const int64_t *since, int64_t count);
 /* The dead one counts no more: how many stripes it had. */
 int64_t latency_sweep(sb_queue *queue, int64_t dead);
 void latency_remove(sb_connection *connection, int64_t reference);
@@ -496,8 +501,10 @@ bool paging_ended(sb_queue *inbox, int64_t since);
 void inbox_noted(sb_queue *ring);
 /* Somebody found nothing to take: if it pages, the pager may be asleep. */
 void inbox_look(sb_queue *queue);
+/* Up to which position of the inbox all was put into the queue's ring, by a port of that. */
+int64_t inbox_passed(sb_queue *inbox, sb_port *of);
 /* How many messages of a queue are not in its ring yet, by a port of its inbox. */
-int64_t inbox_count(sb_queue *inbox, sb_port *port);
+int64_t inbox_count(sb_port *inbox, int64_t passed);
 /* For who has the connection's mutex. */
 bool inbox_is_empty(sb_queue *queue);
 /* Whether such a message may be published in a queue that pages. */
@@ -911,12 +918,12 @@ int64_t declaration_read(const void *body, int64_t length, declaration_head *hea
                          char *page);
 /* Stage all exchanges, and what they are bound to that lasts. */
 int64_t catalog_stage(sb_connection *connection, sb_journal *journal);
-/* The ring of a queue in this row, under a temporary name; and its name and row, once it is filled.
+/* The ring of a queue in this row, without a name; and its name and row, once it is filled.
  * Both (connection.c) under the catalog's lock. */
-int64_t ring_begin(sb_connection *connection, segment *ring, char *temporary, int64_t row,
-                   int64_t slots, const char *settings);
+int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_t slots,
+                   const char *settings);
 int64_t queue_put_filled(sb_connection *connection, int64_t row, const char *name, segment *ring,
-                         const char *temporary, const declaration_head *declared);
+                         const declaration_head *declared);
 /* What catalog_stage would stage, in short: it is the same as long as this is. */
 uint64_t catalog_digest(sb_connection *connection);
 /* And back, of one record: SB_NOT_FOUND if it needs another one first. */

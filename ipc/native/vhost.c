@@ -77,7 +77,7 @@ static int64_t transactions_format(segment *made, int64_t identity)
 static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, int64_t identity,
                     bool restoring)
 {
-    char temporary[NAME_ROOM], path[NAME_ROOM];
+    char path[NAME_ROOM];
     segment made;
     int64_t bytes, committed, code;
     bool is_arena = strcmp(kind, "arena") == 0, is_catalog = strcmp(kind, "catalog") == 0;
@@ -88,7 +88,7 @@ static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, in
     committed = is_arena ? bytes - arena_bytes
                 : is_catalog ? sb_catalog_columns_bytes()
                 : is_participants ? L_PARTICIPANTS_AT : L_TRANSACTIONS_AT;
-    code = segment_make(&made, temporary, bytes, committed);
+    code = segment_make(&made, bytes, committed);
     if (code != SB_OK)
         return code;
     if (is_arena)
@@ -102,9 +102,7 @@ static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, in
         word_store(made.memory, L_CATALOG_RESTORING_AT, restoring);
     vhost_path(path, vhost, kind);
     if (code == SB_OK)
-        code = segment_name(temporary, path);
-    else
-        unlink(temporary);
+        code = segment_name(&made, path);
     segment_detach(&made);
     return code;
 }

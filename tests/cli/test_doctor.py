@@ -18,9 +18,9 @@ LONG_AGO = 3600
 
 
 @pytest.fixture
-def half_made() -> Iterator[Path]:
-    """What is left in /dev/shm of somebody who was killed long ago."""
-    path = Path(f"/dev/shm/.shmbroker-{uuid.uuid4().hex[:16]}")
+def left_behind() -> Iterator[Path]:
+    """What is left in /dev/shm of somebody who was killed long ago, while making a vhost."""
+    path = Path(f"/dev/shm/shmbroker.test-{os.getpid()}-{uuid.uuid4().hex[:16]}.arena")
     path.write_bytes(bytes(8192))
     os.utime(path, (time.time() - LONG_AGO,) * 2)
     yield path
@@ -34,18 +34,19 @@ def test_a_vhost_that_was_just_made_is_of_this_boot(shell: Shell) -> None:
         assert int.from_bytes(file.read(8), "little", signed=True) == boot_hash()
 
 
-def test_fix_removes_the_stale_only(shell: Shell, half_made: Path) -> None:
+def test_fix_removes_the_stale_only(shell: Shell, left_behind: Path) -> None:
     shell.does("queue", "declare", "orders")
     answer = shell("doctor", "--json")
     assert answer.code == 1
-    (found,) = [f for f in answer.json if f["stale"] == [str(half_made)]]
+    (found,) = [f for f in answer.json if f["stale"] == [str(left_behind)]]
     assert list(found) == ["severity", "subject", "problem", "remedy", "stale"]
-    assert str(half_made) in shell("doctor").out
+    vhost = left_behind.name.removeprefix("shmbroker.").removesuffix(".arena")
+    assert vhost in shell("doctor").out
     refused = shell("doctor", "--fix")
     assert refused.code == 2
-    assert half_made.exists()
+    assert left_behind.exists()
     fixed = shell("doctor", "--fix", "--yes")
-    assert str(half_made) in fixed.said
-    assert str(half_made) not in fixed.out
-    assert not half_made.exists()
+    assert str(left_behind) in fixed.said
+    assert vhost not in fixed.out
+    assert not left_behind.exists()
     assert shell.does("queue", "list", "--names").lines == ["orders"]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
-import stat
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 
@@ -94,41 +91,3 @@ def leaks(vhost: str, together_max: int) -> Iterator[str]:
     wanted = {"catalog", "arena", "participants", "transactions"} | live_queues(vhost)
     if names(vhost) != wanted:
         yield f"/dev/shm has {sorted(names(vhost) ^ wanted)} too much, or too few"
-
-
-def arena_identity(vhost: str) -> int:
-    return _word(SHM / f"shmbroker.{vhost}.arena", at.ARENA_IDENTITY_AT)
-
-
-def remove_temporaries(identity: int, slots: int, since: float) -> int:
-    """Remove the half-made rings of those whom we have killed, and nobody else's: how many.
-
-    They have this arena and so many slots, or were not that far yet, and nobody has them open.
-    """
-    found = [path for path in SHM.glob(".shmbroker-*") if _is_ours(path, identity, slots, since)]
-    opened = set()
-    for link in Path("/proc").glob("[0-9]*/fd/*") if found else ():
-        with suppress(OSError):  # it ended, or is another's
-            opened.add(str(link.readlink()))
-    orphans = [path for path in found if str(path) not in opened]
-    for path in orphans:
-        if not path.is_dir():
-            path.unlink(missing_ok=True)
-    return len(orphans)
-
-
-def _is_ours(path: Path, identity: int, slots: int, since: float) -> bool:
-    ring_bytes = at.RING_SLOTS_START + slots * at.SLOT_BYTES
-    ids = at.DUPLICATE_IDS * (at.IDS_BUCKET_BYTES + at.IDS_ENTRY_BYTES) + at.IDS_BUCKETS_AT
-    with suppress(FileNotFoundError):
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode) or status.st_mtime < since:
-            return False
-        if not re.fullmatch(r"\.shmbroker-[0-9a-f]{16}", path.name):
-            return False
-        if status.st_size == 0:
-            return True  # made, and nothing more
-        return status.st_size in (ring_bytes, ring_bytes + ids) and _word(
-            path, at.RING_ARENA_AT
-        ) in (0, identity)
-    return False

@@ -18,10 +18,10 @@ from shmbroker import Broker, Empty, vhost
 from tests.crash.consumers import deal_with
 from tests.crash.fleet import ROLES, Fleet, Member, programs
 from tests.crash.journal import read
-from tests.crash.leaks import arena_identity, leaks, names, remove_temporaries
+from tests.crash.leaks import leaks, names
 from tests.crash.part import BINDINGS, NAMES, QUEUES, TOPIC, Part, Stage
 from tests.crash.verdict import Life, Tally, faults, tally
-from tests.crash.visitors import SCRATCH, SLOTS, TEMPORARY
+from tests.crash.visitors import SCRATCH, TEMPORARY
 
 ARENA_BYTES = 64 << 20
 PAUSE_SECONDS = 0.03
@@ -91,8 +91,6 @@ class Round:
         self.faults: list[str] = []
         self.outcome = Outcome(rounds=1)
         self.fleet = Fleet(name, folder, self.random)
-        self.began = time.time()
-        self.identity = 0
 
     def play(self, kills: int) -> None:
         self._declare()
@@ -122,11 +120,9 @@ class Round:
         self.fleet.kill_all()
         with suppress(shmbroker.NotFound):
             vhost.delete(self.vhost, force=True)
-        remove_temporaries(self.identity, SLOTS, self.began)
 
     def _declare(self) -> None:
         vhost.create(self.vhost, arena_bytes=ARENA_BYTES)
-        self.identity = arena_identity(self.vhost)
         with shmbroker.connect(f"shm://{self.vhost}") as broker:
             for queue, slots in QUEUES.items():
                 broker.declare_queue(queue, slots=slots)

@@ -13,18 +13,19 @@ import ctypes
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import shmbroker
-from shmbroker import Broker, Empty, NotFound
+from shmbroker import Broker, Empty, NotFound, Queue
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc.errors import Error
 from shmbroker.ipc.journaler import Journaler, restore
 from shmbroker.ipc.pager import Pager
-from tests.ipc.storage import MARKED, UNLINKED, WRITTEN, Folder, Storage, entries
+from tests.ipc.storage import FOLDER_SYNCED, MARKED, UNLINKED, WRITTEN, Folder, Storage, entries
 
 SLOTS = 16
 SEGMENT = 64 << 10
@@ -37,14 +38,28 @@ SHARES = (0.0, 0.5, 1.0)
 
 
 @contextmanager
-def working(vhost: str, store: Path, epoch: int, *, restores: bool = False) -> Iterator[Broker]:
+def working(
+    vhost: str,
+    store: Path,
+    epoch: int,
+    fill: Callable[[Queue], None] | None = None,
+    *,
+    restores: bool = False,
+) -> Iterator[Broker]:
     (store / "journal").mkdir(exist_ok=True)
     with (
         shmbroker.connect(f"shm://{vhost}", name="broker") as broker,
         Journaler(store / "journal", segment_bytes=SEGMENT) as journaler,
     ):
         journaler.start(broker, epoch, restore(broker, store / "journal") if restores else None)
-        with Pager(broker, store / "pages", page_bytes=PAGE_BYTES, epoch=epoch) as pager:
+        pages = partial(Pager, broker, store / "pages", page_bytes=PAGE_BYTES, epoch=epoch)
+        if fill:
+            with pages():
+                queue = broker.declare_queue(
+                    "orders", slots=SLOTS, durable=True, when_full="page", max_deliveries=None
+                )
+            fill(queue)
+        with pages() as pager:
             yield broker
             if pager.failure:
                 raise pager.failure
@@ -64,36 +79,52 @@ def number_of(body: bytes) -> int:
     return int.from_bytes(body[:8], "little")
 
 
+class Recorder:
+    """Marks in the trace what was confirmed, and what may have been taken."""
+
+    def __init__(self, seed: int) -> None:
+        self.shim, self.random = ctypes.CDLL(None), Random(seed)
+        self.published = self.taken = 0
+
+    def mark(self, what: int, number: int) -> None:
+        self.shim.storage_mark(ctypes.c_int64(2 * number + what))
+
+    def publish(self, queue: Queue, many: int) -> None:
+        size = self.random.choice((0, 40, 300))
+        several = range(self.published, self.published + many)
+        queue.publish_many(
+            [each.to_bytes(8, "little") + bytes(size) for each in several], timeout=PATIENCE
+        )
+        self.published = several.stop
+        self.mark(CONFIRMED, self.published)
+
+    def take(self, queue: Queue, many: int) -> None:
+        self.mark(TAKEN, self.taken + many)
+        with suppress(Empty):
+            for body in queue.receive_many(many, timeout=PATIENCE):
+                assert number_of(body) == self.taken
+                self.taken += 1
+
+    def fill(self, queue: Queue) -> None:
+        """The pager will find room in the ring for a part of what is in the inbox."""
+        self.publish(queue, 3 * SLOTS)
+        self.take(queue, SLOTS // 2)
+
+    def work(self, queue: Queue, share_of_publishing: float) -> None:
+        for _ in range(STEPS):
+            if self.published == self.taken or self.random.random() < share_of_publishing:
+                self.publish(queue, self.random.choice((1, 1, 5, 40)))
+            else:
+                self.take(queue, self.random.choice((1, 10, 30)))
+
+
 def record(store: Path, seed: int) -> None:
-    shim, random = ctypes.CDLL(None), Random(seed)
-    published = taken = 0
-
-    def mark(what: int, number: int) -> None:
-        shim.storage_mark(ctypes.c_int64(2 * number + what))
-
+    recorder = Recorder(seed)
     with memory() as vhost:
-        for epoch in (1, 2):
-            with working(vhost, store, epoch) as broker:
-                queue = broker.declare_queue(
-                    "orders", slots=SLOTS, durable=True, when_full="page", max_deliveries=None
-                )
-                for _ in range(STEPS):
-                    if published == taken or random.random() < (0.7 if epoch == 1 else 0.4):
-                        size = random.choice((0, 40, 300))
-                        several = range(published, published + random.choice((1, 1, 5, 40)))
-                        queue.publish_many(
-                            [each.to_bytes(8, "little") + bytes(size) for each in several],
-                            timeout=PATIENCE,
-                        )
-                        published = several.stop
-                        mark(CONFIRMED, published)
-                    else:
-                        many = random.choice((1, 10, 30))
-                        mark(TAKEN, taken + many)
-                        with suppress(Empty):
-                            for body in queue.receive_many(many, timeout=PATIENCE):
-                                assert number_of(body) == taken
-                                taken += 1
+        with working(vhost, store, 1, recorder.fill) as broker:
+            recorder.work(broker.queue("orders"), 0.7)
+        with working(vhost, store, 2) as broker:
+            recorder.work(broker.queue("orders"), 0.4)
 
 
 def states(trace: Path, seed: int, every: int) -> Iterator[tuple[str, Folder, int, int]]:
@@ -104,11 +135,16 @@ def states(trace: Path, seed: int, every: int) -> Iterator[tuple[str, Folder, in
             value, what = divmod(entry.offset, 2)
             confirmed = value if what == CONFIRMED else confirmed
             taken = value if what == TAKEN else taken
-        wanted = entry.kind == UNLINKED and ".page" in entry.name
-        if confirmed and (number % every == 0 or (wanted and number % 4 == 0)):
+        if confirmed and number % every == 0:
             share = random.choice(SHARES)
             name = f"call {number}, power loss, {share:.0%} of the rest is left"
             yield name, storage.after_power_loss(random, share), confirmed, taken
+        if confirmed and entry.kind == UNLINKED and ".page" in entry.name:
+            name = f"call {number}, power loss, files are gone, and nothing else is done"
+            yield name, storage.after_power_loss(random, 0, 1), confirmed, taken
+        if confirmed and entry.kind == FOLDER_SYNCED and "pages/" in entry.name:
+            name = f"call {number}, power loss, when a page file is there"
+            yield name, storage.after_power_loss(random, 0), confirmed, taken
         if confirmed and number % (4 * every) == 0 and entry.kind == WRITTEN:
             yield f"call {number}, killed", storage.after_kill(), confirmed, taken
 
@@ -131,7 +167,7 @@ def objection(store: Path, confirmed: int, taken: int) -> str:
             return "there is no queue"
         with suppress(Empty):
             while queue.statistics().depth:
-                got += map(number_of, queue.receive_many(timeout=2))
+                got += map(number_of, queue.receive_many(timeout=PATIENCE))
         said = [each.text for each in broker.errors() if "pages" in each.text]
         if queue.statistics().depth:
             said.append(f"{queue.statistics().depth} are there, and do not come")

@@ -132,11 +132,13 @@ class Storage:
     def after_kill(self) -> Folder:
         return {name: bytes(file.now) for name, file in reachable(self.now).items()}
 
-    def after_power_loss(self, random: Random, share: float) -> Folder:
+    def after_power_loss(
+        self, random: Random, share: float, share_of_names: float | None = None
+    ) -> Folder:
         """Share: how much of what was not synced is left, of 1."""
         names = dict(self.synced)
         for entry, file in self.pending:
-            if random.random() < share:
+            if random.random() < (share if share_of_names is None else share_of_names):
                 change(names, entry, file)
         names = reachable(names)
         left = {id(file): file.after_power_loss(random, share) for file in names.values()}

@@ -116,6 +116,25 @@ def test_what_has_no_room_goes_to_files_and_comes_back_in_order(
     eventually(lambda: not pages(folder))
 
 
+def test_what_is_moved_while_it_is_counted_is_counted_once(
+    broker: Broker, orders: Queue, vhost: str
+) -> None:
+    many, counted = 30_000, set()
+    for each in range(many):
+        orders.publish(number(each))
+
+    def take_all() -> None:
+        with shmbroker.connect(f"shm://{vhost}") as theirs:
+            received(theirs.queue("orders"), many)
+
+    taker = threading.Thread(target=take_all)
+    taker.start()
+    while taker.is_alive():
+        counted.add(orders.statistics().published)
+    taker.join()
+    assert counted == {many}
+
+
 def test_random_sizes_and_pauses_of_several_producers_and_consumers(
     broker: Broker, orders: Queue, vhost: str
 ) -> None:

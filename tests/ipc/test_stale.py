@@ -23,16 +23,6 @@ def stale(
     return list(stale_segments(folder, time.time() + age, used, BOOT))
 
 
-def test_half_made_segments_that_nobody_uses(tmp_path: Path) -> None:
-    old = tmp_path / ".shmbroker-0123456789abcdef"
-    old.write_bytes(bytes(4096))
-    (tmp_path / "default.arena").write_bytes(b"x")
-    assert stale(tmp_path, age=0) == []
-    assert stale(tmp_path, in_use=frozenset([old])) == []
-    (found,) = stale(tmp_path)
-    assert found.stale == (old,)
-
-
 def made_up_vhost(folder: Path, rows: dict[int, int], **header: int) -> Path:
     """A catalog with these queues (row and generation), the segment of one, and an arena."""
     words = {

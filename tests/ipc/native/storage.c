@@ -2,8 +2,9 @@
  * order in which it happened, and lets calls fail.  The tests make of that what a disk may have after a power loss.
  *
  * STORAGE_FOLDER: the folder.  STORAGE_TRACE: where it is written down.  Nothing is really synced: what
- * that would have made sure of is reckoned from the trace.  The program under test may call storage_*,
- * by way of dlsym. */
+ * that would have made sure of is reckoned from the trace.  STORAGE_SYNC_US: so long a sync of a file takes
+ * whose name has "journal" in it, that others can be ahead of it.  The program under test may call
+ * storage_*, by way of dlsym. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,6 +31,7 @@ struct entry {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int trace = -1;
 static char folder[4096];
+static useconds_t sync_us;
 static struct {
     int64_t after, times; /* so many calls are well, and then so many (-1: all) are not */
     int error;
@@ -41,6 +43,8 @@ __attribute__((constructor)) static void begin(void)
     const char *path = getenv("STORAGE_TRACE"), *where = getenv("STORAGE_FOLDER");
     if (!where || !realpath(where, folder))
         return;
+    const char *slow = getenv("STORAGE_SYNC_US");
+    sync_us = slow ? (useconds_t)atoi(slow) : 0;
     if (path)
         trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
@@ -210,6 +214,9 @@ static int synced(int file, int call, int (*real)(int))
     int is_folder = 0, ours = is_ours(file, &is_folder);
     if (!ours)
         return real(file);
+    char path[4096];
+    if (sync_us > 0 && below(file, path, sizeof path) && strstr(path, "journal"))
+        usleep(sync_us);
     pthread_mutex_lock(&mutex);
     int answer = fails(call) ? -1 : 0;
     if (answer == 0)
