@@ -223,7 +223,7 @@ def show_percentiles(
     with opened(tables, master) as found:
         from shmbroker.perf.spark.percentiles import LADDER, percentiles
 
-        frame = percentiles(found.buckets, keys, sorted(at) or LADDER)
+        frame = percentiles(found.histograms, keys, sorted(at) or LADDER)
         show(found.write_result("percentiles", frame).orderBy(*keys), rows, as_json)
 
 
@@ -240,7 +240,7 @@ def show_trends(
     with opened(tables, master) as found:
         from shmbroker.perf.spark.trends import trends
 
-        show(found.write_result("trends", trends(found.buckets, percentile)), rows, as_json)
+        show(found.write_result("trends", trends(found.histograms, percentile)), rows, as_json)
 
 
 @latency.command(
@@ -276,7 +276,7 @@ def show_regression(
         from shmbroker.perf.spark.regression import Plan, regressions
 
         plan = Plan(before, after, tuple(at), alpha, least / 100, seconds(block))
-        frame = found.write_result("regressions", regressions(found.buckets, plan))
+        frame = found.write_result("regressions", regressions(found.histograms, plan))
         ordered = frame.orderBy("p", frame["score"].desc())
         show(ordered, rows, as_json)
         alarms = ordered.where("alarm").collect()
@@ -304,7 +304,7 @@ def show_outliers(
     with opened(tables, master) as found:
         from shmbroker.perf.spark.outliers import outliers
 
-        frame = outliers(found.buckets, percentile, score, ratio)
+        frame = outliers(found.histograms, percentile, score, ratio)
         show(found.write_result("outliers", frame), rows, as_json)
 
 
@@ -331,7 +331,7 @@ def show_burn(
     with opened(tables, master) as found:
         from shmbroker.perf.spark.burn import burn
 
-        frame = burn(found.buckets, round(bound * 1e9), objective, keys)
+        frame = burn(found.histograms, round(bound * 1e9), objective, keys)
         show(found.write_result("burn", frame).orderBy("burn", ascending=False), rows, as_json)
 
 

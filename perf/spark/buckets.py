@@ -1,8 +1,8 @@
-"""Merging, exactly: histograms taken apart into buckets, and equal buckets added up by Spark SQL.
+"""Histograms taken apart into buckets, and equal buckets added up by Spark SQL.
 
-A table of buckets has one row per bucket of a merged histogram: its keys, its geometry, `index`
-and `count`.  Index -1 holds the values above the highest, which are in no bucket.  Adding such rows
-is associative, so what was merged by minute is merged by day in the same way, from the table.
+A table of buckets has one row per bucket of a merged histogram: its keys, `index` and `count`.
+Index -1 holds the values above the highest, which are in no bucket.  Who can keeps histograms whole
+(`histograms.py`): there are some hundred buckets of each.
 """
 
 from __future__ import annotations
@@ -21,55 +21,35 @@ from shmbroker.perf.spark.geometry import (
     lowest_value_sql,
     unit_sql,
 )
-from shmbroker.perf.spark.interval import INTERVAL
 
 ABOVE = -1
-KEYS = ("host", "vhost", "queue", "kind", "build", "window")
 GEOMETRY = ("lowest", "highest", "digits")
 
 
-def merged_intervals(spool: DataFrame, window_ns: int) -> DataFrame:
-    """A spool as a table of buckets, by host, vhost, queue, kind, build and window.
-
-    An interval belongs to the window in which it begins.
-    """
-    has_above = f.col("overflow") > 0
-    whole = spool.where(f.col("sort") == INTERVAL).select(
-        *KEYS[:-1],
-        f.expr(f"timestamp_micros((start - pmod(start, {window_ns}L)) div 1000)").alias("window"),
-        *GEOMETRY,
-        f.when(has_above, f.array_append("indexes", f.lit(ABOVE)))
-        .otherwise(f.col("indexes"))
-        .alias("indexes"),
-        f.when(has_above, f.array_append("counts", f.col("overflow")))
-        .otherwise(f.col("counts"))
-        .alias("counts"),
+def apart(histograms: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Their buckets as they are, not yet added up."""
+    has_above = f.col("above") > 0
+    indexes = f.when(has_above, f.array_append("indexes", f.lit(ABOVE))).otherwise(f.col("indexes"))
+    counts = f.when(has_above, f.array_append("counts", f.col("above"))).otherwise(f.col("counts"))
+    whole = histograms.select(*keys, *GEOMETRY, indexes.alias("indexes"), counts.alias("counts"))
+    placed = whole.select(
+        *keys, *GEOMETRY, "counts", f.posexplode("indexes").alias("position", "index")
     )
-    # arrays are small, and what they have as rows is not: so they move to where their equals are
-    together = whole.repartition(*KEYS, *GEOMETRY)
-    apart = together.select(
-        *KEYS, *GEOMETRY, "counts", f.posexplode("indexes").alias("position", "index")
-    )
-    counted = apart.select(*KEYS, *GEOMETRY, "index", f.expr("counts[position]").alias("count"))
-    return added(counted, KEYS)
-
-
-def added(buckets: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Equal buckets of equal geometry added up."""
-    return buckets.groupBy(*keys, *GEOMETRY, "index").agg(f.sum("count").alias("count"))
+    return placed.select(*keys, *GEOMETRY, "index", f.expr("counts[position]").alias("count"))
 
 
 def merged(
-    buckets: DataFrame, keys: Sequence[str], alike: Sequence[str] | None = None
+    histograms: DataFrame, keys: Sequence[str], alike: Sequence[str] | None = None
 ) -> DataFrame:
-    """By fewer keys, and each key's in one geometry: the coarsest of those it has.
+    """Buckets by fewer keys, and each key's in one geometry: the coarsest of those it has.
 
     `alike` are the keys that share a geometry, if not each has its own.
 
     `unit` and `half` say which that is (`geometry.py`); `mixed` whether it had several, of which
     the finer ones were re-bucketed.  Values differ from their bucket by at most `error` of theirs.
     """
-    known = buckets.select(*GEOMETRY).distinct().limit(2).collect()
+    buckets = apart(histograms, keys)
+    known = histograms.select(*GEOMETRY).distinct().limit(2).collect()
     if len(known) < 2:  # as it nearly always is: nothing to compare, nothing to move
         geometry = Geometry(*known[0]) if known else Geometry(1, 2, 1)
         return (
@@ -79,8 +59,9 @@ def merged(
             .withColumn("mixed", f.lit(False))
         )
     whole = Window.partitionBy(*(keys if alike is None else alike))
-    apart = (
-        added(buckets, keys)
+    moved = (
+        buckets.groupBy(*keys, *GEOMETRY, "index")
+        .agg(f.sum("count").alias("count"))
         .withColumn("own_unit", f.expr(unit_sql("lowest")))
         .withColumn("own_half", f.expr(half_sql("digits")))
         .withColumn("unit", f.max("own_unit").over(whole))
@@ -88,7 +69,7 @@ def merged(
         .withColumn("mixed", is_mixed(whole))
         .withColumn("index", f.expr(index_in_coarsest()))
     )
-    return apart.groupBy(*keys, "unit", "half", "mixed", "index").agg(f.sum("count").alias("count"))
+    return moved.groupBy(*keys, "unit", "half", "mixed", "index").agg(f.sum("count").alias("count"))
 
 
 def is_mixed(whole: WindowSpec) -> Column:

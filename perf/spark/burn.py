@@ -19,7 +19,7 @@ KEYS = ("vhost", "queue", "kind", "window")
 
 
 def burn(
-    buckets: DataFrame, bound_ns: int, objective: float, keys: Sequence[str] = KEYS
+    histograms: DataFrame, bound_ns: int, objective: float, keys: Sequence[str] = KEYS
 ) -> DataFrame:
     """One row per key; objective in percent."""
     is_inside = f.col("index") != ABOVE
@@ -31,7 +31,7 @@ def burn(
 
     allowed = 1 - objective / 100
     return (
-        merged(buckets, keys)
+        merged(histograms, keys)
         .groupBy(*keys)
         .agg(
             f.sum("count").alias("messages"),

@@ -1,4 +1,4 @@
-"""From a spool to the table of buckets: all of it at once, or what is new as it comes.
+"""From a spool to the table of histograms: all of it at once, or what is new as it comes.
 
 Both do the same with the rows that they are given, so they come to the same.  A stream has a
 watermark: the latest end of an interval in earlier batches, less the delay that one allows.
@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from shmbroker.perf.spark.buckets import merged_intervals
+from shmbroker.perf.spark.histograms import merged_intervals
 from shmbroker.perf.spark.interval import FILE, INTERVAL, PROBLEM, SEVERAL, SLACK_NS
 from shmbroker.perf.spark.spool import files
 from shmbroker.perf.spark.tables import FILES, PROBLEMS, About, Tables
@@ -94,7 +94,7 @@ def take(tables: Tables, batch: int, rows: DataFrame, delay_ns: int | None = Non
     found = merged_intervals(seen, window_ns).withColumns(
         {"late": late, "date": f.to_date("window")}
     )
-    tables.write("buckets", batch, found, "late", "date")
+    tables.write("histograms", batch, found, "late", "date")
     noted = sorted(set(observed(notes, rows)), key=lambda note: (note.file, note.offset or 0))
     read = [note for note in noted if note.sort == FILE]
     problems = [*(n for n in noted if n.sort == PROBLEM), *overlapping(read)]

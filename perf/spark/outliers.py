@@ -19,12 +19,12 @@ NORMAL = 1.4826
 
 
 def outliers(
-    buckets: DataFrame, percentile: float = 99.0, score: float = 5.0, ratio: float = 1.2
+    histograms: DataFrame, percentile: float = 99.0, score: float = 5.0, ratio: float = 1.2
 ) -> DataFrame:
     """Hosts with at least that score and that many times the median; worst first."""
     name = name_of(percentile)
     hosts = (
-        percentiles(buckets, [*OWNER, "host"], [percentile])
+        percentiles(histograms, [*OWNER, "host"], [percentile])
         .where(f"{name} IS NOT NULL")
         .select(*OWNER, "host", "total", "error", f.col(name).alias("value"))
         .withColumn("log", f.ln(f.greatest(f.col("value"), f.lit(1))))

@@ -59,21 +59,18 @@ class Plan:
     seed: int = 1
 
 
-def regressions(buckets: DataFrame, plan: Plan) -> DataFrame:
+def regressions(histograms: DataFrame, plan: Plan) -> DataFrame:
     """One row per queue, kind and percentile, the least probable by chance first."""
-    known = {row.build for row in buckets.select("build").distinct().collect()}
+    known = {row.build for row in histograms.select("build").distinct().collect()}
     for build in (plan.before, plan.after):
         if build not in known:
             there = ", ".join(sorted(known)) or "none"
             raise NoTables(f"there is nothing of build {build!r}; there are: {there}")
     time_block = f.floor(f.unix_seconds("window") / plan.block_seconds)
     block = time_block * HOST_GROUPS + f.pmod(f.xxhash64("host"), f.lit(HOST_GROUPS))
-    chosen = buckets.where(f.col("build").isin(plan.before, plan.after)).where(
-        f.col("index") != ABOVE
-    )
-    blocks = merged(
-        chosen.withColumn("block", block), [*OWNER, "build", "block"], alike=OWNER
-    ).select(
+    chosen = histograms.where(f.col("build").isin(plan.before, plan.after))
+    buckets = merged(chosen.withColumn("block", block), [*OWNER, "build", "block"], alike=OWNER)
+    blocks = buckets.where(f.col("index") != ABOVE).select(
         *OWNER, (f.col("build") == plan.after).alias("is_after"), "block", "index", "count",
         f.expr(LOWEST_VALUE).alias("low"), f.expr(HIGHEST_VALUE).alias("high"),
     )  # fmt: skip

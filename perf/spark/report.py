@@ -17,6 +17,7 @@ from shmbroker.perf.page import NOTHING, Drawing, Number, Page, known, latency
 from shmbroker.perf.pictures import Curve, readable
 from shmbroker.perf.spark.buckets import ABOVE, HIGHEST_VALUE, merged
 from shmbroker.perf.spark.burn import burn
+from shmbroker.perf.spark.histograms import MESSAGES
 from shmbroker.perf.spark.outliers import outliers
 from shmbroker.perf.spark.percentiles import LADDER, name_of, percentiles
 from shmbroker.perf.spark.regression import Plan, regressions
@@ -42,16 +43,16 @@ class Wanted:
 def report(tables: Tables, path: Path, wanted: Wanted) -> list[Path]:
     """Write it; what was written, the page first."""
     page = Page()
-    buckets = tables.buckets.cache()
-    totals = percentiles(buckets, OWNER).orderBy(f.desc(name_of(99.0))).collect()
-    about(page, tables, buckets)
+    histograms = tables.histograms.cache()
+    totals = percentiles(histograms, OWNER).orderBy(f.desc(name_of(99.0))).collect()
+    about(page, tables, histograms)
     if totals:
-        by_queue(page, buckets, totals)
-        over_time(page, buckets, totals[0], tables.about.window_seconds)
-        builds(page, buckets, totals, wanted)
-        hosts_and_trends(page, buckets)
+        by_queue(page, histograms, totals)
+        over_time(page, histograms, totals[0], tables.about.window_seconds)
+        builds(page, histograms, totals, wanted)
+        hosts_and_trends(page, histograms)
         if wanted.bound_ns:
-            objective(page, buckets, wanted.bound_ns, wanted.objective)
+            objective(page, histograms, wanted.bound_ns, wanted.objective)
     what_was_wrong(page, tables)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page.html(wanted.title), encoding="utf-8")
@@ -59,14 +60,14 @@ def report(tables: Tables, path: Path, wanted: Wanted) -> list[Path]:
     for drawing in page.drawings:
         written.append(path.with_name(f"{path.stem}-{drawing.name}.png"))
         written[-1].write_bytes(drawing.png)
-    buckets.unpersist()
+    histograms.unpersist()
     return written
 
 
-def about(page: Page, tables: Tables, buckets: DataFrame) -> None:
-    span = buckets.agg(
+def about(page: Page, tables: Tables, histograms: DataFrame) -> None:
+    span = histograms.agg(
         f.min("window"), f.max("window"), f.count_distinct("host"), f.count_distinct("queue"),
-        f.sum("count"), f.collect_set("build"),
+        f.sum(f.expr(MESSAGES)), f.collect_set("build"),
     ).first()  # fmt: skip
     read = tables.files.agg(f.count("*"), f.sum("intervals")).first()
     if span is None or read is None or span[0] is None:
@@ -82,7 +83,7 @@ def about(page: Page, tables: Tables, buckets: DataFrame) -> None:
     )
 
 
-def by_queue(page: Page, buckets: DataFrame, totals: Sequence[Any]) -> None:
+def by_queue(page: Page, histograms: DataFrame, totals: Sequence[Any]) -> None:
     page.heading("Percentiles by queue")
     names = [name_of(percentile) for percentile in LADDER]
     page.table(
@@ -106,7 +107,7 @@ def by_queue(page: Page, buckets: DataFrame, totals: Sequence[Any]) -> None:
     if not some:
         return
     curves = {
-        f"{row.queue}, {row.kind}": curve_of(buckets.where(is_of(row)), OWNER) for row in some
+        f"{row.queue}, {row.kind}": curve_of(histograms.where(is_of(row)), OWNER) for row in some
     }
     which = (
         f"the {len(some)} queues with the highest p99" if len(totals) > len(some) else "all queues"
@@ -122,9 +123,10 @@ def is_of(row: Any) -> Any:
     return found
 
 
-def curve_of(buckets: DataFrame, keys: Sequence[str]) -> Curve:
+def curve_of(histograms: DataFrame, keys: Sequence[str]) -> Curve:
     rows = (
-        merged(buckets.where(f.col("index") != ABOVE), keys)
+        merged(histograms, keys)
+        .where(f.col("index") != ABOVE)
         .select("index", "count", f.expr(HIGHEST_VALUE).alias("value"))
         .orderBy("index")
         .collect()
@@ -134,9 +136,9 @@ def curve_of(buckets: DataFrame, keys: Sequence[str]) -> Curve:
     )
 
 
-def over_time(page: Page, buckets: DataFrame, worst: Any, window_seconds: int) -> None:
+def over_time(page: Page, histograms: DataFrame, worst: Any, window_seconds: int) -> None:
     page.heading("Over time")
-    mine = buckets.where(is_of(worst))
+    mine = histograms.where(is_of(worst))
     span = mine.agg(f.unix_seconds(f.max("window")) - f.unix_seconds(f.min("window"))).first()
     columns = (span[0] if span else 0) // window_seconds + 1
     seconds = window_seconds * -(-columns // WINDOWS)
@@ -144,7 +146,8 @@ def over_time(page: Page, buckets: DataFrame, worst: Any, window_seconds: int) -
         "window", f.expr(f"timestamp_seconds(unix_seconds(window) div {seconds} * {seconds})")
     )
     rows = (
-        merged(coarse.where(f.col("index") != ABOVE), [*OWNER, "window"], alike=OWNER)
+        merged(coarse, [*OWNER, "window"], alike=OWNER)
+        .where(f.col("index") != ABOVE)
         .select("window", "count", f.expr(HIGHEST_VALUE).alias("value"))
         .collect()
     )
@@ -173,12 +176,12 @@ def utc(moment: datetime) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def builds(page: Page, buckets: DataFrame, totals: Sequence[Any], wanted: Wanted) -> None:
-    plan = wanted.plan or plan_of(buckets)
+def builds(page: Page, histograms: DataFrame, totals: Sequence[Any], wanted: Wanted) -> None:
+    plan = wanted.plan or plan_of(histograms)
     if plan is None:
         return
     page.heading(f"Build {plan.after} against {plan.before}")
-    found = regressions(buckets, plan).collect()
+    found = regressions(histograms, plan).collect()
     page.table(
         ["queue", "kind", "percentile", "before", "after", "ratio", "score", "p", "verdict"],
         [
@@ -199,7 +202,7 @@ def builds(page: Page, buckets: DataFrame, totals: Sequence[Any], wanted: Wanted
     worst = found[0] if found else totals[0]
     curves = {
         f"{which}: {build}": curve_of(
-            buckets.where(is_of(worst) & (f.col("build") == build)), OWNER
+            histograms.where(is_of(worst) & (f.col("build") == build)), OWNER
         )
         for which, build in (("before", plan.before), ("after", plan.after))
     }
@@ -208,16 +211,16 @@ def builds(page: Page, buckets: DataFrame, totals: Sequence[Any], wanted: Wanted
         page.draw(Drawing("builds", title, pictures.percentile_curves(curves, title)))
 
 
-def plan_of(buckets: DataFrame) -> Plan | None:
+def plan_of(histograms: DataFrame) -> Plan | None:
     """The last two builds, by when they were seen first."""
-    first = buckets.groupBy("build").agg(f.min("window").alias("at"))
+    first = histograms.groupBy("build").agg(f.min("window").alias("at"))
     seen = [row.build for row in first.orderBy("at", "build").collect()]
     return Plan(seen[-2], seen[-1]) if len(seen) > 1 else None
 
 
-def hosts_and_trends(page: Page, buckets: DataFrame) -> None:
+def hosts_and_trends(page: Page, histograms: DataFrame) -> None:
     page.heading("Hosts that are slower than their fellows")
-    hosts = outliers(buckets).collect()
+    hosts = outliers(histograms).collect()
     if hosts:
         page.table(
             ["host", "queue", "kind", "p99", "times the median", "score"],
@@ -236,14 +239,14 @@ def hosts_and_trends(page: Page, buckets: DataFrame) -> None:
             [row.queue, row.kind, row.windows,
              known(row.change_per_hour, lambda change: f"{100 * change:+.1f} %"),
              known(row.fit, lambda fit: f"{fit:.2f}")]
-            for row in trends(buckets).collect()
+            for row in trends(histograms).collect()
         ],
     )  # fmt: skip
 
 
-def objective(page: Page, buckets: DataFrame, bound_ns: int, percent: float) -> None:
+def objective(page: Page, histograms: DataFrame, bound_ns: int, percent: float) -> None:
     page.heading(f"Objective: {percent:g} % within {readable(bound_ns)}")
-    whole = burn(buckets, bound_ns, percent, OWNER).orderBy(f.desc("burn")).collect()
+    whole = burn(histograms, bound_ns, percent, OWNER).orderBy(f.desc("burn")).collect()
     page.table(
         ["queue", "kind", "messages", "above", "uncertain", "share above", "burn"],
         [
@@ -252,7 +255,7 @@ def objective(page: Page, buckets: DataFrame, bound_ns: int, percent: float) -> 
             for row in whole
         ],
     )  # fmt: skip
-    rows = burn(buckets, bound_ns, percent).orderBy("window").collect()
+    rows = burn(histograms, bound_ns, percent).orderBy("window").collect()
     times = sorted({row.window for row in rows})
     names = [f"{row.queue}, {row.kind}" for row in whole[:CURVES]]
     lines: dict[str, list[float | None]] = {name: [None] * len(times) for name in names}
@@ -268,7 +271,7 @@ def objective(page: Page, buckets: DataFrame, bound_ns: int, percent: float) -> 
 def what_was_wrong(page: Page, tables: Tables) -> None:
     page.heading("What was wrong with the spool")
     rows = tables.problems.orderBy("file", "offset").collect()
-    late = tables.late.agg(f.sum("count")).first()
+    late = tables.late.agg(f.sum(f.expr(MESSAGES))).first()
     if late and late[0]:
         page.note(f"{late[0]:,} messages came after their window was closed; they are set aside.")
     if not rows:

@@ -1,6 +1,6 @@
 """python -m shmbroker.perf.spark.scale: the batch job over a fleet that is made up.
 
-    2,000 hosts x 10 queues x 10 s  ->  spool (Parquet)  ->  buckets by 5 min  ->  p50 ... max
+    2,000 hosts x 10 queues x 10 s  ->  spool (Parquet)  ->  histograms by 5 min  ->  p50 ... max
 
 How many intervals a second on 1 and 2 cores, and how that changes from 1 to 5 million; then the
 same `.hlog` files by Spark and by a loop over the `hdrhistogram` package.  Each run has a Java of
@@ -63,7 +63,8 @@ def columnar(folder: Path, part: float) -> None:
             say(
                 f"{fleet.rows:>10,} intervals, {cores} cores: {done['seconds']:6.1f} s, "
                 f"{speeds[intervals, cores]:>9,.0f} intervals/s  (merge {done['merge']:.1f} s, "
-                f"percentiles {done['percentiles']:.1f} s; {done['buckets']:,} buckets; "
+                f"percentiles {done['percentiles']:.1f} s; {done['histograms']:,} histograms, "
+                f"{done['buckets']:,} buckets; "
                 f"load {os.getloadavg()[0]:.1f})"
             )
     few, many = INTERVALS
@@ -134,11 +135,12 @@ def job(spool: str, cores: str, place: str) -> dict[str, Any]:
     tables = Tables(spark, place)
     merging = timed(merge, spark, spool, place, WINDOW_SECONDS)
     keys = ["host", "queue", "kind", "window"]
-    ranking = timed(lambda: tables.write_result("percentiles", percentiles(tables.buckets, keys)))
-    buckets = tables.buckets.count()
+    histograms = tables.histograms
+    ranking = timed(lambda: tables.write_result("percentiles", percentiles(histograms, keys)))
+    size = histograms.selectExpr("count(*)", "sum(size(indexes))").first()
     spark.stop()
     return {"seconds": merging + ranking, "merge": merging, "percentiles": ranking,
-            "buckets": buckets}  # fmt: skip
+            "histograms": size and size[0], "buckets": size and size[1]}  # fmt: skip
 
 
 def timed(work: Callable[..., object], *arguments: object) -> float:

@@ -1,7 +1,7 @@
 """What is kept: Parquet in one folder, read and written by any Spark.
 
     tables.json              who made it (`batch` or `stream`) and how long its windows are
-    buckets/batch=7/late=false/date=2026-11-21/...       merged histograms (`buckets.py`)
+    histograms/batch=7/late=false/date=2026-11-21/...    merged histograms (`histograms.py`)
     files/batch=7/, problems/batch=7/                    what was read, and what was wrong with it
     percentiles/date=.../, trends/, regressions/, ...    results, each replaced by its next run
 
@@ -24,10 +24,10 @@ from pyspark.sql import functions as f
 
 from shmbroker.perf.spark.spool import opened
 
-BUCKETS = (
+HISTOGRAMS = (
     "host STRING, vhost STRING, queue STRING, kind STRING, build STRING, window TIMESTAMP, "
-    "lowest BIGINT, highest BIGINT, digits INT, index INT, count BIGINT, "
-    "batch BIGINT, late BOOLEAN, date DATE"
+    "lowest BIGINT, highest BIGINT, digits INT, total BIGINT, above BIGINT, "
+    "indexes ARRAY<INT>, counts ARRAY<BIGINT>, batch BIGINT, late BOOLEAN, date DATE"
 )
 FILES = pa.schema(
     [(name, pa.string()) for name in ("file", "host", "vhost")]
@@ -97,28 +97,28 @@ class Tables:
 
     def batches(self) -> list[int]:
         """Those that count."""
-        complete = [n for n in self._numbers("buckets") if self._exists(part("problems", n))]
+        complete = [n for n in self._numbers("histograms") if self._exists(part("problems", n))]
         return complete if self.about.made_by == "stream" else complete[-1:]
 
     def next_batch(self) -> int:
-        return max(self._numbers("buckets"), default=-1) + 1
+        return max(self._numbers("histograms"), default=-1) + 1
 
     def drop_before(self, batch: int) -> None:
         """What a newer batch has replaced."""
-        for table in ("problems", "files", "buckets"):
+        for table in ("problems", "files", "histograms"):
             for number in self._numbers(table):
                 if number < batch:
                     self._system.delete_dir(f"{self._path}/{table}/batch={number}")
 
     @property
-    def buckets(self) -> DataFrame:
+    def histograms(self) -> DataFrame:
         """Merged histograms by host, vhost, queue, kind, build and window."""
-        return self._read("buckets", BUCKETS).where(~f.col("late")).drop("late", "batch")
+        return self._read("histograms", HISTOGRAMS).where(~f.col("late")).drop("late", "batch")
 
     @property
     def late(self) -> DataFrame:
         """What came after its window was closed."""
-        return self._read("buckets", BUCKETS).where("late").drop("late", "batch")
+        return self._read("histograms", HISTOGRAMS).where("late").drop("late", "batch")
 
     @property
     def files(self) -> DataFrame:

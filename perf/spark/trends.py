@@ -10,7 +10,7 @@ from shmbroker.perf.spark.percentiles import name_of, percentiles
 OWNER = ("vhost", "queue", "kind")
 
 
-def trends(buckets: DataFrame, percentile: float = 99.0) -> DataFrame:
+def trends(histograms: DataFrame, percentile: float = 99.0) -> DataFrame:
     """One row per queue and kind: change per hour (0.02 is 2 % more), and how well a line fits.
 
     `fit` is R squared: near 0 there is no trend to speak of, whatever the slope.
@@ -18,9 +18,10 @@ def trends(buckets: DataFrame, percentile: float = 99.0) -> DataFrame:
     name = name_of(percentile)
     value = f.ln(f.greatest(f.col(name), f.lit(1)))
     hours = f.unix_seconds("window") / 3600.0
-    over_time = percentiles(buckets, [*OWNER, "window"], [percentile]).where(f"{name} IS NOT NULL")
+    over_time = percentiles(histograms, [*OWNER, "window"], [percentile])
     return (
-        over_time.groupBy(*OWNER)
+        over_time.where(f"{name} IS NOT NULL")
+        .groupBy(*OWNER)
         .agg(
             f.count("*").alias("windows"),
             f.min("window").alias("first"),

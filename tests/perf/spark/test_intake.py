@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from shmbroker.perf.spark import intake
+from shmbroker.perf.spark.buckets import GEOMETRY, apart
 from shmbroker.perf.spark.fleet import DAY_NS, Fleet, write_hlog, write_parquet
+from shmbroker.perf.spark.histograms import KEYS
 from shmbroker.perf.spark.percentiles import percentiles
 from shmbroker.perf.spark.report import Wanted, report
 from shmbroker.perf.spark.spool import NoSpool
@@ -28,9 +30,9 @@ PATIENCE_SECONDS = 600
 
 
 def contents(tables: Tables) -> list[tuple[Any, ...]]:
-    columns = ("host", "vhost", "queue", "kind", "build", "window", "lowest", "highest", "digits",
-               "index")  # fmt: skip
-    added = tables.buckets.groupBy(*columns).sum("count")
+    """Bucket by bucket: a stream may have several rows of one key."""
+    columns = [*KEYS, *GEOMETRY, "index"]
+    added = apart(tables.histograms, KEYS).groupBy(*columns).sum("count")
     return sorted(tuple(row) for row in added.collect())
 
 
@@ -70,7 +72,7 @@ def test_a_damaged_spool_is_merged_and_what_is_wrong_is_told(spark: Any, tmp_pat
     # once more: the same, and nothing twice
     intake.merge(spark, str(tmp_path / "spool"), str(tmp_path / "tables"), 60)
     assert contents(Tables(spark, str(tmp_path / "tables"))) == first
-    assert len(list((tmp_path / "tables" / "buckets").iterdir())) == 1
+    assert len(list((tmp_path / "tables" / "histograms").iterdir())) == 1
     # a stream comes to the same, and so does one that finds nothing new
     streamed = follow(spark, tmp_path / "spool", tmp_path / "streamed", files=4)
     assert contents(streamed) == first
@@ -89,7 +91,7 @@ def test_what_is_late_is_set_aside_and_counted(spark: Any, tmp_path: Path) -> No
     tables = follow(spark, spool, tmp_path / "tables", delay=60.0)
     on_time = FLEET.rows * FLEET.messages
     assert sum(row[-1] for row in contents(tables)) == on_time
-    assert sum(row["count"] for row in tables.late.collect()) == on_time // 3
+    assert sum(row.total for row in tables.late.collect()) == on_time // 3
 
 
 def test_files_of_a_host_that_overlap_are_told(spark: Any, tmp_path: Path) -> None:
@@ -107,7 +109,7 @@ def test_an_empty_spool_makes_empty_tables(spark: Any, tmp_path: Path) -> None:
     taken = intake.merge(spark, str(tmp_path / "spool"), str(tmp_path / "tables"), 60)
     assert (taken.files, taken.messages, taken.problems) == (0, 0, 0)
     tables = Tables(spark, str(tmp_path / "tables"))
-    assert percentiles(tables.buckets, ["queue"]).collect() == []
+    assert percentiles(tables.histograms, ["queue"]).collect() == []
     written = report(tables, tmp_path / "report.html", Wanted())
     assert "nothing in these tables" in written[0].read_text()
     for name in ("a-v-1.hlog", "b-v-1.parquet"):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shmbroker.perf.spark.buckets import merged, merged_intervals
+from shmbroker.perf.spark.buckets import merged
 from shmbroker.perf.spark.burn import burn
 from shmbroker.perf.spark.fleet import Fleet, write_hlog, write_parquet
 from shmbroker.perf.spark.geometry import Geometry
+from shmbroker.perf.spark.histograms import TOGETHER_MAX, merged_intervals
 from shmbroker.perf.spark.interval import INTERVAL, rows
 from shmbroker.perf.spark.outliers import outliers
-from shmbroker.perf.spark.percentiles import name_of, percentiles
+from shmbroker.perf.spark.percentiles import name_of, percentiles, places
 from shmbroker.perf.spark.trends import trends
 from tests.perf.spark.histograms import Recorded, merged_by_them, recorded
 
@@ -54,16 +56,19 @@ def test_percentiles_equal_those_of_hdrhistogram(spark: Any, data: Any) -> None:
     for number in range(12):
         first = data.draw(recorded(least=1))
         group = [first, *data.draw(st.lists(recorded(first.geometry), max_size=4))]
-        found += [(f"q{number}", 5 * SECOND * place, one) for place, one in enumerate(group)]
+        apart = data.draw(st.sampled_from([5 * SECOND, MINUTE // 2, MINUTE]))
+        found += [(f"q{number}", apart * place, one) for place, one in enumerate(group)]
         theirs = merged_by_them(one.theirs for one in group)
         values = [theirs.get_value_at_percentile(percentile) for percentile in LADDER]
         expected[f"q{number}"] = [sum(sum(o.values.values()) for o in group), *values]
-    buckets = merged_intervals(intervals(spark, found), MINUTE)
-    # each queue has a geometry of its own; so this is also the path for several
-    table = percentiles(buckets, ["queue"], LADDER).collect()
+    histograms = merged_intervals(intervals(spark, found), MINUTE)
     names = ["total", *map(name_of, LADDER)]
-    assert {row.queue: [row[name] for name in names] for row in table} == expected
-    assert not any(row.mixed for row in table)
+    # added up whole, and bucket by bucket; there each queue's geometry is one of several
+    for together_max in (TOGETHER_MAX, 0):
+        with patch("shmbroker.perf.spark.histograms.TOGETHER_MAX", together_max):
+            table = percentiles(histograms, ["queue"], LADDER).collect()
+        assert {row.queue: [row[name] for name in names] for row in table} == expected
+        assert not any(row.mixed for row in table)
 
 
 @slow
@@ -83,8 +88,8 @@ def test_several_geometries_are_merged_as_if_recorded_in_the_coarsest(
             Recorded(coarse, one.values).theirs for one in group
         )
         errors[f"q{number}"] = coarse.error
-    buckets = merged_intervals(intervals(spark, found), MINUTE)
-    for row in percentiles(buckets, ["queue"], LADDER).collect():
+    histograms = merged_intervals(intervals(spark, found), MINUTE)
+    for row in percentiles(histograms, ["queue"], LADDER).collect():
         theirs = expected[row.queue]
         for percentile in LADDER:
             assert row[name_of(percentile)] == theirs.get_value_at_percentile(percentile)
@@ -95,12 +100,42 @@ def test_what_is_above_the_highest_is_counted_beside(spark: Any) -> None:
     geometry = Geometry(1, 1000, 2)
     found = [("a", 0, Recorded(geometry, {5: 9})), ("b", 0, Recorded(geometry, {}))]
     frame = intervals(spark, found, overflow=[2, 3])
-    buckets = merged_intervals(frame, MINUTE).cache()
-    a, b = percentiles(buckets, ["queue"], (50.0, 100.0)).orderBy("queue").collect()
+    histograms = merged_intervals(frame, MINUTE).cache()
+    a, b = percentiles(histograms, ["queue"], (50.0, 100.0)).orderBy("queue").collect()
     assert (a.total, a.above, a.p50, a.max) == (9, 2, 5, 5)
     assert (b.total, b.above, b.p50, b.max) == (0, 3, None, None)
-    burning = {row.queue: row for row in burn(buckets, 10, 90.0, ["queue"]).collect()}
+    burning = {row.queue: row for row in burn(histograms, 10, 90.0, ["queue"]).collect()}
     assert (burning["a"].above, burning["b"].above) == (2, 3)
+
+
+def test_keys_with_one_row_stay_whole_and_a_spool_is_read_once(spark: Any) -> None:
+    one = Recorded(Geometry(1, 1000, 2), {5: 1})
+    frame = intervals(spark, [("a", 0, one), ("a", 5 * SECOND, one), ("b", 0, one)])
+    whole = merged_intervals(frame, MINUTE)
+    plan = plan_of(whole)
+    assert plan.count("Scan") == 1
+    assert "Generate" not in plan
+    kept = whole.cache()
+    plan = plan_of(percentiles(kept, ["queue", "window"]))
+    # what is behind the cache is of the first plan
+    assert not {"Generate", "Exchange"} & set(plan.partition("InMemoryTableScan")[0].split())
+    kept.unpersist()
+
+
+def plan_of(frame: Any) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_a_running_sum_does_not_leave_64_bits() -> None:
+    counts = [[1 << 62, 1 << 61], [1 << 62], [1, 1], []]
+    batch = pa.RecordBatch.from_pydict({
+        "indexes": pa.array([list(range(len(row))) for row in counts], pa.list_(pa.int32())),
+        "counts": pa.array(counts, pa.list_(pa.int64())),
+        "total": [sum(row) for row in counts],
+    })  # fmt: skip
+    half, most = places(batch, (50.0, 100.0))
+    assert half.to_pylist() == [0, 0, 0, None]
+    assert most.to_pylist() == [1, 0, 1, None]
 
 
 def test_burn_counts_what_is_above_and_what_may_be(spark: Any) -> None:
@@ -131,10 +166,10 @@ def test_both_forms_of_a_fleet_come_to_the_same(spark: Any, tmp_path: Path) -> N
     found = []
     for form, window in (("columnar", 0), ("columnar", 60), ("log", 60)):
         reading = spark.read.format("shmbroker").option("windowSeconds", window)
-        buckets = merged_intervals(reading.load(str(tmp_path / form)), MINUTE)
-        found.append(sorted(tuple(row) for row in buckets.collect()))
+        histograms = merged_intervals(reading.load(str(tmp_path / form)), MINUTE)
+        found.append(sorted(tuple(row) for row in histograms.collect()))
     assert found[0] == found[1] == found[2]
-    assert sum(row[-1] for row in found[0]) == fleet.rows * fleet.messages
+    assert sum(sum(row[-1]) for row in found[0]) == fleet.rows * fleet.messages
 
 
 def test_an_outlier_and_a_trend_are_found(spark: Any) -> None:
@@ -149,11 +184,11 @@ def test_an_outlier_and_a_trend_are_found(spark: Any) -> None:
             one = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
             found.append(("q", minute * MINUTE, Recorded(geometry, one)))
             hosts.append(f"host-{host}")
-    buckets = merged_intervals(intervals(spark, found, host=hosts), MINUTE).cache()
-    [row] = outliers(buckets).collect()
+    histograms = merged_intervals(intervals(spark, found, host=hosts), MINUTE).cache()
+    [row] = outliers(histograms).collect()
     assert row.host == "host-7"
     assert 1.9 < row.ratio < 2.1
-    [trend] = trends(buckets.where("host != 'host-7'"), 50.0).collect()
+    [trend] = trends(histograms.where("host != 'host-7'"), 50.0).collect()
     assert 0.08 < trend.change_per_hour < 0.12
     assert trend.fit > 0.8
-    buckets.unpersist()
+    histograms.unpersist()

@@ -94,8 +94,8 @@ def test_too_few_blocks_prove_nothing() -> None:
 def found_in_spark(spark: Any, folder: Path, fleet: Fleet) -> list[Any]:
     write_parquet(fleet, folder / "spool", 10)
     intake.merge(spark, str(folder / "spool"), str(folder / "tables"), 60)
-    buckets = Tables(spark, str(folder / "tables")).buckets
-    return regressions(buckets, PLAN).collect()
+    histograms = Tables(spark, str(folder / "tables")).histograms
+    return regressions(histograms, PLAN).collect()
 
 
 def test_spark_finds_it_too(spark: Any, tmp_path: Path) -> None:
