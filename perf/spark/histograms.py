@@ -3,7 +3,7 @@
 A table of histograms has one row per merged histogram: its keys, its geometry, `indexes` and
 `counts` of the buckets that are not empty, ascending, their `total`, and `above`: how many values
 are above the highest, in no bucket.  Adding rows is associative, so a table may have several of one
-key (a stream's batches have), and what was merged by minute is merged by day in the same way.
+key (of several files, or batches of a stream), and what is by minute is merged by day in the same way.
 
 Most keys have one row, as who reads a spool combines what it has at hand: so rows stay whole where
 they can, and are taken apart into buckets (`buckets.py`) only where many come together.
@@ -27,12 +27,13 @@ TOGETHER_MAX = 64
 """Rows of one key are brought together as they are; of more it is cheaper to send sums."""
 
 
-def merged_intervals(spool: DataFrame, window_ns: int) -> DataFrame:
+def intervals(spool: DataFrame, window_ns: int) -> DataFrame:
     """A spool as a table of histograms, by host, vhost, queue, kind, build and window.
 
-    An interval belongs to the window in which it begins.
+    An interval belongs to the window in which it begins.  A key has a row for each file that it
+    is in: nothing has to be moved for that.
     """
-    whole = spool.where((f.col("sort") == INTERVAL) & f.expr("total > 0 OR overflow > 0")).select(
+    return spool.where((f.col("sort") == INTERVAL) & f.expr("total > 0 OR overflow > 0")).select(
         *KEYS[:-1],
         f.expr(f"timestamp_micros((start - pmod(start, {window_ns}L)) div 1000)").alias("window"),
         *GEOMETRY,
@@ -41,7 +42,11 @@ def merged_intervals(spool: DataFrame, window_ns: int) -> DataFrame:
         "indexes",
         "counts",
     )
-    return added(whole, [*KEYS, *GEOMETRY])
+
+
+def merged_intervals(spool: DataFrame, window_ns: int) -> DataFrame:
+    """The same with one row per key and geometry."""
+    return added(intervals(spool, window_ns), [*KEYS, *GEOMETRY])
 
 
 def added(histograms: DataFrame, keys: Sequence[str]) -> DataFrame:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from shmbroker.perf.spark.histograms import merged_intervals
+from shmbroker.perf.spark.histograms import intervals
 from shmbroker.perf.spark.interval import FILE, INTERVAL, PROBLEM, SEVERAL, SLACK_NS
 from shmbroker.perf.spark.spool import files
 from shmbroker.perf.spark.tables import FILES, PROBLEMS, About, Tables
@@ -91,7 +91,7 @@ def take(tables: Tables, batch: int, rows: DataFrame, delay_ns: int | None = Non
     seen = rows.observe(notes, f.collect_list(f.when(is_note, f.struct(*NOTE))).alias("notes"))
     closed = watermark(tables, batch, delay_ns)
     late = f.expr(f"unix_micros(window) + {window_ns // 1000}L <= {closed // 1000}L")
-    found = merged_intervals(seen, window_ns).withColumns(
+    found = intervals(seen, window_ns).withColumns(
         {"late": late, "date": f.to_date("window")}
     )
     tables.write("histograms", batch, found, "late", "date")

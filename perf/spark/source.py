@@ -4,7 +4,7 @@
     spark.read.format("shmbroker").load("/var/spool/shmbroker")
 
 Options: `windowSeconds`, intervals of a file that begin in the same window come as one, or as
-a few (0: each as it is); `packBytes`, how much is read by one task (4 MiB; a file is never split);
+a few (0: each as it is); `packBytes`, how much is read by one task (32 MiB; a file is never split);
 of streams `ledger`, where it is written down what was taken (needed), and `filesPerBatch` (1,000).
 `interval.py` says what the rows are.
 """
@@ -28,7 +28,7 @@ from shmbroker.perf.spark import interval, spool
 from shmbroker.perf.spark.ledger import Ledger
 from shmbroker.perf.spark.spool import NoSpool, SpoolFile, opened
 
-PACK_BYTES = 4 << 20
+PACK_BYTES = 32 << 20
 FILE_BYTES = 64 << 10
 """What opening a file costs, in bytes that could be read meanwhile."""
 FILES_PER_BATCH = 1000
