@@ -3,7 +3,7 @@
 A table of histograms has one row per merged histogram: its keys, its geometry, `indexes` and
 `counts` of the buckets that are not empty, ascending, their `total`, and `above`: how many values
 are above the highest, in no bucket.  Adding rows is associative, so a table may have several of one
-key (of several files, or batches of a stream), and what is by minute is merged by day in the same way.
+key (of several files, or batches of a stream), and minutes are merged into days in the same way.
 
 Most keys have one row, as who reads a spool combines what it has at hand: so rows stay whole where
 they can, and are taken apart into buckets (`buckets.py`) only where many come together.

@@ -91,9 +91,7 @@ def take(tables: Tables, batch: int, rows: DataFrame, delay_ns: int | None = Non
     seen = rows.observe(notes, f.collect_list(f.when(is_note, f.struct(*NOTE))).alias("notes"))
     closed = watermark(tables, batch, delay_ns)
     late = f.expr(f"unix_micros(window) + {window_ns // 1000}L <= {closed // 1000}L")
-    found = intervals(seen, window_ns).withColumns(
-        {"late": late, "date": f.to_date("window")}
-    )
+    found = intervals(seen, window_ns).withColumns({"late": late, "date": f.to_date("window")})
     tables.write("histograms", batch, found, "late", "date")
     noted = sorted(set(observed(notes, rows)), key=lambda note: (note.file, note.offset or 0))
     read = [note for note in noted if note.sort == FILE]
