@@ -5,7 +5,7 @@ int(p * total / 100 + 0.5) values, and at least one; at 0 it is that bucket's lo
 above the highest value is in no bucket, so it has no percentile: it is counted beside, `above`.
 
 Which bucket that is, is looked up by numpy in a running sum over a whole batch of histograms.
-SQL's `aggregate` takes as long and is a page of text; a window over buckets took five times that.
+SQL's `aggregate` takes as long and is a page of text; a window over buckets took far longer.
 """
 
 from __future__ import annotations
