@@ -11,7 +11,8 @@
 
 #include "shared.h"
 
-#define COUNT_TRIES 8
+#define COUNT_TRIES 8 /* a full ring may take longer than the pager lets it be */
+#define TAIL_TRIES 1000
 #define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES + L_CHUNK_ONCE_BYTES) /* at most */
 
 static int64_t *field(sb_port *port, int64_t at)
@@ -1081,16 +1082,39 @@ static void count_levels(sb_port *port, sb_queue_statistics *told)
     }
 }
 
+/* The tail of the ring, and of an inbox up to which position all is below that. */
+static int64_t tail_of(sb_queue *inbox, sb_port *port, int64_t *passed)
+{
+    int64_t tail = 0, before = -1;
+    *passed = 0;
+    for (int tries = 0; tries < TAIL_TRIES && before != *passed; tries++) {
+        before = inbox ? inbox_passed(inbox, port) : 0;
+        tail = sb_port_true_tail(port);
+        *passed = inbox ? inbox_passed(inbox, port) : 0;
+    }
+    return tail;
+}
+
 /* What is in the ring, and has been. */
-static void count_ring(sb_queue *queue, sb_port *port, sb_queue_statistics *told)
+static void count_ring(sb_queue *queue, sb_queue *inbox, sb_port *port, sb_queue_statistics *told,
+                       int64_t *passed)
 {
     void *ring = queue->ring.memory;
+    int64_t tail = 0, ready = 0, leased = 0;
+    /* what the pager has moved meanwhile would be counted twice, or not at all */
+    for (int tries = 0; tries < COUNT_TRIES; tries++) {
+        tail = tail_of(inbox, port, passed);
+        ready = sb_port_slots_in(port, L_READY);
+        leased = sb_port_slots_in(port, L_LEASED);
+        if (!inbox || inbox_passed(inbox, port) == *passed)
+            break;
+    }
     *told = (sb_queue_statistics){
         .slots = queue->slots,
         .head = word_load(ring, L_RING_HEAD_AT) & L_POSITION_MASK,
-        .tail = sb_port_true_tail(port),
-        .ready = sb_port_slots_in(port, L_READY),
-        .leased = sb_port_slots_in(port, L_LEASED),
+        .tail = tail,
+        .ready = ready,
+        .leased = leased,
         .bytes = sb_port_bytes_held(port),
         .given_back = word_load(ring, L_COUNTER_GIVEN_BACK_AT),
         .revoked = word_load(ring, L_COUNTER_REVOKED_AT),
@@ -1118,7 +1142,7 @@ static void count_ring(sb_queue *queue, sb_port *port, sb_queue_statistics *told
 
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
 {
-    int64_t code, passed = 0;
+    int64_t code, passed;
     if (!queue_is_usable(queue, &code))
         return code;
     sb_port port, in;
@@ -1126,13 +1150,7 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
     if (code != SB_OK)
         return code;
     sb_queue *inbox = queue->pages ? inbox_of(queue, false, &code) : NULL;
-    /* what the pager has moved meanwhile would be counted twice, or not at all */
-    for (int tries = 0; tries < COUNT_TRIES; tries++) {
-        passed = inbox ? inbox_passed(inbox, &port) : 0;
-        count_ring(queue, &port, told);
-        if (!inbox || inbox_passed(inbox, &port) == passed)
-            break;
-    }
+    count_ring(queue, inbox, &port, told, &passed);
     if (inbox && port_to_look(inbox, &in) == SB_OK) {
         told->paged = inbox_count(&in, passed);
         told->paged_bytes = word_load(inbox->ring.memory, L_RING_PAGED_BYTES_AT);
