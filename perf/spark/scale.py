@@ -129,6 +129,8 @@ def job(spool: str, cores: str, place: str) -> dict[str, Any]:
     from shmbroker.perf.spark.session import session
     from shmbroker.perf.spark.tables import Tables
 
+    # a task of Spark is a thread of Java and a process of Python: two processors, if there are two
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
     settings = {"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": str(4 * int(cores)),
                 "spark.ui.enabled": "false"}  # fmt: skip
     spark = session(f"local[{cores}]", **settings)
