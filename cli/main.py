@@ -14,6 +14,7 @@ import click
 
 from shmbroker.cli.group import LazyGroup
 from shmbroker.ipc.errors import Error
+from shmbroker.ipc.refusal import told
 
 CTRL_C = 130
 BROKEN_PIPE = 141
@@ -125,5 +126,5 @@ def main() -> int:
     except Error as error:
         return failed(str(error))
     except OSError as error:
-        return failed(f"{error.filename or 'the system'}: {error.strerror or error}")
+        return failed(told(error))
     return code or 0

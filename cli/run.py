@@ -108,7 +108,9 @@ def run_instance(folder: Path, moved: bool) -> None:
     from shmbroker.ipc.instance.instance import Instance
 
     progress = show if sys.stderr.isatty() else None
-    code = Instance(load(folder), moved=moved, progress=progress).run()
+    instance = Instance(load(folder), moved=moved, progress=progress)
+    if code := instance.run():
+        click.echo(f"shmbroker: {instance.why}", err=True)
     sys.stdout.flush()
     os._exit(code)  # threads of it sleep in the kernel, and nobody will wake them
 

@@ -16,6 +16,7 @@ from typing import Any
 from shmbroker.ipc.errors import InvalidArgument
 from shmbroker.ipc.instance.option import OPTIONS, RENEW_MIN, STALL_LIMIT_MIN, Option
 from shmbroker.ipc.instance.secret import Secret
+from shmbroker.ipc.refusal import told
 
 FILE = "shmbroker.toml"
 
@@ -90,7 +91,11 @@ def read(folder: Path) -> Given:
         raise ConfigError(
             f"{folder} is no instance: it has no {FILE}; make one with shmbroker create {folder}"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(told(error)) from None
+    except RecursionError:
+        raise ConfigError(f"{place}: it is nested too deeply") from None
+    except ValueError as error:  # no TOML, no UTF-8, a number of thousands of digits
         raise ConfigError(f"{place}: {error}") from None
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
@@ -18,8 +18,15 @@ from types import FrameType
 from typing import Final, TypeVar
 
 from shmbroker.ipc.broker import Broker
-from shmbroker.ipc.errors import ConnectionClosed, DiskFull, Error, InUse, Replaced
-from shmbroker.ipc.instance import lock_test, notify, process, promotion, record, rings
+from shmbroker.ipc.errors import (
+    ConnectionClosed,
+    DiskFull,
+    Error,
+    InUse,
+    Replaced,
+    SystemRefused,
+)
+from shmbroker.ipc.instance import lock_test, mending, notify, process, promotion, record, rings
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config import Config
 from shmbroker.ipc.instance.file_lock import FileLock
@@ -27,7 +34,7 @@ from shmbroker.ipc.instance.live_lock import LiveLock, News, Told
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.machine import Action, Machine, Options, State
 from shmbroker.ipc.instance.mount import warnings
-from shmbroker.ipc.instance.record import Record
+from shmbroker.ipc.instance.record import Record, RecordDamaged
 from shmbroker.ipc.instance.spooling import Spooling
 from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
@@ -35,6 +42,7 @@ from shmbroker.ipc.instance.store import FILE_LOCK, Store
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.ipc.journaler import Journaler, Progress, Restored, keep_memory
 from shmbroker.ipc.pager import Pager
+from shmbroker.ipc.refusal import told
 from shmbroker.ipc.store_writer import StoreWriter
 
 Answer = TypeVar("Answer")
@@ -58,7 +66,6 @@ class Instance:
         self.progress = progress
         self.ours = config.folder / RUN / "rings"
         """Says which rings on this host we were live with."""
-        self.sign = Sign(config.folder)
         self.log = Log(config.log, config.name)
         self.machine = Machine(
             Options(
@@ -84,15 +91,41 @@ class Instance:
         self.spooling: Spooling | None = None
         self.beat: Beat | None = None
         self.stall: StallWatch | None = None
+        self.sign = self._first(lambda: Sign(config.folder))
         try:
-            self.store = Store(config.store, config.vhost, config.lock, moved=moved)
-            self.lock = lock_of(config, self.store, moved=moved)
-        except (Error, OSError) as error:
-            self.log.write("failed", why=str(error))
+            self.store = self._first(
+                lambda: Store(config.store, config.vhost, config.lock, moved=moved)
+            )
+            self._first(self._mend)
+            self.lock = self._first(lambda: lock_of(config, self.store, moved=moved))
+        except Error:
             self.sign.close()
             raise
         for warning in warnings(self.store.mount):
             self.log.write("warning", why=warning)
+
+    def _first(self, step: Callable[[], Answer]) -> Answer:
+        """Of what comes before the loop: why it fails is in the log, and told to the caller."""
+        try:
+            return step()
+        except InUse:  # the log is that of the one who runs: it has not failed
+            raise
+        except (Error, OSError) as error:
+            why = told(error)
+            with suppress(OSError):
+                self.log.write("failed", why=why)
+            if isinstance(error, Error):
+                raise
+            raise SystemRefused(why) from error
+
+    def _mend(self) -> None:
+        """live.lock, if it does not say who is live, and nobody is."""
+        done = mending.mend(self.store, self.config.lock, self.config.vhost, self.ours)
+        if done is not None:
+            self._say_mended(*done)
+
+    def _say_mended(self, record: Record, damage: str) -> None:
+        self.log.write("live.lock was made anew", why=damage, epoch=record.epoch)
 
     # --- the loop -----------------------------------------------------------------------------
 
@@ -115,7 +148,7 @@ class Instance:
         try:
             event()
         except (Error, OSError) as error:
-            self._fail(str(error))
+            self._fail(told(error))
 
     def _do(self, actions: Iterable[Action]) -> None:
         decided = list(actions)
@@ -127,22 +160,41 @@ class Instance:
     def _show(self) -> None:
         """What has changed of the state."""
         machine = self.machine
-        found = self.lock.record_if_whole()
-        epoch = found.epoch if found is not None else self.epoch
-        status = Status(machine.state.value, machine.is_announced, epoch, self.why, self.process)
+        status = Status(
+            machine.state.value, machine.is_announced, self._known(), self.why, self.process
+        )
         if status == self.shown:
             return
-        self.sign.show(status)
         is_news = self.shown is None or self.shown.state != status.state
         self.shown = status
-        if is_news:
+        if is_news:  # first, so that whoever has waited for a state finds its line
             why = {"why": self.why} if self.why else {}
-            self.log.write(machine.state.value, role=self.config.role, epoch=epoch, **why)
+            with self._unless_failed():
+                self.log.write(status.state, role=self.config.role, epoch=status.epoch, **why)
+        with self._unless_failed():
+            self.sign.show(status)
         waits = self.config.wait_for_activation and machine.is_original
         started = machine.state == State.LIVE if waits else machine.state != State.STARTING
         if started and not self.is_ready:
             self.is_ready = True
             notify.ready(machine.state.value)
+
+    def _known(self) -> int:
+        """The epoch, as far as it can be read."""
+        try:
+            found = self.lock.record_if_whole()
+        except (Error, OSError):  # its disk may be what has failed
+            found = None
+        return found.epoch if found is not None else self.epoch
+
+    @contextmanager
+    def _unless_failed(self) -> Iterator[None]:
+        """One of several ways to say why it ends: that it fails must not end the others."""
+        try:
+            yield
+        except OSError:
+            if self.machine.state != State.FAILED:
+                raise
 
     def _in_background(
         self, work: Callable[[], Answer], then: Callable[[Answer], object] | None = None
@@ -151,14 +203,20 @@ class Instance:
             try:
                 answer = work()
             except (Error, OSError) as error:
-                why = str(error)
+                why = told(error)
                 self.inbox.put(lambda: self._fail(why))
                 return
             if then is not None:
                 self.inbox.put(lambda: then(answer))
 
         thread = threading.Thread(target=run, daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:
+            raise SystemRefused(
+                "no thread can be begun: raise the limit of processes (ulimit -u; TasksMax= in a "
+                "unit), or of memory"
+            ) from None
         return thread
 
     def _signalled(self, _number: int, _frame: FrameType | None) -> None:
@@ -201,7 +259,7 @@ class Instance:
 
     def _try_live(self) -> None:
         got = self.lock.try_live()
-        self._do(self.machine.tried(got, self.lock.record()))
+        self._do(self.machine.tried(got, self._record()))
 
     def _watch_stall(self) -> None:
         """All who wait do: who is announced may hang itself while it takes over."""
@@ -257,7 +315,22 @@ class Instance:
         if self.stall is not None:
             self.stall.end()
             self.stall = None
-        self._do(self.machine.locked(self.lock.record()))
+        self._do(self.machine.locked(self._record()))
+
+    def _record(self) -> Record:
+        """Whoever holds the place of the live makes it anew if it is damaged."""
+        try:
+            return self.lock.record()
+        except RecordDamaged as damage:
+            if self.lock.is_lease or not self.lock.is_held:
+                raise
+            attached = self.attached.identity if self.attached is not None else 0
+            made = mending.mended(
+                self.store, self.config.lock, self.config.vhost, self.ours, attached
+            )
+            self.lock.write(made)
+            self._say_mended(made, str(damage))
+            return made
 
     def _ask_failback(self) -> None:
         self.lock.ask_failback(self.lock.record().epoch)
@@ -318,7 +391,7 @@ class Instance:
             self.lock.write(me)
             self.broker, restored = rings.restored(
                 self.config,
-                read_whole(self.ours).get("identity", 0),
+                0 if former.is_mended else read_whole(self.ours).get("identity", 0),
                 lambda made: self._restoring(replace(me, rings=made)),
                 self._restored_so_far,
             )
@@ -326,7 +399,7 @@ class Instance:
             self.log.write("restored", messages=restored.messages)
         self._begin(former, partial(self._journal, self.broker, restored))
         self._begin(former, partial(self._page, self.broker))
-        write_whole(self.ours, {"identity": identity})
+        write_whole(self.ours, {"identity": identity, "epoch": self.epoch})
         self._in_background(self._tend)
         if self.config.spool.path:
             self.spooling = Spooling(self.config, self.log)

@@ -5,14 +5,20 @@ On some file systems, or with some mount options, every lock is granted: then bo
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from shmbroker.ipc.errors import SystemRefused
 from shmbroker.ipc.instance import ofd
+from shmbroker.ipc.refusal import told
 
 GRANTED, REFUSED, FAILED = 0, 1, 2
+"""FAILED, and behind it the number of the error."""
+OF_THE_PROCESS: Final = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""They say nothing about locks."""
 
 
 class LocksDoNotWork(SystemRefused):
@@ -27,6 +33,8 @@ def answer_of_child(path: str) -> int:
         try:
             file = os.open(path, os.O_RDWR)
             answer = GRANTED if ofd.try_lock(file, 0) else REFUSED
+        except OSError as error:
+            answer = FAILED + (error.errno or 0)
         finally:
             os._exit(answer)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -40,7 +48,9 @@ def complaint(path: str) -> str | None:
             return "a lock that nobody has is refused"
         if ofd.try_lock(second, 0):
             return "two descriptors of one process hold the same lock"
-        if (answer := answer_of_child(path)) != REFUSED:
+        if (answer := answer_of_child(path)) > FAILED:
+            raise OSError(answer - FAILED, os.strerror(answer - FAILED), path)
+        if answer != REFUSED:
             return (
                 "two processes hold the same lock"
                 if answer == GRANTED
@@ -60,11 +70,13 @@ def check(folder: Path) -> None:
     try:
         file, path = tempfile.mkstemp(prefix=".lock-test-", dir=folder)
     except OSError as error:
-        raise SystemRefused(f"store {folder}: {error.strerror}") from error
+        raise SystemRefused(f"store {told(error)}") from error
     try:
         os.close(file)
         found = complaint(path)
     except OSError as error:
+        if error.errno in OF_THE_PROCESS:
+            raise SystemRefused(told(error)) from error
         found = f"locking fails: {error.strerror}"
     finally:
         Path(path).unlink()

@@ -7,6 +7,7 @@ import select
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,19 @@ class Process:
         if (file := self.descriptor()) is not None:
             select.select([file], [], [])
             os.close(file)
+
+
+def of_fields(fields: Any) -> Process | None:
+    """As it was told in JSON; None if nobody was.  TypeError if that is no process."""
+    if fields is None:
+        return None
+    if not isinstance(fields, dict):
+        raise TypeError("a process is told by its fields")
+    found = Process(**fields)
+    kinds = {"pid": int, "started": int, "boot": str, "namespace": str}
+    if not all(type(getattr(found, name)) is kind for name, kind in kinds.items()):
+        raise TypeError("a process has other fields")
+    return found
 
 
 def this() -> Process:

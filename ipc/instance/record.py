@@ -11,17 +11,20 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from shmbroker.ipc.errors import Error
-from shmbroker.ipc.instance.process import Process
+from shmbroker.ipc.instance.process import Process, of_fields
+from shmbroker.ipc.refusal import about
 
 FILE: Final = "live.lock"
 BYTES: Final = 512
 EPOCH_DIGITS: Final = 16
+EPOCH_MAX: Final = 1 << 62
 
 NONE: Final = "none"
 LIVE: Final = "live"
@@ -59,6 +62,11 @@ class Record:
         return self.state in (LIVE, HANDED_OVER)
 
     @property
+    def is_mended(self) -> bool:
+        """Nobody has written it who was live (mending.py)."""
+        return self.epoch > 0 and not self.instance
+
+    @property
     def told(self) -> str:
         """All but the epoch."""
         fields = asdict(self)
@@ -73,18 +81,28 @@ class Record:
         return encoded
 
 
-def decoded(content: bytes) -> Record:
+def decoded(content: bytes, name: str = FILE) -> Record:
     """RecordDamaged if it is not one: it may be just being written, then look again."""
+    if not content:
+        raise RecordDamaged(f"{name} is empty: it should say who is live")
+    if not re.fullmatch(rb"[0-9a-f]{16}\n", content[: EPOCH_DIGITS + 1]):
+        raise RecordDamaged(f"{name} begins with {content[:24]!r}, and not with an epoch")
+    epoch = int(content[:EPOCH_DIGITS], 16)
+    if epoch > EPOCH_MAX:
+        raise RecordDamaged(f"{name} has the epoch {epoch:x}, which nothing can be")
     try:
-        return made(int(content[:EPOCH_DIGITS], 16), json.loads(content[EPOCH_DIGITS:]))
-    except (ValueError, TypeError, KeyError) as error:
-        raise RecordDamaged(f"live.lock holds {content[:80]!r}...: {error}") from None
+        return made(epoch, json.loads(content[EPOCH_DIGITS:]))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        what = f"{name} does not say who is live: behind the epoch it has {content[17:57]!r}..."
+        raise RecordDamaged(what) from None
 
 
 def made(epoch: int, fields: dict[str, Any]) -> Record:
     """TypeError or KeyError if these are not the fields of one."""
-    process = fields.pop("process")
-    record = Record(epoch=epoch, process=process and Process(**process), **fields)
+    record = Record(epoch=epoch, process=of_fields(fields.pop("process")), **fields)
+    kinds = {"state": str, "instance": str, "rings": int}
+    if not all(type(getattr(record, name)) is kind for name, kind in kinds.items()):
+        raise TypeError("a record has other fields")
     if record.state not in ENDS:
         raise RecordDamaged(f"live.lock knows a state {record.state!r}: is it of a later version?")
     return record
@@ -111,19 +129,24 @@ class RecordFile:
         ends_at = time.monotonic() + WRITING_SECONDS_MAX
         while (found := self.read_if_whole()) is None and time.monotonic() < ends_at:
             time.sleep(0)
-        return found or decoded(os.pread(self.number, BYTES, 0))
+        return found or decoded(self._content(), str(self.path))
 
     def read_if_whole(self) -> Record | None:
         """None if it is just being written: there will be word of that."""
         try:
-            return decoded(os.pread(self.number, BYTES, 0))
+            return decoded(self._content())
         except RecordDamaged:
             return None
 
+    def _content(self) -> bytes:
+        with about(self.path):
+            return os.pread(self.number, BYTES, 0)
+
     def write(self, record: Record) -> None:
         """Synced when it returns.  Only for who is live."""
-        os.pwrite(self.number, record.encoded(), 0)
-        os.fdatasync(self.number)
+        with about(self.path):
+            os.pwrite(self.number, record.encoded(), 0)
+            os.fdatasync(self.number)
 
     def close(self) -> None:
         os.close(self.number)

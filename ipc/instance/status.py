@@ -12,13 +12,13 @@ import signal
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from shmbroker.ipc.errors import Error, InUse
 from shmbroker.ipc.instance import ofd
-from shmbroker.ipc.instance.process import Process
+from shmbroker.ipc.instance.process import Process, of_fields
 from shmbroker.ipc.instance.watch import Watch
-from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
 
 RUN: Final = "run"
 DOWN: Final = "not running"
@@ -39,17 +39,23 @@ class Status:
 
 def read(folder: Path) -> Status:
     """Of the instance in a folder; its last words if it runs no more."""
-    content = read_whole(folder / RUN / "status")
-    try:
-        process = content.pop("process", None)
-        found = Status(process=process and Process(**process), **content)
-    except TypeError:
-        found = Status()
+    found = told(read_whole(folder / RUN / "status"))
     if is_running(folder):
         is_of_before = found.process is None or not found.process.may_run
         return Status("starting") if is_of_before else found
     ended = found.state in ("stopped", "failed")
     return replace(found, state=found.state if ended else DOWN, process=None)
+
+
+def told(content: dict[str, Any]) -> Status:
+    """Nothing that it says if one thing is not what it should be."""
+    try:
+        found = Status(process=of_fields(content.pop("process", None)), **content)
+    except TypeError:
+        return Status()
+    kinds = {"state": str, "is_announced": bool, "epoch": int, "why": str}
+    is_good = all(type(getattr(found, name)) is kind for name, kind in kinds.items())
+    return found if is_good else Status()
 
 
 def is_running(folder: Path) -> bool:
@@ -100,6 +106,8 @@ class Sign:
         run = folder / RUN
         run.mkdir(exist_ok=True, mode=0o700)
         self._path = run / "status"
+        for name in ("lock", "status", "rings"):
+            check_is_file(run / name)
         self._lock = os.open(run / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not ofd.try_lock(self._lock, 0):
             os.close(self._lock)

@@ -9,14 +9,18 @@ pages/      what has no room in memory
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import Error
 from shmbroker.ipc.instance import lock_test, mount, record
-from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
 
 NODE: Final = "node"
 JOURNAL: Final = "journal"
@@ -26,6 +30,39 @@ FILE_LOCK: Final = "file"
 
 class StoreRefused(Error):
     """This folder cannot be used as a store; the message says why, and the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What the file `node` says."""
+
+    node: str
+    vhost: str
+    inode: int
+    lock: str = FILE_LOCK
+
+
+def read_node(path: Path) -> Node | None:
+    """None if it says nothing that can be used."""
+    try:
+        found = Node(**read_whole(path))
+        is_good = type(found.inode) is int and isinstance(found.vhost, str)
+        return found if is_good and re.fullmatch("[0-9a-f]{32}", found.node) else None
+    except TypeError:
+        return None
+
+
+def node_of_journal(folder: Path) -> str:
+    """Whose segments these are; a new id if there are none."""
+    found = ffi.new("char[16]")
+    known = lib.sb_journal_epoch(bytes(folder), found) > 0
+    return bytes(ffi.buffer(found)).hex() if known else secrets.token_hex(16)
+
+
+def has_journal(path: Path) -> bool:
+    with suppress(OSError):
+        return any((path / JOURNAL).glob("*.journal"))
+    return False
 
 
 def create(path: Path, vhost: str, lock: str = FILE_LOCK) -> None:
@@ -39,46 +76,76 @@ def create(path: Path, vhost: str, lock: str = FILE_LOCK) -> None:
     with suppress(FileNotFoundError):  # of somebody who died here: without a node it is nobody's
         (path / record.FILE).unlink()
     status = record.create(path)
-    node = {"node": secrets.token_hex(16), "vhost": vhost, "inode": status.st_ino, "lock": lock}
-    write_whole(path / NODE, node, synced=True)
+    node = Node(secrets.token_hex(16), vhost, status.st_ino, lock)
+    write_whole(path / NODE, asdict(node), synced=True)
 
 
 class Store:
     def __init__(
         self, path: Path, vhost: str, lock: str = FILE_LOCK, *, moved: bool = False
     ) -> None:
-        """`moved`: a copy is meant to be the original from now on, or locked in another way."""
+        """`moved`: a copy is meant to be the original from now on, or locked in another way, or
+        what it has lost is to be made anew."""
         self.path = path
         self.journal = path / JOURNAL
         self.pages = path / PAGES
-        node = read_whole(path / NODE)
-        if not node:
+        if self.pages.exists() and not self.pages.is_dir():
+            raise StoreRefused(f"{self.pages} is no folder: move it away, and it is made anew")
+        inode = self._inode(moved)
+        node = self._node(inode, vhost, lock, moved)
+        self.node: bytes = bytes.fromhex(node.node)
+        if node.vhost != vhost:
             raise StoreRefused(
-                f"{path} is no store: make one with shmbroker create, or correct store.path"
-            )
-        self.node: bytes = bytes.fromhex(node["node"])
-        if node["vhost"] != vhost:
-            raise StoreRefused(
-                f"store {path} has the journal of vhost {node['vhost']!r}, not of {vhost!r}: "
+                f"store {path} has the journal of vhost {node.vhost!r}, not of {vhost!r}: "
                 "correct instance.vhost or store.path"
             )
-        try:
-            inode = (path / record.FILE).stat().st_ino
-        except FileNotFoundError:
-            raise StoreRefused(f"store {path} has no {record.FILE}: it is not whole") from None
-        if inode != node["inode"] and not moved:
+        if inode != node.inode and not moved:
             raise StoreRefused(
-                f"store {path} is a copy: it has the node id {node['node']} of another folder "
-                f"(inode {node['inode']}, here {inode}), and two with the same id would both be "
+                f"store {path} is a copy: it has the node id {node.node} of another folder "
+                f"(inode {node.inode}, here {inode}), and two with the same id would both be "
                 "live. If the other one is gone for good: shmbroker run DIR --moved"
             )
-        former = node.get("lock", FILE_LOCK)
-        if former != lock and not moved:
+        if node.lock != lock and not moved:
             raise StoreRefused(
-                f'store {path} has lock = "{former}", and store.lock is "{lock}" here: with both '
-                "in use two would be live. If all who share it have been stopped, and are to have "
-                "this one: shmbroker run DIR --moved"
+                f'store {path} has lock = "{node.lock}", and store.lock is "{lock}" here: with '
+                "both in use two would be live. If all who share it have been stopped, and are to "
+                "have this one: shmbroker run DIR --moved"
             )
-        if (inode, lock) != (node["inode"], former):
-            write_whole(path / NODE, {**node, "inode": inode, "lock": lock}, synced=True)
+        if (inode, lock) != (node.inode, node.lock):
+            write_whole(path / NODE, asdict(replace(node, inode=inode, lock=lock)), synced=True)
         self.mount = mount.mount_of(path)
+
+    def _inode(self, moved: bool) -> int:
+        """Of live.lock."""
+        file, node = self.path / record.FILE, self.path / NODE
+        check_is_file(node)
+        check_is_file(file)
+        is_store = node.exists() or file.exists() or has_journal(self.path)
+        if not is_store:
+            raise StoreRefused(
+                f"{self.path} is no store: make one with shmbroker create, correct store.path, or "
+                "mount what it is on"
+            )
+        if not file.exists():
+            if not moved:
+                raise StoreRefused(
+                    f"store {self.path} is not whole: {file} is missing. If all who share it have "
+                    "been stopped, it is made anew by shmbroker run DIR --moved"
+                )
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        return file.stat().st_ino
+
+    def _node(self, inode: int, vhost: str, lock: str, moved: bool) -> Node:
+        found = read_node(self.path / NODE)
+        if found is not None:
+            return found
+        if not moved:
+            what = "is damaged" if (self.path / NODE).exists() else "is missing"
+            raise StoreRefused(
+                f"{self.path / NODE} {what}: it should say which store this is. If it is that of "
+                f"vhost {vhost!r}, and all who share it have been stopped: shmbroker run DIR "
+                "--moved makes it anew"
+            )
+        made = Node(node_of_journal(self.journal), vhost, inode, lock)
+        write_whole(self.path / NODE, asdict(made), synced=True)
+        return made

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
+
+from shmbroker.ipc.errors import SystemRefused
 
 
 def write_whole(path: Path, content: dict[str, Any], *, synced: bool = False) -> None:
@@ -25,9 +28,19 @@ def read_whole(path: Path) -> dict[str, Any]:
     """Empty if it is not there, or no content of ours."""
     try:
         content = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def check_is_file(path: Path) -> None:
+    """SystemRefused if something else has this name; nothing there is good."""
+    try:
+        is_file = stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return
+    if not is_file:
+        raise SystemRefused(f"{path} is no file: move it away, and it is made anew")
 
 
 def sync_folder(path: Path) -> None:

@@ -33,7 +33,8 @@ int64_t fail_system(const char *format, ...)
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (length > 0 && (size_t)length < sizeof text)
-        snprintf(text + length, sizeof text - (size_t)length, ": %s", strerror(error));
+        snprintf(text + length, sizeof text - (size_t)length, ": %s%s", strerror(error),
+                 error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
     errno = error;
     return told = error == ENOSPC ? SB_NO_MEMORY : SB_SYSTEM;
 }

@@ -6,6 +6,7 @@
  * that the other one may not have read. */
 
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -39,6 +40,10 @@ int64_t fence_check(const fence *at)
         return fail(SB_STALE, "the epoch in the shared directory cannot be read: nothing is written");
     if (memcmp(now, at->epoch, sizeof now) == 0)
         return SB_OK;
+    for (size_t each = 0; each < sizeof now; each++)
+        if (!isxdigit((unsigned char)now[each]))
+            return fail(SB_STALE, "the file that says who is live (live.lock) is damaged: it does not "
+                        "begin with an epoch, so nothing is written; ours was %s", at->epoch);
     return fail(SB_STALE, "another broker is live: the epoch is %.16s (hexadecimal), ours was %s", now,
                 at->epoch);
 }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
-from shmbroker.ipc.errors import Error
+from shmbroker.cli.main import main
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config import load
 from shmbroker.ipc.instance.creation import create
-from shmbroker.ipc.instance.instance import Instance, lock_of
+from shmbroker.ipc.instance.instance import lock_of
 from shmbroker.ipc.instance.live_lock import LiveLock
 from shmbroker.ipc.instance.store import Store
 from shmbroker.perf.process import Process
@@ -49,14 +51,16 @@ class Run:
             },
         )
         self.process: Process | None = None
+        self.limited: dict[str, int] = {}
+        """What its process may have at most, by names of `resource`."""
 
     def start(self, *, moved: bool = False) -> Run:
         def live() -> int:
-            try:
-                return Instance(load(self.folder), moved=moved).run()
-            except Error as error:
-                os.write(2, f"{error}\n".encode())
-                return 1
+            for name, most in self.limited.items():
+                resource.setrlimit(getattr(resource, name), (most, most))
+            sys.stderr = os.fdopen(2, "w", closefd=False)
+            sys.argv = ["shmbroker", "run", str(self.folder), *(["--moved"] if moved else [])]
+            return main()
 
         self.process = Process(live, self.folder / "errors")
         return self
@@ -91,6 +95,10 @@ class Run:
 
     def events(self) -> list[str]:
         return [line["event"] for line in self.said()]
+
+    def why(self, event: str) -> str:
+        """Of the last line with this event: others may have been written behind it."""
+        return next(str(line["why"]) for line in reversed(self.said()) if line["event"] == event)
 
     def errors(self) -> str:
         path = self.folder / "errors"

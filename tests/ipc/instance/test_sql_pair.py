@@ -185,7 +185,7 @@ def test_a_live_without_a_database_says_why_it_does_not_start(make: Make, locked
     assert live.ends() == 1
     assert "database orders on 127.0.0.1:1" in live.errors()
     assert "see that it runs" in live.errors()
-    assert live.said()[-1]["event"] == "failed"
+    assert "see that it runs" in live.why("failed")
 
 
 def test_no_secret_is_in_what_an_instance_leaves_or_shows(

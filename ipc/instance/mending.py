@@ -1,0 +1,74 @@
+"""A live.lock that does not say who is live, of a store that nobody holds: made anew.
+
+What is known of the epoch are the headers of the journal's segments.  A live writes its epoch first
+and begins its segment then, so some may have been written of which no segment tells; and whoever
+has one of those must not be taken for the next live.  So the new one is far above all of them.  With
+a lease the database knows it exactly.
+
+The rings that are there are gone on with only if the last live is known to have had just them: it
+wrote the newest segment, and this host or this instance remembers that it was here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.detail import detail_of
+from shmbroker.ipc.errors import error_for
+from shmbroker.ipc.instance import beat, ofd, rings
+from shmbroker.ipc.instance.file_lock import LIVE_BYTE
+from shmbroker.ipc.instance.record import LIVE, Record, RecordDamaged, RecordFile
+from shmbroker.ipc.instance.store import FILE_LOCK, Store
+from shmbroker.ipc.instance.whole import read_whole
+
+EPOCHS_UNSEEN: Final = 1 << 20
+"""More than were ever live without beginning a segment."""
+
+
+def epoch_of_journal(folder: Path) -> int:
+    """The highest of its segments."""
+    code: int = lib.sb_journal_epoch(bytes(folder), ffi.new("char[16]"))
+    if code < 0:
+        raise error_for(code, f"journal {folder}", ffi.errno, detail_of(code))
+    return code
+
+
+def rings_of(vhost: str, ours: Path, attached: int, epoch: int) -> int:
+    """The identity of those that the live of this epoch had, if that is known; else 0."""
+    there, remembered = rings.found(vhost), read_whole(ours)
+    was_ours = there.identity == remembered.get("identity")
+    was_ours_last = was_ours and remembered.get("epoch") == epoch
+    is_known = was_ours or there.identity == attached
+    was_here_last = is_known and beat.age_of(vhost, epoch) is not None
+    return there.identity if there.is_whole and (was_ours_last or was_here_last) else 0
+
+
+def mended(store: Store, lock: str, vhost: str, ours: Path, attached: int = 0) -> Record:
+    """As if the last live had crashed; only for who holds the place of the live.
+
+    `ours` says with which rings we were live, `attached` which those of the live were.
+    """
+    known = epoch_of_journal(store.journal)
+    unseen = EPOCHS_UNSEEN if lock == FILE_LOCK else 0
+    return Record(known + unseen, LIVE, rings=rings_of(vhost, ours, attached, known))
+
+
+def mend(store: Store, lock: str, vhost: str, ours: Path) -> tuple[Record, str] | None:
+    """None if nothing is wrong; else what it says now, and what was wrong with it."""
+    file = RecordFile(store.path)
+    try:
+        file.read()
+        return None
+    except RecordDamaged as damage:
+        if not ofd.try_lock(file.number, LIVE_BYTE):
+            raise RecordDamaged(
+                f"{damage}; end the process that holds it (fuser {file.path}), and start again: "
+                "what it should say is then taken from the journal"
+            ) from None
+        record = mended(store, lock, vhost, ours)
+        file.write(record)
+        return record, str(damage)
+    finally:
+        file.close()
