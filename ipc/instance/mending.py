@@ -1,9 +1,9 @@
 """A live.lock that does not say who is live, of a store that nobody holds: made anew.
 
-What is known of the epoch are the headers of the journal's segments.  A live writes its epoch first
-and begins its segment then, so some may have been written of which no segment tells; and whoever
-has one of those must not be taken for the next live.  So the new one is far above all of them.  With
-a lease the database knows it exactly.
+What is known of the epoch is in the headers of the journal's segments.  A live writes its epoch
+first and begins its segment then, so some may have been written of which no segment tells; and
+whoever has one of those must not be taken for the next live.  So the new one is far above all of
+them.  With a lease the database knows it exactly.
 
 The rings that are there are gone on with only if the last live is known to have had just them: it
 wrote the newest segment, and this host or this instance remembers that it was here.
