@@ -8,17 +8,24 @@ out, position-independent and for the generic processor of the architecture.
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import os
 import platform
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
+import numba
 from numba import njit
 
+from shmbroker.core import codes
 from shmbroker.core.kernel import Kernel, bind
 from shmbroker.core.llvm import ARCHITECTURES, extern, portable_intrinsics, signature_of
+from shmbroker.ipc import system
 from shmbroker.ipc.header import (
     exported_kernels,
     header,
@@ -121,6 +128,29 @@ def emit_object(machine_name: str) -> bytes:
     return bytes(machine.emit_object(module))
 
 
+def _digest(machine_name: str) -> str:
+    """Changes with all that the object depends on: kernels, layouts, this file, the compiler."""
+    sources = {Path(each.function.__code__.co_filename) for each in KERNELS.values()}
+    sources |= set(Path(codes.__file__).parent.glob("*.py"))
+    sources |= {Path(__file__), Path(system.__file__)}
+    summary = hashlib.sha256(f"{machine_name} {numba.__version__} {llvmlite.__version__}".encode())
+    for source in sorted(sources, key=lambda path: path.name):
+        summary.update(source.read_bytes())
+    return summary.hexdigest()[:16]
+
+
+def kept_object(machine_name: str) -> bytes:
+    """The same, compiled once: it takes a minute, and most changes touch no kernel."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kept = root / "shmbroker" / "build" / f"{_digest(machine_name)}.o"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        made = kept.with_suffix(f".{os.getpid()}")
+        made.write_bytes(emit_object(machine_name))
+        made.rename(kept)  # whole or not there, whoever else builds at the same time
+    return kept.read_bytes()
+
+
 PKG_CONFIG = """\
 prefix=${{pcfiledir}}/../..
 libdir=${{prefix}}/lib
@@ -145,17 +175,23 @@ def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -
     (include / "shmbroker.h").write_text(header())
     (work / "strerror.c").write_text(strerror_source())
     (work / "layout.h").write_text(layout_source())
-    (work / "kernels.o").write_bytes(emit_object(machine_name))
+    (work / "kernels.o").write_bytes(kept_object(machine_name))
     package_config.write_text(PKG_CONFIG.format(version=version))
     sources = [work / "strerror.c", *sorted(NATIVE.glob("*.c"))]
-    flags = ["-shared", "-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-Wl,-soname,libshmbroker.so"]
-    flags += ["-std=gnu11", "-pthread", "-fvisibility=hidden", "-Wl,--no-undefined"]
-    flags += ["-Werror=implicit-function-declaration"]
+    flags = ["-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-std=gnu11", "-pthread"]
+    flags += ["-fvisibility=hidden", "-Werror=implicit-function-declaration"]
     flags += ["-Wno-missing-field-initializers"]  # what is not named is 0, and meant to be
-    folders = [f"-I{include}", f"-I{work}"]
-    subprocess.run(
-        [compiler, *flags, *folders, *sources, work / "kernels.o", "-o", library], check=True
-    )
+    flags += [f"-I{include}", f"-I{work}"]
+
+    def compiled(source: Path) -> Path:
+        made = work / f"{source.parent.name}-{source.stem}.o"
+        subprocess.run([compiler, *flags, "-c", source, "-o", made], check=True)
+        return made
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compiled, sources))
+    link = [compiler, "-shared", "-pthread", "-Wl,-soname,libshmbroker.so", "-Wl,--no-undefined"]
+    subprocess.run([*link, *objects, work / "kernels.o", "-o", library], check=True)
     for left in work.iterdir():
         left.unlink()
     work.rmdir()
