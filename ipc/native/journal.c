@@ -51,6 +51,12 @@ int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options
     return SB_OK;
 }
 
+static const uint8_t *node_of(const sb_journal *journal)
+{
+    static const uint8_t none[16];
+    return journal->options.node ? journal->options.node : none;
+}
+
 /* Another that has begun after us has a higher epoch, and it is the one that may write. */
 static int64_t newest_check(const sb_journal *journal, int64_t serial, int64_t epoch)
 {
@@ -60,52 +66,51 @@ static int64_t newest_check(const sb_journal *journal, int64_t serial, int64_t e
         return SB_OK; /* whoever reads it will say what is wrong; we only write behind it */
     char path[sizeof newest.path];
     strcpy(path, newest.path);
+    bool is_foreign = !node_fits(newest.node, node_of(journal));
     reader_close(&newest);
-    if (theirs <= epoch)
+    if (theirs <= epoch || is_foreign)
         return SB_OK;
     return fail(SB_STALE, "%s was begun with epoch %lld, and this is epoch %lld: this one must end",
                 path, (long long)theirs, (long long)epoch);
 }
 
-/* What is there and was not adopted is needed, as long as nobody has looked through it; if all of
- * it was adopted, the rest is not needed. */
+/* What is there and on no list is not needed. */
 static int64_t account_for(sb_journal *journal, const int64_t *serials, int64_t count)
 {
-    int64_t code = SB_OK;
-    if (journal->adopted) {
-        for (int64_t each = 0; each < count && code == SB_OK; each++)
-            if (!segment_with(journal, serials[each])) {
-                segment_state *unneeded = segment_note(journal, serials[each]);
-                code = unneeded ? SB_OK : fail_system("memory for a list of segments");
-                if (unneeded)
-                    unneeded->state = SEGMENT_UNNEEDED;
-            }
-        return code;
+    for (int64_t each = 0; each < count; each++) {
+        if (segment_with(journal, serials[each]))
+            continue;
+        segment_state *unneeded = segment_note(journal, serials[each]);
+        if (!unneeded)
+            return fail_system("memory for a list of segments");
+        unneeded->state = SEGMENT_UNNEEDED;
     }
-    journal->segment_count = 0;
-    for (int64_t each = 0; each < count && code == SB_OK; each++)
-        code = segment_note(journal, serials[each]) ? SB_OK
-                                                    : fail_system("memory for a list of segments");
-    return code;
+    return SB_OK;
 }
 
 /* Behind what there is now.  SB_EXISTS: one more is there meanwhile. */
 static int64_t begin_behind(sb_journal *journal, int64_t epoch)
 {
+    segment_list list = {0};
     int64_t *serials, count = folder_segments(&journal->in, &serials), code = SB_OK;
     if (count < 0)
         return count;
     int64_t highest = count > 0 ? serials[count - 1] : 0;
     if (highest > 0)
         code = newest_check(journal, highest, epoch);
+    if (code == SB_OK && !journal->adopted) {
+        code = list_inherit(&journal->in, node_of(journal), serials, count, &list);
+        code = code == SB_OK ? segments_inherit(journal, &list) : code;
+    }
     if (code == SB_OK)
         code = account_for(journal, serials, count);
     if (code == SB_OK) {
         code = store_begin(journal->store, epoch, highest + 1, &journal->current);
         code = code == SB_STALE ? SB_EXISTS : code;
     }
-    if (code == SB_OK && !journal->adopted)
-        store_learn(journal->store, serials, count);
+    if (code == SB_OK)
+        store_learn(journal->store, list.entries, list.count, journal->auditor.found != NULL);
+    list_free(&list);
     free(serials);
     return code;
 }
@@ -344,16 +349,11 @@ static int64_t blank_ahead(const sb_journal *journal, const frame *staged)
     return code;
 }
 
-int64_t sb_journal_tidy(sb_journal *journal)
+/* A frame with the list alone, in front of what is staged: how many segments it lets go. */
+static int64_t write_list(sb_journal *journal)
 {
     frame alone, staged = journal->frame;
-    int64_t code = usable(journal);
-    if (code != SB_OK)
-        return code;
-    segments_learn(journal);
-    if (journal->fresh || journal->in_snapshot || segments_dead(journal) == 0)
-        return 0;
-    code = frame_beside(&alone, &staged);
+    int64_t code = frame_beside(&alone, &staged);
     if (code == SB_OK)
         code = list_stage(journal, &alone);
     int64_t bytes = (journal->end & -JOURNAL_PAGE) + frame_written_bytes(alone.filled);
@@ -378,6 +378,27 @@ int64_t sb_journal_tidy(sb_journal *journal)
     journal->frame = alone;
     frame_free(&staged);
     return segments_recycle(journal);
+}
+
+int64_t sb_journal_tidy(sb_journal *journal)
+{
+    int64_t code = usable(journal);
+    if (code != SB_OK)
+        return code;
+    segments_learn(journal);
+    if (journal->fresh || journal->in_snapshot || segments_dead(journal) == 0)
+        return 0;
+    return write_list(journal);
+}
+
+int64_t journal_list_anew(sb_journal *journal)
+{
+    int64_t code = usable(journal);
+    segments_learn(journal);
+    if (code != SB_OK || journal->fresh || journal->in_snapshot)
+        return code;
+    code = write_list(journal);
+    return code > 0 ? SB_OK : code;
 }
 
 /* --- staging ------------------------------------------------------------------------------------ */

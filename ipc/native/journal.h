@@ -27,7 +27,11 @@
  * each ends; the snapshot follows it in the same frame.  The newest list holds: a segment that it
  * does not name is ignored, one that is missing or has another end is damage.  A list that leaves
  * out a segment is synced before that segment's name goes, and the name has gone before its file is
- * used again.  Who begins without having read all of it lists what is there with an unknown end. */
+ * used again.
+ *
+ * Whoever begins without having read all of it takes over the last list, with the ends that are known
+ * in it, and lists the segments since with an unknown end, or with one that is reached at least.  What
+ * was read and synced up to there is damaged if it is not there any more. */
 
 #ifndef SHMBROKER_JOURNAL_H
 #define SHMBROKER_JOURNAL_H
@@ -42,6 +46,7 @@
 #define JOURNAL_BODY_MAX (INT64_C(1) << 31)
 #define JOURNAL_BYTES_MAX (INT64_C(1) << 40) /* of a segment */
 #define UNKNOWN_END INT64_C(0)
+#define AT_LEAST INT64_C(1) /* a bit of an end, which is a multiple of 8: it may be further on */
 
 /* --- crc32c.c ----------------------------------------------------------------------------------- */
 
@@ -60,6 +65,9 @@ typedef struct journal_header {
     uint8_t zeros[4092 - 64];
     uint32_t crc; /* of all before; the seed of the records */
 } journal_header;
+
+/* Whether segments with these nodes may be of one journal: zeros are of whoever does not say. */
+bool node_fits(const uint8_t *node, const uint8_t *other);
 
 _Static_assert(sizeof(journal_header) == 4096, "a header is a page");
 
@@ -150,6 +158,7 @@ typedef struct reader {
     char path[PATH_MAX + SEGMENT_NAME_ROOM];
     int file;
     int64_t serial, epoch, bytes, file_bytes;
+    uint8_t node[16];
     uint32_t seed;
     unsigned char *window;
     int64_t at, held, room; /* what of the file is in the window */
@@ -175,8 +184,19 @@ const record_head *reader_again(reader *in, int64_t offset);
 /* --- journal_list.c: which segments are needed -------------------------------------------------- */
 
 typedef struct listed {
-    int64_t serial, end; /* or UNKNOWN_END */
+    int64_t serial, end; /* or UNKNOWN_END, or one with AT_LEAST */
 } listed;
+
+static inline bool end_is_known(int64_t end)
+{
+    return end != UNKNOWN_END && !(end & AT_LEAST);
+}
+
+/* What was synced reaches that far, at least. */
+static inline int64_t end_reached(int64_t end)
+{
+    return end & ~AT_LEAST;
+}
 
 typedef struct segment_list {
     listed *entries; /* ascending */
@@ -185,8 +205,12 @@ typedef struct segment_list {
 
 /* What the newest list says, and the segments from there on. */
 int64_t list_read(const folder *in, bool salvage, segment_list *all);
-/* All that there are, with unknown ends. */
-int64_t list_of_all(const folder *in, segment_list *all);
+/* The same without reading more than the beginning of a segment, or of a few: the newest list that
+ * begins a segment of this node.  If something that it names is missing, the last list of that
+ * segment says whether it is needed.  What cannot be read is passed over: all of it is looked through
+ * afterwards. */
+int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
+                     segment_list *all);
 void list_free(segment_list *all);
 
 /* --- journal_replay.c --------------------------------------------------------------------------- */
@@ -247,10 +271,22 @@ typedef struct written {
     uint32_t seed;
 } written;
 
+/* Messages of a queue, one after the other. */
+typedef struct run_found {
+    int64_t queue, first, last;
+} run_found;
+
+typedef struct runs_found {
+    run_found *all;
+    int64_t count, room;
+} runs_found;
+
 /* What was found in a segment of before. */
 typedef struct learnt {
     int64_t serial, end, code; /* SB_OK, SB_NOT_FOUND, or it is damaged */
     tally tally;
+    runs_found runs;
+    char text[256]; /* what is wrong with it */
 } learnt;
 
 typedef struct store_counts {
@@ -268,8 +304,10 @@ void store_go_on(store *of);
 int64_t store_take(store *from, int64_t bytes, written *taken);
 /* Segments that are on no list any more. */
 void store_recycle(store *of, int64_t serial);
-/* Look through these in the background. */
-int64_t store_learn(store *of, const int64_t *serials, int64_t count);
+/* The same of one that is damaged: the file is kept for people, under another name. */
+void store_set_aside(store *of, int64_t serial);
+/* Look through these in the background; with their messages, one by one, if so asked. */
+int64_t store_learn(store *of, const listed *entries, int64_t count, bool with_runs);
 /* One that was looked through: whether there is any. */
 bool store_learnt(store *of, learnt *told);
 void store_counted(store *of, store_counts *counts);

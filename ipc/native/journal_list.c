@@ -103,15 +103,87 @@ int64_t list_read(const folder *in, bool salvage, segment_list *all)
     return code;
 }
 
-int64_t list_of_all(const folder *in, segment_list *all)
+/* --- without reading all ------------------------------------------------------------------------ */
+
+/* What is known of the segments when this one begins, and how far it was synced: a frame is synced
+ * before the next one is written.  SB_EMPTY: it cannot tell. */
+static int64_t first_in(reader *in, segment_list *all)
 {
-    int64_t *serials, code = SB_OK;
-    int64_t count = folder_segments(in, &serials);
+    const record_head *head;
+    int wrong;
+    int64_t bad, end = reader_frame(in, JOURNAL_PAGE, 1, &bad, &wrong);
+    if (end == 0 || record_kind(reader_again(in, JOURNAL_PAGE)) != SB_RECORD_SEGMENTS)
+        return SB_EMPTY;
+    if (decode(all, reader_again(in, JOURNAL_PAGE), in) != SB_OK)
+        return SB_EMPTY;
+    bool is_synced = reader_record(in, end, &head) == RECORD_GOOD && head->frame == 2;
+    return add(all, (listed){in->serial, is_synced ? end | AT_LEAST : UNKNOWN_END});
+}
+
+static bool is_all_there(const segment_list *all, const int64_t *serials, int64_t count)
+{
+    int64_t at = 0; /* both ascend */
+    for (int64_t each = 0; each < all->count; each++) {
+        while (at < count && serials[at] < all->entries[each].serial)
+            at++;
+        if (all->entries[each].end != UNKNOWN_END &&
+            (at == count || serials[at] != all->entries[each].serial))
+            return false;
+    }
+    return true;
+}
+
+/* It was let go of since, or it is missing: the last list of the segment says so. */
+static int64_t last_instead(reader *in, segment_list *all)
+{
+    listed itself = all->entries[all->count - 1];
+    segment_list last = {0};
+    if (last_in(in, &last) != SB_OK) {
+        list_free(&last);
+        return SB_OK;
+    }
+    int64_t code = add(&last, itself);
+    if (code != SB_OK) {
+        list_free(&last);
+        return code;
+    }
+    list_free(all);
+    *all = last;
+    return SB_OK;
+}
+
+static int64_t inherit_from(const folder *in, int64_t serial, const uint8_t *node,
+                            const int64_t *serials, int64_t count, segment_list *all)
+{
+    reader segment;
+    int64_t code = reader_open(&segment, in, serial, false);
+    if (code != SB_OK)
+        return SB_EMPTY;
+    all->count = 0;
+    code = node_fits(segment.node, node) ? first_in(&segment, all) : SB_EMPTY;
+    if (code == SB_OK && !is_all_there(all, serials, count))
+        code = last_instead(&segment, all);
+    reader_close(&segment);
+    return code;
+}
+
+int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
+                     segment_list *all)
+{
+    int64_t code = SB_EMPTY, newest = count;
     *all = (segment_list){0};
-    for (int64_t each = 0; each < count && code == SB_OK; each++)
+    while (code == SB_EMPTY && newest > 0) {
+        newest--;
+        code = inherit_from(in, serials[newest], node, serials, count, all);
+    }
+    if (code == SB_EMPTY) { /* there is none, or none can be read: all may be needed */
+        all->count = 0;
+        newest = -1;
+        code = SB_OK;
+    }
+    for (int64_t each = newest + 1; each < count && code == SB_OK; each++)
         code = add(all, (listed){serials[each], UNKNOWN_END});
-    free(serials);
     if (code != SB_OK)
         list_free(all);
-    return count < 0 ? count : code;
+    return code;
 }

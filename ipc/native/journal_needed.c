@@ -41,6 +41,7 @@ void segment_forget(sb_journal *journal, int64_t serial)
     if (!found)
         return;
     tally_free(&found->tally);
+    free(found->runs.all);
     int64_t behind = journal->segment_count - (found - journal->segments) - 1;
     memmove(found, found + 1, (size_t)behind * sizeof *found);
     journal->segment_count--;
@@ -48,8 +49,10 @@ void segment_forget(sb_journal *journal, int64_t serial)
 
 void segments_free(sb_journal *journal)
 {
-    for (int64_t each = 0; each < journal->segment_count; each++)
+    for (int64_t each = 0; each < journal->segment_count; each++) {
         tally_free(&journal->segments[each].tally);
+        free(journal->segments[each].runs.all);
+    }
     free(journal->segments);
     journal->segments = NULL;
     journal->segment_count = journal->segment_room = 0;
@@ -65,7 +68,7 @@ int64_t sb_journal_adopt(sb_journal *journal, const sb_replay *replay)
         return fail(SB_INVALID, "a journal adopts one replay, before it begins");
     int64_t code = replay_found(replay, &list, &tallies);
     for (int64_t each = 0; code == SB_OK && each < list->count; each++) {
-        if (list->entries[each].end == UNKNOWN_END)
+        if (!end_is_known(list->entries[each].end))
             continue; /* it was missing, and not needed */
         segment_state *made = segment_note(journal, list->entries[each].serial);
         code = made ? tally_copy(&made->tally, &tallies[each]) : fail_system("memory for segments");
@@ -80,23 +83,78 @@ int64_t sb_journal_adopt(sb_journal *journal, const sb_replay *replay)
     return code;
 }
 
+int64_t segments_inherit(sb_journal *journal, const segment_list *list)
+{
+    journal->segment_count = 0;
+    for (int64_t each = 0; each < list->count; each++) {
+        segment_state *needed = segment_note(journal, list->entries[each].serial);
+        if (!needed)
+            return fail_system("memory for a list of segments");
+        needed->end = list->entries[each].end;
+    }
+    return SB_OK;
+}
+
+static void learn_one(sb_journal *journal, segment_state *of, learnt *told)
+{
+    if (told->code == SB_OK) {
+        of->state = SEGMENT_KNOWN;
+        of->end = told->end;
+        of->tally = told->tally;
+        of->runs = told->runs;
+        return;
+    }
+    of->state = told->code == SB_NOT_FOUND ? SEGMENT_UNNEEDED : SEGMENT_DAMAGED;
+    if (of->state == SEGMENT_DAMAGED && journal->auditor.damaged)
+        journal->auditor.damaged(told->text, journal->auditor.context);
+    tally_free(&told->tally);
+    free(told->runs.all);
+}
+
 void segments_learn(sb_journal *journal)
 {
     learnt told;
     while (store_learnt(journal->store, &told)) {
         segment_state *of = segment_with(journal, told.serial);
-        if (of && told.code == SB_OK) {
-            of->state = SEGMENT_KNOWN;
-            of->end = told.end;
-            of->tally = told.tally;
+        if (of) {
+            learn_one(journal, of, &told);
             continue;
         }
-        if (of && told.code == SB_NOT_FOUND)
-            of->state = SEGMENT_UNNEEDED;
-        else if (of)
-            of->state = SEGMENT_DAMAGED;
         tally_free(&told.tally);
+        free(told.runs.all);
     }
+}
+
+/* --- whether all is there ----------------------------------------------------------------------- */
+
+void journal_audited_by(sb_journal *journal, const journal_auditor *auditor)
+{
+    journal->auditor = *auditor;
+}
+
+bool journal_audit(sb_journal *journal)
+{
+    const journal_auditor *by = &journal->auditor;
+    bool is_all = true;
+    segments_learn(journal);
+    for (int64_t each = 0; each < journal->segment_count; each++) {
+        segment_state *of = &journal->segments[each];
+        is_all &= of->state != SEGMENT_UNKNOWN;
+        for (int64_t run = 0; run < of->runs.count; run++)
+            by->found(of->runs.all[run].queue, of->runs.all[run].first, of->runs.all[run].last,
+                      by->context);
+        free(of->runs.all);
+        of->runs = (runs_found){0};
+    }
+    return is_all;
+}
+
+void journal_audit_done(sb_journal *journal)
+{
+    for (int64_t each = 0; each < journal->segment_count; each++)
+        if (journal->segments[each].state == SEGMENT_DAMAGED)
+            journal->segments[each].moved =
+                journal->frame.records ? journal->commits : journal->commits - 1;
 }
 
 int64_t sb_journal_retire(sb_journal *journal, int64_t queue, int64_t position)
@@ -180,10 +238,14 @@ int64_t segments_recycle(sb_journal *journal)
     int64_t dropped = 0;
     for (int64_t each = journal->segment_count - 1; each >= 0; each--) {
         int64_t serial = journal->segments[each].serial;
+        bool is_damaged = journal->segments[each].state == SEGMENT_DAMAGED;
         if (!journal->segments[each].dropped)
             continue;
         segment_forget(journal, serial);
-        store_recycle(journal->store, serial);
+        if (is_damaged)
+            store_set_aside(journal->store, serial);
+        else
+            store_recycle(journal->store, serial);
         dropped++;
     }
     if (dropped > 0)
@@ -208,7 +270,7 @@ int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *tol
     told->live_bytes = tally_live(&journal->written, &journal->heads, &needed);
     for (int64_t each = 0; each < journal->segment_count; each++) {
         const segment_state *of = &journal->segments[each];
-        told->bytes += of->end != UNKNOWN_END ? of->end : journal->options.segment_bytes;
+        told->bytes += of->end != UNKNOWN_END ? end_reached(of->end) : journal->options.segment_bytes;
         told->unknown += of->state == SEGMENT_UNKNOWN;
         told->damaged += of->state == SEGMENT_DAMAGED;
         told->live_bytes += tally_live(&of->tally, &journal->heads, &needed);

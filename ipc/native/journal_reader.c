@@ -46,6 +46,7 @@ static int64_t read_header(reader *in, bool salvage)
     int64_t code = header_check(&header, in->path, in->serial, in->file_bytes);
     in->seed = header.crc;
     in->epoch = header.epoch;
+    memcpy(in->node, header.node, sizeof in->node);
     in->bytes = header.bytes;
     if (salvage && code != SB_OK && code != SB_TRUNCATED && code != SB_OTHER_VERSION)
         guess_seed(in, &header);

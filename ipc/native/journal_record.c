@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include <stddef.h>
+#include <string.h>
 
 #include "journal.h"
 
@@ -31,6 +32,13 @@ int64_t header_check(const journal_header *header, const char *path, int64_t ser
     if (header->bytes > file_bytes)
         return SB_TRUNCATED; /* what is there is good nevertheless */
     return SB_OK;
+}
+
+bool node_fits(const uint8_t *node, const uint8_t *other)
+{
+    static const uint8_t zeros[16];
+    return memcmp(node, other, sizeof zeros) == 0 || memcmp(node, zeros, sizeof zeros) == 0 ||
+           memcmp(other, zeros, sizeof zeros) == 0;
 }
 
 /* The CRC of the body is in the head: so this is of the whole record, at its place. */

@@ -27,6 +27,7 @@ struct sb_replay {
     int64_t frame_end;      /* 0: the next frame is still to be checked */
     int64_t lost_at;        /* of a salvage: where nothing checks any more, else 0 */
     int64_t done_bytes, all_bytes;
+    uint8_t node[16]; /* of the segments so far */
     int64_t failed;
     char text[512];
     sb_journal_report report;
@@ -162,7 +163,7 @@ static int64_t begin_segment(sb_replay *replay)
             return SB_OK;
         return damaged(replay, fail(SB_JOURNAL_DAMAGED, "%s is missing, and has messages that are "
                                     "needed: %lld bytes", replay->segment.path,
-                                    (long long)entry->end));
+                                    (long long)end_reached(entry->end)));
     }
     if (code != SB_OK && !replay->salvage)
         return damaged(replay, code);
@@ -173,6 +174,10 @@ static int64_t begin_segment(sb_replay *replay)
     replay->frame_end = replay->lost_at = 0;
     if (code != SB_OK)
         return damaged(replay, code);
+    if (!node_fits(replay->segment.node, replay->node))
+        return damaged_at(replay, 0, "it is a segment of another store than those before");
+    if (memcmp(replay->segment.node, (const uint8_t[16]){0}, sizeof replay->node) != 0)
+        memcpy(replay->node, replay->segment.node, sizeof replay->node);
     if (replay->segment.epoch < replay->report.epoch)
         return damaged_at(replay, 0, "its epoch is lower than that of a segment before");
     replay->report.epoch = replay->segment.epoch;
@@ -211,7 +216,8 @@ static int64_t end_of_frames(sb_replay *replay, int64_t bad, int wrong)
 {
     reader *in = &replay->segment;
     int64_t offset = replay->offset;
-    if (replay->list.entries[replay->index].end != UNKNOWN_END)
+    int64_t known = replay->list.entries[replay->index].end;
+    if (end_is_known(known) || offset < end_reached(known))
         return damaged_at(replay, bad, record_wrong(wrong));
     if (reader_search(in, bad, replay->number + 1, INT64_MAX))
         return damaged_at(replay, bad, record_wrong(wrong));
@@ -236,7 +242,7 @@ static int64_t next_frame(sb_replay *replay)
     replay->frame_end = reader_frame(&replay->segment, replay->offset, replay->number, &bad, &wrong);
     if (replay->frame_end == 0)
         return end_of_frames(replay, bad, wrong);
-    if (end != UNKNOWN_END && replay->frame_end > end)
+    if (end_is_known(end) && replay->frame_end > end)
         return damaged_at(replay, replay->offset, "a frame goes beyond the end of its segment");
     return SB_OK;
 }
@@ -248,7 +254,8 @@ static int64_t salvage_next(sb_replay *replay, sb_journal_record *record)
 {
     reader *in = &replay->segment;
     const record_head *head;
-    int64_t end = replay->list.entries[replay->index].end, at = replay->offset;
+    int64_t known = replay->list.entries[replay->index].end, at = replay->offset;
+    int64_t end = end_is_known(known) ? known : UNKNOWN_END;
     int wrong = reader_record(in, at, &head);
     if (wrong == RECORD_GOOD && (end == UNKNOWN_END || at < end)) {
         replay->number = head->frame;
@@ -264,7 +271,8 @@ static int64_t salvage_next(sb_replay *replay, sb_journal_record *record)
         replay->offset = found;
         return damaged_at(replay, at, record_wrong(wrong));
     }
-    bool is_end = wrong == RECORD_BLANK && end == UNKNOWN_END && in->file_bytes >= in->bytes;
+    bool is_end = wrong == RECORD_BLANK && end == UNKNOWN_END && at >= end_reached(known) &&
+                  in->file_bytes >= in->bytes;
     int64_t code = is_end ? SB_EMPTY : damaged_at(replay, at, record_wrong(wrong));
     end_segment(replay, at);
     return code;

@@ -51,7 +51,9 @@ struct store {
     int64_t spare_count;
     written ready;
     int64_t ready_code; /* SB_OK: it is; SB_EMPTY: it is to be got ready; or why it is not */
-    serials dead, unknown;
+    serials dead; /* below 0: damaged, to be set aside */
+    serials unknown; /* and what is known of their ends, behind each */
+    bool with_runs;
     learnt *found;
     int64_t found_count, found_room;
     store_counts counts;
@@ -234,47 +236,118 @@ static void recycle(store *of, int64_t serial)
     of->counts.recycled++;
 }
 
+/* A damaged file is no spare, and somebody may want to look at it. */
+static void set_aside(const store *of, int64_t serial)
+{
+    char name[SEGMENT_NAME_ROOM], aside[SEGMENT_NAME_ROOM];
+    segment_file_name(name, serial);
+    snprintf(aside, sizeof aside, "%.40s.damaged", name);
+    renameat(of->in.file, name, of->in.file, aside);
+}
+
 /* --- what is in segments of before ------------------------------------------------------------- */
 
-static void learn(const store *of, learnt *told)
+static int64_t run_add(runs_found *to, int64_t queue, int64_t position)
 {
-    reader segment;
-    int64_t bad, number = 1, end = JOURNAL_PAGE;
-    int wrong;
-    told->code = reader_open(&segment, &of->in, told->serial, false);
-    if (told->code != SB_OK) {
-        if (told->code == SB_NOT_FOUND)
-            reader_close(&segment);
-        return;
+    run_found *last = to->count ? &to->all[to->count - 1] : NULL;
+    if (last && last->queue == queue && last->last + 1 == position) {
+        last->last = position;
+        return SB_OK;
     }
-    for (int64_t next; told->code == SB_OK &&
-         (next = reader_frame(&segment, end, number, &bad, &wrong)); number++) {
-        while (end < next && told->code == SB_OK) {
-            const record_head *head = reader_again(&segment, end);
-            int64_t bytes = record_bytes(head->length);
-            if (kind_lasts(record_kind(head)))
-                told->code = tally_add(&told->tally, (int64_t)head->queue, record_position(head),
-                                       bytes);
-            end += bytes;
-        }
+    if (to->count == to->room) {
+        int64_t room = to->room ? 2 * to->room : 64;
+        run_found *moved = realloc(to->all, (size_t)room * sizeof *moved);
+        if (!moved)
+            return fail_system("memory for what a segment has");
+        to->all = moved;
+        to->room = room;
+    }
+    to->all[to->count++] = (run_found){queue, position, position};
+    return SB_OK;
+}
+
+static int64_t learn_record(learnt *told, const record_head *head, bool with_runs)
+{
+    int64_t queue = (int64_t)head->queue, position = record_position(head), code = SB_OK;
+    if (kind_lasts(record_kind(head)))
+        code = tally_add(&told->tally, queue, position, record_bytes(head->length));
+    if (code == SB_OK && with_runs && record_kind(head) == SB_RECORD_MESSAGE)
+        code = run_add(&told->runs, queue, position);
+    return code;
+}
+
+/* The name alone: a line of the log is short. */
+static const char *name_of(const reader *in)
+{
+    const char *name = strrchr(in->path, '/');
+    return name ? name + 1 : in->path;
+}
+
+static int64_t learn_damaged(const reader *in, int64_t offset, const char *what)
+{
+    return fail(SB_JOURNAL_DAMAGED, "%s, offset %lld: %s", name_of(in), (long long)offset, what);
+}
+
+/* Its frames, up to the end that is known, or to where they end. */
+static int64_t learn_frames(reader *in, learnt *told, int64_t known, bool with_runs)
+{
+    int64_t bad = 0, number = 1, end = JOURNAL_PAGE, code = SB_OK, next;
+    int wrong = RECORD_GOOD;
+    while (end != known && (next = reader_frame(in, end, number, &bad, &wrong))) {
+        for (; end < next && code == SB_OK; end += record_bytes(reader_again(in, end)->length))
+            code = learn_record(told, reader_again(in, end), with_runs);
+        if (code != SB_OK)
+            return code;
+        number++;
     }
     told->end = end;
-    if (told->code == SB_OK && reader_search(&segment, bad, number + 1, INT64_MAX))
-        told->code = SB_JOURNAL_DAMAGED;
+    if (end == known)
+        return SB_OK;
+    if (end_is_known(known) || end < end_reached(known) ||
+        reader_search(in, bad, number + 1, INT64_MAX))
+        return learn_damaged(in, bad, record_wrong(wrong));
+    if (in->file_bytes < in->bytes)
+        return learn_damaged(in, in->file_bytes, "the file is shorter than its header says");
+    return SB_OK;
+}
+
+/* A frame that its writer was killed before it had synced it counts from now on: so it is synced. */
+static int64_t learn(const store *of, learnt *told, int64_t known)
+{
+    reader segment;
+    int64_t code = reader_open(&segment, &of->in, told->serial, false);
+    if (code == SB_NOT_FOUND) {
+        reader_close(&segment);
+        return known == UNKNOWN_END
+                   ? code
+                   : fail(SB_JOURNAL_DAMAGED, "%s is missing", name_of(&segment));
+    }
+    if (code != SB_OK)
+        return code;
+    if (!node_fits(segment.node, of->node))
+        code = learn_damaged(&segment, 0, "it is a segment of another store");
+    else if (fdatasync(segment.file) != 0)
+        code = learn_damaged(&segment, 0, strerror(errno));
+    else
+        code = learn_frames(&segment, told, known, of->with_runs);
     reader_close(&segment);
+    return code;
 }
 
 static void learn_one(store *of)
 {
     learnt told = {.serial = pop(&of->unknown)};
+    int64_t known = pop(&of->unknown);
     pthread_mutex_unlock(&of->mutex);
-    learn(of, &told);
+    told.code = learn(of, &told, known);
+    snprintf(told.text, sizeof told.text, "%s", sb_detail(told.code));
     pthread_mutex_lock(&of->mutex);
     if (of->found_count == of->found_room) {
         int64_t room = of->found_room ? 2 * of->found_room : 16;
         learnt *moved = realloc(of->found, (size_t)room * sizeof *moved);
         if (!moved) {
             tally_free(&told.tally); /* it stays unknown, and is kept */
+            free(told.runs.all);
             return;
         }
         of->found = moved;
@@ -340,7 +413,10 @@ static void *run(void *argument)
         else if (of->dead.count > 0) {
             int64_t serial = pop(&of->dead);
             pthread_mutex_unlock(&of->mutex);
-            recycle(of, serial);
+            if (serial < 0)
+                set_aside(of, -serial);
+            else
+                recycle(of, serial);
             pthread_mutex_lock(&of->mutex);
         } else if (of->sweeps) {
             of->sweeps = false;
@@ -493,12 +569,23 @@ void store_recycle(store *of, int64_t serial)
     pthread_mutex_unlock(&of->mutex);
 }
 
-int64_t store_learn(store *of, const int64_t *serials, int64_t count)
+void store_set_aside(store *of, int64_t serial)
+{
+    store_recycle(of, -serial);
+}
+
+int64_t store_learn(store *of, const listed *entries, int64_t count, bool with_runs)
 {
     bool pushed = true;
     pthread_mutex_lock(&of->mutex);
-    for (int64_t each = 0; each < count && pushed; each++)
-        pushed = push(&of->unknown, serials[each]);
+    of->with_runs = with_runs;
+    for (int64_t each = 0; each < count && pushed; each++) {
+        pushed = push(&of->unknown, entries[each].serial);
+        if (pushed && !push(&of->unknown, entries[each].end)) {
+            of->unknown.count--;
+            pushed = false;
+        }
+    }
     pthread_cond_signal(&of->asked);
     pthread_mutex_unlock(&of->mutex);
     return pushed ? SB_OK : fail_system("memory for a list of segments");
@@ -552,8 +639,11 @@ void store_stop(store *stopped)
     }
     while (stopped->spare_count > 0)
         spare_drop(stopped, &stopped->spares[--stopped->spare_count]);
-    while (stopped->found_count > 0)
-        tally_free(&stopped->found[--stopped->found_count].tally);
+    while (stopped->found_count > 0) {
+        learnt *left = &stopped->found[--stopped->found_count];
+        tally_free(&left->tally);
+        free(left->runs.all);
+    }
     free(stopped->found);
     free(stopped->dead.all);
     free(stopped->unknown.all);

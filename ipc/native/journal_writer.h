@@ -4,6 +4,7 @@
 #define SHMBROKER_JOURNAL_WRITER_H
 
 #include "journal.h"
+#include "journal_audit.h"
 
 #define NOT_MOVED INT64_C(-2)
 
@@ -12,6 +13,7 @@ typedef struct segment_state {
     int64_t serial, end;
     enum { SEGMENT_UNKNOWN, SEGMENT_KNOWN, SEGMENT_DAMAGED, SEGMENT_UNNEEDED } state;
     tally tally;
+    runs_found runs; /* its messages, until the auditor was told */
     int64_t moved; /* all that is needed was staged anew, and is committed by more commits than so */
     bool dropped; /* the list that is about to be written does not have it */
 } segment_state;
@@ -38,6 +40,7 @@ struct sb_journal {
     } compaction;
     int64_t failed;
     char text[512];
+    journal_auditor auditor; /* or zeros */
     struct {
         int64_t frames, records;
     } counts;
@@ -58,6 +61,8 @@ void segments_free(sb_journal *journal);
 void segments_learn(sb_journal *journal);
 /* How many are not needed any more. */
 int64_t segments_dead(const sb_journal *journal);
+/* Those of before that are needed are these. */
+int64_t segments_inherit(sb_journal *journal, const segment_list *list);
 /* The list of those that are needed, as a record; the others are dropped when it is synced. */
 int64_t list_stage(sb_journal *journal, frame *to);
 /* How many bytes such a list takes at most, written alone. */

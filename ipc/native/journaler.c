@@ -32,6 +32,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "journal_audit.h"
 #include "shared.h"
 
 #define FRAME_BYTES (INT64_C(1) << 20) /* gathered at most; a larger one gains nothing */
@@ -58,6 +59,7 @@ typedef struct followed {
     int64_t bits_head, bits_length, bits_room;
     uint64_t digest;
     int64_t safe;    /* the gate stands here */
+    int64_t adopted; /* and stood there when we took over */
     int64_t retired; /* the journal knows that all below is */
     uint64_t above;  /* a digest of what it knows to be done with above */
     int64_t until;   /* what is below is written before it stops */
@@ -92,6 +94,8 @@ struct sb_journaler {
     int64_t messages, bytes, mapped;
     int64_t ahead; /* of what is staged, so much was staged when the disk was told of it last */
     int64_t spin_ns;
+    audit audit;
+    bool lists_anew; /* the audit is done: all ends are known, and not listed yet */
     fence fence;
     _Atomic int64_t *beat; /* told when each turn began, or NULL */
     char why[256];         /* the journaler has ended */
@@ -113,7 +117,7 @@ static int64_t adopt(followed *each)
     if (position < 0)
         return fail(SB_STALE, "queue '%s' has another journaler by now", each->queue->name);
     each->cursor = (sb_cursor){.port = &each->port, .position = position, .gate = gate};
-    each->safe = position;
+    each->safe = each->adopted = position;
     each->retired = -1;
     /* the former one may have died between ringing a bell and waking who sleeps on it */
     sb_port_wake_all(&each->port);
@@ -459,6 +463,95 @@ static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
     return SB_OK;
 }
 
+/* --- what the journal has lost ------------------------------------------------------------------ */
+
+static void found_in_journal(int64_t queue, int64_t first, int64_t last, void *context)
+{
+    sb_journaler *journaler = context;
+    audit_found(&journaler->audit, queue, first, last);
+}
+
+static void damaged_in_journal(const char *what, void *context)
+{
+    sb_journaler *journaler = context;
+    journaler->audit.damaged++;
+    log_note(journaler->connection, "journal: %s: what is needed of it is written anew from memory",
+             what);
+}
+
+static int64_t begin_audit(sb_journaler *journaler)
+{
+    int64_t code = SB_OK;
+    for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
+        const followed *each = journaler->queues[index];
+        int64_t head = head_of(each), least = each->adopted - each->queue->slots;
+        code = audit_add(&journaler->audit, each->number, head > least ? head : least,
+                         each->adopted);
+    }
+    audit_begin(&journaler->audit);
+    return code;
+}
+
+/* Lists of ids that a damaged segment had are in no other. */
+static int64_t stage_lists(sb_journaler *journaler)
+{
+    int64_t code = SB_OK;
+    for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
+        followed *each = journaler->queues[index];
+        remembered_again(&each->once);
+        code = remembered_stage(&each->once, &each->port, each->cursor.position,
+                                journaler->journal);
+    }
+    return code;
+}
+
+static void end_audit(sb_journaler *journaler)
+{
+    audit *audit = &journaler->audit;
+    journal_audit_done(journaler->journal);
+    journaler->lists_anew = true;
+    if (audit->missed)
+        log_note(journaler->connection, "journal: %lld confirmed messages were missing in it, and "
+                 "are written anew from memory", (long long)audit->missed);
+    audit_end(audit);
+}
+
+/* What is not in the journal any more, a frame at a time: publishers do not wait for all of it. */
+static int64_t stage_lost(sb_journaler *journaler)
+{
+    audit *audit = &journaler->audit;
+    int64_t code = SB_OK;
+    if (!audit->runs)
+        return SB_OK;
+    if (!audit->is_read) {
+        audit->is_read = journal_audit(journaler->journal);
+        if (audit->is_read && audit->damaged)
+            code = stage_lists(journaler);
+    }
+    if (!audit->is_read)
+        return SB_OK;
+    int64_t most = sb_journal_staged(journaler->journal) + FRAME_BYTES;
+    for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
+        followed *each = journaler->queues[index];
+        code = audit_stage(audit, each->queue, &each->port, each->number, journaler->journal, most);
+    }
+    if (code == SB_OK)
+        end_audit(journaler);
+    return code == SB_EMPTY ? SB_OK : code;
+}
+
+/* From now on the ends of all segments of before are known, also to whoever comes after us. */
+static int64_t list_anew(sb_journaler *journaler)
+{
+    if (!journaler->lists_anew)
+        return SB_OK;
+    int64_t code = fence_check(&journaler->fence);
+    if (code == SB_OK)
+        code = journal_list_anew(journaler->journal);
+    journaler->lists_anew = code == SB_DISK_FULL;
+    return code == SB_DISK_FULL ? SB_OK : code;
+}
+
 static int64_t share_of_each(const sb_journaler *journaler)
 {
     int64_t busy = 0;
@@ -594,6 +687,8 @@ static int64_t stage_all(sb_journaler *journaler, bool all, int64_t now)
     int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
         code = gather(journaler, journaler->queues[each], share);
+    if (code == SB_OK)
+        code = stage_lost(journaler);
     bool is_time = above || whole || now - journaler->retired_at >= RETIRE_NS;
     if (code != SB_OK || (!is_time && !sb_journal_staged(journaler->journal)))
         return code;
@@ -616,6 +711,8 @@ static int64_t turn(sb_journaler *journaler, bool all)
         return code;
     int64_t staged = sb_journal_staged(journaler->journal);
     code = staged ? commit(journaler) : SB_OK;
+    if (code == SB_OK)
+        code = list_anew(journaler);
     if (code != SB_OK)
         return code;
     journaler->ahead = 0;
@@ -712,6 +809,8 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
         free(journaler);
         return code;
     }
+    journal_audited_by(journaler->journal, &(journal_auditor){found_in_journal, damaged_in_journal,
+                                                              journaler});
     journaler->fence.file = -1;
     journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     *made = journaler;
@@ -787,6 +886,8 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     journaler->above_at = sb_system_clock();
     if (code == SB_OK)
         code = turn(journaler, false); /* what is wrong is told to the caller, not to the log */
+    if (code >= 0 && !replay)
+        code = begin_audit(journaler);
     if (code >= 0 && pthread_create(&journaler->thread, NULL, work, journaler) != 0)
         code = fail_system("a thread for the journal");
     if (code < 0) {
@@ -841,6 +942,7 @@ void sb_journaler_free(sb_journaler *journaler)
     for (int64_t each = 0; each < journaler->count; each++)
         followed_free(journaler->queues[each]);
     sb_journal_close(journaler->journal);
+    audit_end(&journaler->audit);
     free(journaler->queues);
     free(journaler->waits);
     free(journaler);

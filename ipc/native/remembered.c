@@ -193,6 +193,11 @@ void remembered_committed(remembered *of, sb_journal *journal)
         sb_journal_retire(journal, list_number(of->number), of->listed - most + 1);
 }
 
+void remembered_again(remembered *of)
+{
+    of->listed = of->listing = 0;
+}
+
 int64_t remembered_gone(const remembered *of, sb_journal *journal)
 {
     return sb_journal_retire(journal, list_number(of->number), SB_JOURNAL_ALL);

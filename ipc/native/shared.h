@@ -850,6 +850,35 @@ void door_open(door *at);
 /* So many are on disk. */
 void door_journaled(door *at, int64_t begun);
 
+/* --- audit.c: whether the journal has what the rings have --------------------------------------- */
+
+typedef struct audited {
+    int64_t number, low, high; /* of a queue: it had these positions when we took over */
+    int64_t next;              /* what is below is in the journal, or staged */
+    unsigned char *found;      /* a bit for each that the journal has */
+} audited;
+
+typedef struct audit {
+    audited *queues; /* by number */
+    int64_t count, room;
+    bool runs, is_read;
+    int64_t damaged; /* segments */
+    int64_t missed;  /* messages that the journal had lost */
+    int64_t lost;    /* and the ring as well */
+    void *copy;
+    int64_t copy_room;
+} audit;
+
+int64_t audit_add(audit *to, int64_t number, int64_t low, int64_t high);
+/* All are added. */
+void audit_begin(audit *of);
+void audit_end(audit *of);
+void audit_found(audit *of, int64_t number, int64_t first, int64_t last);
+/* Stage what is missing of a queue, until so many bytes are staged: SB_OK if that was all, SB_EMPTY if
+ * there may be more. */
+int64_t audit_stage(audit *of, sb_queue *queue, sb_port *port, int64_t number, sb_journal *journal,
+                    int64_t most);
+
 /* --- remembered.c: ids and producers' numbers, in the journal ----------------------------------- */
 
 typedef struct remembered {
@@ -871,6 +900,8 @@ int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_jou
 int64_t remembered_stage(remembered *of, sb_port *port, int64_t until, sb_journal *journal);
 void remembered_committed(remembered *of, sb_journal *journal);
 int64_t remembered_gone(const remembered *of, sb_journal *journal);
+/* The segments that had lists may be lost: all of them are staged again with the next ones. */
+void remembered_again(remembered *of);
 void remembered_end(remembered *of);
 
 typedef struct ids_read {
