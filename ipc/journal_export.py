@@ -93,6 +93,7 @@ def imported(folder: str | Path, lines: Iterable[str | bytes], segment_bytes: in
     """Write what the lines say into a folder that has no journal: how many records."""
     if list(Path(folder).glob("*.journal")):
         raise InvalidArgument(f"{folder} has a journal: import into an empty folder")
+    (Path(folder) / "reached").unlink(missing_ok=True)  # of one that was removed
     state, count, staged = _State(), 0, list[tuple[int, int, int, bytes]]()
     with Journal(folder, segment_bytes=segment_bytes, snapshot=state.stage) as journal:
 

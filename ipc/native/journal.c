@@ -19,6 +19,7 @@
 #define SEGMENT_BYTES (INT64_C(64) << 20)
 #define SEGMENT_BYTES_MIN (4 * JOURNAL_PAGE)
 #define SPARES 2
+#define REACHED_NS 100000000
 #define BEGIN_TRIES 16 /* a stale live gets its next segment ready, and then does not use it */
 
 /* --- open and close ------------------------------------------------------------------------------ */
@@ -33,7 +34,7 @@ int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options
     sb_journal_options *with = &journal->options;
     with->segment_bytes = with->segment_bytes ? with->segment_bytes : SEGMENT_BYTES;
     with->spares = with->spares ? with->spares : SPARES;
-    journal->current.file = journal->in.file = -1;
+    journal->current.file = journal->in.file = journal->reached = -1;
     int64_t code = SB_OK;
     if (with->segment_bytes < SEGMENT_BYTES_MIN || with->segment_bytes % JOURNAL_PAGE ||
         with->segment_bytes > JOURNAL_BYTES_MAX || with->spares < 0)
@@ -92,14 +93,16 @@ static int64_t account_for(sb_journal *journal, const int64_t *serials, int64_t 
 static int64_t begin_behind(sb_journal *journal, int64_t epoch)
 {
     segment_list list = {0};
+    const listed reached = reached_read(&journal->in);
     int64_t *serials, count = folder_segments(&journal->in, &serials), code = SB_OK;
     if (count < 0)
         return count;
     int64_t highest = count > 0 ? serials[count - 1] : 0;
     if (highest > 0)
         code = newest_check(journal, highest, epoch);
+    highest = highest > reached.serial ? highest : reached.serial;
     if (code == SB_OK && !journal->adopted) {
-        code = list_inherit(&journal->in, node_of(journal), serials, count, &list);
+        code = list_inherit(&journal->in, node_of(journal), serials, count, reached, &list);
         code = code == SB_OK ? segments_inherit(journal, &list) : code;
     }
     if (code == SB_OK)
@@ -127,6 +130,7 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
     if (code != SB_OK)
         return code;
     journal->fresh = true;
+    journal->reached = reached_open(&journal->in);
     journal->first_serial = journal->current.serial;
     journal->end = JOURNAL_PAGE;
     journal->number = 1;
@@ -149,6 +153,22 @@ int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_opti
     return SB_OK;
 }
 
+static void note_reached(sb_journal *journal)
+{
+    const listed now = {journal->current.serial, journal->end};
+    if (now.serial == journal->noted.serial && now.end == journal->noted.end)
+        return;
+    journal->reached_at = sb_system_clock();
+    journal->noted = now;
+    reached_write(journal->reached, &now);
+}
+
+void journal_rests(sb_journal *journal)
+{
+    if (journal->current.file >= 0 && !journal->fresh && !journal->failed)
+        note_reached(journal);
+}
+
 void sb_journal_close(sb_journal *journal)
 {
     char name[SEGMENT_NAME_ROOM];
@@ -156,6 +176,10 @@ void sb_journal_close(sb_journal *journal)
         return;
     if (journal->store)
         store_stop(journal->store);
+    if (journal->current.file >= 0 && !journal->fresh && !journal->failed)
+        note_reached(journal);
+    if (journal->reached >= 0)
+        close(journal->reached);
     if (journal->current.file >= 0) {
         segment_file_name(name, journal->current.serial);
         if (journal->fresh && !journal->failed)
@@ -215,6 +239,8 @@ static int64_t write_frame(sb_journal *journal, frame *out)
         return fatal(journal, code);
     journal->end += out->filled - out->start;
     journal->number++;
+    if (journal->number == 2 || sb_system_clock() - journal->reached_at >= REACHED_NS)
+        note_reached(journal);
     journal->counts.frames++;
     journal->counts.records += records;
     frame_follow(out);

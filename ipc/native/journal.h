@@ -203,14 +203,22 @@ typedef struct segment_list {
     int64_t count, room, ignored;
 } segment_list;
 
+/* --- journal_reached.c: how far it was synced ---------------------------------------------------- */
+
+/* Below 0: it cannot be noted, and less is noticed. */
+int reached_open(const folder *in);
+void reached_write(int file, const listed *where);
+/* Zeros: nobody knows.  Read it before the names in the folder. */
+listed reached_read(const folder *in);
+
 /* What the newest list says, and the segments from there on. */
 int64_t list_read(const folder *in, bool salvage, segment_list *all);
 /* The same without reading more than the beginning of a segment, or of a few: the newest list that
- * begins a segment of this node.  If something that it names is missing, the last list of that
+ * begins a segment of this node, and what was reached.  If something that it names is missing, the last list of that
  * segment says whether it is needed.  What cannot be read is passed over: all of it is looked through
  * afterwards. */
 int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
-                     segment_list *all);
+                     listed reached, segment_list *all);
 void list_free(segment_list *all);
 
 /* --- journal_replay.c --------------------------------------------------------------------------- */

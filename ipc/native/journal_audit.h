@@ -25,6 +25,8 @@ bool journal_audit(sb_journal *journal);
 /* All that the auditor missed is staged, or was committed: once it is committed, damaged segments are
  * not needed any more. */
 void journal_audit_done(sb_journal *journal);
+/* Nothing is to be written just now: note how far all was. */
+void journal_rests(sb_journal *journal);
 /* Write the list of what is needed, with all ends that are known by now. */
 int64_t journal_list_anew(sb_journal *journal);
 

@@ -67,8 +67,32 @@ static int64_t last_in(reader *in, segment_list *all)
     return found;
 }
 
+/* A segment that nobody has listed yet was synced so far: if it is not there, it is missing. */
+static int64_t note_reached(segment_list *all, int64_t newest, listed reached)
+{
+    int64_t at = 0, end = reached.end | AT_LEAST;
+    while (at < all->count && all->entries[at].serial < reached.serial)
+        at++;
+    if (at < all->count && all->entries[at].serial == reached.serial) {
+        listed *entry = &all->entries[at];
+        if (!end_is_known(entry->end) && end > entry->end)
+            entry->end = end;
+        return SB_OK;
+    }
+    if (reached.serial <= newest)
+        return SB_OK;
+    int64_t code = add(all, (listed){reached.serial, end});
+    for (int64_t each = all->count - 1; code == SB_OK && each > at; each--) {
+        listed moved = all->entries[each];
+        all->entries[each] = all->entries[each - 1];
+        all->entries[each - 1] = moved;
+    }
+    return code;
+}
+
 int64_t list_read(const folder *in, bool salvage, segment_list *all)
 {
+    const listed reached = reached_read(in);
     int64_t *serials, code = SB_EMPTY;
     int64_t count = folder_segments(in, &serials), newest = count;
     *all = (segment_list){0};
@@ -97,6 +121,8 @@ int64_t list_read(const folder *in, bool salvage, segment_list *all)
     all->ignored = newest - all->count; /* less those that are missing, which are no matter yet */
     for (int64_t each = newest; each < count && code == SB_OK; each++)
         code = add(all, (listed){serials[each], UNKNOWN_END});
+    if (code == SB_OK)
+        code = note_reached(all, newest < count ? serials[newest] : 0, reached);
     free(serials);
     if (code != SB_OK)
         list_free(all);
@@ -168,7 +194,7 @@ static int64_t inherit_from(const folder *in, int64_t serial, const uint8_t *nod
 }
 
 int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
-                     segment_list *all)
+                     listed reached, segment_list *all)
 {
     int64_t code = SB_EMPTY, newest = count;
     *all = (segment_list){0};
@@ -183,6 +209,8 @@ int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *seria
     }
     for (int64_t each = newest + 1; each < count && code == SB_OK; each++)
         code = add(all, (listed){serials[each], UNKNOWN_END});
+    if (code == SB_OK)
+        code = note_reached(all, newest >= 0 ? serials[newest] : 0, reached);
     if (code != SB_OK)
         list_free(all);
     return code;

@@ -750,8 +750,11 @@ static void rest(sb_journaler *journaler)
     const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen}, {bell, 1}};
     if (!is_quiet(journaler) || atomic_load(&journaler->stopping))
         return;
-    if (system_wait_any(words, 2, until) == SB_EMPTY)
-        look_after(journaler);
+    if (system_wait_any(words, 2, until) != SB_EMPTY)
+        return;
+    look_after(journaler);
+    if (fence_check(&journaler->fence) == SB_OK)
+        journal_rests(journaler->journal);
 }
 
 /* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */

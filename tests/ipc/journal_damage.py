@@ -44,7 +44,7 @@ def made(folder: Path) -> None:
         journal.commit()
         position += 1
     journal.settle()
-    content = {path.name: path.read_bytes() for path in folder.iterdir()}
+    content = {path.name: path.read_bytes() for path in folder.glob("*.journal")}
     journal.close()
     write_folder(folder, content)
 
@@ -214,7 +214,7 @@ def noise(folder: Path, random: Random, content: Folder) -> None:
 def check(folder: Path, seed: int, count: int) -> str:
     random = Random(seed)
     made(folder)
-    content = {path.name: path.read_bytes() for path in folder.iterdir()}
+    content = {path.name: path.read_bytes() for path in folder.glob("*.journal")}
     reading = read(folder)
     try:
         if reading.error or reading.notes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -78,6 +79,14 @@ def live(
         yield one
     finally:
         one.ends(in_order=in_order)
+
+
+def is_noted(folder: Path) -> bool:
+    """Whether it is noted how far it was synced, up to now."""
+    with Replay(folder) as replay:
+        last = list(replay)[-1]
+    end = last.offset + 32 + (len(last.body) + 7) // 8 * 8
+    return struct.unpack_from("=8xqq", (folder / "reached").read_bytes()) == (last.serial, end)
 
 
 def is_whole(folder: Path) -> bool:

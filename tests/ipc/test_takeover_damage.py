@@ -13,6 +13,7 @@ import pytest
 from tests.ipc.takeover_damage import (
     DAMAGES,
     after_a_power_loss,
+    is_noted,
     is_whole,
     live,
     publish,
@@ -33,6 +34,7 @@ def test_a_takeover_writes_anew_what_the_journal_has_lost(
     folder.mkdir()
     with live(vhost, folder, 1):
         confirmed = publish(vhost)
+        until(lambda: is_noted(folder), "what was reached is noted")
         DAMAGES[damage](segments(folder)[WHICH[which]])
     with live(vhost, folder, 2, in_order=True):
         until(lambda: is_whole(folder), "the journal is whole")
@@ -52,6 +54,7 @@ def test_a_takeover_that_dies_at_once_hides_nothing(
     folder.mkdir()
     with live(vhost, folder, 1):
         confirmed = publish(vhost)
+        until(lambda: is_noted(folder), "what was reached is noted")
         DAMAGES[damage](segments(folder)[WHICH[which]])
     for epoch in (2, 3):
         with live(vhost, folder, epoch):
@@ -69,6 +72,7 @@ def test_without_a_takeover_it_is_refused(
     folder.mkdir()
     with live(vhost, folder, 1):
         publish(vhost)
+        until(lambda: is_noted(folder), "what was reached is noted")
         DAMAGES[damage](segments(folder)[WHICH[which]])
     for epoch in (2, 3):
         found = after_a_power_loss(vhost, folder, epoch)
