@@ -94,6 +94,7 @@ static int64_t begin_behind(sb_journal *journal, int64_t epoch)
 {
     segment_list list = {0};
     const listed reached = reached_read(&journal->in);
+    const bool is_audited = journal->auditor.found != NULL; /* then no message waits for much reading */
     int64_t *serials, count = folder_segments(&journal->in, &serials), code = SB_OK;
     if (count < 0)
         return count;
@@ -102,7 +103,7 @@ static int64_t begin_behind(sb_journal *journal, int64_t epoch)
         code = newest_check(journal, highest, epoch);
     highest = highest > reached.serial ? highest : reached.serial;
     if (code == SB_OK && !journal->adopted) {
-        code = list_inherit(&journal->in, node_of(journal), serials, count, reached, &list);
+        code = list_inherit(&journal->in, node_of(journal), serials, count, reached, is_audited, &list);
         code = code == SB_OK ? segments_inherit(journal, &list) : code;
     }
     if (code == SB_OK)
@@ -112,7 +113,7 @@ static int64_t begin_behind(sb_journal *journal, int64_t epoch)
         code = code == SB_STALE ? SB_EXISTS : code;
     }
     if (code == SB_OK)
-        store_learn(journal->store, list.entries, list.count, journal->auditor.found != NULL);
+        store_learn(journal->store, list.entries, list.count, is_audited);
     list_free(&list);
     free(serials);
     return code;

@@ -213,12 +213,12 @@ listed reached_read(const folder *in);
 
 /* What the newest list says, and the segments from there on. */
 int64_t list_read(const folder *in, bool salvage, segment_list *all);
-/* The same without reading more than the beginning of a segment, or of a few: the newest list that
- * begins a segment of this node, and what was reached.  If something that it names is missing, the last list of that
- * segment says whether it is needed.  What cannot be read is passed over: all of it is looked through
- * afterwards. */
+/* The same for whoever writes behind it: what cannot be read is passed over, for all is looked through
+ * afterwards.  `quick`: no more is read than the beginning of the newest segment of this node, whose
+ * first list is taken; if something that it names is not there, its last list says whether it is
+ * needed. */
 int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
-                     listed reached, segment_list *all);
+                     listed reached, bool quick, segment_list *all);
 void list_free(segment_list *all);
 
 /* --- journal_replay.c --------------------------------------------------------------------------- */

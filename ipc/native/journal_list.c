@@ -179,7 +179,7 @@ static int64_t last_instead(reader *in, segment_list *all)
 }
 
 static int64_t inherit_from(const folder *in, int64_t serial, const uint8_t *node,
-                            const int64_t *serials, int64_t count, segment_list *all)
+                            const int64_t *serials, int64_t count, bool quick, segment_list *all)
 {
     reader segment;
     int64_t code = reader_open(&segment, in, serial, false);
@@ -187,20 +187,20 @@ static int64_t inherit_from(const folder *in, int64_t serial, const uint8_t *nod
         return SB_EMPTY;
     all->count = 0;
     code = node_fits(segment.node, node) ? first_in(&segment, all) : SB_EMPTY;
-    if (code == SB_OK && !is_all_there(all, serials, count))
+    if (code == SB_OK && (!quick || !is_all_there(all, serials, count)))
         code = last_instead(&segment, all);
     reader_close(&segment);
     return code;
 }
 
 int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
-                     listed reached, segment_list *all)
+                     listed reached, bool quick, segment_list *all)
 {
     int64_t code = SB_EMPTY, newest = count;
     *all = (segment_list){0};
     while (code == SB_EMPTY && newest > 0) {
         newest--;
-        code = inherit_from(in, serials[newest], node, serials, count, all);
+        code = inherit_from(in, serials[newest], node, serials, count, quick, all);
     }
     if (code == SB_EMPTY) { /* there is none, or none can be read: all may be needed */
         all->count = 0;

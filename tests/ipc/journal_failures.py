@@ -18,7 +18,7 @@ import shmbroker
 from shmbroker import Empty, Unconfirmed
 from shmbroker.ipc import records
 from shmbroker.ipc import vhost as vhosts
-from shmbroker.ipc.errors import DiskFull, JournalFailed
+from shmbroker.ipc.errors import DiskFull, JournalDamaged, JournalFailed
 from shmbroker.ipc.journal import Journal
 from shmbroker.ipc.replay import Replay
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
@@ -210,6 +210,59 @@ def takeover(folder: Path) -> None:
     theirs.close()
 
 
+def begun_twice(folder: Path) -> list[Path]:
+    """A journal of three segments, as it is before somebody begins behind it."""
+    for path in folder.iterdir():
+        path.unlink()
+    with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES, node=b"a" * 16) as journal:
+        for position in range(3 * 2 * FRAME):
+            journal.message(1, position, BODY)
+            journal.commit()
+        journal.settle()
+    return sorted(folder.glob("*.journal"))
+
+
+def begin_again(folder: Path, epoch: int) -> None:
+    """One that has read nothing, and dies before it has."""
+    with Journal(folder, epoch=epoch, segment_bytes=SEGMENT_BYTES, node=b"a" * 16) as journal:
+        journal.message(1, 10_000 + epoch, BODY)
+        journal.commit()
+
+
+def is_refused(folder: Path, name: str) -> None:
+    with pytest.raises(JournalDamaged, match=name):
+        positions(folder)
+
+
+def cut_in_half(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(SEGMENT_BYTES // 4)
+        file.write(bytes(SEGMENT_BYTES * 3 // 4))
+
+
+def inheriting(folder: Path) -> None:
+    """What is damaged stays damaged, however many begin behind it."""
+    for which in (0, -1):
+        for harm in (Path.unlink, cut_in_half):
+            hit = begun_twice(folder)[which]
+            harm(hit)
+            is_refused(folder, hit.name)
+            for epoch in (2, 3):
+                begin_again(folder, epoch)
+                is_refused(folder, hit.name)
+    other = folder / "other"
+    other.mkdir()
+    hit = begun_twice(folder)[-1]
+    (other / f"{int(hit.stem, 16) - 1:016x}.journal").touch()
+    with Journal(other, epoch=1, segment_bytes=SEGMENT_BYTES, node=b"b" * 16) as journal:
+        for position in range(2 * FRAME):  # as far as the other one was written, and further
+            journal.message(1, position, BODY)
+            journal.commit()
+        hit.write_bytes((other / hit.name).read_bytes())
+    begin_again(folder, 2)
+    is_refused(folder, hit.name)
+
+
 def compacting(folder: Path) -> None:
     """What is moved is there until its copy is committed; what cannot be read is not let go of."""
     kept = {position for position in range(100) if position % 2 == 0}
@@ -278,6 +331,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "read-only": read_only,
     "ahead": ahead,
     "takeover": takeover,
+    "inheriting": inheriting,
     "compacting": compacting,
     "scheduled": scheduled,
 }

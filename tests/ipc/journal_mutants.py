@@ -18,7 +18,7 @@ NATIVE = Path(__file__).parents[2] / "ipc" / "native"
 SHARED = ("crc32c.c", "detail.c", "segment.c", "system.c")
 
 CRASH, DAMAGE, SYNC, TAKEOVER, COMPACTING = "crash", "damage", "sync", "takeover", "compacting"
-AHEAD = "ahead"
+AHEAD, INHERITING = "ahead", "inheriting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,41 @@ MUTANTS: Final = (
     ),
     Mutant(
         "known-end-not-looked-at", DAMAGE, "journal_replay.c",
-        "    if (replay->list.entries[replay->index].end != UNKNOWN_END)\n",
-        "    if (0)\n",
+        "    if (end_is_known(known) || offset < end_reached(known))\n",
+        "    if (offset < end_reached(known))\n",
     ),
     Mutant(
         "missing-segment-not-told", DAMAGE, "journal_replay.c",
         "        if (entry->end == UNKNOWN_END)\n            return SB_OK;",
         "        if (1)\n            return SB_OK;",
+    ),
+    # --- what is taken over
+    Mutant(
+        "ends-are-forgotten", INHERITING, "journal_needed.c",
+        "needed->end = list->entries[each].end;", "needed->end = UNKNOWN_END;",
+    ),
+    Mutant(
+        "missing-segments-are-forgotten", INHERITING, "journal_list.c",
+        "        code = inherit_from(", "        code = 1 ? SB_EMPTY : inherit_from(",
+    ),
+    Mutant(
+        "what-was-reached-is-not-looked-at", INHERITING, "journal_replay.c",
+        "    if (end_is_known(known) || offset < end_reached(known))\n",
+        "    if (end_is_known(known))\n",
+    ),
+    Mutant(
+        "newest-segment-is-not-missed", INHERITING, "journal_list.c",
+        "    if (reached.serial <= newest)\n", "    if (1)\n",
+    ),
+    Mutant(
+        "noted-before-it-is-synced", CRASH, "journal.c",
+        "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n",
+        "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n"
+        "    reached_write(journal->reached, &(listed){to->serial, journal->end + out->filled - out->start});\n",
+    ),
+    Mutant(
+        "foreign-segment-is-read", INHERITING, "journal_replay.c",
+        "    if (!node_fits(replay->segment.node, replay->node))\n", "    if (0)\n",
     ),
     # --- what is written
     Mutant(
@@ -165,7 +193,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "stale-live-begins", TAKEOVER, "journal.c",
-        "    if (theirs <= epoch)\n        return SB_OK;", "    if (1)\n        return SB_OK;",
+        "    if (theirs <= epoch || is_foreign)\n", "    if (1)\n",
     ),
     Mutant(
         "over-another-s-segment", TAKEOVER, "journal_store.c",

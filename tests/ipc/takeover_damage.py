@@ -18,6 +18,7 @@ import shmbroker
 from shmbroker.ipc import records
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc.errors import JournalDamaged
+from shmbroker.ipc.journal import Journal
 from shmbroker.ipc.journaler import Journaler, restore
 from shmbroker.ipc.replay import Replay
 from shmbroker.perf.process import Process
@@ -128,6 +129,11 @@ def publish(vhost: str) -> dict[str, list[bytes]]:
         return {"orders": [*all_of_it[100:120], *all_of_it[150:]], "few": with_few}
 
 
+def told(vhost: str) -> list[str]:
+    with shmbroker.connect(f"shm://{vhost}", observe=True) as broker:
+        return [each.text for each in broker.errors()]
+
+
 def what_is_there(vhost: str) -> dict[str, list[bytes]]:
     with shmbroker.connect(f"shm://{vhost}", observe=True) as broker:
         return {
@@ -206,8 +212,6 @@ def foreign(path: Path) -> None:
     serial = int(path.name.partition(".")[0], 16)
     shutil.rmtree(other, ignore_errors=True)
     other.mkdir()
-    from shmbroker.ipc.journal import Journal
-
     (other / f"{serial - 1:016x}.journal").write_bytes(b"")
     with Journal(other, epoch=1, segment_bytes=SEGMENT, node=OTHER_NODE) as journal:
         for position in range(20):

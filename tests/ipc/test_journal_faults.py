@@ -14,6 +14,7 @@ from tests.ipc.journal_mutants import (
     COMPACTING,
     CRASH,
     DAMAGE,
+    INHERITING,
     MUTANTS,
     SYNC,
     TAKEOVER,
@@ -108,7 +109,7 @@ def test_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", [SYNC, TAKEOVER, COMPACTING, AHEAD, "full", "room", "read-only", "scheduled"]
+    "part", [SYNC, TAKEOVER, COMPACTING, AHEAD, INHERITING, "full", "room", "read-only", "scheduled"]
 )
 def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
     said = failures(storage, tmp_path, part)

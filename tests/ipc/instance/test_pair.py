@@ -20,6 +20,7 @@ from shmbroker.ipc.instance.instance import Instance
 from shmbroker.ipc.journaler import begin_restoring
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.runs import PATIENCE_SECONDS, Run, Settings
+from tests.ipc.takeover_damage import is_whole, segments, told, zeroed
 
 
 def put(vhost: str, *bodies: bytes) -> None:
@@ -94,6 +95,31 @@ def test_a_backup_that_starts_first_waits_for_its_live(make: Make) -> None:
     assert backup.status.state == "passive"
     live.kill()
     backup.becomes("live")
+
+
+def test_what_the_journal_loses_is_written_anew_by_each_that_takes_over(
+    make: Make, vhost: str, tmp_path: Path
+) -> None:
+    """By a backup, and by the live that gets its role back; then it is restored from the journal."""
+    folder = tmp_path / "store" / "journal"
+    confirmed = [b"%d " % number + b"x" * 20_000 for number in range(150)]
+    live = make("a").start().becomes("live")
+    backup = is_announced(make("b", "backup").start())
+    put(vhost, *confirmed)
+    segments(folder)[1].unlink()
+    live.kill()
+    backup.becomes("live")
+    eventually(lambda: is_whole(folder))
+    zeroed(segments(folder)[-1])
+    live.start().becomes("live")
+    eventually(lambda: is_whole(folder))
+    assert bodies(vhost) == confirmed
+    assert any("written anew from memory" in text for text in told(vhost))
+    backup.kill()
+    live.kill()
+    vhosts.delete(vhost, force=True)
+    live.start().becomes("live")
+    assert bodies(vhost) == confirmed
 
 
 def test_a_backup_that_does_not_restart_ends_after_the_failback(make: Make) -> None:
