@@ -507,13 +507,9 @@ static int64_t stage_lists(sb_journaler *journaler)
 
 static void end_audit(sb_journaler *journaler)
 {
-    audit *audit = &journaler->audit;
     journal_audit_done(journaler->journal);
     journaler->lists_anew = true;
-    if (audit->missed)
-        log_note(journaler->connection, "journal: %lld confirmed messages were missing in it, and "
-                 "are written anew from memory", (long long)audit->missed);
-    audit_end(audit);
+    audit_end(&journaler->audit);
 }
 
 /* What is not in the journal any more, a frame at a time: publishers do not wait for all of it. */
@@ -540,11 +536,16 @@ static int64_t stage_lost(sb_journaler *journaler)
     return code == SB_EMPTY ? SB_OK : code;
 }
 
-/* From now on the ends of all segments of before are known, also to whoever comes after us. */
+/* It is committed.  From now on the ends of all segments of before are known, also to whoever comes
+ * after us. */
 static int64_t list_anew(sb_journaler *journaler)
 {
     if (!journaler->lists_anew)
         return SB_OK;
+    if (journaler->audit.missed)
+        log_note(journaler->connection, "journal: %lld confirmed messages were missing in it, and "
+                 "are written anew from memory", (long long)journaler->audit.missed);
+    journaler->audit.missed = 0;
     int64_t code = fence_check(&journaler->fence);
     if (code == SB_OK)
         code = journal_list_anew(journaler->journal);

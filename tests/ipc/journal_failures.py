@@ -250,7 +250,7 @@ def inheriting(folder: Path) -> None:
             for epoch in (2, 3):
                 begin_again(folder, epoch)
                 is_refused(folder, hit.name)
-    other = folder / "other"
+    other = folder.with_name("other")
     other.mkdir()
     hit = begun_twice(folder)[-1]
     (other / f"{int(hit.stem, 16) - 1:016x}.journal").touch()

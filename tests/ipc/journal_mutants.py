@@ -87,7 +87,7 @@ MUTANTS: Final = (
     Mutant(
         "known-end-not-looked-at", DAMAGE, "journal_replay.c",
         "    if (end_is_known(known) || offset < end_reached(known))\n",
-        "    if (offset < end_reached(known))\n",
+        "    if (0)\n",
     ),
     Mutant(
         "missing-segment-not-told", DAMAGE, "journal_replay.c",
@@ -116,7 +116,8 @@ MUTANTS: Final = (
         "noted-before-it-is-synced", CRASH, "journal.c",
         "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n",
         "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n"
-        "    reached_write(journal->reached, &(listed){to->serial, journal->end + out->filled - out->start});\n",
+        "    reached_write(journal->reached, &(listed){to->serial, journal->end + out->filled -\n"
+        "                                              out->start});\n",
     ),
     Mutant(
         "foreign-segment-is-read", INHERITING, "journal_replay.c",

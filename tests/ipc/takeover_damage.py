@@ -1,4 +1,4 @@
-"""A store that is damaged while its broker is live, and what of its messages comes back after that.
+"""A store that is damaged while its broker is live, and what of its messages comes back then.
 
 The broker is a process that is killed, the damage is done to its files, and the next one begins: with
 the rings that are there, or from the journal alone, as after a power loss.

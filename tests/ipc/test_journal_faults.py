@@ -109,7 +109,8 @@ def test_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", [SYNC, TAKEOVER, COMPACTING, AHEAD, INHERITING, "full", "room", "read-only", "scheduled"]
+    "part",
+    [SYNC, TAKEOVER, COMPACTING, AHEAD, INHERITING, "full", "room", "read-only", "scheduled"],
 )
 def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
     said = failures(storage, tmp_path, part)

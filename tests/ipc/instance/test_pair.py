@@ -100,7 +100,7 @@ def test_a_backup_that_starts_first_waits_for_its_live(make: Make) -> None:
 def test_what_the_journal_loses_is_written_anew_by_each_that_takes_over(
     make: Make, vhost: str, tmp_path: Path
 ) -> None:
-    """By a backup, and by the live that gets its role back; then it is restored from the journal."""
+    """By a backup, by the live that gets its role back; then from the journal alone."""
     folder = tmp_path / "store" / "journal"
     confirmed = [b"%d " % number + b"x" * 20_000 for number in range(150)]
     live = make("a").start().becomes("live")
