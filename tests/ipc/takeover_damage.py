@@ -1,7 +1,7 @@
 """A store that is damaged while its broker is live, and what of its messages comes back then.
 
-The broker is a process that is killed, the damage is done to its files, and the next one begins: with
-the rings that are there, or from the journal alone, as after a power loss.
+The broker is a process that is killed, the damage is done to its files, and the next one begins:
+with the rings that are there, or from the journal alone, as after a power loss.
 """
 
 from __future__ import annotations
