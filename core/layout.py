@@ -885,6 +885,13 @@ CURSOR_GATE: Final = 16  # index of our gate, -1: lossy
 CURSOR_MISSED: Final = 24  # messages that a lossy cursor was too late for
 CURSOR_BYTES: Final = 32
 
+# --- spinning: whether a wait spins (spinning.py); private memory ---------------------------------
+SPINNING_PATIENCE: Final = 0  # how many more spins may be in vain
+SPINNING_REST: Final = 8  # ns that the next rest takes
+SPINNING_END: Final = 16  # ns, of the current rest
+SPINNING_BYTES: Final = 24
+SPINNING_PATIENCE_MAX: Final = 8
+
 assert STATE_SHIFT + STATE_BITS == 64
 assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT

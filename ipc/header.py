@@ -38,6 +38,7 @@ PARAMETER_TYPES = {
     "catalog": "void *",
     "histograms": "void *",
     "recording": "int64_t *",
+    "spinning": "int64_t *",
     "counts": "int64_t *",
     "sums": "int64_t *",
     "before": "const int64_t *",
@@ -244,8 +245,9 @@ typedef int64_t (*sb_chooser)(const sb_message *message, void *context);
 typedef struct sb_wait {{
     sb_queue *queue;
     int64_t position; /* of the message that a subscriber wants; or SB_A_MESSAGE, SB_ROOM */
-    int64_t returned; /* or that other than so many messages have come back; below 0: no matter;
-                         SB_CONFIRMED: that the message at this position is on disk */
+    int64_t returned; /* at a position: or that other than so many messages have come back.
+                         SB_ANY_NUMBER (-1): no matter.  SB_CONFIRMED: that the message at this
+                         position is on disk */
     int64_t code;     /* the answer: SB_EMPTY, or it is worth trying (and may tell of an error) */
 }} sb_wait;
 
@@ -293,7 +295,9 @@ int64_t sb_connect(const char *vhost, const char *name, sb_connection **connecti
 /* Look only: no participant of its own, so that it works when all ids are taken, and nothing is
  * repaired.  Publishing and taking answer SB_INVALID. */
 int64_t sb_observe(const char *vhost, sb_connection **connection);
-/* How long a wait looks, before it sleeps: some 10 us at first. */
+/* How long each wait spins before it sleeps, from now on.  Without this call it is 10 us, and a
+ * thread that may run on one processor only spins while that finds something: rarely if the other
+ * side is on the same processor. */
 int64_t sb_spin(sb_connection *connection, int64_t ns);
 /* Leave: what we took and did not acknowledge goes to others; all further calls say SB_CLOSED. */
 int64_t sb_disconnect(sb_connection *connection);
@@ -505,6 +509,8 @@ int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64
  * on disk. */
 int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns);
 int64_t sb_is_durable(sb_queue *queue);
+/* How many waits of this process in this queue have spun, and how many of them found something. */
+int64_t sb_spun(sb_queue *queue, int64_t *spins, int64_t *won);
 /* The position of the next message. */
 int64_t sb_published(sb_queue *queue);
 /* All below this position is on disk. */
@@ -657,7 +663,8 @@ def enumerators() -> str:
         f"    SB_PAGE = {layout.PAGE},",
         "    SB_A_MESSAGE = -1,",
         "    SB_ROOM = -2,",
-        "    SB_CONFIRMED = -2,",
+        "    SB_ANY_NUMBER = -1,",
+        "    SB_CONFIRMED = -3,",
         f"    SB_ROUTE_VISITED_BYTES = {layout.ROUTE_VISITED_BYTES},",
         *journal_enumerators(),
     ]

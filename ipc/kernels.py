@@ -31,6 +31,7 @@ from shmbroker.core import (  # noqa: F401
     row,
     run,
     span,
+    spinning,
     sweep,
     tail,
     take,

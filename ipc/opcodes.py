@@ -34,6 +34,9 @@ VERSION: Final = 1
 PROGRAM_BYTES_MAX: Final = 1 << 16
 NAMES_MAX: Final = 64
 STACK_MAX: Final = 640  # 100 levels of nesting, on each 6 values that wait for the right side
+# a LIKE may look at all of a text: these two bound what one message can cost
+LIKES_MAX: Final = 64
+PART_BYTES_MAX: Final = 64  # of a pattern, between two %, with a _ in it: bits of a word (like.c)
 SKIPS_MAX: Final = 256  # that are not over yet: at most an OR and an AND on each level
 
 FALSE: Final = 1

@@ -113,6 +113,7 @@ class Pieces(Transformer_NonRecursive[Token, Piece]):
         super().__init__(visit_tokens=False)
         self.whole = text
         self.names: dict[tuple[int, str], int] = {}
+        self.likes = 0
 
     def table(self) -> bytes:
         return b"".join(_sized(source, name.encode()) for source, name in self.names)
@@ -233,6 +234,9 @@ class Pieces(Transformer_NonRecursive[Token, Piece]):
     def like(self, value: Piece, no: Token | None, pattern: Token, escape: Token | None) -> Piece:
         self.demand_name(value, "LIKE")
         self.demand(value, "a text", ": only texts are like a pattern")
+        self.likes += 1
+        if self.likes > op.LIKES_MAX:
+            raise complaint(self.whole, value.at, f"expected at most {op.LIKES_MAX} LIKEs")
         code = _sized(op.LIKE, self._pattern(pattern, escape))
         return _condition(value, code=code, no=no)
 
@@ -249,6 +253,10 @@ class Pieces(Transformer_NonRecursive[Token, Piece]):
                 code += escaped.encode()
             else:
                 what = "expected a character behind the last escape character"
+                raise complaint(self.whole, token.start_pos or 0, what)
+        for part in code.split(bytes([op.ANY_TEXT]))[1:-1]:
+            if op.ANY_CHARACTER in part and len(part) > op.PART_BYTES_MAX:
+                what = f"expected at most {op.PART_BYTES_MAX} bytes between two % if there is a _"
                 raise complaint(self.whole, token.start_pos or 0, what)
         return bytes(code)
 

@@ -14,6 +14,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "idle_queues": ("--queues=1000",),
     "selectors": (),
     "request": (),
+    "pinned": ("--rounds=9", "--trips=1000"),
     "journal": ("--commits=100", "--seconds=0.2", "--backlog=16"),
     "schedule": ("--messages=10000", "--seconds=2"),
     "paging": ("--messages=200000",),

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -438,23 +437,18 @@ static void *work(void *argument)
 
 static int64_t begin(sb_connection *connection)
 {
-    sigset_t every, former;
     struct clerk *made = calloc(1, sizeof *made);
     if (!made)
         return fail_system("memory for a clerk");
     connection->clerk = made;
-    sigfillset(&every); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &every, &former);
-    int error = pthread_create(&made->thread, NULL, work, connection);
-    pthread_sigmask(SIG_SETMASK, &former, NULL);
-    if (error == 0) {
+    int64_t code = thread_start(&made->thread, work, connection, "what is scheduled");
+    if (code == SB_OK) {
         pthread_setname_np(made->thread, "shmbroker-clerk");
         return SB_OK;
     }
     connection->clerk = NULL;
     free(made);
-    errno = error;
-    return fail_system("a thread for what is scheduled");
+    return code;
 }
 
 void clerk_attend(sb_queue *queue, bool serves)

@@ -216,14 +216,6 @@ static void close_locks(sb_connection *connection)
     }
 }
 
-static int64_t spins_for(void)
-{
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) < 2)
-        return 0;
-    return SPIN_NS / PAUSE_NS;
-}
-
 static int64_t connect_as(const char *vhost, const char *name, bool joins, bool restores,
                           sb_connection **made)
 {
@@ -238,7 +230,8 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
     connection->catalog.file = connection->arena.file = connection->participants.file = -1;
     connection->transactions.file = -1;
     connection->lock_file = connection->sweep_file = connection->catalog_lock_file = -1;
-    connection->spins = spins_for();
+    connection->spins = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS / PAUSE_NS : 0;
+    connection->spins_as_it_pays = true;
     connection->restores = restores;
     pthread_mutex_init(&connection->mutex, NULL);
     pthread_mutex_init(&connection->repair, NULL);
@@ -358,8 +351,9 @@ void sb_connection_free(sb_connection *connection)
 int64_t sb_spin(sb_connection *connection, int64_t ns)
 {
     if (ns < 0)
-        return fail(SB_INVALID, "a wait cannot look for %lld ns", (long long)ns);
+        return fail(SB_INVALID, "a wait cannot spin for %lld ns: 0 or more", (long long)ns);
     connection->spins = ns / PAUSE_NS;
+    connection->spins_as_it_pays = false;
     return SB_OK;
 }
 

@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -439,7 +438,6 @@ static void *run(void *argument)
 int64_t store_start(store **made, const folder *in, const sb_journal_options *options)
 {
     store *of = calloc(1, sizeof *of);
-    sigset_t all, before;
     pthread_condattr_t monotonic;
     if (!of)
         return fail_system("memory for a journal");
@@ -454,14 +452,10 @@ int64_t store_start(store **made, const folder *in, const sb_journal_options *op
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&of->asked, &monotonic);
     pthread_cond_init(&of->done, &monotonic);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
-    int error = pthread_create(&of->thread, NULL, run, of);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) {
+    int64_t code = thread_start(&of->thread, run, of, "the journal's segments");
+    if (code != SB_OK) {
         free(of);
-        errno = error;
-        return fail_system("starting the thread of the journal");
+        return code;
     }
     *made = of;
     return SB_OK;

@@ -846,10 +846,10 @@ int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch)
     if (journaler->runs || journaler->beginning.runs)
         return fail(SB_INVALID, "the journaler has begun already");
     journaler->beginning.epoch = epoch;
-    if (pthread_create(&journaler->beginning.thread, NULL, begin, journaler) != 0)
-        return fail_system("a thread for the journal");
-    journaler->beginning.runs = true;
-    return SB_OK;
+    int64_t code = thread_start(&journaler->beginning.thread, begin, journaler,
+                                "the journal's beginning");
+    journaler->beginning.runs = code == SB_OK;
+    return code;
 }
 
 static int64_t has_begun(sb_journaler *journaler, int64_t epoch)
@@ -892,8 +892,8 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
         code = turn(journaler, false); /* what is wrong is told to the caller, not to the log */
     if (code >= 0 && !replay)
         code = begin_audit(journaler);
-    if (code >= 0 && pthread_create(&journaler->thread, NULL, work, journaler) != 0)
-        code = fail_system("a thread for the journal");
+    if (code >= 0)
+        code = thread_start(&journaler->thread, work, journaler, "the journaler");
     if (code < 0) {
         participant_unlock_journal(connection);
         return code;

@@ -15,7 +15,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -46,14 +45,13 @@ static int keep(void *context)
 
 int64_t sb_keep_memory(void)
 {
-    sigset_t all, before;
+    sigset_t before;
     if (kept == getpid())
         return SB_OK;
     kept = getpid();
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    signals_block(&before);
     int made = clone(keep, stack + STACK_BYTES, CLONE_VM, &kept);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    signals_restore(&before);
     if (made >= 0)
         return SB_OK;
     kept = 0;

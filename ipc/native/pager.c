@@ -33,7 +33,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -686,12 +685,7 @@ int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t pa
         remove_left(pager);
         participant_tends(connection);
         word_store(connection->participants.memory, L_PARTICIPANTS_PAGES_AT, 1);
-        sigset_t every, former;
-        sigfillset(&every); /* signals are for the program's own threads */
-        pthread_sigmask(SIG_SETMASK, &every, &former);
-        if ((errno = pthread_create(&pager->thread, NULL, work, pager)) != 0)
-            code = fail_system("a thread for pages");
-        pthread_sigmask(SIG_SETMASK, &former, NULL);
+        code = thread_start(&pager->thread, work, pager, "the pager");
     }
     if (code == SB_OK) {
         *started = connection->pager = pager;

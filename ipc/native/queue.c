@@ -58,6 +58,8 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
         memset(made, 0, sizeof *made);
         participant_uses(connection, queue->reference, 0);
         made->recorder = (recorder){.queue = queue, .kinds = L_KINDS_COMMITTED};
+        sb_spinning_begin(made->for_message.words);
+        sb_spinning_begin(made->for_room.words);
         *code = lane_open_port(queue, made);
     }
     if (*code == SB_OK) {
@@ -468,9 +470,12 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
 {
     sb_port *port = &in->port;
     int64_t deadline = monotonic_deadline(timeout_ns), code = SB_FULL;
-    for (int64_t spins = queue->connection->spins; spins > 0 && has_no_room(code); spins -= 32) {
-        sb_port_room_wait(port);
-        code = publish_in(queue, in, message);
+    if (spinning_is_due(queue->connection, &in->for_room)) {
+        for (int64_t spins = queue->connection->spins; spins > 0 && has_no_room(code); spins -= 32) {
+            sb_port_room_wait(port);
+            code = publish_in(queue, in, message);
+        }
+        spinning_tell(queue->connection, &in->for_room, !has_no_room(code));
     }
     while (has_no_room(code)) {
         int64_t waited = wait_in(queue, port, wait_kernel(queue), deadline);
@@ -856,7 +861,8 @@ int64_t nothing_taken(const sb_queue *queue)
                 "looks at all messages (consume, browse, sb_subscribe)", queue->name);
 }
 
-/* Look so many times, then sleep until there is something to take or the time is over. */
+/* Look so many times, if spinning pays, then sleep until there is something to take or the time is
+ * over.  Who does not wait has said how often to look, and is not asked whether that pays. */
 static inline __attribute__((always_inline)) int64_t
 take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t timeout_ns)
 {
@@ -865,7 +871,12 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     if (!in)
         return code;
     queue_note_use(queue, L_USE_CONSUMES);
-    code = kernel(&in->port, &what, looks);
+    code = kernel(&in->port, &what, timeout_ns ? 0 : looks);
+    if (code == SB_EMPTY && timeout_ns && looks &&
+        spinning_is_due(queue->connection, &in->for_message)) {
+        code = kernel(&in->port, &what, looks);
+        spinning_tell(queue->connection, &in->for_message, code != SB_EMPTY);
+    }
     code = code == SB_UNDECIDED ? SB_EMPTY : code;
     if (code == SB_EMPTY)
         code = found_nothing(queue);
@@ -876,8 +887,9 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
             if (code != SB_OK)
                 break;
             code = kernel(&in->port, &what, 0);
-            /* undecided: it is there, and waits for room in a dead-letter queue */
-        } while (code == SB_EMPTY || (code == SB_UNDECIDED && sb_system_clock() < deadline));
+            /* undecided: it is there, and waits for room in a dead-letter queue; empty: others are
+             * quicker, and may be so for as long as we look */
+        } while ((code == SB_EMPTY || code == SB_UNDECIDED) && sb_system_clock() < deadline);
         code = code == SB_UNDECIDED ? SB_EMPTY : code;
     }
     lane_leave(in);

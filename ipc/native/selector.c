@@ -101,7 +101,7 @@ typedef struct skip {
 int64_t sb_selector_check(const void *program, int64_t bytes)
 {
     const uint8_t *at = program, *end = at + bytes;
-    int64_t depth = 0, open = 0, names;
+    int64_t depth = 0, open = 0, likes = 0, names;
     skip skips[OP_SKIPS_MAX];
     if (bytes < 2 || bytes > OP_PROGRAM_BYTES_MAX)
         return SB_INVALID;
@@ -120,6 +120,9 @@ int64_t sb_selector_check(const void *program, int64_t bytes)
         if (opcode == OP_NAME && at[0] >= names)
             return SB_INVALID;
         if (opcode == OP_IN && !constants_are_good(at + 2, at + operands))
+            return SB_INVALID;
+        if (opcode == OP_LIKE &&
+            (++likes > OP_LIKES_MAX || !pattern_is_good(at + 2, operands - 2)))
             return SB_INVALID;
         depth += 1 - TAKES[opcode];
         if (depth > OP_STACK_MAX)
@@ -493,41 +496,6 @@ static value is_in(value left, const uint8_t *at, const uint8_t *end)
     while (at < end && !is_truth(found, true))
         found = either(found, compared(OP_EQUAL, left, constant(&at)));
     return found;
-}
-
-static int64_t next_character(const uint8_t *text, int64_t length, int64_t at)
-{
-    do
-        at++;
-    while (at < length && (text[at] & 0xC0) == 0x80);
-    return at;
-}
-
-/* Greedy: what the last % stands for grows, a character at a time, as long as the rest does not
- * fit.  Earlier ones need not be tried again. */
-static bool is_like(const uint8_t *text, int64_t length, const uint8_t *pattern, int64_t pattern_end)
-{
-    int64_t at = 0, wanted = 0, again = 0, behind = -1;
-    while (at < length) {
-        if (wanted < pattern_end && pattern[wanted] == OP_ANY_TEXT) {
-            behind = ++wanted;
-            again = at;
-        } else if (wanted < pattern_end && pattern[wanted] == OP_ANY_CHARACTER) {
-            at = next_character(text, length, at);
-            wanted++;
-        } else if (wanted < pattern_end && pattern[wanted] == text[at]) {
-            at++;
-            wanted++;
-        } else if (behind >= 0) {
-            at = again = next_character(text, length, again);
-            wanted = behind;
-        } else {
-            return false;
-        }
-    }
-    while (wanted < pattern_end && pattern[wanted] == OP_ANY_TEXT)
-        wanted++;
-    return wanted == pattern_end;
 }
 
 /* --- the machine --------------------------------------------------------------------------------- */

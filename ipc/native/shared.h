@@ -4,6 +4,7 @@
 #define SHMBROKER_SHARED_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,6 +64,20 @@ void segment_detach(segment *attached);
 int64_t realtime_ns(void);
 int64_t monotonic_deadline(int64_t timeout_ns);
 
+/* --- like.c ------------------------------------------------------------------------------------- */
+
+/* Whether the operand of a LIKE is one that is_like takes. */
+bool pattern_is_good(const uint8_t *pattern, int64_t length);
+bool is_like(const uint8_t *text, int64_t length, const uint8_t *pattern, int64_t pattern_length);
+
+/* --- thread.c ----------------------------------------------------------------------------------- */
+
+/* Start a thread that gets no signals; "starting the thread of WHAT" failed otherwise. */
+int64_t thread_start(pthread_t *started, void *(*work)(void *), void *context, const char *what);
+/* The mask of the calling thread, for a moment: what it makes meanwhile gets no signals. */
+void signals_block(sigset_t *before);
+void signals_restore(const sigset_t *before);
+
 /* --- vhost.c ------------------------------------------------------------------------------------ */
 
 bool vhost_name_is_good(const char *name);
@@ -84,7 +99,8 @@ struct sb_connection {
     int catalog_lock_file; /* holds the catalog's lock while we change it */
     _Atomic int64_t closed; /* 0, or the code that every call answers */
     _Atomic int64_t left;   /* 1: somebody is leaving for us, or has left */
-    int64_t spins;
+    int64_t spins;         /* looks of a wait before it sleeps */
+    bool spins_as_it_pays; /* nobody has said how long: spinning.c */
     bool restores; /* the vhost; to others it does not exist until that is done */
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
     pthread_mutex_t repair; /* one thread at a time sweeps for us */
@@ -649,6 +665,35 @@ void slow_find_out(sb_connection *connection);
 
 /* --- queue.c ------------------------------------------------------------------------------------ */
 
+/* --- spinning.c --------------------------------------------------------------------------------- */
+
+/* Whether the waits of one kind in one lane spin.  The words are those of core/spinning.py. */
+typedef struct spinning {
+    int64_t words[L_SPINNING_BYTES / 8];
+    _Atomic int64_t spins, won; /* how many did, and how many of them found something */
+} spinning;
+
+/* What the last spin has found is told: its words are changed if it matters. */
+void spinning_in_vain(const sb_connection *connection, spinning *how);
+static inline bool spinning_is_due(const sb_connection *connection, spinning *how)
+{
+    return connection->spins > 0 &&
+           (how->words[L_SPINNING_PATIENCE / 8] > 0 || !connection->spins_as_it_pays ||
+            sb_spinning_is_due(how->words, sb_system_clock()));
+}
+static inline void spinning_tell(const sb_connection *connection, spinning *how, bool won)
+{
+    /* one thread at a time is in the lane: no locked operation */
+    atomic_store_explicit(&how->spins, how->spins + 1, memory_order_relaxed);
+    if (!won) {
+        spinning_in_vain(connection, how);
+        return;
+    }
+    atomic_store_explicit(&how->won, how->won + 1, memory_order_relaxed);
+    if (how->words[L_SPINNING_PATIENCE / 8] < L_SPINNING_PATIENCE_MAX)
+        sb_spinning_won(how->words);
+}
+
 #define LANES 64
 
 enum { IDLE, IN, ON_LOAN }; /* what a lane is */
@@ -658,6 +703,7 @@ enum { IDLE, IN, ON_LOAN }; /* what a lane is */
 struct lane {
     _Atomic int64_t busy;
     int64_t bytes_left; /* to be published before the queue's bytes are counted again */
+    spinning for_message, for_room;
     recorder recorder;
     sb_port port;
 };

@@ -91,10 +91,36 @@ static int64_t words_of(system_word *words, const sb_wait *waits, int64_t count,
     return used;
 }
 
+/* SB_OK, or which of them asks for what there is not. */
+static int64_t check(const sb_wait *waits, int64_t count)
+{
+    if (count < 0)
+        return fail(SB_INVALID, "%lld waits: their number is 0 or more", (long long)count);
+    for (int64_t each = 0; each < count; each++) {
+        int64_t position = waits[each].position, returned = waits[each].returned;
+        if (!waits[each].queue)
+            return fail(SB_INVALID, "wait %lld: there is no queue", (long long)each);
+        if (position < 0 && position != SB_A_MESSAGE && position != SB_ROOM)
+            return fail(SB_INVALID, "wait %lld: position %lld is none: SB_A_MESSAGE, SB_ROOM, or 0 "
+                        "or more", (long long)each, (long long)position);
+        if (returned < 0 && returned != SB_ANY_NUMBER && returned != SB_CONFIRMED)
+            return fail(SB_INVALID, "wait %lld: returned %lld is none: SB_ANY_NUMBER, SB_CONFIRMED, "
+                        "or 0 or more", (long long)each, (long long)returned);
+        if (returned == SB_CONFIRMED && position < 0)
+            return fail(SB_INVALID, "wait %lld: SB_CONFIRMED is asked of the message at a position, "
+                        "not of %s", (long long)each, position == SB_ROOM ? "SB_ROOM"
+                                                                          : "SB_A_MESSAGE");
+    }
+    return SB_OK;
+}
+
 int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
                     int64_t timeout_ns)
 {
     system_word words[WAIT_WORDS_MAX];
+    int64_t code = check(waits, count);
+    if (code != SB_OK)
+        return code;
     int64_t used = words_of(words, waits, count, control, seen);
     int64_t deadline = monotonic_deadline(timeout_ns);
     for (;;) {
@@ -104,15 +130,18 @@ int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64
         int64_t until = deadline, turn = sb_system_clock() + TURN_NS;
         if (count >= WAIT_WORDS_MAX && turn < deadline)
             until = turn;
-        int64_t code = system_wait_any(words, used, until);
-        if (code == SB_EMPTY && sb_system_clock() >= deadline) {
-            wait_upkeep(waits, count);
-            return 0;
-        }
+        code = system_wait_any(words, used, until);
         if (code == SB_INTERRUPTED)
             return 0;
         if (code == SB_SYSTEM)
             return fail_system("waiting for %lld bells", (long long)count);
+        /* also if we were woken: that may go on for ever, and be for nothing each time */
+        if (sb_system_clock() >= deadline) {
+            ready = look_at_all(waits, count);
+            if (ready == 0)
+                wait_upkeep(waits, count);
+            return ready;
+        }
     }
 }
 

@@ -358,6 +358,75 @@ def test_like_as_a_regular_expression(pattern: list[str], text: str) -> None:
     assert Selector(node.text()).matches({"a": text}) == node.value({"a": text})
 
 
+pieces = st.sampled_from(["a", "b", "aa", "ab", "é", "😀", "_", "a_", "_é", "%", "%a%", "%_%"])
+few = st.text("abé😀", max_size=40)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.lists(pieces, max_size=8).map("".join), few)
+def test_like_of_texts_that_nearly_fit(pattern: str, text: str) -> None:
+    node = Like(Name("a"), False, pattern, "")
+    assert Selector(node.text()).matches({"a": text}) == node.value({"a": text})
+
+
+@given(st.text("ab_", min_size=1, max_size=op.PART_BYTES_MAX), few, few)
+def test_like_with_parts_of_any_length(part: str, before: str, behind: str) -> None:
+    held = before + part.replace("_", "é") + behind
+    for text in (held, held[:-1], held[1:]):
+        node = Like(Name("a"), False, f"%{part}%", "")
+        assert Selector(node.text()).matches({"a": text}) == node.value({"a": text})
+
+
+SLOWEST = {
+    "a part that nearly fits everywhere": f"%{'a' * 15_000}b%",
+    "one that differs in the middle": f"%{'a' * 7_500}b{'a' * 7_500}%",
+    "one with a _": f"%{'a' * 30}_{'a' * 32}b%",
+    "short ones": "%aaab%",
+    "many parts": f"%{'a%' * 110}b%",
+    "an end that nearly fits": f"%{'a' * 120}_b{'a' * 120}",
+}
+
+
+@pytest.mark.parametrize("name", SLOWEST)
+def test_no_pattern_makes_a_message_expensive(name: str) -> None:
+    """As many LIKEs as there may be, on the longest of texts.  The watchdog is far away: some of
+    these selectors took seconds, each of the 20 times."""
+    pattern = SLOWEST[name]
+    count = min(op.LIKES_MAX, 16_000 // (len(pattern) + 14))
+    selector = " OR ".join([f"a LIKE '{pattern}'"] * count)
+    program = f"""
+from shmbroker import Selector
+selector = Selector({selector!r})
+assert not any(selector.matches({{"a": "a" * 60_000}}) for _ in range(20))
+"""
+    subprocess.run([sys.executable, "-c", program], timeout=30, check=True)
+
+
+def test_how_many_likes_there_may_be() -> None:
+    many = " OR ".join(["a LIKE 'x%'"] * op.LIKES_MAX)
+    assert Selector(many).matches({"a": "xy"})
+    with pytest.raises(SelectorError, match="expected at most 64 LIKEs"):
+        Selector(f"{many} OR a LIKE 'x%'")
+    like = (op.NAME, 0, op.LIKE, 0, 0)
+    most = [*like, *([*like, op.OR] * (op.LIKES_MAX - 1))]
+    assert checked(*most, names=1)
+    assert not checked(*most, *like, op.OR, names=1)
+
+
+def test_how_long_a_part_with_an_underscore_may_be() -> None:
+    most = "a" * (op.PART_BYTES_MAX - 1) + "_"
+    assert Selector(f"a LIKE '%{most}%'").matches({"a": "b" + "a" * op.PART_BYTES_MAX + "c"})
+    assert Selector(f"a LIKE '{most}a%{most}a'").matches({"a": "a" * 2 * (op.PART_BYTES_MAX + 1)})
+    with pytest.raises(SelectorError, match="expected at most 64 bytes between two %"):
+        Selector(f"a LIKE 'x%{most}a%'")
+    program = Selector(f"a LIKE '%{most}%'").program
+    at = program.index(bytes([op.LIKE]) + (op.PART_BYTES_MAX + 2).to_bytes(2, "little"))
+    longer = program[: at + 1] + (op.PART_BYTES_MAX + 3).to_bytes(2, "little")
+    longer += program[at + 3 : -1] + b"a" + program[-1:]
+    assert lib.sb_selector_check(program, len(program)) == OK
+    assert lib.sb_selector_check(longer, len(longer)) == INVALID
+
+
 @pytest.mark.parametrize("width", ["f", "d"])
 @pytest.mark.parametrize("size", [1, 40, 300, 70_000])
 def test_every_encoding_of_messagepack(width: str, size: int) -> None:
