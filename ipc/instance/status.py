@@ -60,7 +60,8 @@ def told(content: dict[str, Any]) -> Status:
 
 def is_running(folder: Path) -> bool:
     try:
-        file = os.open(folder / RUN / "lock", os.O_RDWR | os.O_CLOEXEC)
+        # not for writing: closing it would wake who watches the folder, us among them
+        file = os.open(folder / RUN / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
