@@ -34,7 +34,7 @@ int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options
     sb_journal_options *with = &journal->options;
     with->segment_bytes = with->segment_bytes ? with->segment_bytes : SEGMENT_BYTES;
     with->spares = with->spares ? with->spares : SPARES;
-    journal->current.file = journal->in.file = journal->reached = -1;
+    journal->current.file = journal->in.file = -1;
     int64_t code = SB_OK;
     if (with->segment_bytes < SEGMENT_BYTES_MIN || with->segment_bytes % JOURNAL_PAGE ||
         with->segment_bytes > JOURNAL_BYTES_MAX || with->spares < 0)
@@ -131,7 +131,6 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
     if (code != SB_OK)
         return code;
     journal->fresh = true;
-    journal->reached = reached_open(&journal->in);
     journal->first_serial = journal->current.serial;
     journal->end = JOURNAL_PAGE;
     journal->number = 1;
@@ -161,7 +160,7 @@ static void note_reached(sb_journal *journal)
         return;
     journal->reached_at = sb_system_clock();
     journal->noted = now;
-    reached_write(journal->reached, &now);
+    store_note(journal->store, &now);
 }
 
 void journal_rests(sb_journal *journal)
@@ -175,12 +174,9 @@ void sb_journal_close(sb_journal *journal)
     char name[SEGMENT_NAME_ROOM];
     if (!journal)
         return;
+    journal_rests(journal);
     if (journal->store)
         store_stop(journal->store);
-    if (journal->current.file >= 0 && !journal->fresh && !journal->failed)
-        note_reached(journal);
-    if (journal->reached >= 0)
-        close(journal->reached);
     if (journal->current.file >= 0) {
         segment_file_name(name, journal->current.serial);
         if (journal->fresh && !journal->failed)

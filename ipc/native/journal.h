@@ -205,9 +205,8 @@ typedef struct segment_list {
 
 /* --- journal_reached.c: how far it was synced ---------------------------------------------------- */
 
-/* Below 0: it cannot be noted, and less is noticed. */
-int reached_open(const folder *in);
-void reached_write(int file, const listed *where);
+/* If it cannot be written, less is noticed. */
+void reached_write(const folder *in, const listed *where);
 /* Zeros: nobody knows.  Read it before the names in the folder. */
 listed reached_read(const folder *in);
 
@@ -318,6 +317,8 @@ void store_set_aside(store *of, int64_t serial);
 int64_t store_learn(store *of, const listed *entries, int64_t count, bool with_runs);
 /* One that was looked through: whether there is any. */
 bool store_learnt(store *of, learnt *told);
+/* So far it was synced: the thread notes it, for a write to any file may wait for the disk. */
+void store_note(store *of, const listed *reached);
 void store_counted(store *of, store_counts *counts);
 int64_t store_settle(store *of, int64_t timeout_ns);
 /* Its thread ends, and what was ready and not taken is removed. */

@@ -28,17 +28,16 @@ static uint32_t crc_of(const reached_page *page)
     return crc32c(0, page, offsetof(reached_page, crc));
 }
 
-int reached_open(const folder *in)
-{
-    return openat(in->file, REACHED_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-}
-
-void reached_write(int file, const listed *where)
+void reached_write(const folder *in, const listed *where)
 {
     reached_page page = {.magic = REACHED_MAGIC, .serial = where->serial, .end = where->end};
+    int file = openat(in->file, REACHED_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     page.crc = crc_of(&page);
-    if (file >= 0 && pwrite(file, &page, sizeof page, 0) < 0)
-        return; /* less is noticed then: no reason to stop */
+    if (file < 0 || pwrite(file, &page, sizeof page, 0) < 0) {
+        /* less is noticed then: no reason to stop */
+    }
+    if (file >= 0)
+        close(file);
 }
 
 listed reached_read(const folder *in)

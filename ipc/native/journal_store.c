@@ -53,6 +53,7 @@ struct store {
     serials dead; /* below 0: damaged, to be set aside */
     serials unknown; /* and what is known of their ends, behind each */
     bool with_runs;
+    listed reached; /* to be noted, or zeros */
     learnt *found;
     int64_t found_count, found_room;
     store_counts counts;
@@ -390,6 +391,15 @@ static void make_ready(store *of)
     snprintf(of->text, sizeof of->text, "%s", sb_detail(code));
 }
 
+static void note(store *of)
+{
+    const listed reached = of->reached;
+    of->reached = (listed){0};
+    pthread_mutex_unlock(&of->mutex);
+    reached_write(&of->in, &reached);
+    pthread_mutex_lock(&of->mutex);
+}
+
 static void rest(store *of)
 {
     of->busy = false;
@@ -407,6 +417,8 @@ static void *run(void *argument)
         of->busy = true;
         if (of->holds_back)
             rest(of);
+        else if (of->reached.serial)
+            note(of);
         else if (of->ready_code == SB_EMPTY && (of->spare_count > 0 || of->dead.count == 0))
             make_ready(of);
         else if (of->dead.count > 0) {
@@ -595,6 +607,14 @@ bool store_learnt(store *of, learnt *told)
     return any;
 }
 
+void store_note(store *of, const listed *reached)
+{
+    pthread_mutex_lock(&of->mutex);
+    of->reached = *reached;
+    pthread_cond_signal(&of->asked);
+    pthread_mutex_unlock(&of->mutex);
+}
+
 void store_counted(store *of, store_counts *counts)
 {
     pthread_mutex_lock(&of->mutex);
@@ -610,7 +630,7 @@ int64_t store_settle(store *of, int64_t timeout_ns)
     int error = 0;
     pthread_mutex_lock(&of->mutex);
     go_on(of);
-    while (!error && (of->busy || of->sweeps || of->ready_code == SB_EMPTY || of->dead.count || of->unknown.count))
+    while (!error && (of->busy || of->reached.serial || of->sweeps || of->ready_code == SB_EMPTY || of->dead.count || of->unknown.count))
         error = pthread_cond_timedwait(&of->done, &of->mutex, &until);
     pthread_mutex_unlock(&of->mutex);
     return error ? SB_EMPTY : SB_OK;
@@ -625,6 +645,8 @@ void store_stop(store *stopped)
     pthread_join(stopped->thread, NULL);
     if (stopped->sweeps)
         folder_sweep(&stopped->in);
+    if (stopped->reached.serial)
+        reached_write(&stopped->in, &stopped->reached);
     if (stopped->serial && stopped->ready_code == SB_OK) {
         char name[SEGMENT_NAME_ROOM];
         segment_file_name(name, stopped->ready.serial);

@@ -41,9 +41,8 @@ struct sb_journal {
     int64_t failed;
     char text[512];
     journal_auditor auditor; /* or zeros */
-    int reached;             /* the file where it is noted how far it was synced, or -1 */
-    int64_t reached_at;      /* when that was done last */
-    listed noted;            /* and what was noted */
+    int64_t reached_at;      /* when it was noted last how far it was synced */
+    listed noted;            /* and how far */
     struct {
         int64_t frames, records;
     } counts;

@@ -116,8 +116,8 @@ MUTANTS: Final = (
         "noted-before-it-is-synced", CRASH, "journal.c",
         "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n",
         "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n"
-        "    reached_write(journal->reached, &(listed){to->serial, journal->end + out->filled -\n"
-        "                                              out->start});\n",
+        "    reached_write(&journal->in, &(listed){to->serial, journal->end + out->filled -\n"
+        "                                          out->start});\n",
     ),
     Mutant(
         "foreign-segment-is-read", INHERITING, "journal_replay.c",
