@@ -199,7 +199,7 @@ def test_at_every_frame_all_of_each_or_nothing(
 
 def test_a_frame_is_as_large_as_it_takes(broker: Broker, vhost: str, tmp_path: Path) -> None:
     """Each part of it lies behind more than one turn would write of its queue."""
-    fill(broker, 1)
+    fill(broker, 2)  # one stays, so that the segment that they are in is needed
     with journaling(vhost, tmp_path, 1):
         broker.queue("in").confirm(timeout=PATIENCE)
     for name in ("left", "right"):

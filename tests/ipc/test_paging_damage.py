@@ -1,6 +1,6 @@
-"""Every damage to a file of a durable queue's pages, twice taken over or restored: it is told, counted.
+"""Every damage to a file of a durable queue's pages, then two takeovers or two cold starts.
 
-What is in pages is nowhere else, so it cannot be written anew: but `dropped` counts what is missing,
+What is in pages is nowhere else, so it cannot be written anew. `dropped` counts what is missing,
 `errors()` says which, and all the rest is delivered in order.
 """
 
