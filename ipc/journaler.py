@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shmbroker.core.codes import EMPTY, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.broker import Broker
 from shmbroker.ipc.detail import detail_of
@@ -100,6 +101,12 @@ class Journaler(StoreWriter):
         """Before it starts: write and confirm until the moment in this word (CLOCK_BOOTTIME)."""
         self._until = ffi.NULL if until is None else until
         lib.sb_journaler_leased(self._writer, self._until)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Before it begins: a segment is ready.  DiskFull: there was no room; it tries again."""
+        code = lib.sb_journaler_prepared(self._writer)
+        return code != EMPTY and _check(code, f"journal {self.folder}") == OK
 
     def begin(self, epoch: int) -> None:
         """Begin a segment in the background, for a start that follows."""

@@ -10,11 +10,15 @@ typedef struct sb_journaler sb_journaler;
 /* Get a segment ready, in a thread of its own.  node: 16 bytes, or NULL. */
 int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const void *node,
                              sb_journaler **journaler);
+/* Before it begins: whether a segment is ready.  SB_OK; SB_EMPTY: not yet; SB_DISK_FULL: there was
+ * no room, and another try is made. */
+int64_t sb_journaler_prepared(sb_journaler *journaler);
 /* Begin a segment with this epoch, in a thread of its own: the start that follows, which has no
  * replay, waits for it. */
 int64_t sb_journaler_begin(sb_journaler *journaler, int64_t epoch);
 /* Adopt the gates of all durable queues, and write what is new from now on, in a thread of its own.
- * replay: of the whole journal, if it was read just now, else NULL. */
+ * replay: of the whole journal, if it was read just now, else NULL.  If there is no room for a
+ * segment, it has started as well, and waits (SB_DISK_FULL). */
 int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, int64_t epoch,
                            const sb_replay *replay);
 /* Before it starts.  fence: a file that begins with the epoch of who may write, as 16 hexadecimal

@@ -23,7 +23,11 @@ def create(folder: Path, given: Given) -> Config:
     (folder / RUN).mkdir(exist_ok=True, mode=0o700)
     config.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     store.create(config.store, config.vhost, config.lock)
-    with (folder / FILE).open("x") as file:
-        (folder / FILE).chmod(0o600)
-        file.write(toml_of(given))
+    try:
+        with (folder / FILE).open("x") as file:
+            (folder / FILE).chmod(0o600)
+            file.write(toml_of(given))
+    except OSError:  # of a full disk, say: half a file would be an instance, and not the one wanted
+        (folder / FILE).unlink(missing_ok=True)
+        raise
     return config

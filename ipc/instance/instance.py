@@ -8,11 +8,13 @@ leave word in the inbox.  So between a live's death and its backup's first confi
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
 from typing import Final, TypeVar
@@ -26,7 +28,16 @@ from shmbroker.ipc.errors import (
     Replaced,
     SystemRefused,
 )
-from shmbroker.ipc.instance import lock_test, mending, notify, process, promotion, record, rings
+from shmbroker.ipc.instance import (
+    full_disk,
+    lock_test,
+    mending,
+    notify,
+    process,
+    promotion,
+    record,
+    rings,
+)
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config import Config
 from shmbroker.ipc.instance.file_lock import FileLock
@@ -46,6 +57,9 @@ from shmbroker.ipc.refusal import told
 from shmbroker.ipc.store_writer import StoreWriter
 
 Answer = TypeVar("Answer")
+
+PREPARED_SECONDS: Final = 0.02
+"""How often is looked whether what must be ready for a failback is."""
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 LAST_STATES: Final = (State.STOPPED, State.FAILED)
@@ -90,6 +104,11 @@ class Instance:
         self.followers: list[threading.Thread] = []
         self.spooling: Spooling | None = None
         self.beat: Beat | None = None
+        self.attempt = 0
+        self.full: dict[str, str] = {}
+        """What waits for room on a disk, and why."""
+        self.unwritten: set[Path] = set()
+        """Small files of ours that could not be written yet."""
         self.stall: StallWatch | None = None
         self.sign = self._first(lambda: Sign(config.folder))
         try:
@@ -169,10 +188,8 @@ class Instance:
         self.shown = status
         if is_news:  # first, so that whoever has waited for a state finds its line
             why = {"why": self.why} if self.why else {}
-            with self._unless_failed():
-                self.log.write(status.state, role=self.config.role, epoch=status.epoch, **why)
-        with self._unless_failed():
-            self.sign.show(status)
+            self.log.write(status.state, role=self.config.role, epoch=status.epoch, **why)
+        self._written(self.config.folder / RUN / "status", self._show_again)
         waits = self.config.wait_for_activation and machine.is_original
         started = machine.state == State.LIVE if waits else machine.state != State.STARTING
         if started and not self.is_ready:
@@ -187,14 +204,60 @@ class Instance:
             found = None
         return found.epoch if found is not None else self.epoch
 
-    @contextmanager
-    def _unless_failed(self) -> Iterator[None]:
-        """One of several ways to say why it ends: that it fails must not end the others."""
+    def _show_again(self) -> None:
+        assert self.shown is not None
+        self.sign.show(self.shown)
+
+    def _written(self, path: Path, write: Callable[[], None]) -> None:
+        """Write it, now or as soon as that is possible: what it says is no reason to end."""
         try:
-            yield
-        except OSError:
-            if self.machine.state != State.FAILED:
-                raise
+            write()
+        except OSError as error:
+            if path not in self.unwritten:
+                self.unwritten.add(path)
+                self._retry(path, write)
+                self.log.write("warning", why=f"{path} is not written: {error.strerror}")
+        else:
+            self.unwritten.discard(path)
+
+    def _retry(self, path: Path, write: Callable[[], None]) -> None:
+        def again() -> None:
+            self._written(path, write)
+            if path in self.unwritten:
+                self._retry(path, write)
+
+        self._later(again)
+
+    def _later(self, event: Callable[[], object], seconds: float = full_disk.RETRY_SECONDS) -> None:
+        timer = threading.Timer(seconds, lambda: self.inbox.put(event))
+        timer.daemon = True
+        timer.start()
+
+    # --- a full disk --------------------------------------------------------------------------
+
+    def _is_full(self, what: str, why: str) -> None:
+        """It waits for room, and goes on by itself; said once."""
+        is_news = what not in self.full
+        self.full[what] = why
+        if is_news:
+            self.log.write("disk full", why=why)
+            sys.stderr.write(f"shmbroker: {self.config.name} waits for room on the disk: {why}\n")
+            sys.stderr.flush()
+            self._tell_full()
+
+    def _has_room(self, what: str) -> None:
+        if what in self.full:
+            self.log.write("disk has room")
+        self._forget_full(what)
+
+    def _forget_full(self, what: str) -> None:
+        if self.full.pop(what, None) is not None:
+            self._tell_full()
+
+    def _tell_full(self) -> None:
+        if self.machine.state not in LAST_STATES:
+            self.why = "; ".join(f"disk full: {why}" for why in self.full.values())
+            self._show()
 
     def _in_background(
         self, work: Callable[[], Answer], then: Callable[[Answer], object] | None = None
@@ -333,7 +396,27 @@ class Instance:
             return made
 
     def _ask_failback(self) -> None:
-        self.lock.ask_failback(self.lock.record().epoch)
+        self._ask_when_ready(self.lock.record().epoch)
+
+    def _ask_when_ready(self, epoch: int) -> None:
+        """Not before there is room for what we would write as the live: else nobody could."""
+        is_asking = self.machine.state == State.PASSIVE and self.machine.is_announced
+        found = self.lock.record_if_whole() if is_asking else None
+        if found is None or found.epoch != epoch or self.journaler is None:
+            self._forget_full("failback")
+            return
+        try:
+            if not self.journaler.is_prepared:
+                self._later(lambda: self._ask_when_ready(epoch), PREPARED_SECONDS)
+                return
+            self.lock.ask_failback(epoch)
+        except (DiskFull, OSError) as error:
+            if not full_disk.is_full(error):
+                raise
+            self._is_full("failback", str(error))
+            self._later(lambda: self._ask_when_ready(epoch))
+            return
+        self._has_room("failback")
         self.log.write("asked for the role back")
 
     def _ask_command(self) -> None:
@@ -357,9 +440,30 @@ class Instance:
         except Replaced as error:
             self._ended(error)
             return
+        except (Error, OSError) as error:
+            if not full_disk.is_full(error):
+                raise
+            self._go_live_later(str(error))
+            return
+        self._has_room("start")
         self._do(self.machine.went_live())
         self.lock.failback_done()
         self._lock_changed()
+
+    def _go_live_later(self, why: str) -> None:
+        self._let_go()
+        self._is_full("start", why)
+        self.attempt = attempt = self.attempt + 1
+
+        def again() -> None:
+            if self.machine.state != State.RESTORING or attempt != self.attempt:
+                return
+            if self.machine.is_stopping:
+                self._do(self.machine.stop())
+            else:
+                self._go_live()
+
+        self._later(again)
 
     def _ended(self, error: Error) -> None:
         """We may not write any more, or cannot."""
@@ -399,7 +503,8 @@ class Instance:
             self.log.write("restored", messages=restored.messages)
         self._begin(former, partial(self._journal, self.broker, restored))
         self._begin(former, partial(self._page, self.broker))
-        write_whole(self.ours, {"identity": identity, "epoch": self.epoch})
+        ours = {"identity": identity, "epoch": self.epoch}
+        self._written(self.ours, lambda: write_whole(self.ours, ours))
         self._in_background(self._tend)
         if self.config.spool.path:
             self.spooling = Spooling(self.config, self.log)
@@ -434,7 +539,12 @@ class Instance:
         former.process.wait_for_death()
 
     def _beat(self) -> Beat:
-        self.beat = Beat(self.config.vhost)
+        try:
+            self.beat = Beat(self.config.vhost)
+        except OSError as error:
+            why = f"no backup sees whether this live hangs: /dev/shm: {error.strerror}"
+            self.log.write("warning", why=why)
+            self.beat = Beat.unseen()
         self.beat.begin(self.epoch)
         return self.beat
 
@@ -464,7 +574,7 @@ class Instance:
             journaler.close()
             raise
         self.journaler = journaler
-        self.followers = [self._in_background(lambda: self._follow(journaler))]
+        self.followers = [self._in_background(lambda: self._follow(journaler, "journal"))]
 
     def _page(self, broker: Broker) -> None:
         pager = self.pager = Pager(
@@ -474,17 +584,18 @@ class Instance:
             fence=self.lock.fence,
             until=self.lock.until,
         )
-        self.followers.append(self._in_background(lambda: self._follow(pager)))
+        self.followers.append(self._in_background(lambda: self._follow(pager, "pages")))
 
-    def _follow(self, writer: StoreWriter) -> None:
+    def _follow(self, writer: StoreWriter, what: str) -> None:
         """What the journaler or the pager says of itself, until it has ended."""
         for failure in writer.changes():
             if isinstance(failure, DiskFull):
-                self.log.write("disk full", why=str(failure))
+                self.inbox.put(partial(self._is_full, what, str(failure)))
             elif failure is None:
-                self.log.write("disk has room")
+                self.inbox.put(partial(self._has_room, what))
             else:
                 self.inbox.put(partial(self._ended, failure))
+        self.inbox.put(partial(self._forget_full, what))
 
     def _tend(self) -> None:
         """Give to others what the dead have left, as soon as they die."""
@@ -524,7 +635,7 @@ class Instance:
     def _say(self, state: str) -> None:
         try:
             self.lock.write(replace(self.lock.record(), state=state))
-        except Replaced as error:
+        except (Replaced, OSError) as error:
             self.log.write("warning", why=f"nobody is told that this live is {state}: {error}")
 
     def _end(self) -> None:

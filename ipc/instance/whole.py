@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,17 @@ from shmbroker.ipc.errors import SystemRefused
 def write_whole(path: Path, content: dict[str, Any], *, synced: bool = False) -> None:
     """A reader meets the old content or the new one."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    with temporary.open("w") as file:
-        file.write(json.dumps(content) + "\n")
-        file.flush()
-        if synced:
-            os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w") as file:
+            file.write(json.dumps(content) + "\n")
+            file.flush()
+            if synced:
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
     if synced:
         sync_folder(path.parent)
 

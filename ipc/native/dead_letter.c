@@ -210,6 +210,8 @@ int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, 
                      grave->name, sb_strerror(code));
             return SB_FULL;
         }
+        if (code == SB_OK && sb_is_durable(queue) && sb_is_durable(grave))
+            door_copied(queue->connection);
     }
     int64_t code = sb_port_drop_taken(port, message, counter);
     message->word = 0; /* it is nobody's any more: who asks later is not to deal with it again */

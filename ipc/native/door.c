@@ -77,6 +77,12 @@ int64_t door_passed(sb_connection *connection, int64_t stamp)
     return stamp;
 }
 
+void door_copied(sb_connection *connection)
+{
+    atomic_fetch_add(word_of(connection, L_TRANSACTIONS_BEGUN_AT), 1);
+    journaler_rouse(connection);
+}
+
 /* --- the journaler ------------------------------------------------------------------------------ */
 
 static void *arena_bell(sb_connection *connection)

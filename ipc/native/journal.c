@@ -20,6 +20,7 @@
 #define SEGMENT_BYTES_MIN (4 * JOURNAL_PAGE)
 #define SPARES 2
 #define REACHED_NS 100000000
+#define KEPT_SHARE 8
 #define BEGIN_TRIES 16 /* a stale live gets its next segment ready, and then does not use it */
 
 /* --- open and close ------------------------------------------------------------------------------ */
@@ -137,6 +138,11 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
     return SB_OK;
 }
 
+int64_t journal_prepared(sb_journal *journal)
+{
+    return store_prepared(journal->store);
+}
+
 int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_options *options,
                         sb_journal **made)
 {
@@ -188,6 +194,7 @@ void sb_journal_close(sb_journal *journal)
     segments_free(journal);
     tally_free(&journal->written);
     tally_free(&journal->heads);
+    tally_free(&journal->then);
     folder_close(&journal->in);
     free(journal);
 }
@@ -225,7 +232,7 @@ static int64_t write_frame(sb_journal *journal, frame *out)
     int64_t records = out->records, ahead = out->ahead;
     const frame_place place = place_of(journal);
     frame_seal(out, &place);
-    int64_t code = tally_merge(&journal->written, &out->tally);
+    int64_t code = tally_make_room(&journal->written, &out->tally);
     if (code == SB_OK)
         code = write_all(to->file, out->memory + ahead, frame_written_bytes(out->filled) - ahead,
                          place.page_at + ahead);
@@ -234,6 +241,7 @@ static int64_t write_frame(sb_journal *journal, frame *out)
                     strerror(errno));
     if (code != SB_OK)
         return fatal(journal, code);
+    tally_merge(&journal->written, &out->tally); /* there is memory for it */
     journal->end += out->filled - out->start;
     journal->number++;
     if (journal->number == 2 || sb_system_clock() - journal->reached_at >= REACHED_NS)
@@ -244,11 +252,19 @@ static int64_t write_frame(sb_journal *journal, frame *out)
     return SB_OK;
 }
 
-/* Room is left for one more list: with it, a disk that is full can be freed of what is dead. */
+/* What is left free of each segment, for a list and for heads: with these, a disk that is full can be
+ * freed of what is dead.  If there are so many queues that it would be much, heads need the reserve. */
+static int64_t kept_room(const sb_journal *journal)
+{
+    int64_t heads = journal->heads.count * record_bytes(0);
+    int64_t most = journal->options.segment_bytes / KEPT_SHARE;
+    return room_beside(list_bytes(journal) + (heads < most ? heads : most));
+}
+
 static bool fits(const sb_journal *journal, const frame *out)
 {
     int64_t page_at = journal->end & -JOURNAL_PAGE;
-    return page_at + frame_written_bytes(out->filled) + list_room(journal) <= journal->current.bytes;
+    return page_at + frame_written_bytes(out->filled) + kept_room(journal) <= journal->current.bytes;
 }
 
 /* How the disk writes it is not asked before the sync: that tells of all errors. */
@@ -273,14 +289,22 @@ int64_t sb_journal_ahead(sb_journal *journal)
     return SB_OK;
 }
 
-/* The next segment, if one is ready, or when it is. */
-static int64_t turn_over(sb_journal *journal)
+/* How large a segment must be that begins with a list and this frame; a snapshot comes on top of it. */
+static int64_t bytes_for(const sb_journal *journal, const frame *out)
+{
+    int64_t bytes = out->filled - out->start + list_bytes(journal);
+    return JOURNAL_PAGE + frame_written_bytes(bytes) + kept_room(journal);
+}
+
+/* The next segment, if one is ready, or when it is.  Where even the reserve is used, it makes room for
+ * itself: what is written then makes another segment dead. */
+static int64_t turn_over(sb_journal *journal, bool opens_reserve)
 {
     written next;
     segment_state *done = segment_note(journal, journal->current.serial);
     if (!done)
         return fail_system("memory for a list of segments");
-    int64_t code = store_take(journal->store, 0, &next);
+    int64_t code = store_take(journal->store, bytes_for(journal, &journal->frame), opens_reserve, &next);
     if (code != SB_OK) {
         segment_forget(journal, journal->current.serial);
         return fatal(journal, code);
@@ -303,8 +327,8 @@ static int64_t make_fit(sb_journal *journal, const frame *out)
     written large;
     if (fits(journal, out))
         return SB_OK;
-    int64_t bytes = JOURNAL_PAGE + frame_written_bytes(out->filled) + list_room(journal);
-    int64_t code = store_take(journal->store, bytes, &large);
+    int64_t bytes = JOURNAL_PAGE + frame_written_bytes(out->filled) + kept_room(journal);
+    int64_t code = store_take(journal->store, bytes, false, &large);
     if (code != SB_OK)
         return fatal(journal, code);
     store_recycle(journal->store, journal->current.serial); /* nothing was in it */
@@ -317,9 +341,13 @@ static int64_t make_fit(sb_journal *journal, const frame *out)
 static int64_t write_first(sb_journal *journal)
 {
     frame staged = journal->frame;
+    tally before = {0};
     journal->frame = (frame){0};
     journal->in_snapshot = true;
-    int64_t code = list_stage(journal, &journal->frame);
+    int64_t code = heads_advance(journal, &before, true);
+    bool advanced = code == SB_OK;
+    if (code == SB_OK)
+        code = list_stage(journal, &journal->frame);
     if (code == SB_OK && journal->options.snapshot)
         code = journal->options.snapshot(journal, journal->options.context);
     journal->in_snapshot = false;
@@ -329,6 +357,10 @@ static int64_t write_first(sb_journal *journal)
         code = make_fit(journal, &journal->frame);
     if (code == SB_OK)
         code = write_frame(journal, &journal->frame);
+    if (advanced && code == SB_OK)
+        tally_free(&before);
+    else if (advanced)
+        heads_restore(journal, &before);
     if (code != SB_OK) {
         frame_free(&journal->frame);
         journal->frame = staged;
@@ -341,7 +373,7 @@ static int64_t write_first(sb_journal *journal)
     return SB_OK;
 }
 
-int64_t sb_journal_commit(sb_journal *journal)
+static int64_t commit(sb_journal *journal, bool opens_reserve)
 {
     int64_t code = usable(journal);
     if (code != SB_OK || (journal->frame.records == 0 && !journal->fresh))
@@ -350,15 +382,42 @@ int64_t sb_journal_commit(sb_journal *journal)
         return fail(SB_INVALID, "a snapshot stages, and does not commit");
     segments_learn(journal);
     if (!journal->fresh && !fits(journal, &journal->frame)) {
-        code = turn_over(journal);
+        code = turn_over(journal, false);
         if (code == SB_DISK_FULL && sb_journal_tidy(journal) > 0)
-            code = turn_over(journal);
+            code = turn_over(journal, false);
+        if (code == SB_DISK_FULL && opens_reserve)
+            code = turn_over(journal, true);
         if (code != SB_OK)
             return code;
     }
     code = journal->fresh ? write_first(journal) : write_frame(journal, &journal->frame);
     journal->commits += code == SB_OK;
+    if (code == SB_OK)
+        heads_written(journal);
     return code;
+}
+
+int64_t sb_journal_commit(sb_journal *journal)
+{
+    return commit(journal, false);
+}
+
+/* How many segments are dead with the heads that are about to be written. */
+static int64_t dead_then(sb_journal *journal)
+{
+    tally before = {0};
+    if (heads_advance(journal, &before, true) != SB_OK)
+        return 0;
+    bool needed;
+    int64_t dead = segments_dead(journal);
+    tally_live(&journal->written, &journal->heads, &needed);
+    heads_restore(journal, &before);
+    return dead + !needed;
+}
+
+int64_t journal_commit_full(sb_journal *journal)
+{
+    return commit(journal, !journal->fresh && dead_then(journal) > 0);
 }
 
 /* What was written ahead of a frame that goes elsewhere is not to be found behind the one that comes
@@ -372,11 +431,18 @@ static int64_t blank_ahead(const sb_journal *journal, const frame *staged)
     return code;
 }
 
-/* A frame with the list alone, in front of what is staged: how many segments it lets go. */
-static int64_t write_list(sb_journal *journal)
+static const tally no_heads;
+
+/* A frame of its own, ahead of what is staged, with these heads and the list of what is needed then. */
+static int64_t write_list(sb_journal *journal, const tally *heads)
 {
     frame alone, staged = journal->frame;
     int64_t code = frame_beside(&alone, &staged);
+    for (int64_t each = 0; each < heads->count && code == SB_OK; each++)
+        if (heads->entries[each].high < SB_JOURNAL_ALL)
+            code = frame_add(&alone, &(record_parts){.kind = SB_RECORD_RETIRED, .body = "",
+                                                     .queue = heads->entries[each].queue,
+                                                     .position = heads->entries[each].high});
     if (code == SB_OK)
         code = list_stage(journal, &alone);
     int64_t bytes = (journal->end & -JOURNAL_PAGE) + frame_written_bytes(alone.filled);
@@ -390,7 +456,7 @@ static int64_t write_list(sb_journal *journal)
     }
     if (code != SB_OK) {
         frame_free(&alone);
-        return code == SB_EMPTY ? 0 : code;
+        return code;
     }
     code = frame_append(&alone, &staged);
     if (code != SB_OK) { /* it cannot be staged where it must be now, and is not to be lost */
@@ -400,7 +466,7 @@ static int64_t write_list(sb_journal *journal)
     }
     journal->frame = alone;
     frame_free(&staged);
-    return segments_recycle(journal);
+    return SB_OK;
 }
 
 int64_t sb_journal_tidy(sb_journal *journal)
@@ -411,7 +477,32 @@ int64_t sb_journal_tidy(sb_journal *journal)
     segments_learn(journal);
     if (journal->fresh || journal->in_snapshot || segments_dead(journal) == 0)
         return 0;
-    return write_list(journal);
+    code = write_list(journal, &no_heads);
+    if (code != SB_OK)
+        return code == SB_EMPTY ? 0 : code;
+    return segments_recycle(journal);
+}
+
+int64_t journal_relieve(sb_journal *journal)
+{
+    tally before = {0};
+    int64_t code = usable(journal);
+    if (code != SB_OK)
+        return code;
+    segments_learn(journal);
+    if (journal->fresh || journal->in_snapshot)
+        return 0;
+    code = heads_advance(journal, &before, false);
+    if (code != SB_OK)
+        return code;
+    bool any = segments_dead(journal) > 0;
+    code = any ? write_list(journal, &journal->then) : SB_EMPTY;
+    if (code != SB_OK) {
+        heads_restore(journal, &before);
+        return code == SB_EMPTY || code == SB_DISK_FULL ? 0 : code;
+    }
+    tally_free(&before);
+    return segments_recycle(journal);
 }
 
 int64_t journal_list_anew(sb_journal *journal)
@@ -420,8 +511,11 @@ int64_t journal_list_anew(sb_journal *journal)
     segments_learn(journal);
     if (code != SB_OK || journal->fresh || journal->in_snapshot)
         return code;
-    code = write_list(journal);
-    return code > 0 ? SB_OK : code;
+    code = write_list(journal, &no_heads);
+    if (code != SB_OK)
+        return code == SB_EMPTY ? SB_OK : code;
+    segments_recycle(journal);
+    return SB_OK;
 }
 
 /* --- staging ------------------------------------------------------------------------------------ */

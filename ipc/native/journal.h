@@ -127,6 +127,8 @@ tally_entry *tally_of(tally *all, int64_t queue);
 const tally_entry *tally_find(const tally *all, int64_t queue);
 int64_t tally_add(tally *all, int64_t queue, int64_t position, int64_t bytes);
 int64_t tally_merge(tally *all, const tally *more);
+/* So that merging them needs no memory. */
+int64_t tally_make_room(tally *all, const tally *more);
 int64_t tally_copy(tally *made, const tally *from);
 void tally_clear(tally *all);
 void tally_free(tally *all);
@@ -150,6 +152,9 @@ void segment_file_name(char *name, int64_t serial);
 int64_t folder_segments(const folder *in, int64_t **serials);
 /* Remove what others have left that is not a segment. */
 void folder_sweep(const folder *in);
+/* A file of so many bytes that others have left and that is not a segment, locked; -1: there is none.
+ * `name` has SEGMENT_NAME_ROOM. */
+int folder_claim(const folder *in, int64_t bytes, char *name);
 bool spare_lock(int file);
 
 /* --- journal_reader.c: one segment, read ------------------------------------------------------- */
@@ -305,10 +310,14 @@ typedef struct store store;
 int64_t store_start(store **made, const folder *in, const sb_journal_options *options);
 /* From now on segments have names: from this serial on, which is that of the first. */
 int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first);
+/* Whether a spare is there: SB_OK, SB_EMPTY while one is made, or why there is none, and another try is
+ * made. */
+int64_t store_prepared(store *of);
 /* The first has its frame: get the next one ready, and look after the rest. */
 void store_go_on(store *of);
-/* A segment with room for so many bytes in all, waiting for it. */
-int64_t store_take(store *from, int64_t bytes, written *taken);
+/* A segment with room for so many bytes in all, waiting for it; on a full disk, the reserve, if that
+ * may be used. */
+int64_t store_take(store *from, int64_t bytes, bool opens_reserve, written *taken);
 /* Segments that are on no list any more. */
 void store_recycle(store *of, int64_t serial);
 /* The same of one that is damaged: the file is kept for people, under another name. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "journal.h"
@@ -115,6 +116,39 @@ bool spare_lock(int file)
     return fcntl(file, F_OFD_SETLK, &lock) == 0;
 }
 
+static bool is_spare(const char *name)
+{
+    size_t length = strlen(name), suffix = strlen(SPARE_SUFFIX);
+    return length > suffix && length < SEGMENT_NAME_ROOM &&
+           strcmp(name + length - suffix, SPARE_SUFFIX) == 0;
+}
+
+static int claim(const folder *in, const char *name, int64_t bytes)
+{
+    struct stat status;
+    int file = openat(in->file, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return -1;
+    if (spare_lock(file) && fstat(file, &status) == 0 && status.st_nlink > 0 &&
+        status.st_size == bytes && status.st_blocks * 512 >= bytes)
+        return file;
+    close(file);
+    return -1;
+}
+
+int folder_claim(const folder *in, int64_t bytes, char *name)
+{
+    int file = -1;
+    DIR *names = listing(in);
+    if (!names)
+        return -1;
+    for (struct dirent *entry; file < 0 && (entry = readdir(names));)
+        if (is_spare(entry->d_name) && (file = claim(in, entry->d_name, bytes)) >= 0)
+            strcpy(name, entry->d_name);
+    closedir(names);
+    return file;
+}
+
 static void remove_if_left(const folder *in, const char *name)
 {
     int file = openat(in->file, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -130,10 +164,8 @@ void folder_sweep(const folder *in)
     DIR *names = listing(in);
     if (!names)
         return;
-    for (struct dirent *entry; (entry = readdir(names));) {
-        size_t length = strlen(entry->d_name), suffix = strlen(SPARE_SUFFIX);
-        if (length > suffix && strcmp(entry->d_name + length - suffix, SPARE_SUFFIX) == 0)
+    for (struct dirent *entry; (entry = readdir(names));)
+        if (is_spare(entry->d_name))
             remove_if_left(in, entry->d_name);
-    }
     closedir(names);
 }

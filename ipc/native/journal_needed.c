@@ -166,6 +166,45 @@ int64_t sb_journal_retire(sb_journal *journal, int64_t queue, int64_t position)
     return SB_OK;
 }
 
+int64_t journal_retire_then(sb_journal *journal, int64_t queue, int64_t position)
+{
+    const tally_entry *known = tally_find(&journal->heads, queue);
+    if (known && known->high >= position)
+        return SB_OK;
+    tally_entry *head = tally_of(&journal->then, queue);
+    if (!head)
+        return fail_system("memory for the head of a queue");
+    head->high = position > head->high ? position : head->high;
+    return SB_OK;
+}
+
+int64_t heads_advance(sb_journal *journal, tally *before, bool with_all)
+{
+    int64_t code = tally_copy(before, &journal->heads);
+    for (int64_t each = 0; each < journal->then.count && code == SB_OK; each++) {
+        const tally_entry *head = &journal->then.entries[each];
+        if (with_all || head->high < SB_JOURNAL_ALL)
+            code = sb_journal_retire(journal, head->queue, head->high);
+    }
+    if (code != SB_OK)
+        heads_restore(journal, before);
+    return code;
+}
+
+void heads_restore(sb_journal *journal, tally *before)
+{
+    tally_free(&journal->heads);
+    journal->heads = *before;
+    *before = (tally){0};
+}
+
+void heads_written(sb_journal *journal)
+{
+    for (int64_t each = 0; each < journal->then.count; each++) /* without memory: again with the next */
+        sb_journal_retire(journal, journal->then.entries[each].queue, journal->then.entries[each].high);
+    tally_clear(&journal->then);
+}
+
 static bool is_needed(const sb_journal *journal, const segment_state *of)
 {
     bool needed;
@@ -187,10 +226,9 @@ int64_t segments_dead(const sb_journal *journal)
 
 /* --- the list ----------------------------------------------------------------------------------- */
 
-int64_t list_room(const sb_journal *journal)
+int64_t list_bytes(const sb_journal *journal)
 {
-    int64_t bytes = record_bytes((journal->segment_count + 1) * (int64_t)sizeof(listed));
-    return JOURNAL_PAGE + frame_written_bytes(bytes);
+    return record_bytes((journal->segment_count + 1) * (int64_t)sizeof(listed));
 }
 
 int64_t list_stage(sb_journal *journal, frame *to)

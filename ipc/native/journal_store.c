@@ -2,7 +2,10 @@
  * one ready before it is needed.
  *
  *   spare, written over ──► header ──► fdatasync ──► name ──► fsync of the folder ──► ready
- *   segment that no list has ──► name away ──► fsync of the folder ──► spare, or removed
+ *   segment that no list has ──► name away ──► fsync of the folder ──► spare, reserve, or removed
+ *
+ * The reserve is one segment's room that is set aside and not used while there is any other: by a
+ * writer only if that makes another segment dead, and by whoever begins after the writer has died.
  *
  * It also looks through segments of before, of which it is not known what they have. */
 
@@ -48,6 +51,12 @@ struct store {
     int64_t epoch, serial; /* of the next one; 0: they have no names yet */
     spare spares[SPARES_MAX];
     int64_t spare_count;
+    bool keeps_reserve, has_reserve;
+    bool asks_reserve;  /* to be set aside, if there is room */
+    bool owes_reserve;  /* it was used: the next segment that dies takes its place */
+    bool opens_reserve; /* whoever waits for a segment may have it */
+    bool gives_way;     /* all of this is to go: one larger than that is wanted */
+    spare reserve;
     written ready;
     int64_t ready_code; /* SB_OK: it is; SB_EMPTY: it is to be got ready; or why it is not */
     serials dead; /* below 0: damaged, to be set aside */
@@ -88,8 +97,7 @@ static int64_t pop(serials *from)
 /* What errno says: a full disk is no failure. */
 static int64_t refused(const char *what, const char *name)
 {
-    bool full = errno == ENOSPC || errno == EDQUOT;
-    return fail(full ? SB_DISK_FULL : SB_JOURNAL_FAILED, "%s %s: %s", what, name, strerror(errno));
+    return fail(is_full_disk(errno) ? SB_DISK_FULL : SB_JOURNAL_FAILED, "%s %s: %s", what, name, strerror(errno));
 }
 
 int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at)
@@ -168,9 +176,59 @@ static int64_t spare_make(store *of, int64_t bytes, spare *made)
     if (code != SB_OK)
         return code;
     made->bytes = bytes;
-    code = write_over(made->file, bytes);
+    /* asked first, so that a full disk costs nothing however often it is looked at */
+    if (fallocate(made->file, FALLOC_FL_KEEP_SIZE, 0, bytes) != 0 && is_full_disk(errno))
+        code = refused("making a segment in", of->in.path);
+    if (code == SB_OK)
+        code = write_over(made->file, bytes);
     if (code != SB_OK)
         spare_drop(of, made);
+    return code;
+}
+
+/* --- the reserve -------------------------------------------------------------------------------- */
+
+/* Its blocks are set aside; it is written over when it is used. */
+static void reserve_make(store *of)
+{
+    spare made;
+    if (spare_open(of, &made) != SB_OK)
+        return;
+    made.bytes = of->segment_bytes;
+    if (fallocate(made.file, 0, 0, made.bytes) != 0) {
+        spare_drop(of, &made);
+        return;
+    }
+    of->reserve = made;
+    of->has_reserve = true;
+}
+
+/* What somebody who died has left: a segment's room, where there may be no other. */
+static bool spare_claim(store *of, spare *claimed)
+{
+    claimed->bytes = of->segment_bytes;
+    claimed->file = folder_claim(&of->in, of->segment_bytes, claimed->name);
+    return claimed->file >= 0;
+}
+
+/* On a full disk: what the dead have left, or the reserve. */
+static int64_t spare_find(store *of, bool opens_reserve, spare *found)
+{
+    bool is_begun = of->serial > 0;
+    if (!is_begun && !spare_claim(of, found)) {
+        folder_sweep(&of->in);
+        return spare_make(of, of->segment_bytes, found);
+    }
+    if (is_begun) {
+        if (!opens_reserve || !of->has_reserve)
+            return SB_DISK_FULL;
+        *found = of->reserve;
+        of->has_reserve = false;
+    }
+    of->owes_reserve = of->keeps_reserve;
+    int64_t code = write_over(found->file, found->bytes);
+    if (code != SB_OK)
+        spare_drop(of, found);
     return code;
 }
 
@@ -209,7 +267,7 @@ static int64_t spare_become(store *of, const spare *from, int64_t serial, writte
 }
 
 /* The name goes for good before the file is written to: a list of before may still have it. */
-static void recycle(store *of, int64_t serial)
+static void recycle(store *of, int64_t serial, bool is_awaited)
 {
     spare made;
     struct stat status;
@@ -219,7 +277,8 @@ static void recycle(store *of, int64_t serial)
     if (made.file < 0)
         return;
     spare_lock(made.file);
-    bool wanted = of->spare_count < of->spares_max && fstat(made.file, &status) == 0 &&
+    bool is_reserve = of->keeps_reserve && !of->has_reserve && (of->owes_reserve || !is_awaited);
+    bool wanted = (is_reserve || of->spare_count < of->spares_max) && fstat(made.file, &status) == 0 &&
                   status.st_size == of->segment_bytes && spare_name(made.name) == SB_OK;
     if (!wanted || renameat(of->in.file, name, of->in.file, made.name) != 0) {
         unlinkat(of->in.file, name, 0);
@@ -232,7 +291,12 @@ static void recycle(store *of, int64_t serial)
         spare_drop(of, &made);
         return;
     }
-    of->spares[of->spare_count++] = made;
+    if (is_reserve) {
+        of->reserve = made;
+        of->has_reserve = true;
+        of->owes_reserve = false;
+    } else
+        of->spares[of->spare_count++] = made;
     of->counts.recycled++;
 }
 
@@ -364,12 +428,15 @@ static void make_ready(store *of)
     written ready = {.file = -1};
     spare from;
     int64_t code = SB_OK, serial = of->serial;
+    bool opens_reserve = of->opens_reserve;
     pthread_mutex_unlock(&of->mutex);
     if (of->spare_count > 0)
         from = of->spares[--of->spare_count];
     else {
         code = spare_make(of, of->segment_bytes, &from);
         of->counts.made += code == SB_OK;
+        if (code == SB_DISK_FULL)
+            code = spare_find(of, opens_reserve, &from);
     }
     if (code == SB_OK && serial == 0)
         of->spares[of->spare_count++] = from;
@@ -400,6 +467,18 @@ static void note(store *of)
     pthread_mutex_lock(&of->mutex);
 }
 
+static void give_way(store *of)
+{
+    pthread_mutex_unlock(&of->mutex);
+    while (of->spare_count > 0)
+        spare_drop(of, &of->spares[--of->spare_count]);
+    if (of->has_reserve)
+        spare_drop(of, &of->reserve);
+    pthread_mutex_lock(&of->mutex);
+    of->owes_reserve |= of->has_reserve;
+    of->has_reserve = of->gives_way = false;
+}
+
 static void rest(store *of)
 {
     of->busy = false;
@@ -419,20 +498,31 @@ static void *run(void *argument)
             rest(of);
         else if (of->reached.serial)
             note(of);
+        else if (of->gives_way)
+            give_way(of);
         else if (of->ready_code == SB_EMPTY && (of->spare_count > 0 || of->dead.count == 0))
             make_ready(of);
         else if (of->dead.count > 0) {
             int64_t serial = pop(&of->dead);
+            bool is_awaited = of->ready_code != SB_OK && of->spare_count == 0;
             pthread_mutex_unlock(&of->mutex);
             if (serial < 0)
                 set_aside(of, -serial);
             else
-                recycle(of, serial);
+                recycle(of, serial, is_awaited);
             pthread_mutex_lock(&of->mutex);
         } else if (of->sweeps) {
             of->sweeps = false;
             pthread_mutex_unlock(&of->mutex);
+            if (of->keeps_reserve && !of->has_reserve)
+                of->has_reserve = spare_claim(of, &of->reserve);
             folder_sweep(&of->in);
+            pthread_mutex_lock(&of->mutex);
+        } else if (of->asks_reserve && of->serial > 0 && of->ready_code == SB_OK) {
+            of->asks_reserve = false;
+            pthread_mutex_unlock(&of->mutex);
+            if (!of->has_reserve)
+                reserve_make(of);
             pthread_mutex_lock(&of->mutex);
         } else if (of->unknown.count > 0)
             learn_one(of);
@@ -458,6 +548,7 @@ int64_t store_start(store **made, const folder *in, const sb_journal_options *op
     of->spares_max = options->spares < SPARES_MAX - 1 ? options->spares : SPARES_MAX - 1;
     if (options->node)
         memcpy(of->node, options->node, sizeof of->node);
+    of->keeps_reserve = options->reserve > 0;
     of->ready_code = SB_EMPTY;
     pthread_mutex_init(&of->mutex, NULL);
     pthread_condattr_init(&monotonic);
@@ -476,6 +567,7 @@ int64_t store_start(store **made, const folder *in, const sb_journal_options *op
 static void go_on(store *of)
 {
     of->holds_back = false;
+    of->asks_reserve = of->keeps_reserve;
     pthread_cond_signal(&of->asked);
 }
 
@@ -515,6 +607,21 @@ int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first)
     return code;
 }
 
+int64_t store_prepared(store *of)
+{
+    pthread_mutex_lock(&of->mutex);
+    int64_t code = of->ready_code;
+    if (code == SB_OK || code == SB_EMPTY) {
+        pthread_mutex_unlock(&of->mutex);
+        return code;
+    }
+    code = fail(code, "%s", of->text);
+    of->ready_code = SB_EMPTY;
+    pthread_cond_signal(&of->asked);
+    pthread_mutex_unlock(&of->mutex);
+    return code;
+}
+
 void store_go_on(store *of)
 {
     pthread_mutex_lock(&of->mutex);
@@ -524,9 +631,20 @@ void store_go_on(store *of)
 
 /* One that is larger than all others is made here and now.  What is ready comes before it, and can
  * not be used behind it. */
-static int64_t take_large(store *from, int64_t bytes, written *taken)
+static int64_t take_large(store *from, int64_t bytes, bool opens_reserve, written *taken)
 {
     spare made;
+    int64_t code = spare_make(from, bytes, &made);
+    if (code == SB_DISK_FULL && opens_reserve) {
+        pthread_mutex_lock(&from->mutex);
+        from->gives_way = true;
+        for (go_on(from); from->gives_way;)
+            pthread_cond_wait(&from->done, &from->mutex);
+        pthread_mutex_unlock(&from->mutex);
+        code = spare_make(from, bytes, &made);
+    }
+    if (code != SB_OK)
+        return code;
     pthread_mutex_lock(&from->mutex);
     go_on(from);
     while (from->ready_code == SB_EMPTY)
@@ -539,22 +657,21 @@ static int64_t take_large(store *from, int64_t bytes, written *taken)
         pthread_cond_signal(&from->asked);
     }
     pthread_mutex_unlock(&from->mutex);
-    int64_t code = spare_make(from, bytes, &made);
-    if (code == SB_OK) {
-        code = spare_become(from, &made, serial, taken);
-        if (code != SB_OK)
-            spare_drop(from, &made);
-    }
+    code = spare_become(from, &made, serial, taken);
+    if (code != SB_OK)
+        spare_drop(from, &made);
     return code;
 }
 
-int64_t store_take(store *from, int64_t bytes, written *taken)
+int64_t store_take(store *from, int64_t bytes, bool opens_reserve, written *taken)
 {
     if (bytes > from->segment_bytes)
-        return take_large(from, (bytes + JOURNAL_PAGE - 1) & -JOURNAL_PAGE, taken);
+        return take_large(from, (bytes + JOURNAL_PAGE - 1) & -JOURNAL_PAGE, opens_reserve, taken);
     pthread_mutex_lock(&from->mutex);
     from->counts.waited += from->ready_code != SB_OK;
+    from->opens_reserve = opens_reserve;
     await_ready(from);
+    from->opens_reserve = false;
     int64_t code = from->ready_code;
     if (code == SB_OK) {
         *taken = from->ready;
@@ -655,6 +772,8 @@ void store_stop(store *stopped)
     }
     while (stopped->spare_count > 0)
         spare_drop(stopped, &stopped->spares[--stopped->spare_count]);
+    if (stopped->has_reserve)
+        spare_drop(stopped, &stopped->reserve);
     while (stopped->found_count > 0) {
         learnt *left = &stopped->found[--stopped->found_count];
         tally_free(&left->tally);

@@ -94,6 +94,14 @@ int64_t tally_merge(tally *all, const tally *more)
     return code;
 }
 
+int64_t tally_make_room(tally *all, const tally *more)
+{
+    for (int64_t each = 0; each < more->count; each++)
+        if (!tally_of(all, more->entries[each].queue))
+            return fail_system("memory for what a segment has of a queue");
+    return SB_OK;
+}
+
 int64_t tally_copy(tally *made, const tally *from)
 {
     *made = (tally){0};

@@ -31,6 +31,7 @@ struct sb_journal {
     frame frame;   /* what is staged */
     tally written; /* what the current segment has */
     tally heads;   /* below `high` nothing of a queue is needed */
+    tally then;    /* the same once it is written */
     segment_state *segments; /* ascending */
     int64_t segment_count, segment_room;
     struct {
@@ -65,10 +66,21 @@ void segments_learn(sb_journal *journal);
 int64_t segments_dead(const sb_journal *journal);
 /* Those of before that are needed are these. */
 int64_t segments_inherit(sb_journal *journal, const segment_list *list);
+/* Take the heads that are about to be written for those that hold; `before` has those of before. */
+int64_t heads_advance(sb_journal *journal, tally *before, bool with_all);
+/* They could not be written. */
+void heads_restore(sb_journal *journal, tally *before);
+/* The frame was that they were waiting for. */
+void heads_written(sb_journal *journal);
 /* The list of those that are needed, as a record; the others are dropped when it is synced. */
 int64_t list_stage(sb_journal *journal, frame *to);
-/* How many bytes such a list takes at most, written alone. */
-int64_t list_room(const sb_journal *journal);
+/* How many bytes such a list has at most. */
+int64_t list_bytes(const sb_journal *journal);
+/* And how many a frame of its own takes, wherever in a page it begins. */
+static inline int64_t room_beside(int64_t bytes)
+{
+    return JOURNAL_PAGE + frame_written_bytes(bytes);
+}
 /* The list is synced: let go of what was dropped: how many. */
 int64_t segments_recycle(sb_journal *journal);
 

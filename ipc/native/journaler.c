@@ -55,6 +55,7 @@ typedef struct followed {
     sb_cursor cursor;
     bool is_declared; /* the journal knows that it is there */
     int64_t tail, head; /* at the moment that is written */
+    int64_t seen;       /* the head, while the disk is full */
     unsigned char *bits; /* and what was done with above the head, at one before */
     int64_t bits_head, bits_length, bits_room;
     uint64_t digest;
@@ -96,6 +97,9 @@ struct sb_journaler {
     int64_t spin_ns;
     audit audit;
     bool lists_anew; /* the audit is done: all ends are known, and not listed yet */
+    int64_t frame_bytes; /* gathered at most, unless a transaction has more */
+    bool begins;         /* the journal has no segment yet, as there was no room for it */
+    bool audits;         /* it was not read */
     fence fence;
     _Atomic int64_t *beat; /* told when each turn began, or NULL */
     char why[256];         /* the journaler has ended */
@@ -308,7 +312,7 @@ static int64_t unfollow_gone(sb_journaler *journaler)
         if (code == SB_OK && is_gone(one)) {
             code = sb_journal_stage(journaler->journal, SB_RECORD_QUEUE_GONE, one->number, 0, "", 0);
             if (code == SB_OK)
-                code = sb_journal_retire(journaler->journal, one->number, SB_JOURNAL_ALL);
+                code = journal_retire_then(journaler->journal, one->number, SB_JOURNAL_ALL);
             if (code == SB_OK)
                 code = remembered_gone(&one->once, journaler->journal);
         }
@@ -558,7 +562,7 @@ static int64_t share_of_each(const sb_journaler *journaler)
     int64_t busy = 0;
     for (int64_t index = 0; index < journaler->count; index++)
         busy += journaler->queues[index]->cursor.position < journaler->queues[index]->tail;
-    int64_t share = busy > 1 ? FRAME_BYTES / busy : FRAME_BYTES;
+    int64_t share = busy > 1 ? journaler->frame_bytes / busy : journaler->frame_bytes;
     return share > SHARE_BYTES ? share : SHARE_BYTES;
 }
 
@@ -602,31 +606,6 @@ static void unmap_what_was_read(sb_journaler *journaler)
         return;
     madvise(arena->memory, (size_t)arena->bytes, MADV_DONTNEED);
     journaler->mapped = journaler->bytes;
-}
-
-static int64_t commit(sb_journaler *journaler)
-{
-    int64_t code = fence_check(&journaler->fence);
-    while (code == SB_OK && (code = sb_journal_commit(journaler->journal)) == SB_DISK_FULL) {
-        /* nothing is lost: it stays staged, publishers wait, and what they publish waits in rings */
-        if (atomic_load(&journaler->code) == SB_OK)
-            log_note(journaler->connection, "journal: %s", sb_detail(code));
-        told(journaler, SB_DISK_FULL);
-        if (atomic_load(&journaler->stopping))
-            return code;
-        sb_system_wait((int64_t)(intptr_t)&journaler->control, atomic_load(&journaler->control),
-                       DISK_FULL_NS);
-        beat(journaler);
-        code = fence_check(&journaler->fence);
-    }
-    if (code == SB_OK)
-        code = fence_check(&journaler->fence);
-    if (code != SB_OK)
-        return code;
-    told(journaler, SB_OK);
-    code = move_gates(journaler);
-    unmap_what_was_read(journaler);
-    return code;
 }
 
 /* --- one moment ---------------------------------------------------------------------------------- */
@@ -700,6 +679,101 @@ static int64_t stage_all(sb_journaler *journaler, bool all, int64_t now)
     journaler->above_at = above ? now : journaler->above_at;
     return code;
 }
+
+/* --- a full disk -------------------------------------------------------------------------------- */
+
+/* Heads that have moved on since the frame that waits was gathered.  As long as no queue was deleted
+ * meanwhile, and nothing was copied from one to another, by a transaction or as a dead letter, they say
+ * only that messages are done with, and need nothing of that frame. */
+static bool see_heads(sb_journaler *journaler)
+{
+    for (int64_t index = 0; index < journaler->count; index++) {
+        followed *each = journaler->queues[index];
+        if (is_gone(each))
+            continue;
+        while (sb_port_reclaim(&each->port) > 0)
+            continue;
+        each->seen = head_of(each);
+    }
+    void *catalog = journaler->connection->catalog.memory;
+    return journaler->begun == journaler->whole &&
+           door_begun(journaler->connection) == journaler->whole &&
+           word_load(catalog, L_CATALOG_GENERATION_AT) == journaler->generation;
+}
+
+/* Otherwise a head goes only with all that was copied before it moved: into the same frame. */
+static int64_t stage_heads(sb_journaler *journaler, bool alone)
+{
+    if (!alone)
+        return stage_all(journaler, true, sb_system_clock());
+    int64_t code = SB_OK;
+    for (int64_t index = 0; index < journaler->count && code == SB_OK; index++)
+        code = stage_retired(journaler, journaler->queues[index]);
+    return code;
+}
+
+/* What was acknowledged makes segments dead.  It is written ahead of what waits, where each segment
+ * keeps room for that, or together with it, into the reserve. */
+static int64_t make_room(sb_journaler *journaler)
+{
+    int64_t code = SB_OK;
+    bool alone = see_heads(journaler);
+    for (int64_t index = 0; index < journaler->count && alone && code == SB_OK; index++) {
+        followed *each = journaler->queues[index];
+        each->head = each->seen > each->head ? each->seen : each->head;
+        code = journal_retire_then(journaler->journal, each->number, each->head);
+    }
+    if (code == SB_OK && alone && journal_relieve(journaler->journal) > 0)
+        return SB_OK;
+    if (code == SB_OK)
+        code = stage_heads(journaler, alone);
+    for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
+        followed *each = journaler->queues[index];
+        code = journal_retire_then(journaler->journal, each->number, each->retired);
+    }
+    return code;
+}
+
+static int64_t wait_for_room(sb_journaler *journaler, int64_t code)
+{
+    if (atomic_load(&journaler->code) != SB_DISK_FULL) {
+        log_note(journaler->connection, "journal: %s", sb_detail(code));
+        snprintf(journaler->why, sizeof journaler->why, "%s", sb_detail(code));
+    }
+    told(journaler, SB_DISK_FULL);
+    if (atomic_load(&journaler->stopping))
+        return code;
+    sb_system_wait((int64_t)(intptr_t)&journaler->control, atomic_load(&journaler->control),
+                   DISK_FULL_NS);
+    beat(journaler);
+    return fence_check(&journaler->fence);
+}
+
+static int64_t commit(sb_journaler *journaler)
+{
+    int64_t code = fence_check(&journaler->fence);
+    if (code == SB_OK)
+        code = sb_journal_commit(journaler->journal);
+    while (code == SB_DISK_FULL) {
+        /* nothing is lost: it stays staged, publishers wait, and what they publish waits in rings */
+        code = wait_for_room(journaler, code);
+        if (code != SB_OK) /* also if it is stopped, and the disk still full */
+            break;
+        code = make_room(journaler);
+        if (code == SB_OK)
+            code = journal_commit_full(journaler->journal);
+    }
+    if (code == SB_OK)
+        code = fence_check(&journaler->fence);
+    if (code != SB_OK)
+        return code;
+    told(journaler, SB_OK);
+    code = move_gates(journaler);
+    unmap_what_was_read(journaler);
+    return code;
+}
+
+/* --- a whole turn -------------------------------------------------------------------------------- */
 
 /* Write what is new: how many bytes of the log, or a code. */
 static int64_t turn(sb_journaler *journaler, bool all)
@@ -776,10 +850,22 @@ static int64_t drain(sb_journaler *journaler)
     return code;
 }
 
+/* A segment to write into, as soon as there is room for one; then all that a start does. */
+static int64_t begin_late(sb_journaler *journaler)
+{
+    int64_t code;
+    while ((code = sb_journal_begin(journaler->journal, journaler->beginning.epoch)) == SB_DISK_FULL)
+        if ((code = wait_for_room(journaler, code)) != SB_OK)
+            return code;
+    if (code == SB_OK)
+        code = turn(journaler, false);
+    return code >= 0 && journaler->audits ? begin_audit(journaler) : code;
+}
+
 static void *work(void *context)
 {
     sb_journaler *journaler = context;
-    int64_t code = SB_OK, spin_end = 0;
+    int64_t code = journaler->begins ? begin_late(journaler) : SB_OK, spin_end = 0;
     while (code >= SB_OK && !atomic_load(&journaler->stopping)) {
         code = turn(journaler, false);
         int64_t now = sb_system_clock();
@@ -807,7 +893,8 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
         return fail_system("memory for a journaler");
     const sb_journal_options options = {.segment_bytes = segment_bytes, .node = node,
                                         .snapshot = snapshot,
-                                        .context = journaler};
+                                        .context = journaler,
+                                        .reserve = 1};
     int64_t code = sb_journal_prepare(folder, &options, &journaler->journal);
     if (code != SB_OK) {
         free(journaler);
@@ -816,6 +903,9 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
     journal_audited_by(journaler->journal, &(journal_auditor){found_in_journal, damaged_in_journal,
                                                               journaler});
     journaler->fence.file = -1;
+    journaler->frame_bytes = FRAME_BYTES;
+    if (segment_bytes > 0 && segment_bytes / 2 < FRAME_BYTES)
+        journaler->frame_bytes = segment_bytes / 2;
     journaler->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
     *made = journaler;
     return SB_OK;
@@ -830,6 +920,11 @@ void sb_journaler_watched(sb_journaler *journaler, int fence, int64_t *beat)
 void sb_journaler_leased(sb_journaler *journaler, const int64_t *until_ns)
 {
     journaler->fence.lease = (const _Atomic int64_t *)until_ns;
+}
+
+int64_t sb_journaler_prepared(sb_journaler *journaler)
+{
+    return journal_prepared(journaler->journal);
 }
 
 static void *begin(void *context)
@@ -885,12 +980,23 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     int64_t code = replay ? sb_journal_adopt(journaler->journal, replay) : SB_OK;
     if (code == SB_OK)
         code = has_begun(journaler, epoch);
+    journaler->begins = code == SB_DISK_FULL;
+    if (journaler->begins) {
+        journaler->beginning.epoch = epoch;
+        code = SB_OK;
+    }
     /* what is done with above the heads is in the segments of before, as far as it must be: to look
      * through all that is queued can wait, publishers cannot */
     journaler->above_at = sb_system_clock();
-    if (code == SB_OK)
+    if (code == SB_OK && !journaler->begins) {
+        atomic_store(&journaler->stopping, 1); /* a full disk is waited for by the thread */
         code = turn(journaler, false); /* what is wrong is told to the caller, not to the log */
-    if (code >= 0 && !replay)
+        code = turn(journaler, false); /* what is wrong is told to the caller, not to the log */
+        atomic_store(&journaler->stopping, 0);
+        code = code == SB_DISK_FULL ? SB_OK : code;
+    }
+    journaler->audits = !replay;
+    if (code >= 0 && !journaler->begins && journaler->audits)
         code = begin_audit(journaler);
     if (code >= 0)
         code = thread_start(&journaler->thread, work, journaler, "the journaler");

@@ -16,6 +16,7 @@ typedef struct passage {
     lane *out, *in;
     int64_t deadline; /* of waiting for room */
     bool waits;
+    bool shares_journal;
     sb_chooser chooses;
     void *context;
 } passage;
@@ -127,6 +128,8 @@ static int64_t move_one(passage *over, int64_t position)
         sb_port_give_back(port, &message);
         return code;
     }
+    if (over->shares_journal)
+        door_copied(over->from->connection);
     sb_port_ack(port, &message);
     return SB_OK;
 }
@@ -192,6 +195,8 @@ static int64_t pass_over(sb_queue *from, sb_queue *to, int64_t most, int64_t tim
 {
     passage over = {.from = from, .to = to, .waits = timeout_ns != 0, .chooses = chooses,
                     .context = context};
+    over.shares_journal = sb_is_durable(from) && sb_is_durable(to) &&
+                          strcmp(from->connection->vhost, to->connection->vhost) == 0;
     over.deadline = over.waits ? monotonic_deadline(timeout_ns) : 0;
     int64_t code = enter(&over);
     if (code != SB_OK)

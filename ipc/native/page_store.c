@@ -105,8 +105,7 @@ struct page_store {
 
 static int64_t refused(const page_store *of, const char *doing, int64_t serial)
 {
-    bool full = errno == ENOSPC || errno == EDQUOT;
-    return fail(full ? SB_DISK_FULL : SB_SYSTEM, "%s, %s %s/" PAGE_NAME, strerror(errno), doing,
+    return fail(is_full_disk(errno) ? SB_DISK_FULL : SB_SYSTEM, "%s, %s %s/" PAGE_NAME, strerror(errno), doing,
                 of->path, (unsigned long long)serial);
 }
 
@@ -201,8 +200,7 @@ int64_t page_store_open(const char *path, int64_t page_bytes, const page_safety 
         made->folder = -1;
     else
         made->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool full = errno == ENOSPC || errno == EDQUOT;
-    int64_t code = made->folder < 0 ? fail(full ? SB_DISK_FULL : SB_SYSTEM, "the folder %s: %s", path,
+    int64_t code = made->folder < 0 ? fail(is_full_disk(errno) ? SB_DISK_FULL : SB_SYSTEM, "the folder %s: %s", path,
                                            strerror(errno))
                                     : count_files(made);
     if (code != SB_OK) {

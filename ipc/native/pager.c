@@ -75,6 +75,7 @@ struct sb_pager {
     sb_connection *connection;
     pthread_t thread;
     char folder[PATH_MAX - FOLDER_NAME_BYTES - 64];
+    bool has_folder;
     int64_t page_bytes;
     int64_t epoch;
     fence fence;
@@ -570,10 +571,35 @@ static void told(sb_pager *pager, int64_t code)
         sb_system_wake((int64_t)(intptr_t)&pager->code, INT32_MAX);
 }
 
+static int64_t folder_refused(const char *doing, const char *folder)
+{
+    if (is_full_disk(errno))
+        return fail(SB_DISK_FULL, "%s, %s %s", strerror(errno), doing, folder);
+    return fail_system("%s %s", doing, folder);
+}
+
+static int64_t folder_made(sb_pager *pager)
+{
+    char parent[PATH_MAX];
+    if (pager->has_folder)
+        return SB_OK;
+    if (mkdir(pager->folder, 0700) != 0 && errno != EEXIST)
+        return folder_refused("making the folder", pager->folder);
+    snprintf(parent, sizeof parent, "%s/..", pager->folder);
+    int file = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int64_t code = file >= 0 && fsync(file) == 0 ? SB_OK : folder_refused("syncing", parent);
+    if (file >= 0)
+        close(file);
+    pager->has_folder = code == SB_OK;
+    return code;
+}
+
 /* Serve all: how many messages were moved, or why we end. */
 static int64_t turn(sb_pager *pager, bool *waits)
 {
-    int64_t moved = 0, code = look_at_catalog(pager);
+    int64_t moved = 0, code = folder_made(pager);
+    if (code == SB_OK)
+        code = look_at_catalog(pager);
     bool is_full = false;
     for (paged *each = pager->queues; each && code >= 0; each = each->before) {
         if (!queue_is_usable(each->queue, &code) || !queue_is_usable(each->inbox, &code)) {
@@ -641,19 +667,6 @@ static void leave_all(sb_pager *pager)
     }
 }
 
-static int64_t folder_made(const char *folder)
-{
-    char parent[PATH_MAX];
-    if (mkdir(folder, 0700) != 0)
-        return errno == EEXIST ? SB_OK : fail_system("the folder %s", folder);
-    snprintf(parent, sizeof parent, "%s/..", folder);
-    int file = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int64_t code = file >= 0 && fsync(file) == 0 ? SB_OK : fail_system("syncing %s", parent);
-    if (file >= 0)
-        close(file);
-    return code;
-}
-
 int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t page_bytes,
                        const sb_pager_fence *fence, sb_pager **started)
 {
@@ -675,12 +688,16 @@ int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t pa
         pager->fence.lease = fence ? (const _Atomic int64_t *)fence->until_ns : NULL;
         pager->epoch = fence ? fence->epoch : 0;
         fence_begin(&pager->fence, pager->epoch);
-        code = folder_made(folder);
+        code = folder_made(pager);
     } else {
         code = fail_system("memory for a pager");
     }
     if (code == SB_OK)
         code = look_at_catalog(pager); /* what is wrong is told to the caller, not to the log */
+    if (code == SB_DISK_FULL) { /* the thread waits for room */
+        told(pager, code);
+        code = SB_OK;
+    }
     if (code == SB_OK) {
         remove_left(pager);
         participant_tends(connection);

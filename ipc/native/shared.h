@@ -3,6 +3,7 @@
 #ifndef SHMBROKER_SHARED_H
 #define SHMBROKER_SHARED_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -32,6 +33,12 @@ static inline void word_store(void *memory, int64_t at, int64_t value)
 int64_t fail(int64_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* SB_SYSTEM or SB_NO_MEMORY, with errno's text behind ours. */
 int64_t fail_system(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A disk, a quota or a limit of a file's size leaves no room: there may be some later. */
+static inline bool is_full_disk(int error)
+{
+    return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
 
 /* --- system.c ----------------------------------------------------------------------------------- */
 
@@ -885,6 +892,9 @@ typedef struct door {
     int64_t excused[L_PARTICIPANTS]; /* 1 + the number with which one was inside for too long */
 } door;
 
+/* A message of a durable queue was copied to another one, and is not let go of yet: the journaler
+ * does not write the one without the other. */
+void door_copied(sb_connection *connection);
 /* How many were ever begun. */
 int64_t door_begun(sb_connection *connection);
 /* And how many are on disk. */
@@ -924,6 +934,20 @@ void audit_found(audit *of, int64_t number, int64_t first, int64_t last);
  * there may be more. */
 int64_t audit_stage(audit *of, sb_queue *queue, sb_port *port, int64_t number, sb_journal *journal,
                     int64_t most);
+
+/* --- journal.c, on a full disk ------------------------------------------------------------------- */
+
+/* Whether the segment that was to be got ready is: SB_OK, SB_EMPTY: not yet, or why not. */
+int64_t journal_prepared(sb_journal *journal);
+/* As sb_journal_retire, once it is written: by journal_relieve, or with the frame that is staged, if
+ * there is a record of it in that. */
+int64_t journal_retire_then(sb_journal *journal, int64_t queue, int64_t position);
+/* Write only what was told by journal_retire_then, ahead of all that is staged, into the room that each
+ * segment keeps for it: how many segments are let go of.  If there is none, nothing is written. */
+int64_t journal_relieve(sb_journal *journal);
+/* sb_journal_commit, and if there is no room, into the reserve, provided that what was told by
+ * journal_retire_then makes a segment dead. */
+int64_t journal_commit_full(sb_journal *journal);
 
 /* --- remembered.c: ids and producers' numbers, in the journal ----------------------------------- */
 

@@ -189,8 +189,8 @@ MUTANTS: Final = (
     # --- errors
     Mutant(
         "failed-sync-tried-again", SYNC, "journal.c",
-        "    if (code != SB_OK)\n        return fatal(journal, code);\n    journal->end +=",
-        "    if (code != SB_OK)\n        return code;\n    journal->end +=",
+        "    if (code != SB_OK)\n        return fatal(journal, code);\n    tally_merge(",
+        "    if (code != SB_OK)\n        return code;\n    tally_merge(",
     ),
     Mutant(
         "stale-live-begins", TAKEOVER, "journal.c",

@@ -1,0 +1,241 @@
+"""A pair whose store is on a full disk: it waits and says so, and goes on when there is room."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import shmbroker
+from shmbroker import Empty, NotFound, Unconfirmed
+from shmbroker.ipc.instance import status
+from tests.ipc.instance.conftest import Make
+from tests.ipc.instance.runs import PATIENCE_SECONDS, Run, Settings
+from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
+from tests.ipc.small_disk import empty, fill, small_disk
+
+DISK = 7 << 20
+BODY = bytes(8000)
+NATIVE = Path(__file__).parents[1] / "native"
+
+
+@pytest.fixture
+def locked() -> Settings:
+    """What is tested here does not depend on the kind of lock."""
+    return {}
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """The store's; it has an end before those who write there are killed."""
+    with small_disk(tmp_path / "store", DISK) as mounted:
+        yield mounted
+
+
+def is_full(run: Run) -> bool:
+    return "disk full" in run.status.why
+
+
+def publish_until_full(vhost: str) -> int:
+    """How many were confirmed; one more is in the ring."""
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("orders", durable=True)
+        for number in range(1 << 14):
+            try:
+                queue.publish(b"%d" % number + BODY, timeout=0.5)
+            except Unconfirmed:
+                return number
+    raise AssertionError("it never became full")
+
+
+def take_all(vhost: str) -> int:
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue, count = broker.queue("orders"), 0
+        while True:
+            try:
+                count += bool(queue.receive(timeout=1.0))
+            except Empty:
+                return count
+
+
+def test_a_start_waits_for_room(disk: Path, make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    live.kill()
+    fill(disk)
+    for spare in (disk / "journal").glob("*.spare"):
+        spare.unlink()  # the room that was kept for this moment is gone as well
+    fill(disk)
+    live.start()
+    eventually(lambda: is_full(live))
+    assert "disk full" in live.events()
+    assert "waits for room on the disk" in live.errors()
+    with shmbroker.connect(f"shm://{vhost}") as broker, pytest.raises(Unconfirmed):
+        broker.queue("orders").publish(b"2", timeout=0.2)
+    empty(disk)
+    put(vhost, b"3")
+    eventually(lambda: not is_full(live))
+    assert "disk has room" in live.events()
+    assert bodies(vhost) == [b"1", b"2", b"3"]
+    assert live.stop() == 0
+
+
+def test_who_waits_for_room_can_be_stopped(disk: Path, make: Make, vhost: str) -> None:
+    live = make("a").start().becomes("live")
+    put(vhost, b"1")
+    live.kill()
+    fill(disk)
+    for spare in (disk / "journal").glob("*.spare"):
+        spare.unlink()
+    fill(disk)
+    live.start()
+    eventually(lambda: is_full(live))
+    assert live.stop() == 0
+
+
+def test_whoever_starts_on_a_full_disk_has_the_room_that_was_kept(
+    disk: Path, make: Make, vhost: str
+) -> None:
+    """The disk is full of the journal: a killed live starts again, and consuming makes room."""
+    live = make("a").start().becomes("live")
+    confirmed = publish_until_full(vhost)
+    live.kill()
+    live.start().becomes("live")
+    assert take_all(vhost) >= confirmed
+    put(vhost, b"on it goes")
+    assert take_all(vhost) == 1
+    assert live.stop() == 0
+
+
+def test_a_full_disk_ends_nobody(disk: Path, make: Make, vhost: str) -> None:
+    """Nor while live and backup replace each other; when there is room all is as it should be."""
+    live = make("a").start().becomes("live")
+    backup = is_announced(make("b", "backup").start())
+    confirmed = publish_until_full(vhost)
+    fill(disk)
+    live.kill()
+    backup.becomes("live")
+    live.start()
+    is_announced(live)
+    eventually(lambda: is_full(live))
+    assert "asked for the role back" not in live.events(), "it could not write as the live"
+    assert backup.status.state == "live"
+    assert take_all(vhost) >= confirmed
+    empty(disk)
+    live.becomes("live")
+    backup.becomes("passive")
+    put(vhost, b"again")
+    assert take_all(vhost) == 1
+    assert "failed" not in live.events() + backup.events()
+    assert live.stop() == 0
+    assert backup.stop() == 0
+
+
+# --- other files ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What lets calls fail."""
+    library = tmp_path_factory.mktemp("faults") / "faults.so"
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run(["cc", *flags, NATIVE / "faults.c", "-o", library, "-ldl"], check=True)
+    return library
+
+
+class Faulty:
+    """An instance as a program of its own, under calls that fail as long as a list says so."""
+
+    def __init__(self, run: Run, library: Path, error: int) -> None:
+        self.run, self.error = run, error
+        self.list = run.folder / "faults"
+        self.library = library
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def fail(self, *paths: Path | str) -> None:
+        whole = self.list.with_suffix(".new")
+        whole.write_text("".join(f"{path} {self.error}\n" for path in paths))
+        whole.rename(self.list)
+
+    def start(self) -> None:
+        environment = os.environ | {"LD_PRELOAD": str(self.library), "FAULTS": str(self.list)}
+        program = "import sys; from shmbroker.cli.main import main; sys.exit(main())"
+        with (self.run.folder / "errors").open("wb") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", program, "run", str(self.run.folder)],
+                env=environment,
+                stderr=errors,
+            )
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
+def is_there(vhost: str) -> bool:
+    """Whatever the broker says of itself."""
+    try:
+        shmbroker.connect(f"shm://{vhost}", observe=True).close()
+    except NotFound:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EIO], ids=errno.errorcode.get)
+def test_what_is_only_said_ends_nobody(make: Make, vhost: str, faults: Path, error: int) -> None:
+    """Status, log, beat, the note about the rings, the spool: written when that works again."""
+    run = make("a", spool__path="spool", spool__interval="100ms")
+    faulty = Faulty(run, faults, error)
+    said = [run.folder / name for name in ("run/.status", "run/status", "run/.rings", "run/rings")]
+    faulty.fail(*said, run.folder / "log", run.folder / "spool", f"shmbroker.{vhost}.beat")
+    (run.folder / "log" / "shmbroker.log").touch()
+    faulty.start()
+    try:
+        eventually(lambda: is_there(vhost))
+        put(vhost, b"1")
+        assert not (run.folder / "run" / "rings").exists()
+        assert run.said() == []
+        faulty.fail()
+        assert status.wait_for(run.folder, "live", PATIENCE_SECONDS)
+        eventually((run.folder / "run" / "rings").exists)
+        eventually(lambda: list((run.folder / "spool").glob("*")))
+        assert faulty.stop() == 0
+    finally:
+        faulty.kill()
+    assert "stopped" in run.events()
+    assert "lines left out" in run.events()
+    assert bodies(vhost) == [b"1"]
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT], ids=errno.errorcode.get)
+def test_a_record_that_has_no_room_is_waited_for(
+    make: Make, vhost: str, faults: Path, error: int, tmp_path: Path
+) -> None:
+    """On a file system that writes each change elsewhere, or has a quota."""
+    run = make("a")
+    faulty = Faulty(run, faults, error)
+    faulty.fail(tmp_path / "store" / "live.lock")
+    faulty.start()
+    try:
+        eventually(lambda: is_full(run))
+        assert run.status.state == "restoring"
+        faulty.fail()
+        run.becomes("live")
+        put(vhost, b"1")
+        faulty.fail(tmp_path / "store" / "live.lock")
+        assert faulty.stop() == 0  # nobody is told that it was, and a backup would take over
+        assert "nobody is told" in [line for line in run.said() if "why" in line][-1]["why"]
+    finally:
+        faulty.kill()
