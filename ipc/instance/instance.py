@@ -7,6 +7,7 @@ leave word in the inbox.  So between a live's death and its backup's first confi
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import threading
@@ -542,6 +543,8 @@ class Instance:
         try:
             self.beat = Beat(self.config.vhost)
         except OSError as error:
+            if not full_disk.is_full(error) and error.errno != errno.EIO:
+                raise
             why = f"no backup sees whether this live hangs: /dev/shm: {error.strerror}"
             self.log.write("warning", why=why)
             self.beat = Beat.unseen()

@@ -55,6 +55,7 @@ struct store {
     bool asks_reserve;  /* to be set aside, if there is room */
     bool owes_reserve;  /* it was used: the next segment that dies takes its place */
     bool opens_reserve; /* whoever waits for a segment may have it */
+    bool is_tight;      /* there was no room: others may want what is not needed at once */
     bool gives_way;     /* all of this is to go: one larger than that is wanted */
     spare reserve;
     written ready;
@@ -278,7 +279,8 @@ static void recycle(store *of, int64_t serial, bool is_awaited)
         return;
     spare_lock(made.file);
     bool is_reserve = of->keeps_reserve && !of->has_reserve && (of->owes_reserve || !is_awaited);
-    bool wanted = (is_reserve || of->spare_count < of->spares_max) && fstat(made.file, &status) == 0 &&
+    int64_t most = of->is_tight && of->keeps_reserve ? is_awaited : of->spares_max;
+    bool wanted = (is_reserve || of->spare_count < most) && fstat(made.file, &status) == 0 &&
                   status.st_size == of->segment_bytes && spare_name(made.name) == SB_OK;
     if (!wanted || renameat(of->in.file, name, of->in.file, made.name) != 0) {
         unlinkat(of->in.file, name, 0);
@@ -435,6 +437,7 @@ static void make_ready(store *of)
     else {
         code = spare_make(of, of->segment_bytes, &from);
         of->counts.made += code == SB_OK;
+        of->is_tight = code == SB_DISK_FULL;
         if (code == SB_DISK_FULL)
             code = spare_find(of, opens_reserve, &from);
     }

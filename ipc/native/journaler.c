@@ -828,8 +828,10 @@ static void rest(sb_journaler *journaler)
     if (system_wait_any(words, 2, until) != SB_EMPTY)
         return;
     look_after(journaler);
-    if (fence_check(&journaler->fence) == SB_OK)
-        journal_rests(journaler->journal);
+    if (fence_check(&journaler->fence) != SB_OK)
+        return;
+    journal_rests(journaler->journal);
+    sb_journal_tidy(journaler->journal); /* others may need the room; if it fails, a commit says so */
 }
 
 /* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */

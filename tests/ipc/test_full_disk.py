@@ -43,7 +43,7 @@ def take(queue: Queue, count: int) -> list[int]:
 
 
 def moments(folder: Path) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Of two queues: in which frame the last message of the one that was declared first was written,
+    """Of two queues: in which frame the last message of the first that was declared was written,
     and in which the first of the other was retired."""
     declared: list[int] = []
     retired, written = [], []
