@@ -889,8 +889,10 @@ CURSOR_BYTES: Final = 32
 SPINNING_PATIENCE: Final = 0  # how many more spins may be in vain
 SPINNING_REST: Final = 8  # ns that the next rest takes
 SPINNING_END: Final = 16  # ns, of the current rest
-SPINNING_BYTES: Final = 24
+SPINNING_TRY_END: Final = 24  # ns, of the try behind it; 0 before that
+SPINNING_BYTES: Final = 32
 SPINNING_PATIENCE_MAX: Final = 8
+SPINNING_LONG: Final = 8  # ordinary spins that one of a try takes
 
 assert STATE_SHIFT + STATE_BITS == 64
 assert BLOCK_STATE_SHIFT + STATE_BITS == 64

@@ -296,8 +296,8 @@ int64_t sb_connect(const char *vhost, const char *name, sb_connection **connecti
  * repaired.  Publishing and taking answer SB_INVALID. */
 int64_t sb_observe(const char *vhost, sb_connection **connection);
 /* How long each wait spins before it sleeps, from now on.  Without this call it is 10 us, and a
- * thread that may run on one processor only spins while that finds something: rarely if the other
- * side is on the same processor. */
+ * thread that may run on one processor only spins while that finds something, and now and then for
+ * 80 us to find out: rarely if the other side is on the same processor. */
 int64_t sb_spin(sb_connection *connection, int64_t ns);
 /* Leave: what we took and did not acknowledge goes to others; all further calls say SB_CLOSED. */
 int64_t sb_disconnect(sb_connection *connection);

@@ -470,12 +470,14 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
 {
     sb_port *port = &in->port;
     int64_t deadline = monotonic_deadline(timeout_ns), code = SB_FULL;
-    if (spinning_is_due(queue->connection, &in->for_room)) {
-        for (int64_t spins = queue->connection->spins; spins > 0 && has_no_room(code); spins -= 32) {
+    int64_t times = spinning_times(queue->connection, &in->for_room), looks = 0;
+    if (times > 0) {
+        for (; looks < times * queue->connection->spins && has_no_room(code); looks += 32) {
             sb_port_room_wait(port);
             code = publish_in(queue, in, message);
         }
-        spinning_tell(queue->connection, &in->for_room, !has_no_room(code));
+        spinning_tell(queue->connection, &in->for_room, !has_no_room(code),
+                      looks <= queue->connection->spins);
     }
     while (has_no_room(code)) {
         int64_t waited = wait_in(queue, port, wait_kernel(queue), deadline);
@@ -872,10 +874,14 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
         return code;
     queue_note_use(queue, L_USE_CONSUMES);
     code = kernel(&in->port, &what, timeout_ns ? 0 : looks);
-    if (code == SB_EMPTY && timeout_ns && looks &&
-        spinning_is_due(queue->connection, &in->for_message)) {
+    int64_t times = code == SB_EMPTY && timeout_ns && looks
+                        ? spinning_times(queue->connection, &in->for_message) : 0;
+    if (times > 0) {
         code = kernel(&in->port, &what, looks);
-        spinning_tell(queue->connection, &in->for_message, code != SB_EMPTY);
+        bool soon = code != SB_EMPTY;
+        if (!soon && times > 1)
+            code = kernel(&in->port, &what, (times - 1) * looks);
+        spinning_tell(queue->connection, &in->for_message, code != SB_EMPTY, soon);
     }
     code = code == SB_UNDECIDED ? SB_EMPTY : code;
     if (code == SB_EMPTY)

@@ -680,15 +680,18 @@ typedef struct spinning {
     _Atomic int64_t spins, won; /* how many did, and how many of them found something */
 } spinning;
 
-/* What the last spin has found is told: its words are changed if it matters. */
+/* What it was in vain for is told: its words are changed if it matters. */
 void spinning_in_vain(const sb_connection *connection, spinning *how);
-static inline bool spinning_is_due(const sb_connection *connection, spinning *how)
+/* How many times connection->spins a wait looks before it sleeps. */
+static inline int64_t spinning_times(const sb_connection *connection, spinning *how)
 {
-    return connection->spins > 0 &&
-           (how->words[L_SPINNING_PATIENCE / 8] > 0 || !connection->spins_as_it_pays ||
-            sb_spinning_is_due(how->words, sb_system_clock()));
+    if (connection->spins == 0)
+        return 0;
+    return how->words[L_SPINNING_PATIENCE / 8] > 0 || !connection->spins_as_it_pays
+               ? 1 : sb_spinning_times(how->words, sb_system_clock());
 }
-static inline void spinning_tell(const sb_connection *connection, spinning *how, bool won)
+/* Whether it found something, and whether it did in the first of its times. */
+static inline void spinning_tell(const sb_connection *connection, spinning *how, bool won, bool soon)
 {
     /* one thread at a time is in the lane: no locked operation */
     atomic_store_explicit(&how->spins, how->spins + 1, memory_order_relaxed);
@@ -697,7 +700,7 @@ static inline void spinning_tell(const sb_connection *connection, spinning *how,
         return;
     }
     atomic_store_explicit(&how->won, how->won + 1, memory_order_relaxed);
-    if (how->words[L_SPINNING_PATIENCE / 8] < L_SPINNING_PATIENCE_MAX)
+    if (soon && how->words[L_SPINNING_PATIENCE / 8] < L_SPINNING_PATIENCE_MAX)
         sb_spinning_won(how->words);
 }
 
