@@ -8,6 +8,7 @@ not have.  The records that belong together, up to a `last`, are committed toget
 from __future__ import annotations
 
 import json
+import struct
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -21,6 +22,9 @@ from shmbroker.ipc.replay import KIND_NAMES, Record, Replay, Report
 
 KINDS = {name: value for value, name in KIND_NAMES.items()}
 STEP_BYTES = 1 << 20
+OF_A_QUEUE = (records.QUEUE, records.RETIRED, records.PRODUCERS)
+NUMBER = (1 << 63) - 1
+"""Of a queue: its lists of ids are kept by the same with the sign bit."""
 
 
 def line_of(record: Record) -> str:
@@ -69,22 +73,51 @@ def record_of(line: str | bytes) -> tuple[int, int, int, bytes, bool]:
     return _number(fields, "kind"), queue, position, body, bool(fields.get("last", True))
 
 
+def numbers_in(body: bytes) -> set[int]:
+    """Of queues, as a record of kind QUEUES has them."""
+    return {number for (number,) in struct.iter_unpack("=q", body[: len(body) & -8])}
+
+
+def _number_bytes(queue: int) -> bytes:
+    return struct.pack("=q", queue)
+
+
 class _State:
     """What is not a message, as a new segment needs it: of each record the last one that is so."""
 
     def __init__(self) -> None:
         self._records: dict[tuple[Any, ...], tuple[int, int, int, bytes]] = {}
+        self._queues: set[int] | None = None
+        """Those that are there, if it was said at any time which are."""
 
     def note(self, kind: int, queue: int, position: int, body: bytes) -> None:
         if kind in (records.SEGMENTS, records.MESSAGE, records.IDS):
             return
+        if kind == records.QUEUES:
+            self._queues = numbers_in(body)
+            for gone in {of for what, of, *_ in self._records if what in OF_A_QUEUE} - self._queues:
+                self._forget(gone)
+            return
+        if self._queues is not None and kind == records.QUEUE_GONE:
+            self._queues.discard(queue)
+            self._forget(queue)
+            return
+        if self._queues is not None and kind == records.QUEUE:
+            self._queues.add(queue)
         same: tuple[Any, ...] = (kind, queue, position, body)
-        if kind in (records.QUEUE, records.RETIRED, records.PRODUCERS):
+        if kind in OF_A_QUEUE:
             same = (kind, queue, bool(body))
         self._records.pop(same, None)
         self._records[same] = (kind, queue, position, body)
 
+    def _forget(self, queue: int) -> None:
+        for kind in OF_A_QUEUE:
+            for has_body in (False, True):
+                self._records.pop((kind, queue, has_body), None)
+
     def stage(self, journal: Journal) -> None:
+        if self._queues is not None:
+            journal.stage(records.QUEUES, 0, 0, b"".join(map(_number_bytes, self._queues)))
         for kind, queue, position, body in self._records.values():
             journal.stage(kind, queue, position, body)
 
@@ -133,6 +166,7 @@ class _Needed:
 
     def __init__(self) -> None:
         self.heads: dict[int, int] = {}
+        self._queues: set[int] | None = None
         self._beyond: dict[int, tuple[int, bytes]] = {}
         self._unlisted: dict[int, set[int]] = {}
 
@@ -151,10 +185,21 @@ class _Needed:
             if record.body:
                 self._beyond[record.queue] = (record.position, record.body)
         elif record.kind == records.QUEUE_GONE:
-            self.heads[record.queue] = ALL_POSITIONS
-            self._unlisted.pop(record.queue, None)
+            self._gone(record.queue)
+        elif record.kind == records.QUEUE and self._queues is not None:
+            self._queues.add(record.queue)
+        elif record.kind == records.QUEUES:
+            self._queues = numbers_in(record.body)
+            for queue in self.heads.keys() - self._queues:
+                self._gone(queue)
+
+    def _gone(self, queue: int) -> None:
+        self.heads[queue] = ALL_POSITIONS
+        self._unlisted.pop(queue, None)
 
     def __call__(self, queue: int, position: int) -> bool:
+        if self._queues is not None and queue & NUMBER not in self._queues:
+            return False
         if position in self._unlisted.get(queue, ()):
             return True
         if position < self.heads.get(queue, 0):

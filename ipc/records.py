@@ -23,6 +23,9 @@ IDS: Final = 7
 number with the sign bit."""
 PRODUCERS: Final = 8
 """The numbered producers of a queue, and the last number of each."""
+QUEUES: Final = 9
+"""The numbers of all durable queues, 8 bytes each, at one moment: no other is there, whatever was
+declared before.  So the segment that says that one was deleted need not be kept."""
 
 KINDS_MAX: Final = 255
 """Others are free."""

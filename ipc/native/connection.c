@@ -547,14 +547,12 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
     return SB_OK;
 }
 
-static int64_t ring_name(sb_connection *connection, segment *ring, int64_t reference)
+int64_t ring_name(sb_connection *connection, const segment *ring, int64_t reference)
 {
     char path[NAME_ROOM];
     queue_path(path, connection->vhost, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
-    int64_t code = segment_name(ring, path);
-    segment_detach(ring);
-    return code;
+    return segment_name(ring, path);
 }
 
 static int64_t entry_begin(sb_connection *connection, int64_t row)
@@ -568,12 +566,10 @@ static int64_t entry_begin(sb_connection *connection, int64_t row)
     return entry;
 }
 
-int64_t queue_put_filled(sb_connection *connection, int64_t row, const char *name, segment *ring,
-                         const declaration_head *declared)
+int64_t queue_put(sb_connection *connection, int64_t row, const char *name,
+                  const declaration_head *declared)
 {
     int64_t code = entry_begin(connection, row);
-    if (code >= 0)
-        code = ring_name(connection, ring, row_next_reference(connection, row));
     if (code < 0)
         return code;
     return sb_queue_put(connection->catalog.memory, row, name, (int64_t)strlen(name),
@@ -594,8 +590,10 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
     if (entry < 0)
         return entry;
     int64_t code = ring_begin(connection, &ring, row, slots, settings);
-    if (code == SB_OK)
-        code = ring_name(connection, &ring, row_next_reference(connection, row));
+    if (code != SB_OK)
+        return code;
+    code = ring_name(connection, &ring, row_next_reference(connection, row));
+    segment_detach(&ring);
     if (code != SB_OK)
         return code;
     if (getrandom(identity, sizeof identity, 0) != sizeof identity)

@@ -1,5 +1,5 @@
 /* Which segments are needed: those with a message at or above the head of its queue, as far as it
- * is known what is in them. */
+ * is known, once the record is written that says which queues there are what is in them. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -203,6 +203,26 @@ void heads_written(sb_journal *journal)
     for (int64_t each = 0; each < journal->then.count; each++) /* without memory: again with the next */
         sb_journal_retire(journal, journal->then.entries[each].queue, journal->then.entries[each].high);
     tally_clear(&journal->then);
+}
+
+/* Nothing of other queues than these is needed any more: what is in the segments of before, as far as
+ * it is known. */
+int64_t journal_retire_others(sb_journal *journal, const int64_t *queues, int64_t count)
+{
+    tally there = {0};
+    int64_t code = SB_OK;
+    for (int64_t each = 0; each < count && code == SB_OK; each++)
+        code = tally_of(&there, queues[each]) ? SB_OK : fail_system("memory for a list of queues");
+    for (int64_t each = 0; each < journal->segment_count; each++) {
+        const tally *in = &journal->segments[each].tally;
+        for (int64_t entry = 0; entry < in->count && code == SB_OK; entry++) {
+            int64_t queue = in->entries[entry].queue;
+            if (!tally_find(&there, queue & INT64_MAX)) /* lists of ids have the sign bit */
+                code = journal_retire_then(journal, queue, SB_JOURNAL_ALL);
+        }
+    }
+    tally_free(&there);
+    return code;
 }
 
 static bool is_needed(const sb_journal *journal, const segment_state *of)

@@ -309,14 +309,16 @@ static int64_t unfollow_gone(sb_journaler *journaler)
     int64_t kept = 0, gone = 0, code = SB_OK;
     for (int64_t each = 0; each < journaler->count; each++) {
         followed *one = journaler->queues[each];
-        if (code == SB_OK && is_gone(one)) {
+        /* asked once: it may be deleted between two answers */
+        bool leaves = code == SB_OK && is_gone(one);
+        if (leaves) {
             code = sb_journal_stage(journaler->journal, SB_RECORD_QUEUE_GONE, one->number, 0, "", 0);
             if (code == SB_OK)
                 code = journal_retire_then(journaler->journal, one->number, SB_JOURNAL_ALL);
             if (code == SB_OK)
                 code = remembered_gone(&one->once, journaler->journal);
         }
-        if (code == SB_OK && is_gone(one)) {
+        if (leaves && code == SB_OK) {
             journaler->by_row[one->queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
             atomic_fetch_sub(&one->queue->held, 1);
             followed_free(one);
@@ -358,11 +360,30 @@ static int64_t look_at_catalog(sb_journaler *journaler)
     return code;
 }
 
+/* Which queues there are, and so that all others are gone: the segment that says so of one of them is
+ * not kept, and of one that was deleted while nobody was live, none says so. */
+static int64_t stage_queues(sb_journaler *journaler, sb_journal *journal)
+{
+    int64_t *numbers = malloc((size_t)(journaler->count + 1) * sizeof *numbers);
+    if (!numbers)
+        return fail_system("memory for a list of queues");
+    for (int64_t each = 0; each < journaler->count; each++)
+        numbers[each] = journaler->queues[each]->number;
+    int64_t code = sb_journal_stage(journal, SB_RECORD_QUEUES, 0, 0, numbers,
+                                    journaler->count * (int64_t)sizeof *numbers);
+    if (code == SB_OK)
+        code = journal_retire_others(journal, numbers, journaler->count);
+    free(numbers);
+    return code;
+}
+
 /* What a new segment begins with: all that must be known but the messages. */
 static int64_t snapshot(sb_journal *journal, void *context)
 {
     sb_journaler *journaler = context;
     int64_t code = catalog_stage(journaler->connection, journal);
+    if (code == SB_OK)
+        code = stage_queues(journaler, journal);
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++) {
         followed *one = journaler->queues[each];
         one->above = 0; /* the segment that knows it may go */

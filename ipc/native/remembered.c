@@ -299,12 +299,17 @@ int64_t recollection_producers(sb_port *port, const sb_journal_record *record)
                 (long long)record->serial, (long long)record->offset);
 }
 
+bool recollection_is_any(const recollection *of)
+{
+    return of->listed.count + of->news.count > 0;
+}
+
 int64_t recollection_restore(recollection *of, sb_port *port, segment *ring)
 {
     int64_t code = SB_OK, serial = of->serial, slots = word_load(ring->memory, L_RING_SLOTS_AT);
     sort(&of->listed);
     sort(&of->news);
-    if (of->listed.count + of->news.count == 0)
+    if (!recollection_is_any(of))
         return SB_OK;
     int64_t start = sb_ring_bytes(slots);
     code = sb_system_allocate(ring->file, start,

@@ -1,8 +1,13 @@
 /* Restoring a vhost from its journal, after the machine was started anew.
  *
- * The journal is read once.  Each queue's ring is filled before it has a name, at the positions that
- * its messages had (core/restore.py), so that nobody meets one that is half full; all of them get
- * their names at the end.  Every message counts as delivered before: the journal does not know.
+ * The journal is read once.  Each queue's ring is filled before the catalog knows of it, at the
+ * positions that its messages had (core/restore.py), so that nobody meets one that is half full; all
+ * of them get their rows at the end.  Every message counts as delivered before: the journal does not
+ * know.
+ *
+ * A journal has more queues than there are: such as were deleted later.  Where it says so, their rings,
+ * rows and memory are given back, so that a start takes what is there, and not what ever was.  No file
+ * stays open: a ring has its name in the file system from the beginning, and is opened again if need be.
  *
  * Expiry is in monotonic time of the former boot; each declaration has a moment by both clocks.
  *
@@ -10,6 +15,7 @@
  * its queue has.  What is in it was not delivered, and says itself at what time of day it is due. */
 
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +30,9 @@ typedef struct restored {
     int64_t number, row;
     int64_t later; /* to be added to an expiry of that boot */
     bool gone, is_schedule;
+    bool has_chunks; /* blocks of the arena name its row */
+    bool is_there;   /* the catalog has it */
+    int64_t listed;  /* the number of the last list of queues that names it */
     int64_t of, last_id; /* of a schedule: the number of its queue, and the last id that was given */
     char name[L_NAME_BYTES_MAX + 1];
     segment ring;
@@ -43,7 +52,11 @@ typedef struct restoration {
     sb_connection *connection;
     restored *queues[HASHES];
     catalog_body *bodies, **last;
-    int64_t messages, rows;
+    int64_t messages, lists;
+    int64_t rows, spare_count, marked_count;
+    int32_t spare[L_QUEUE_ROWS];           /* rows of queues that are gone */
+    int32_t marked[L_QUEUE_ROWS];          /* the same, but blocks of the arena still name them */
+    int64_t marks[(L_QUEUE_MASK + 1) / 64]; /* a bit for each of the latter */
 } restoration;
 
 static restored **place_of(restoration *all, int64_t number)
@@ -54,11 +67,136 @@ static restored **place_of(restoration *all, int64_t number)
     return at;
 }
 
+/* --- what is gone ------------------------------------------------------------------------------- */
+
+/* Free the memory of messages of queues that are gone: all at once, for it takes a look at the whole
+ * arena. */
+static void marked_drop(restoration *all)
+{
+    blocks_drop_marked(all->connection, all->marks);
+    while (all->marked_count > 0) {
+        int32_t row = all->marked[--all->marked_count];
+        all->marks[row / 64] &= ~(INT64_C(1) << row % 64);
+        all->spare[all->spare_count++] = row;
+    }
+}
+
+static void row_give_back(restoration *all, const restored *queue)
+{
+    if (!queue->has_chunks) {
+        all->spare[all->spare_count++] = (int32_t)queue->row;
+        return;
+    }
+    all->marks[queue->row / 64] |= (int64_t)(UINT64_C(1) << queue->row % 64);
+    all->marked[all->marked_count++] = (int32_t)queue->row;
+}
+
+static int64_t row_take(restoration *all)
+{
+    if (all->spare_count == 0 && all->rows == L_QUEUE_ROWS && all->marked_count > 0)
+        marked_drop(all);
+    if (all->spare_count > 0)
+        return all->spare[--all->spare_count];
+    return all->rows < L_QUEUE_ROWS
+               ? all->rows++
+               : fail(SB_TABLE_FULL, "the journal has more than %d queues", (int)L_QUEUE_ROWS);
+}
+
+static void restored_path(const restoration *all, const restored *queue, char *path)
+{
+    queue_path(path, all->connection->vhost, row_next_reference(all->connection, queue->row));
+}
+
+static void restored_free(restoration *all, restored *freed)
+{
+    char path[NAME_ROOM];
+    if (freed->ring.memory)
+        sb_port_close(&freed->port);
+    if (!freed->is_there) {
+        restored_path(all, freed, path);
+        unlink(path);
+        row_give_back(all, freed);
+    }
+    recollection_end(&freed->once);
+    segment_detach(&freed->ring);
+    free(freed);
+}
+
+static void forget(restoration *all, restored **at)
+{
+    restored *gone = *at;
+    *at = gone->next;
+    restored_free(all, gone);
+}
+
+static void forget_if(restoration *all, bool (*is_gone)(const restoration *, const restored *))
+{
+    for (int hash = 0; hash < HASHES; hash++)
+        for (restored **at = &all->queues[hash]; *at;)
+            if (is_gone(all, *at))
+                forget(all, at);
+            else
+                at = &(*at)->next;
+}
+
+static bool is_marked_gone(const restoration *all, const restored *queue)
+{
+    (void)all;
+    return queue->gone;
+}
+
+static bool is_not_listed(const restoration *all, const restored *queue)
+{
+    return queue->listed != all->lists;
+}
+
+/* These queues are there, and no others: what is declared later follows. */
+static int64_t queues_listed(restoration *all, const sb_journal_record *record)
+{
+    const char *body = record->body;
+    if (record->length % 8)
+        return fail(SB_JOURNAL_DAMAGED, "segment %llx, byte %lld: a list of queues contradicts itself",
+                    (long long)record->serial, (long long)record->offset);
+    all->lists++;
+    for (int64_t at = 0; at < record->length; at += 8) {
+        restored *queue = *place_of(all, word_load(body, at));
+        if (queue)
+            queue->listed = all->lists;
+    }
+    forget_if(all, is_not_listed);
+    return SB_OK;
+}
+
 /* --- records ------------------------------------------------------------------------------------ */
 
 static void id_given(restored *queue, int64_t id)
 {
     queue->last_id = id > queue->last_id ? id : queue->last_id;
+}
+
+/* Its ring, under its name and mapped; or nothing of it. */
+static int64_t ring_made(restoration *all, restored *made, const char *page)
+{
+    sb_connection *connection = all->connection;
+    segment *ring = &made->ring;
+    int64_t code = ring_begin(connection, ring, made->row, made->head.slots, page);
+    if (code == SB_OK)
+        code = ring_name(connection, ring, row_next_reference(connection, made->row));
+    if (code != SB_OK) {
+        segment_detach(ring);
+        return code;
+    }
+    close(ring->file); /* a file for each queue is more than a process may have */
+    ring->file = -1;
+    code = sb_port_open(&made->port, ring->memory, ring->bytes, connection->arena.memory,
+                        connection->arena.bytes, connection->id);
+    if (code != SB_OK) {
+        char path[NAME_ROOM];
+        restored_path(all, made, path);
+        unlink(path);
+        segment_detach(ring);
+    }
+    return code;
 }
 
 static int64_t declared(restoration *all, const sb_journal_record *record)
@@ -87,16 +225,11 @@ static int64_t declared(restoration *all, const sb_journal_record *record)
     made->of = word_load(page, L_SETTING_SCHEDULE_OF_AT);
     id_given(made, word_load(page, L_SETTING_SCHEDULED_AT));
     strcpy(made->name, name);
-    made->row = all->rows++;
     made->ring.file = -1;
-    code = made->row < L_QUEUE_ROWS
-               ? ring_begin(connection, &made->ring, made->row, head.slots, page)
-               : fail(SB_TABLE_FULL, "the journal has more than %d queues", (int)L_QUEUE_ROWS);
-    if (code == SB_OK)
-        code = sb_port_open(&made->port, made->ring.memory, made->ring.bytes,
-                            connection->arena.memory, connection->arena.bytes, connection->id);
+    code = made->row = row_take(all);
+    if (code >= 0)
+        code = ring_made(all, made, page);
     if (code != SB_OK) {
-        segment_detach(&made->ring);
         free(made);
         return code;
     }
@@ -171,7 +304,12 @@ static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
 
 static int64_t message_restored(restoration *all, restored *queue, const sb_journal_record *record)
 {
+    queue->has_chunks = true;
     int64_t chunk = chunk_restored(queue, record);
+    if (chunk < 0 && chunk != SB_JOURNAL_DAMAGED && all->marked_count > 0) {
+        marked_drop(all); /* there was room when it was published */
+        chunk = chunk_restored(queue, record);
+    }
     if (chunk == SB_JOURNAL_DAMAGED)
         return fail(chunk, "segment %llx, byte %lld: message %lld of queue '%s' contradicts itself",
                     (long long)record->serial, (long long)record->offset,
@@ -232,9 +370,11 @@ static int64_t record_restored(restoration *all, const sb_journal_record *record
         return declared(all, record);
     if (record->kind == SB_RECORD_CATALOG)
         return catalog_noted(all, record);
+    if (record->kind == SB_RECORD_QUEUES)
+        return queues_listed(all, record);
     /* a list of ids goes by its queue's number with the sign bit */
-    restored *queue = *place_of(all, record->queue & INT64_MAX);
-    if (!queue || queue->gone)
+    restored **at = place_of(all, record->queue & INT64_MAX), *queue = *at;
+    if (!queue)
         return SB_OK; /* a queue that was deleted; what it had is not needed */
     if (record->kind == SB_RECORD_MESSAGE)
         return message_restored(all, queue, record);
@@ -245,7 +385,7 @@ static int64_t record_restored(restoration *all, const sb_journal_record *record
     if (record->kind == SB_RECORD_PRODUCERS)
         return recollection_producers(&queue->port, record);
     if (record->kind == SB_RECORD_QUEUE_GONE)
-        queue->gone = true;
+        forget(all, at);
     return SB_OK;
 }
 
@@ -258,6 +398,7 @@ static int64_t duplicates_restored(restored *queue)
     const sb_outgoing empty = {0};
     if (!sb_port_restore_has_holes(&queue->port))
         return SB_OK;
+    queue->has_chunks = true;
     int64_t chunk = sb_port_loan_once(&queue->port, &empty, NULL, none);
     return chunk < 0 ? chunk : sb_port_restore_duplicates(&queue->port, chunk);
 }
@@ -288,7 +429,15 @@ static int64_t schedules_linked(restoration *all)
     return code;
 }
 
-static int64_t named(restoration *all, restored *queue)
+static int64_t open_again(const restoration *all, restored *queue)
+{
+    char path[NAME_ROOM];
+    restored_path(all, queue, path);
+    queue->ring.file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return queue->ring.file < 0 ? fail_system("opening %s", path) : SB_OK;
+}
+
+static int64_t put(restoration *all, restored *queue)
 {
     bool last_value = word_load(queue->ring.memory, L_SETTING_LAST_VALUE_AT);
     int64_t code, there = sb_port_restore_end(&queue->port);
@@ -296,12 +445,16 @@ static int64_t named(restoration *all, restored *queue)
     int64_t replaced = last_value ? sb_port_latest_repair(&queue->port) : 0;
     all->messages += there - (replaced > 0 ? replaced : 0);
     code = replaced < 0 ? replaced : duplicates_restored(queue);
+    if (code >= SB_OK && recollection_is_any(&queue->once))
+        code = open_again(all, queue);
     if (code >= SB_OK)
         code = recollection_restore(&queue->once, &queue->port, &queue->ring);
-    sb_port_close(&queue->port);
     if (code != SB_OK)
         return code;
-    code = queue_put_filled(all->connection, queue->row, queue->name, &queue->ring, &queue->head);
+    sb_port_close(&queue->port);
+    segment_detach(&queue->ring);
+    code = queue_put(all->connection, queue->row, queue->name, &queue->head);
+    queue->is_there = code >= 0;
     return code < 0 ? code : SB_OK;
 }
 
@@ -339,32 +492,26 @@ static void inbox_joined(restoration *all, restored *inbox)
                        queue->ring.memory, row_next_reference(connection, queue->row));
 }
 
-static int64_t queues_named(restoration *all)
+static int64_t queues_put(restoration *all)
 {
     int64_t code = SB_OK;
     for (int hash = 0; hash < HASHES; hash++)
         for (restored *each = all->queues[hash]; each; each = each->next)
             if (!each->gone && each->head.flags & L_QUEUE_INBOX)
                 inbox_joined(all, each);
+    forget_if(all, is_marked_gone);
+    marked_drop(all);
     for (int hash = 0; hash < HASHES; hash++)
         for (restored *each = all->queues[hash]; each && code == SB_OK; each = each->next)
-            if (!each->gone)
-                code = named(all, each);
+            code = put(all, each);
     return code;
 }
 
 static void restoration_free(restoration *all)
 {
     for (int hash = 0; hash < HASHES; hash++)
-        while (all->queues[hash]) {
-            restored *first = all->queues[hash];
-            all->queues[hash] = first->next;
-            if (first->gone)
-                sb_port_close(&first->port);
-            recollection_end(&first->once);
-            segment_detach(&first->ring);
-            free(first);
-        }
+        while (all->queues[hash])
+            forget(all, &all->queues[hash]);
     bodies_free(all);
     free(all);
 }
@@ -391,7 +538,7 @@ static int64_t queues_restored(restoration *all, sb_replay *replay,
         }
     }
     code = schedules_linked(all);
-    return code == SB_OK ? queues_named(all) : code;
+    return code == SB_OK ? queues_put(all) : code;
 }
 
 int64_t sb_restore(sb_connection *connection, sb_replay *replay,

@@ -866,6 +866,8 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes);
 /* Free all blocks of a queue that was deleted and that nobody uses. */
 void blocks_drop(sb_connection *connection, int64_t row);
+/* The same of all rows whose bit is set, of L_QUEUE_MASK + 1 bits. */
+void blocks_drop_marked(sb_connection *connection, const int64_t *marks);
 /* Whether there is something to do in a queue that nobody may be using, without mapping it. */
 bool queue_needs_upkeep(sb_connection *connection, int64_t reference);
 /* What a waiter does when it has slept for long: put right what the dead left in this ring. */
@@ -952,6 +954,12 @@ int64_t journal_relieve(sb_journal *journal);
  * journal_retire_then makes a segment dead. */
 int64_t journal_commit_full(sb_journal *journal);
 
+/* --- journal_needed.c: which segments are needed ------------------------------------------------ */
+
+/* These queues are there: of others nothing is needed that is in the segments of before, once it is
+ * written which there are. */
+int64_t journal_retire_others(sb_journal *journal, const int64_t *queues, int64_t count);
+
 /* --- remembered.c: ids and producers' numbers, in the journal ----------------------------------- */
 
 typedef struct remembered {
@@ -994,7 +1002,9 @@ void recollection_begin(recollection *of, int64_t most, bool pages);
 int64_t recollection_note(recollection *of, sb_port *port, int64_t position, const void *chunk);
 int64_t recollection_ids(recollection *of, const sb_journal_record *record);
 int64_t recollection_producers(sb_port *port, const sb_journal_record *record);
-/* All was read: into the memory of the ring. */
+/* Whether the ring needs more memory for it. */
+bool recollection_is_any(const recollection *of);
+/* All was read: into the memory of the ring, whose file is open then. */
 int64_t recollection_restore(recollection *of, sb_port *port, segment *ring);
 void recollection_end(recollection *of);
 
@@ -1022,12 +1032,13 @@ int64_t declaration_read(const void *body, int64_t length, declaration_head *hea
                          char *page);
 /* Stage all exchanges, and what they are bound to that lasts. */
 int64_t catalog_stage(sb_connection *connection, sb_journal *journal);
-/* The ring of a queue in this row, without a name; and its name and row, once it is filled.
- * Both (connection.c) under the catalog's lock. */
+/* The ring of a queue in this row, without a name; its name; and its row, once it is filled.
+ * All (connection.c) under the catalog's lock. */
 int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_t slots,
                    const char *settings);
-int64_t queue_put_filled(sb_connection *connection, int64_t row, const char *name, segment *ring,
-                         const declaration_head *declared);
+int64_t ring_name(sb_connection *connection, const segment *ring, int64_t reference);
+int64_t queue_put(sb_connection *connection, int64_t row, const char *name,
+                  const declaration_head *declared);
 /* What catalog_stage would stage, in short: it is the same as long as this is. */
 uint64_t catalog_digest(sb_connection *connection);
 /* And back, of one record: SB_NOT_FOUND if it needs another one first. */
