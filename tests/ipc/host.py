@@ -34,10 +34,14 @@ def journaling(
 
 @contextmanager
 def after_the_host_died(
-    vhost: str, folder: Path, epoch: int = 2, segment: int = SEGMENT
+    vhost: str,
+    folder: Path,
+    epoch: int = 2,
+    segment: int = SEGMENT,
+    arena_bytes: int = 64 << 20,
 ) -> Iterator[Broker]:
     vhosts.delete(vhost, force=True)
-    vhosts.create(vhost, arena_bytes=64 << 20)
+    vhosts.create(vhost, arena_bytes=arena_bytes)
     with (
         shmbroker.connect(f"shm://{vhost}", name="broker") as broker,
         Journaler(folder, segment_bytes=segment) as journaler,
