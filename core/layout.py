@@ -689,14 +689,16 @@ LOG_TEXT_AT: Final = 32
 PARTICIPANTS_AT: Final = PARTICIPANTS_LOG_AT + LOG_ENTRIES * LOG_BYTES
 PARTICIPANTS: Final = 1 << OWNER_BITS  # 0 is nobody
 PARTICIPANT_BYTES: Final = 1024
-PARTICIPANTS_BYTES: Final = PARTICIPANTS_AT + PARTICIPANTS * PARTICIPANT_BYTES
+PARTICIPANTS_USES_AT: Final = PARTICIPANTS_AT + PARTICIPANTS * PARTICIPANT_BYTES
+USES_BYTES: Final = QUEUE_ROWS  # of one: a byte for each row, without memory until its list is full
+PARTICIPANTS_BYTES: Final = PARTICIPANTS_USES_AT + PARTICIPANTS * USES_BYTES
 
 PARTICIPANT_STATE_AT: Final = 0
 PARTICIPANT_PID_AT: Final = 8
 PARTICIPANT_START_AT: Final = 16  # of the process, in ticks since the boot
 PARTICIPANT_NAMESPACE_AT: Final = 24  # inode of the pid's namespace
 PARTICIPANT_JOINED_AT: Final = 32  # ns since the epoch
-PARTICIPANT_QUEUES_AT: Final = 40  # how many of the words below are used; more: any queue
+PARTICIPANT_QUEUES_AT: Final = 40  # how many of the words below are used; more: and USES as well
 PARTICIPANT_NAME_LENGTH_AT: Final = 48
 PARTICIPANT_NAME_AT: Final = 56
 PARTICIPANT_NAME_BYTES_MAX: Final = 56
@@ -721,6 +723,8 @@ TRANSACTION_COMMITTED: Final = 2  # all of it happens, whoever does it
 USE_CONSUMES: Final = 1 << 62  # in a word of the list
 USE_PRODUCES: Final = 1 << 61
 USE_SERVES: Final = 1 << 60  # for others: it keeps nobody from deleting the queue
+USE_SHIFT: Final = 60  # its bits in the byte of a row, of one that does not fit into the list
+USE_LISTED: Final = 1 << 3  # there: it uses the queue of this row, for whatever
 USES: Final = USE_CONSUMES | USE_PRODUCES | USE_SERVES
 
 # --- transactions segment -------------------------------------------------------------------------
@@ -939,6 +943,8 @@ assert QUEUE_SETTINGS_BYTES >= 120
 assert ENTRY_NAME_AT + NAME_BYTES_MAX <= ENTRY_BYTES
 assert BINDING_EXCLUSIVE_AT < BINDING_KEY_AT
 assert BINDING_PAYLOAD_BYTES == 448
+assert PARTICIPANTS_USES_AT % PAGE_BYTES == 0 and USES_BYTES % PAGE_BYTES == 0
+assert USES >> USE_SHIFT < USE_LISTED
 assert PARTICIPANT_NAME_AT + PARTICIPANT_NAME_BYTES_MAX <= PARTICIPANT_TRANSACTION_AT
 assert PARTICIPANT_TRANSACTION_AT < PARTICIPANT_OWNS_AT < PARTICIPANT_EXPELLED_AT
 assert TRANSACTION_OPERATIONS_AT + TRANSACTION_OPERATIONS * OPERATION_BYTES <= TRANSACTION_BYTES

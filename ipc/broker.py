@@ -354,8 +354,9 @@ class Broker(Closable):
     def queues(self) -> list[QueueInfo]:
         """All queues, by name."""
         self._check_open()
-        uses = self._participants.uses()
-        listed = (self._catalog.queue_info(entry, uses) for entry in self._catalog.queues())
+        entries = list(self._catalog.queues())
+        uses = self._participants.uses([entry.reference for entry in entries])
+        listed = (self._catalog.queue_info(entry, uses) for entry in entries)
         return sorted(each if each.depth == 0 else self._exactly(each) for each in listed)
 
     def _exactly(self, queue: QueueInfo) -> QueueInfo:

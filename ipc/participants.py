@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
@@ -56,7 +57,10 @@ class Participants:
             length = max(0, min(length, at.PARTICIPANT_NAME_BYTES_MAX))
             name = data[at.PARTICIPANT_NAME_AT : at.PARTICIPANT_NAME_AT + length]
             words = _LIST.unpack_from(data, at.PARTICIPANT_LIST_AT)[: max(0, used)]
-            queues = (names.get(word & ~USES) for word in words if word)
+            using = {word & ~USES for word in words if word}
+            if beyond := self._beyond_list(number, used):
+                using |= {each for each in names if beyond[each & at.REFERENCE_INDEX_MASK]}
+            queues = (names.get(reference) for reference in using)
             alive = lib.sb_participant_lives(self._connection, number)
             listed.append(
                 ParticipantInfo(
@@ -71,8 +75,8 @@ class Participants:
             )
         return listed
 
-    def uses(self) -> dict[int, tuple[int, int]]:
-        """How many participants take from and publish to each queue, by reference."""
+    def uses(self, references: Collection[int]) -> dict[int, tuple[int, int]]:
+        """How many participants take from and publish to each of these queues, by reference."""
         (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
         uses: dict[int, tuple[int, int]] = {}
         for number in range(1, min(high, at.PARTICIPANTS)):
@@ -81,12 +85,24 @@ class Participants:
             if state != at.PARTICIPANT_LIVE:
                 continue
             words = _LIST.unpack_from(self._memory, start + at.PARTICIPANT_LIST_AT)
-            for word in words[: max(0, used)]:
-                consumers, producers = uses.get(word & ~USES, (0, 0))
-                consumers += bool(word & at.USE_CONSUMES)
-                producers += bool(word & at.USE_PRODUCES)
-                uses[word & ~USES] = consumers, producers
+            using = {word & ~USES: word & USES for word in words[: max(0, used)]}
+            if beyond := self._beyond_list(number, used):
+                for reference in references:
+                    bits = beyond[reference & at.REFERENCE_INDEX_MASK] << at.USE_SHIFT
+                    using[reference] = using.get(reference, 0) | bits
+            for reference, use in using.items():
+                consumers, producers = uses.get(reference, (0, 0))
+                consumers += bool(use & at.USE_CONSUMES)
+                producers += bool(use & at.USE_PRODUCES)
+                uses[reference] = consumers, producers
         return uses
+
+    def _beyond_list(self, number: int, used: int) -> bytes:
+        """What it uses the queue of each row for that its list has no place for."""
+        if used <= at.PARTICIPANT_LIST:
+            return b""
+        start = at.PARTICIPANTS_USES_AT + number * at.USES_BYTES
+        return self._memory[start : start + at.USES_BYTES]
 
     def errors(self) -> list[ErrorInfo]:
         noted = []

@@ -9,7 +9,8 @@
  * given away while an old sweep of it may still run.  A repairer that dies drops that lock too.
  *
  * A participant notes each queue in its list before it touches the ring, so that its death costs
- * a sweep of these queues only. */
+ * a sweep of these queues only.  What its list has no place for it notes in a byte of the queue's row:
+ * then its death costs a sweep of all queues, but it keeps no row and no memory of others. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -348,6 +349,57 @@ void participant_leave(sb_connection *connection)
     lock_byte(connection->lock_file, id, F_UNLCK);
 }
 
+/* --- more queues than the list holds ------------------------------------------------------------- */
+
+static bool is_list_full(const char *entry)
+{
+    return list_length(entry) > L_PARTICIPANT_LIST;
+}
+
+static int64_t uses_at(int64_t id)
+{
+    return L_PARTICIPANTS_USES_AT + id * L_USES_BYTES;
+}
+
+/* What it uses the queue of this row for, if its list was full then; the row is not given to another
+ * queue before it is let go of. */
+static _Atomic unsigned char *byte_of_row(sb_connection *connection, int64_t id, int64_t row)
+{
+    return (_Atomic unsigned char *)connection->participants.memory + uses_at(id) + row;
+}
+
+/* Its use of a queue that is not in its list: the bits of USES, and USE_LISTED above them. */
+static int64_t use_beyond_list(sb_connection *connection, int64_t id, int64_t reference)
+{
+    if (!is_list_full(entry_of(connection, id)))
+        return 0;
+    return atomic_load(byte_of_row(connection, id, reference & L_REFERENCE_INDEX_MASK));
+}
+
+/* The bytes have memory before it is said that they count. */
+static int64_t begin_bytes(sb_connection *connection, int64_t id)
+{
+    char *entry = entry_of(connection, id);
+    if (is_list_full(entry))
+        return SB_OK;
+    int64_t code = sb_system_allocate(connection->participants.file, uses_at(id), L_USES_BYTES);
+    if (code != SB_OK)
+        return fail_system("memory for the queues that a participant uses");
+    memset((char *)connection->participants.memory + uses_at(id), 0, L_USES_BYTES);
+    atomic_thread_fence(memory_order_release);
+    word_store(entry, L_PARTICIPANT_QUEUES_AT, L_PARTICIPANT_LIST + 1);
+    return SB_OK;
+}
+
+static int64_t use_beyond(sb_connection *connection, int64_t reference, int64_t use)
+{
+    int64_t code = begin_bytes(connection, connection->id);
+    if (code == SB_OK)
+        atomic_fetch_or(byte_of_row(connection, connection->id, reference & L_REFERENCE_INDEX_MASK),
+                        (unsigned char)(use >> L_USE_SHIFT | L_USE_LISTED));
+    return code;
+}
+
 int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t use)
 {
     char *entry = entry_of(connection, connection->id);
@@ -363,10 +415,10 @@ int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t u
         if (word == 0 && empty < 0)
             empty = index;
     }
-    if (empty < 0)
-        empty = used;
-    if (empty < L_PARTICIPANT_LIST)
-        word_store(entry, L_PARTICIPANT_LIST_AT + 8 * empty, reference | use);
+    if (empty < 0 && used >= L_PARTICIPANT_LIST)
+        return use_beyond(connection, reference, use);
+    empty = empty < 0 ? used : empty;
+    word_store(entry, L_PARTICIPANT_LIST_AT + 8 * empty, reference | use);
     if (empty == used)
         word_store(entry, L_PARTICIPANT_QUEUES_AT, used + 1);
     return SB_OK;
@@ -377,33 +429,27 @@ static bool is_live(const char *entry)
     return word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_LIVE;
 }
 
-/* Whether its list has the queue; if it only serves it, that counts with `serving`. */
-static bool lists(const char *entry, int64_t reference, bool serving)
+/* What it uses the queue for: bits of USES, and USE_LISTED; 0: it does not. */
+static int64_t use_of(sb_connection *connection, int64_t id, int64_t reference)
 {
-    int64_t used = list_length(entry);
+    const char *entry = entry_of(connection, id);
+    int64_t used = list_length(entry), use = use_beyond_list(connection, id, reference);
     for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
         int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
-        if ((word & ~L_USES) == reference && ((word & L_USES) != L_USE_SERVES || serving))
-            return true;
+        if ((word & ~L_USES) == reference)
+            return use | (word & L_USES) >> L_USE_SHIFT | L_USE_LISTED;
     }
-    return false;
-}
-
-/* One that uses more queues than its list holds may use any. */
-static bool may_use(const char *entry, int64_t reference, bool serving)
-{
-    return lists(entry, reference, serving) || list_length(entry) > L_PARTICIPANT_LIST;
+    return use;
 }
 
 bool participant_used(sb_connection *connection, int64_t reference)
 {
-    if (lists(entry_of(connection, connection->id), reference, true))
+    if (use_of(connection, connection->id, reference))
         return true;
-    for (int64_t id = 1; id < high(connection); id++) {
-        const char *entry = entry_of(connection, id);
-        if (id != connection->id && is_live(entry) && may_use(entry, reference, true))
+    for (int64_t id = 1; id < high(connection); id++)
+        if (id != connection->id && is_live(entry_of(connection, id)) &&
+            use_of(connection, id, reference))
             return true;
-    }
     return false;
 }
 
@@ -416,6 +462,8 @@ void participant_forgets(sb_connection *connection, int64_t id, int64_t referenc
             word_store(entry, at, 0);
     }
     int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    if (is_list_full(entry))
+        atomic_store(byte_of_row(connection, id, row), 0);
     if (sb_row_reference(connection->catalog.memory, L_QUEUES, row) < 0 &&
         !participant_used(connection, reference))
         blocks_drop(connection, row);
@@ -435,12 +483,8 @@ int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t f
         if (id == former || word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_LIVE ||
             word_load(entry, L_PARTICIPANT_OWNS_AT) & L_OWNS_NO_MORE)
             continue;
-        int64_t used = list_length(entry);
-        for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
-            int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
-            if ((word & ~(L_USE_PRODUCES | L_USE_SERVES)) == (reference | L_USE_CONSUMES))
-                return id;
-        }
+        if (use_of(connection, id, reference) & L_USE_CONSUMES >> L_USE_SHIFT)
+            return id;
     }
     return 0;
 }
@@ -456,9 +500,10 @@ int64_t participant_others(sb_connection *connection, int64_t reference)
     int64_t others = 0, end = high(connection);
     for (int64_t id = 1; id < end; id++) {
         const char *entry = entry_of(connection, id);
-        others += id != connection->id && is_live(entry) &&
-                  !(word_load(entry, L_PARTICIPANT_OWNS_AT) & L_TENDS) &&
-                  may_use(entry, reference, false);
+        int64_t use = is_live(entry) ? use_of(connection, id, reference) : 0;
+        others += id != connection->id && use &&
+                  use != (L_USE_SERVES >> L_USE_SHIFT | L_USE_LISTED) &&
+                  !(word_load(entry, L_PARTICIPANT_OWNS_AT) & L_TENDS);
     }
     return others;
 }
@@ -466,13 +511,8 @@ int64_t participant_others(sb_connection *connection, int64_t reference)
 int64_t participant_users(sb_connection *connection, int64_t reference, int64_t use)
 {
     int64_t users = 0, end = high(connection);
-    for (int64_t id = 1; id < end; id++) {
-        const char *entry = entry_of(connection, id);
-        int64_t used = is_live(entry) ? list_length(entry) : 0;
-        for (int64_t index = 0; index < used && index < L_PARTICIPANT_LIST; index++) {
-            int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
-            users += (word & ~L_USES) == reference && (word & use) != 0;
-        }
-    }
+    for (int64_t id = 1; id < end; id++)
+        users += is_live(entry_of(connection, id)) &&
+                 (use_of(connection, id, reference) & use >> L_USE_SHIFT) != 0;
     return users;
 }
