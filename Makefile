@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.c') setup.py pyproject.toml
 
-.PHONY: help demo demo-fan-out demo-latency test crash attack explore bench bench-quick latency-long latency-bench lint clean
+.PHONY: help demo demo-fan-out demo-latency test crash growth attack explore bench bench-quick latency-long latency-bench lint clean
 
 help:  ## What there is to make
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,9 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers, account for 
 
 attack: $(VENV)/installed  ## An hour of attack from outside, knowing only the documents
 	$(BIN)/python -m tests.attack --minutes 60
+
+growth: $(VENV)/installed  ## A million lives of queues, 100,000 connections: what is left of them (20 min)
+	$(BIN)/python -m tests.crash growth
 
 explore: $(VENV)/installed  ## The deep exploration, to the end (about an hour)
 	$(BIN)/python -m tests.explore deep

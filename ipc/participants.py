@@ -102,7 +102,7 @@ class Participants:
         if used <= at.PARTICIPANT_LIST:
             return b""
         start = at.PARTICIPANTS_USES_AT + number * at.USES_BYTES
-        return self._memory[start : start + at.USES_BYTES]
+        return bytes(self._memory[start : start + at.USES_BYTES])
 
     def errors(self) -> list[ErrorInfo]:
         noted = []

@@ -5,6 +5,7 @@ python -m tests.crash --kills 100 --seed 4711
 python -m tests.crash repair
 python -m tests.crash failover --times 100
 python -m tests.crash failover --times 20 --backlog 1073741824
+python -m tests.crash growth --lives 1000000 --connects 100000
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from tempfile import TemporaryDirectory
 from shmbroker.perf.failover.trial import failover
 from shmbroker.perf.process import Process
 from tests.conftest import vhost_for_a_while
+from tests.crash.growth import grow
 from tests.crash.repair import measure
 from tests.crash.round import Fault, crash
 
+VERBS = ("kill", "repair", "failover", "growth")
 AT_REST_SECONDS = 0.3
 """Between two failovers: in the tests the next one is hit while everything still starts."""
 
@@ -61,18 +64,31 @@ def beside_a_backlog(times: int, seed: int | None, backlog: int) -> int:
     return int(lost)
 
 
+def growth(lives: int, connects: int) -> int:
+    """Ten rounds, and a cold start; what there is after each is said."""
+    with vhost_for_a_while() as vhost, TemporaryDirectory(prefix="growth-") as folder:
+        first, *_, last, _ = grow(
+            vhost, Path(folder), lives, connects, 10, lambda text: sys.stdout.write(f"{text}\n")
+        )
+    return int((first.rows, first.participants) != (last.rows, last.participants))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("verb", nargs="?", choices=("kill", "repair", "failover"), default="kill")
+    parser.add_argument("verb", nargs="?", choices=VERBS, default="kill")
     parser.add_argument("--kills", type=int, default=2000, help="how many kill -9 (2000)")
     parser.add_argument("--seed", type=int, help="of the first round; random if left out")
     parser.add_argument("--times", type=int, default=50, help="of what is measured (50)")
     parser.add_argument("--backlog", type=int, default=0, help="failover: and with so many bytes")
+    parser.add_argument("--lives", type=int, default=1000000, help="growth: of queues")
+    parser.add_argument("--connects", type=int, default=100000, help="growth: of programs")
     given = parser.parse_args()
+    if given.verb == "growth":
+        return growth(given.lives, given.connects)
     if given.verb == "repair":
         for each in measure(given.times):
             sys.stdout.write(f"{each}\n")

@@ -1,12 +1,12 @@
-"""What is left of what was: a broker through many lives of queues, exchanges, patterns, subscriptions
-and connections, by several processes one after the other, some of which are killed.
+"""What is left of what was: a broker through many lives of queues, exchanges, patterns,
+subscriptions and connections, by several programs one after the other, some of which are killed.
 
     programs  -->  vhost  <--  broker  -->  store
        |             |            |           |
     killed or     tables,     descriptors,  segments,
     ended         memory      mappings      a cold start
 
-After each round all that might grow is measured; what is there at each of these moments is the same.
+After each round all that might grow is measured; what is there is the same each time.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ STANDING = 4
 """Queues that are there all the time."""
 MANY = 150
 """Queues that one program uses at once: more than its list in the table of participants holds."""
-WORD = struct.Struct("q")
-ENTRY = struct.Struct("7q")
+DESCRIPTORS = 256
+"""The broker may have no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def size(vhost: str, broker: Process, store: Path) -> Size:
     )
 
 
-# --- lives -----------------------------------------------------------------------------------------
+# --- lives ----------------------------------------------------------------------------------------
 
 
 def _queue(broker: Broker, number: int, **settings: object) -> None:
@@ -114,7 +114,7 @@ def _exchange(broker: Broker, number: int) -> None:
     name = f"life.{os.getpid()}.{number % 8}"
     queue = broker.declare_queue(name, slots=SLOTS)
     exchange = broker.declare_exchange(name, "topic")
-    broker.bind(name, queue=name, key="a.#")
+    broker.bind(name, name, "a.#")
     exchange.publish(b"routed", key="a.b")
     assert queue.receive(timeout=PATIENCE_SECONDS) == b"routed"
     broker.delete_exchange(name, force=True)
@@ -146,13 +146,13 @@ def _temporary(broker: Broker, number: int) -> None:
 
 def _scheduled(broker: Broker, number: int) -> None:
     queue = broker.declare_queue(f"life.{os.getpid()}.{number % 8}", slots=SLOTS)
-    queue.publish(b"later", delay=3600)
+    queue.publish(b"later", deliver_after=3600)
     broker.delete_queue(queue.name, force=True)
 
 
 def _subscription(broker: Broker, number: int) -> None:
     name = f"subscribed.{os.getpid()}.{number % 8}"
-    broker.subscription("standing", name=name, slots=SLOTS).close()
+    broker.subscription(name, exchange="standing", durable=True, slots=SLOTS).close()
     broker.unsubscribe(name, force=True)
 
 
@@ -164,11 +164,12 @@ RARE: dict[int, Callable[[Broker, int], None]] = {
     4: _pattern,
     5: _once,
     6: _scheduled,
+    7: _subscription,
 }
 
 
 def live(vhost: str, first: int, count: int) -> int:
-    """So many lives of queues, of which one in ten is durable; the last ends with a queue open."""
+    """So many lives of queues, of which three in twenty are durable."""
     with shmbroker.connect(f"shm://{vhost}", name="lives") as broker:
         for number in range(first, first + count):
             RARE.get(number % KINDS, _queue)(broker, number)
@@ -198,15 +199,15 @@ def die(vhost: str) -> int:
     return 1
 
 
-# --- the broker ------------------------------------------------------------------------------------
+# --- the broker -----------------------------------------------------------------------------------
 
 
 @dataclass
 class World:
     vhost: str
     folder: Path
-    descriptors: int = 0
-    """The broker may have no more, 0: as many as we."""
+    descriptors: int
+    """The broker may have no more."""
 
     def __post_init__(self) -> None:
         create(
@@ -225,9 +226,8 @@ class World:
         return self.folder / "store"
 
     def _run(self) -> int:
-        if self.descriptors:
-            _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, hard))
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, hard))
         return Instance(load(self.folder / "broker")).run()
 
     @contextmanager
@@ -291,7 +291,7 @@ def grow(
     told: Callable[[str], object] = lambda _: None,
 ) -> list[Size]:
     """The sizes after each round, and after a cold start."""
-    world, sizes = World(vhost, folder, descriptors=256), list[Size]()
+    world, sizes = World(vhost, folder, DESCRIPTORS), list[Size]()
     began = time.monotonic()
     with world.broker() as broker:
         world.stand()
