@@ -15,7 +15,7 @@ from shmbroker.cli.group import Verb
 from shmbroker.cli.names import destination_names
 from shmbroker.cli.output import json_option, print_json
 from shmbroker.cli.progress import Progress
-from shmbroker.cli.units import DURATION, format_count, format_duration
+from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration
 from shmbroker.ipc.errors import Empty
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def source(broker: Broker, destination: Destination) -> Iterator[Queue]:
 )
 @click.option("--destination", type=DESTINATION, required=True, shell_complete=destination_names,
     help="queue://NAME, exchange://NAME/KEY, or just a queue's name.")  # fmt: skip
-@click.option("--message-count", "count", metavar="N", type=click.IntRange(min=1), default=1000,
+@click.option("--message-count", "count", metavar="N", type=COUNT, default=1000,
     show_default=True, help="How many messages.")  # fmt: skip
 @click.option("--timeout", type=DURATION,
     help="Give up when nothing has come for so long.  [never]")  # fmt: skip

@@ -36,7 +36,7 @@ def setting_of(text: str) -> tuple[str, object]:
     if not separator:
         raise click.UsageError(f"an option is set by KEY=VALUE, not {text!r}")
     given: object = value
-    with suppress(tomllib.TOMLDecodeError):
+    with suppress(ValueError, RecursionError):  # then it is text
         given = tomllib.loads(f"value = {value}")["value"]
     if key in SECRETS and isinstance(given, str) and re.search(SECRETS[key], given):
         raise click.UsageError(

@@ -20,7 +20,7 @@ from shmbroker.cli.output import (
     say,
     yes_option,
 )  # fmt: skip
-from shmbroker.cli.units import SIZE, format_count, format_size
+from shmbroker.cli.units import COUNT, SIZE, format_count, format_size
 
 COLUMNS_TAKEN = 70
 RECORDS = 1000
@@ -80,7 +80,7 @@ def verify(ctx: click.Context, folder: Path, as_json: bool) -> None:
 @folder_argument
 @click.option("--queue", metavar="N", type=int, help="Only records of this queue, by its number.")
 @click.option(
-    "--count", metavar="N", type=click.IntRange(min=1), default=RECORDS, show_default=True,
+    "--count", metavar="N", type=COUNT, default=RECORDS, show_default=True,
     help="Not more than so many.",
 )  # fmt: skip
 @json_option

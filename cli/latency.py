@@ -16,7 +16,7 @@ import click
 
 from shmbroker.cli.group import Group
 from shmbroker.cli.output import json_option, print_json, print_table, say
-from shmbroker.cli.units import DURATION, format_count, format_duration
+from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +50,7 @@ percentile_option = click.option(
     "--percentile", type=PERCENTILE, default=99.0, show_default=True, help="Which one."
 )
 rows_option = click.option(
-    "--rows", type=click.IntRange(min=1), default=ROWS, show_default=True, help="Show at most."
+    "--rows", type=COUNT, default=ROWS, show_default=True, help="Show at most."
 )
 
 
@@ -179,7 +179,7 @@ def seconds(window: float) -> int:
 @click.option("--every", type=DURATION, default="10s", show_default=True,
     help="Look for new files so often.")  # fmt: skip
 @click.option("--once", is_flag=True, help="Take what is there, and end.")
-@click.option("--files", type=click.IntRange(min=1), default=1000, show_default=True,
+@click.option("--files", type=COUNT, default=1000, show_default=True,
     help="Take at most so many at once.")  # fmt: skip
 @master_option
 def follow_spool(

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from shmbroker.cli.group import LazyGroup
-from shmbroker.ipc.errors import Error
+from shmbroker.ipc.errors import Error, shortened
 from shmbroker.ipc.refusal import told
 
 CTRL_C = 130
@@ -104,7 +104,7 @@ def root(vhost: str | None) -> None:
 
 
 def failed(what: str) -> int:
-    click.echo(f"shmbroker: {what}", err=True)
+    click.echo(f"shmbroker: {shortened(what)}", err=True)
     return 1
 
 

@@ -13,7 +13,7 @@ from shmbroker.cli.names import destination_names
 from shmbroker.cli.output import json_option, print_json
 from shmbroker.cli.progress import Progress
 from shmbroker.cli.publish import publisher
-from shmbroker.cli.units import DURATION, SIZE
+from shmbroker.cli.units import COUNT, DURATION, SIZE, format_size
 
 
 def numbered(index: int, size: int) -> bytes:
@@ -30,7 +30,7 @@ def numbered(index: int, size: int) -> bytes:
 )
 @click.option("--destination", type=DESTINATION, required=True, shell_complete=destination_names,
     help="queue://NAME, exchange://NAME/KEY, or just a queue's name.")  # fmt: skip
-@click.option("--message-count", "count", metavar="N", type=click.IntRange(min=1), default=1000,
+@click.option("--message-count", "count", metavar="N", type=COUNT, default=1000,
     show_default=True, help="How many messages.")  # fmt: skip
 @click.option("--message-size", "size", type=SIZE, default="1KiB", show_default=True,
     help="Of each body.")  # fmt: skip
@@ -48,6 +48,12 @@ def producer(
     )
     progress = Progress("produced", count)
     with connected(vhost) as broker:
+        if size > broker.message_bytes_max:
+            raise click.UsageError(
+                f"a message of vhost {broker.vhost} has at most "
+                f"{format_size(broker.message_bytes_max)}, a quarter of its arena, not "
+                f"{format_size(size)}"
+            )
         publish = publisher(broker, queue, exchange, destination.key or None, False, timeout, {})
         progress.start()
         try:

@@ -32,7 +32,7 @@ from shmbroker.cli.output import (
     yes_option,
 )  # fmt: skip
 from shmbroker.cli.setting import given, setting_options
-from shmbroker.cli.units import DURATION, format_count, format_duration, format_size
+from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration, format_size
 
 if TYPE_CHECKING:
     from shmbroker.ipc.broker import Broker
@@ -61,7 +61,7 @@ name_argument = click.argument("name", shell_complete=queue_names)
 source_argument = click.argument("source", metavar="FROM", shell_complete=queue_names)
 target_argument = click.argument("target", metavar="TO", shell_complete=queue_names)
 count_option = click.option(
-    "--count", metavar="N", type=click.IntRange(min=1),
+    "--count", metavar="N", type=COUNT,
     help="Not more than so many.  [default: as many as are there now]",
 )  # fmt: skip
 room_option = click.option(
@@ -78,7 +78,7 @@ room_option = click.option(
 )
 @click.argument("name")
 @click.option(
-    "--slots", metavar="N", type=click.IntRange(min=1), default=1024, show_default=True,
+    "--slots", metavar="N", type=COUNT, default=1024, show_default=True,
     help="How many messages it holds; a power of two.",
 )  # fmt: skip
 @setting_options()
@@ -212,7 +212,7 @@ def latency_text(latency: dict[str, int] | None) -> str | None:
     """
 )
 @name_argument
-@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Not more than so many.")
+@click.option("--count", metavar="N", type=COUNT, help="Not more than so many.")
 @json_option
 @vhost_option
 def browse(name: str, count: int | None, as_json: bool, vhost: str) -> None:
@@ -241,7 +241,7 @@ def browse(name: str, count: int | None, as_json: bool, vhost: str) -> None:
     """
 )
 @name_argument
-@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Not more than so many.")
+@click.option("--count", metavar="N", type=COUNT, help="Not more than so many.")
 @click.option("--cancel", metavar="ID", type=int, help="The message of this id is not delivered.")
 @json_option
 @vhost_option
@@ -382,7 +382,7 @@ def explain(name: str, as_json: bool, vhost: str) -> None:
     """
 )
 @name_argument
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Not more than so many.")
+@click.option("--limit", metavar="N", type=COUNT, help="Not more than so many.")
 @vhost_option
 def retry(name: str, limit: int | None, vhost: str) -> None:
     """Send dead letters back to the queues that they come from.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from shmbroker.cli.names import queue_names
-from shmbroker.cli.units import DURATION, SIZE
+from shmbroker.cli.units import COUNT, DURATION, SIZE
 from shmbroker.core.layout import BUCKETS, LEVELS
 from shmbroker.ipc.setting import SETTINGS, Setting
 
@@ -29,7 +29,7 @@ class UpTo(click.ParamType[Any]):
 
 
 KINDS: dict[str, click.ParamType[Any]] = {
-    "count": click.IntRange(min=1),
+    "count": COUNT,
     "seconds": DURATION,
     "size": SIZE,
     "queue": click.STRING,

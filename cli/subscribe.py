@@ -12,7 +12,7 @@ from shmbroker.cli.fields import message_fields
 from shmbroker.cli.group import Verb
 from shmbroker.cli.names import exchange_names, queue_names, subscription_names
 from shmbroker.cli.output import json_option, print_json, say
-from shmbroker.cli.units import DURATION, format_count, format_duration
+from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration
 from shmbroker.ipc.errors import Empty
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--key", default="", help="With --name: which messages of the exchange.")
 @click.option("--durable", is_flag=True, help="With --name: it collects while we are away.")
 @click.option("--shared", is_flag=True, help="With --name: others may consume it as well.")
-@click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after so many.")
+@click.option("--count", metavar="N", type=COUNT, help="End after so many.")
 @click.option("--timeout", type=DURATION, help="End when nothing has come for so long.")
 @click.option("--lossy", is_flag=True,
     help="Rather miss messages than let producers wait for us.")  # fmt: skip

@@ -20,7 +20,9 @@ class Size(click.ParamType[int]):
         try:
             return parse_size(value)
         except ValueError:
-            self.fail(f"{value!r} is no size; one is written 512, 64KiB or 1MB", param, ctx)
+            self.fail(
+                f"{value!r} is no size; one is written 512, 64KiB or 1MB, below 8EiB", param, ctx
+            )
 
 
 class Duration(click.ParamType[float]):
@@ -34,7 +36,11 @@ class Duration(click.ParamType[float]):
         try:
             return parse_duration(value)
         except ValueError:
-            self.fail(f"{value!r} is no time; one is written 50us, 100ms, 2s or 5m", param, ctx)
+            self.fail(
+                f"{value!r} is no time; one is written 50us, 100ms, 2s or 5m, up to 11,574d",
+                param,
+                ctx,
+            )
 
 
 class TimeOfDay(click.ParamType[datetime]):
@@ -56,6 +62,7 @@ class TimeOfDay(click.ParamType[datetime]):
             )
 
 
+COUNT = click.IntRange(min=1, max=2**63 - 1)
 SIZE = Size()
 DURATION = Duration()
 TIME_OF_DAY = TimeOfDay()

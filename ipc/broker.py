@@ -351,6 +351,11 @@ class Broker(Closable):
         number: int = lib.sb_participant(self._connection)
         return number
 
+    @property
+    def message_bytes_max(self) -> int:
+        """What a message has at most: a quarter of the arena."""
+        return len(self._arena) // 4
+
     def queues(self) -> list[QueueInfo]:
         """All queues, by name."""
         self._check_open()

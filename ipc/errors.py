@@ -7,9 +7,22 @@ from collections.abc import Callable
 
 from shmbroker.core import codes
 
+TEXT_MAX = 2000
+"""Characters of an error's text: it may quote an argument of any length."""
+
+
+def shortened(text: str) -> str:
+    """The beginning, which says what is wrong, and the end, which says what to do."""
+    left = len(text) - TEXT_MAX
+    half = TEXT_MAX // 2
+    return text if left <= 0 else f"{text[:half]}... ({left} characters) ...{text[-half:]}"
+
 
 class Error(Exception):
     """The base of all errors of shmbroker."""
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*(shortened(each) if isinstance(each, str) else each for each in told))
 
 
 class Empty(Error):

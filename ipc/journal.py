@@ -13,6 +13,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.closable import Closable
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import error_for
+from shmbroker.ipc.names import path_bytes
 from shmbroker.ipc.replay import Replay
 from shmbroker.ipc.timeout import nanoseconds
 
@@ -72,7 +73,7 @@ class Journal(Closable):
         self._options.node = self._node
         self._options.snapshot = self._callback if snapshot else ffi.NULL
         made = ffi.new("sb_journal **")
-        self._check(lib.sb_journal_prepare(self.folder.encode(), self._options, made))
+        self._check(lib.sb_journal_prepare(path_bytes(self.folder), self._options, made))
         self._journal = made[0]
         if epoch is not None:
             try:

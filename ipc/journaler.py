@@ -12,7 +12,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.broker import Broker
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import error_for
-from shmbroker.ipc.names import name_bytes
+from shmbroker.ipc.names import name_bytes, path_bytes
 from shmbroker.ipc.store_writer import StoreWriter
 
 Progress = Callable[[int, int], object]
@@ -62,7 +62,7 @@ def begin_restoring(vhost: str, *, name: str, arena_bytes: int) -> Broker:
 def restore(broker: Broker, folder: Path, progress: Progress | None = None) -> Restored:
     """Fill a vhost that was created just now with the durable queues that the journal has."""
     opened = ffi.new("sb_replay **")
-    _check(lib.sb_replay_open(bytes(folder), 0, opened), f"journal {folder}")
+    _check(lib.sb_replay_open(path_bytes(folder), 0, opened), f"journal {folder}")
     replay = ffi.gc(opened[0], lib.sb_replay_close)
     told = ffi.NULL
     if progress is not None:
@@ -88,7 +88,7 @@ class Journaler(StoreWriter):
         self.folder = folder
         made = ffi.new("sb_journaler **")
         self._node = ffi.NULL if node is None else ffi.new("char[16]", node)
-        code = lib.sb_journaler_prepare(bytes(folder), segment_bytes, self._node, made)
+        code = lib.sb_journaler_prepare(path_bytes(folder), segment_bytes, self._node, made)
         _check(code, f"journal {folder}")
         super().__init__("journaler", made[0], f"journal {folder}")
 
@@ -96,6 +96,11 @@ class Journaler(StoreWriter):
         """Before it starts: look at the epoch in this file, and say in this word that it works."""
         self._beat = ffi.NULL if beat is None else ffi.from_buffer("int64_t[]", beat)
         lib.sb_journaler_watched(self._writer, fence, self._beat)
+
+    def placed(self, lock: Path) -> None:
+        """Before it starts: end if the journal, or what is watched, is not at its path."""
+        code = lib.sb_journaler_placed(self._writer, path_bytes(self.folder), path_bytes(lock))
+        _check(code, f"journal {self.folder}")
 
     def leased(self, until: Any) -> None:
         """Before it starts: write and confirm until the moment in this word (CLOCK_BOOTTIME)."""

@@ -26,6 +26,10 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
  * more.  -1: none.  beat: is told when each turn began, at least every 100 ms, in monotonic
  * nanoseconds; it must live as long as the journaler.  NULL: nobody is told. */
 void sb_journaler_watched(sb_journaler *journaler, int fence, int64_t *beat);
+/* Before it starts, after sb_journaler_watched: the journal's folder and that file have to stay at
+ * these paths.  If another one is there, or none, the journaler ends (SB_JOURNAL_FAILED) within 250
+ * ms and confirms nothing any more. */
+int64_t sb_journaler_placed(sb_journaler *journaler, const char *folder, const char *fence);
 /* Before it starts: it writes and confirms only until this moment (nanoseconds of CLOCK_BOOTTIME),
  * then it ends (SB_STALE).  The moment may be moved while it works; the word must live as long as
  * the journaler.  NULL: for ever. */

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from shmbroker.ipc.errors import InvalidName
+
+
+def path_bytes(path: str | Path) -> bytes:
+    """The name of a file or folder for C: any bytes, as the system has them."""
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise InvalidName(
+            f"the path {str(path)!r} cannot be the name of a file: {error}"
+        ) from error
+    if b"\0" in encoded:
+        raise InvalidName(f"the path {str(path)!r} contains a zero character")
+    return encoded
 
 
 def name_bytes(name: str) -> bytes:

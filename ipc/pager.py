@@ -13,6 +13,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.broker import Broker
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import error_for
+from shmbroker.ipc.names import path_bytes
 from shmbroker.ipc.store_writer import StoreWriter
 
 
@@ -35,7 +36,9 @@ class Pager(StoreWriter):
         self._until = ffi.NULL if until is None else until
         fenced = ffi.new("sb_pager_fence *", [epoch, fence, self._until])
         made = ffi.new("sb_pager **")
-        code = lib.sb_pager_start(broker._connection, bytes(self.folder), page_bytes, fenced, made)
+        code = lib.sb_pager_start(
+            broker._connection, path_bytes(self.folder), page_bytes, fenced, made
+        )
         if code != OK:
             raise error_for(code, f"pages in {folder}", ffi.errno, detail_of(code))
         super().__init__("pager", made[0], f"pages in {folder}")

@@ -64,10 +64,10 @@ class Publication:
             had = f" ({done[0]} queues have the message)" if done[0] else ""
             raise self._error(code, had)
         if code == 0 and self._mandatory:
+            key = self._message[2].decode(errors="surrogatepass")
             raise Unroutable(
-                f"exchange {self._exchange.name!r}: no binding takes a message with key "
-                f"{self._message[2].decode()!r}, and it is mandatory: bind a queue, or declare an "
-                "alternate exchange"
+                f"exchange {self._exchange.name!r}: no binding takes a message with key {key!r}, "
+                "and it is mandatory: bind a queue, or declare an alternate exchange"
             )
         return code
 

@@ -62,7 +62,14 @@ _get = lib.sb_get
 _receive = lib.sb_receive
 _new = ffi.new
 _ALL = -1
+POSITION_MAX = 2**63 - 1
 _MESSAGE = ffi.typeof("sb_message *")
+
+
+def checked_position(position: int) -> int:
+    if not isinstance(position, int) or not 0 <= position <= POSITION_MAX:
+        raise InvalidArgument(f"a position is a number from 0 to 2^63 - 1, not {position!r}")
+    return position
 
 
 class Queue:
@@ -233,7 +240,9 @@ class Queue:
 
         Unconfirmed if nobody says so in time.  Only a durable queue confirms.
         """
-        self._confirm_at(self._queue, _ALL if position is None else position, timeout)
+        self._confirm_at(
+            self._queue, _ALL if position is None else checked_position(position), timeout
+        )
 
     def _confirm_at(
         self, ring: Any, position: int, timeout: float | None, number: int | None = None
@@ -730,8 +739,8 @@ class Queue:
             raise InvalidArgument("a range is from at least a nanosecond up to some time")
         if digits is not None and (not isinstance(digits, int) or not 2 <= digits <= 3):
             raise InvalidArgument(f"a histogram has 2 or 3 digits, not {digits!r}")
-        if not isinstance(one_in, int):
-            raise InvalidArgument(f"one in so many messages is a number, not {one_in!r}")
+        if not isinstance(one_in, int) or not 1 <= one_in <= POSITION_MAX:
+            raise InvalidArgument(f"one in so many messages is a number from 1 up, not {one_in!r}")
         code: int = lib.sb_latency(self._queue, bool(records), *times, digits or 0, one_in)
         if code != OK:
             raise self._error(code, "recording the latency of")

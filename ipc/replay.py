@@ -13,6 +13,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.closable import Closable
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import error_for
+from shmbroker.ipc.names import path_bytes
 
 KIND_NAMES = {
     value: name.lower().replace("_", "-")
@@ -81,7 +82,7 @@ class Replay(Closable):
         self._noted = noted
         self._replay: Any = ffi.NULL
         made = ffi.new("sb_replay **")
-        code = lib.sb_replay_open(self.folder.encode(), salvage, made)
+        code = lib.sb_replay_open(path_bytes(self.folder), salvage, made)
         if code != OK:
             raise error_for(code, f"journal {self.folder}", ffi.errno, detail_of(code))
         self._replay = made[0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.layout import MARK_PRIORITY_MASK, MARK_PRIORITY_SHIFT
-from shmbroker.ipc.errors import Empty, NotFound, QueueFull
+from shmbroker.ipc.errors import Empty, InvalidArgument, NotFound, QueueFull
 
 if TYPE_CHECKING:
     from shmbroker.ipc.message import Message
@@ -51,6 +51,8 @@ def _send_back(dead: Queue, message: Message) -> str:
 
 def retry(dead: Queue, limit: int | None) -> Retried:
     """Those that are there now, once each, but no more than the limit."""
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InvalidArgument(f"limit is a number of messages or None, not {limit!r}")
     there = dead.statistics().depth
     sent, stayed = 0, Counter[str]()
     held: list[Message] = []  # until the end, or we would take them again

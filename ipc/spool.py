@@ -16,6 +16,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -115,15 +116,24 @@ class Spool(Closable):
                         "one is enough") from error  # fmt: skip
         except OSError as error:
             raise SystemRefused(f"the spool {self.folder} cannot be written: {error}") from error
-        for path in self._files(rf"hlog\{PART}"):
-            self._complete(path)
-        for path in self._files(rf"parquet\{PART}"):  # made anew below, from the log
-            path.unlink()
-        if self._parquet:
-            for path in self._files("hlog"):
-                if not path.with_suffix(".parquet").exists():
-                    self._convert(path)
-        self._tidy()
+        with self._refused():
+            for path in self._files(rf"hlog\{PART}"):
+                self._complete(path)
+            for path in self._files(rf"parquet\{PART}"):  # made anew below, from the log
+                path.unlink()
+            if self._parquet:
+                for path in self._files("hlog"):
+                    if not path.with_suffix(".parquet").exists():
+                        self._convert(path)
+            self._tidy()
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """What the system refuses is an error of ours; pyarrow has a kind of its own of them."""
+        try:
+            yield
+        except OSError as error:
+            raise SystemRefused(f"the spool {self.folder} cannot be written: {error}") from error
 
     def _files(self, suffix: str) -> list[Path]:
         """Ours, the oldest first."""
@@ -161,6 +171,9 @@ class Spool(Closable):
             part.unlink(missing_ok=True)
             self._put_aside(path, error)
             return
+        except OSError:  # the disk is full, say: it is made when the spool is opened again
+            part.unlink(missing_ok=True)
+            raise
         part.rename(path.with_suffix(".parquet"))
         self._sync_folder()
 
@@ -218,15 +231,13 @@ class Spool(Closable):
         end = time_ns()
         start = end - (until - self._since_ns)
         lines = [hlog.line(each) for each in self._intervals(unread, now, start, end)]
-        try:
+        with self._refused():
             if lines:
                 self._append(lines, start)
             self._before = now
             self._since_ns = until
             if self._file is not None and self._is_full():
                 self.rotate()
-        except OSError as error:
-            raise SystemRefused(f"the spool {self.folder} cannot be written: {error}") from error
         return Spooled(len(lines), tuple(unread))
 
     def _append(self, lines: list[str], start: int) -> None:
@@ -285,7 +296,8 @@ class Spool(Closable):
             return
         try:
             self.write()
-            self.rotate()
+            with self._refused():
+                self.rotate()
         finally:
             self._let_go()
 

@@ -46,7 +46,9 @@ class StoreWriter(Closable):
                 yield None if code == OK else self._error(code)
 
     def _error(self, code: int) -> Error:
-        return error_for(code, self._what, detail=ffi.string(self._why(self._writer)).decode())
+        return error_for(
+            code, self._what, detail=ffi.string(self._why(self._writer)).decode(errors="replace")
+        )
 
     def stop(self) -> None:
         """Write what is there, and end."""

@@ -17,6 +17,11 @@ DURATIONS = {
     "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
 }  # fmt: skip
 
+SIZE_MAX = 2**63 - 1
+"""What 64 bits hold."""
+SECONDS_MAX = 1e9
+"""Thirty years."""
+
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµμ]*)")
 
 
@@ -31,11 +36,14 @@ def scaled(text: str, units: dict[str, int] | dict[str, float]) -> float:
 def parse_size(text: str) -> int:
     """Bytes."""
     size = scaled(text, SIZES)
-    if size != int(size):
+    if size > SIZE_MAX or size != int(size):
         raise ValueError(text)
-    return int(size)
+    return min(int(size), SIZE_MAX)
 
 
 def parse_duration(text: str) -> float:
     """Seconds."""
-    return scaled(text, DURATIONS)
+    seconds = scaled(text, DURATIONS)
+    if seconds > SECONDS_MAX:
+        raise ValueError(text)
+    return seconds

@@ -135,7 +135,10 @@ class Queue:
         Unconfirmed if nobody says so in time.  Only a durable queue confirms.
         """
         deadline = Deadline(nanoseconds(timeout))
-        ends = self._sync._ends() if position is None else [(self._sync._queue, position)]
+        if position is None:
+            ends = self._sync._ends()
+        else:
+            ends = [(self._sync._queue, sync.checked_position(position))]
         for ring, last in ends:
             await self._confirm_at(ring, last, deadline.seconds_left())
 

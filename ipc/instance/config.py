@@ -168,7 +168,7 @@ def _value(option: Option, given: Given, place: Path) -> Any:
     except ValueError as error:
         if option.kind == "secret":
             raise ConfigError(f"{place}: {option.key} is {error}") from None
-        raise ConfigError(f"{place}: {option.key} is {error}, not {value!r}") from None
+        raise ConfigError(f"{place}: {option.key} is {error}, not {value!r:.200}") from None
 
 
 def load(folder: Path) -> Config:

@@ -479,6 +479,7 @@ class Instance:
         self._do(self.machine.lost())
 
     def _take_over(self) -> None:
+        self.store.check_place(self.lock.fence)
         former = self.lock.record()
         self.epoch = former.epoch + 1
         me = Record(self.epoch, record.LIVE, self.config.name, self.process)
@@ -567,6 +568,7 @@ class Instance:
         assert journaler is not None
         assert self.beat is not None
         journaler.watched(self.lock.fence, self.beat.memory)
+        journaler.placed(self.store.lock_file)
         journaler.leased(self.lock.until)
         try:
             journaler.start(broker, self.epoch, restored)

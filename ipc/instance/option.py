@@ -10,13 +10,26 @@ from shmbroker.ipc.instance.secret import Secret, secret_of
 from shmbroker.ipc.units import parse_duration, parse_size
 
 Kind = Literal[
-    "text", "folder", "flag", "size", "duration", "role", "lock", "command", "secret", "table"
+    "text",
+    "folder",
+    "flag",
+    "size",
+    "segment",
+    "duration",
+    "role",
+    "lock",
+    "command",
+    "secret",
+    "table",
 ]
 
 ROLES: Final = ("live", "backup")
 LOCKS: Final = ("file", "sql")
 STALL_LIMIT_MIN: Final = 0.25
 """Seconds.  A healthy journaler shows that it lives every 100 ms; a loaded machine is later."""
+SEGMENT_UNIT: Final = 4096
+SEGMENT_MIN: Final = 4 * SEGMENT_UNIT
+SEGMENT_MAX: Final = 1 << 40
 RENEW_MIN: Final = 0.01
 """Seconds."""
 
@@ -39,13 +52,13 @@ class Option:
 
 
 def _text(given: object) -> str:
-    if not isinstance(given, str) or not given:
+    if not isinstance(given, str) or not given or "\0" in given:
         raise ValueError('text, as in "orders"')
     return given
 
 
 def _folder(given: object) -> str:
-    if not isinstance(given, str):
+    if not isinstance(given, str) or "\0" in given:
         raise ValueError('a folder, as in "latency", or "" for none')
     return given
 
@@ -61,6 +74,13 @@ def _size(given: object) -> int:
         return parse_size(given if isinstance(given, str) else "")
     except ValueError:
         raise ValueError('a size, as in "64MiB"') from None
+
+
+def _segment(given: object) -> int:
+    size = _size(given)
+    if size % SEGMENT_UNIT or not SEGMENT_MIN <= size <= SEGMENT_MAX:
+        raise ValueError('a size in whole pages of 4KiB, from 16KiB to 1TiB, as in "64MiB"')
+    return size
 
 
 def _duration(given: object) -> float:
@@ -93,7 +113,9 @@ def _table(given: object) -> str:
 
 
 def _command(given: object) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+    if not isinstance(given, list) or not all(
+        isinstance(word, str) and "\0" not in word for word in given
+    ):
         raise ValueError('words, as in ["/usr/local/bin/may-i", "orders"]')
     return tuple(given)
 
@@ -103,6 +125,7 @@ PARSERS: Final = {
     "folder": _folder,
     "flag": _flag,
     "size": _size,
+    "segment": _segment,
     "duration": _duration,
     "role": _role,
     "lock": _lock,
@@ -118,7 +141,7 @@ OPTIONS: Final = (
            "Room for messages of a vhost that it makes; memory is used as it fills."),
     Option("store", "path", "text", "data",
            "The journal, the live lock.  Live and backup have the same."),
-    Option("store", "segment", "size", "64MiB", "Of the journal."),
+    Option("store", "segment", "segment", "64MiB", "Of the journal."),
     Option("store", "lock", "lock", "file",
            "Who is live: by a lock on a file of the store, or by a lease in a SQL database."),
     Option("sql", "url", "secret", "",

@@ -115,9 +115,28 @@ class Store:
             write_whole(path / NODE, asdict(replace(node, inode=inode, lock=lock)), synced=True)
         self.mount = mount.mount_of(path)
 
+    @property
+    def lock_file(self) -> Path:
+        return self.path / record.FILE
+
+    def check_place(self, fence: int) -> None:
+        """StoreRefused if live.lock, open as `fence`, is not what others find at its path."""
+        ours = os.fstat(fence)
+        try:
+            there = self.lock_file.stat()
+            why = "another one is there"
+            is_ours = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        except OSError as error:
+            why, is_ours = error.strerror or str(error), False
+        if not is_ours:
+            raise StoreRefused(
+                f"unmounted, moved or deleted ({why}): {self.lock_file} is not what this broker "
+                "has open, and nobody would find what is written; put it back, and start again"
+            )
+
     def _inode(self, moved: bool) -> int:
         """Of live.lock."""
-        file, node = self.path / record.FILE, self.path / NODE
+        file, node = self.lock_file, self.path / NODE
         check_is_file(node)
         check_is_file(file)
         is_store = node.exists() or file.exists() or has_journal(self.path)

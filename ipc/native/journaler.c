@@ -26,6 +26,7 @@
  * All of it is done in this thread; the others look at `code`, and move `control` to wake it. */
 
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,7 @@ typedef struct followed {
 struct sb_journaler {
     sb_connection *connection;
     sb_journal *journal;
+    int folder; /* the journal's, to be looked at only */
     struct {
         bool runs; /* or has ended, and its code was not looked at */
         pthread_t thread;
@@ -102,7 +104,7 @@ struct sb_journaler {
     bool audits;         /* it was not read */
     fence fence;
     _Atomic int64_t *beat; /* told when each turn began, or NULL */
-    char why[256];         /* the journaler has ended */
+    char why[512];         /* the journaler has ended */
 };
 
 /* --- following ---------------------------------------------------------------------------------- */
@@ -802,6 +804,8 @@ static int64_t turn(sb_journaler *journaler, bool all)
     beat(journaler);
     int64_t code = fence_lease(&journaler->fence); /* also if nothing is to be done */
     if (code == SB_OK)
+        code = fence_look(&journaler->fence);
+    if (code == SB_OK)
         code = stage_all(journaler, all, sb_system_clock());
     if (code != SB_OK)
         return code;
@@ -925,6 +929,7 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
     }
     journal_audited_by(journaler->journal, &(journal_auditor){found_in_journal, damaged_in_journal,
                                                               journaler});
+    journaler->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     journaler->fence.file = -1;
     journaler->frame_bytes = FRAME_BYTES;
     if (segment_bytes > 0 && segment_bytes / 2 < FRAME_BYTES)
@@ -938,6 +943,13 @@ void sb_journaler_watched(sb_journaler *journaler, int fence, int64_t *beat)
 {
     journaler->fence.file = fence;
     journaler->beat = (_Atomic int64_t *)beat;
+}
+
+int64_t sb_journaler_placed(sb_journaler *journaler, const char *folder, const char *fence)
+{
+    fence_end(&journaler->fence); /* of a start that failed */
+    int64_t code = fence_place(&journaler->fence, journaler->folder, folder);
+    return code == SB_OK ? fence_place(&journaler->fence, journaler->fence.file, fence) : code;
 }
 
 void sb_journaler_leased(sb_journaler *journaler, const int64_t *until_ns)
@@ -1076,6 +1088,9 @@ void sb_journaler_free(sb_journaler *journaler)
         followed_free(journaler->queues[each]);
     sb_journal_close(journaler->journal);
     audit_end(&journaler->audit);
+    fence_end(&journaler->fence);
+    if (journaler->folder >= 0)
+        close(journaler->folder);
     free(journaler->queues);
     free(journaler->waits);
     free(journaler);

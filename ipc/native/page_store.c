@@ -48,6 +48,7 @@
 #define PAGE_NAME_ROOM 40
 #define PUT_BYTES (INT64_C(1) << 20)
 #define READ_BYTES (INT64_C(256) << 10)
+#define RECORD_UNIT 8
 
 typedef struct page_header {
     uint64_t magic;
@@ -582,6 +583,41 @@ static int64_t open_file(page_store *from)
     return SB_OK;
 }
 
+/* The next record that checks, behind one whose length nobody knows. */
+static bool find_record(page_store *in)
+{
+    record_head head;
+    int64_t code, begin = in->at;
+    for (in->at += RECORD_UNIT; in->at + HEAD <= end_of(in); in->at += RECORD_UNIT) {
+        const unsigned char *bytes = bytes_at(in, HEAD, &code);
+        if (!bytes)
+            break;
+        memcpy(&head, bytes, sizeof head);
+        if (head.crc != record_crc(in->reader_seed, in->at, &head) ||
+            record_position(&head) < in->expected)
+            continue;
+        bytes = bytes_at(in, record_bytes(head.length), &code);
+        if (bytes && head.body_crc == crc32c(0, bytes + HEAD, head.length)) {
+            in->bytes -= in->at - begin;
+            return true;
+        }
+    }
+    in->at = begin;
+    return false;
+}
+
+/* What a damaged head was before is lost with its message; what is behind it is not. */
+static void skip_head(page_store *of)
+{
+    if (is_torn(of)) {
+        drop_file(of);
+        return;
+    }
+    damage(of, "the head of a record does not check");
+    if (!find_record(of))
+        drop_file(of);
+}
+
 int64_t page_store_look(page_store *from, paged_message *message)
 {
     record_head head;
@@ -603,7 +639,7 @@ int64_t page_store_look(page_store *from, paged_message *message)
         }
         memcpy(&head, bytes, sizeof head);
         if (head.crc != record_crc(from->reader_seed, from->at, &head)) {
-            skip_rest(from, "the head of a record does not check: the rest of the file cannot be read");
+            skip_head(from);
             continue;
         }
         from->record = record_bytes(head.length);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "layout.h"
 #include "shmbroker.h"
@@ -545,16 +546,32 @@ int64_t inbox_purge(sb_queue *queue);
 
 #define EPOCH_DIGITS 16 /* hexadecimal */
 
+/* A file or folder that is open, and the path at which others look for it. */
+typedef struct open_path {
+    char *path;
+    dev_t device;
+    ino_t inode;
+} open_path;
+
+#define PLACES_MAX 2
+
 typedef struct fence {
     int file; /* begins with the epoch of who may write; -1: nobody else can */
     char epoch[EPOCH_DIGITS + 1];
     const _Atomic int64_t *lease; /* until when we may, by the clock of the boot, or NULL */
+    open_path places[PLACES_MAX];
+    int64_t place_count, looked_at;
 } fence;
 
 void fence_begin(fence *made, int64_t epoch);
 /* SB_OK or SB_STALE, as far as the lease says; and both. */
 int64_t fence_lease(const fence *at);
-int64_t fence_check(const fence *at);
+int64_t fence_check(fence *at);
+/* This file has to stay at this path: SB_SYSTEM. */
+int64_t fence_place(fence *at, int file, const char *path);
+/* Whether all are there, now and then; SB_JOURNAL_FAILED if not. */
+int64_t fence_look(fence *at);
+void fence_end(fence *at);
 
 /* --- restore.c ---------------------------------------------------------------------------------- */
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
 from shmbroker.cli.main import root
+from shmbroker.ipc.journal import Journal
 from tests.cli.command import Shell
 
 
@@ -233,3 +235,61 @@ def test_a_read_verb_imports_what_it_needs(shell: Shell) -> None:
     others = {"publish", "subscribe", "producer", "consumer", "top", "check", "doctor", "vhost"}
     assert not loaded & {f"shmbroker.cli.{name}" for name in others}
     assert not {name for name in loaded if name.startswith("shmbroker.perf")}
+
+
+# --- arguments that nobody means ------------------------------------------------------------------
+
+ODD = ["9" * 23, "9" * 400, "-1", "0", "99999999999TiB", "9" * 20 + "d", "nan", "inf", "", "\udc80"]
+
+
+@pytest.mark.parametrize("path", [path for path, _ in COMMANDS], ids=IDS)
+def test_an_odd_value_of_an_option_is_taken_or_refused(path: tuple[str, ...]) -> None:
+    command = dict(COMMANDS)[path]
+    context = click.Context(command)
+    for option in command.params:
+        if isinstance(option.type, (click.Path, click.File)):
+            continue
+        for value in ODD:
+            said = ""
+            try:
+                option.type.convert(value, option, context)
+            except click.UsageError as error:
+                said = error.format_message()
+            assert len(said) < 1000
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["producer", "--destination", "q", "--message-size", "9" * 23], 2, "is no size"),
+        (["producer", "--destination", "q", "--message-size", "1TiB"], 2, "a quarter of its arena"),
+        (["producer", "--destination", "q", "--message-count", "9" * 23], 2, "range"),
+        (["create", "{}/i", "--set", "store.segment=99999999999TiB"], 1, "store.segment is a size"),
+        (["create", "{}/i", "--set", "store.segment=5000B"], 1, "whole pages"),
+        (["create", "{}/i", "--set", "ha.role=" + "[" * 100_000], 1, "ha.role is"),
+        (["create", "{}/i", "--set", 'log.path="a\\u0000b"'], 1, "log.path is text"),
+        (["journal", "verify", "{}/\udcff"], 1, "No such file"),
+        (["x" * 100_000], 2, "no such command"),
+        (["queue", "declare", "x" * 100_000], 1, "1 to 255 bytes"),
+    ],
+)
+def test_what_nobody_means_is_said_in_short(
+    vhost: str, tmp_path: Path, words: list[str], code: int, says: str
+) -> None:
+    shell = Shell(vhost)
+    shell.does("queue", "declare", "q")
+    answer = shell(*(word.replace("{}", str(tmp_path)) for word in words))
+    assert answer.code == code, answer
+    assert says in answer.said
+    assert len(answer.said) < 3000
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_journal_in_a_folder_whose_name_is_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / "\udcff"
+    folder.mkdir()
+    with Journal(folder, segment_bytes=32 << 10) as journal:
+        journal.message(1, 0, b"x")
+        journal.commit()
+    Shell("none").does("journal", "verify", str(folder))
+    Shell("none").does("journal", "verify", str(folder), "--json")

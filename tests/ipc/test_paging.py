@@ -419,7 +419,7 @@ def iter_bodies(queue: Queue) -> Iterator[bytes]:
     ("offset", "text", "most"),
     [
         (20, "offset 0: its header does not check", 1000),
-        (64 + 72 * 3 + 4, "offset 280: the head of a record does not check", 1000),
+        (64 + 72 * 3 + 4, "offset 280: the head of a record does not check", 1),
         (64 + 72 * 3 + 70, "offset 280: the body of a record does not check", 1),
     ],
 )

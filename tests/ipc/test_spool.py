@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -291,6 +292,27 @@ def test_a_log_that_somebody_changed_is_put_aside(
     (reason,) = tmp_path.glob("*.reason")
     assert "line 5" in reason.read_text()
     assert (tmp_path / f"{log.name}.bad").exists()
+
+
+def test_a_disk_without_room_for_parquet_is_an_error_of_ours(
+    queue: shmbroker.Queue, url: str, tmp_path: Path
+) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(tmp_path)], check=True)
+    try:
+        spool = Spool(url, tmp_path, interval=3600, parquet=True)
+        use(queue, 10)
+        spool.write()
+        with suppress(OSError), (tmp_path / "ballast").open("wb", buffering=0) as ballast:
+            while True:
+                ballast.write(bytes(4096))
+        with pytest.raises(shmbroker.SystemRefused, match=r"cannot be written.*No space left"):
+            spool.close()
+        assert not list(tmp_path.glob("*.part"))
+        (tmp_path / "ballast").unlink()
+        Spool(url, tmp_path, interval=3600, parquet=True).close()
+        assert len(list(tmp_path.glob("*.parquet"))) == 1
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 
 
 def test_a_full_disk_delays_an_interval(
