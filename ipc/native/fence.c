@@ -77,12 +77,12 @@ int64_t fence_look(fence *at)
     const char *why;
     if (at->place_count == 0 || now - at->looked_at < LOOK_NS)
         return SB_OK;
-    at->looked_at = now;
     for (int64_t each = 0; each < at->place_count; each++)
         if (!is_there(&at->places[each], &why))
             return fail(SB_JOURNAL_FAILED, "unmounted, moved or deleted (%s): %s is not what this "
                         "broker has open, and nobody would find what is written; put it back, and "
                         "start again", why, at->places[each].path);
+    at->looked_at = now; /* what is wrong is found by whoever asks next, too */
     return SB_OK;
 }
 
