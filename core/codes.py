@@ -54,6 +54,7 @@ STALE: Final = -46
 UNCONFIRMED: Final = -47
 OVER_SHARE: Final = -48
 SLOW: Final = -49
+UNTRUSTED: Final = -50
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -98,6 +99,7 @@ TEXTS: Final[dict[int, str]] = {
     ASSIGNED: "who takes what is a matter of groups: look there",
     OVER_SHARE: "the participant holds as much of the arena as one producer may",
     SLOW: "the participant was disconnected: it was a slow consumer; connect again",
+    UNTRUSTED: "the file belongs to another user, or others may write it: it is not believed",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
@@ -108,4 +110,4 @@ TEXTS: Final[dict[int, str]] = {
     STALE: "another has begun to write this journal: this one must end",
 }
 
-assert sorted(TEXTS) == list(range(SLOW, OK + 1))
+assert sorted(TEXTS) == list(range(UNTRUSTED, OK + 1))

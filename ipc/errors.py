@@ -152,6 +152,10 @@ class SystemRefused(Error):
     """The operating system refused something; the text says what."""
 
 
+class Untrusted(SystemRefused):
+    """A file belongs to another user, or others may write it; the message says whose it is."""
+
+
 ERRORS: dict[int, type[Error]] = {
     codes.EMPTY: Empty,
     codes.UNDECIDED: Empty,
@@ -202,6 +206,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.ASSIGNED: Empty,
     codes.OVER_SHARE: QueueFull,
     codes.SLOW: ConnectionClosed,
+    codes.UNTRUSTED: Untrusted,
 }
 
 

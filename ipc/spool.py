@@ -31,12 +31,18 @@ from shmbroker.ipc.closable import Closable
 from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.errors import Error, InUse, InvalidArgument, SystemRefused
 from shmbroker.ipc.latency import Counts, counts_of
+from shmbroker.ipc.trust import make_folder, opened
 
 PART = ".part"
 INTERVAL_S = 10.0
 ROTATE_S = 3600.0
 ROTATE_BYTES = 64 << 20
 KEEP_BYTES = 1 << 30
+
+
+FILE_MODE = 0o644
+FOLDER_MODE = 0o755
+"""Who evaluates a spool may be another user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,12 @@ class Spooled:
     intervals: int
     unread: tuple[str, ...]
     """Queues whose times could not be read, and why; the next interval has them all the same."""
+
+
+def _made(path: Path) -> int:
+    """A new file, instead of what is there."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
 
 
 class Spool(Closable):
@@ -107,9 +119,9 @@ class Spool(Closable):
 
     def _open_folder(self) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder, FOLDER_MODE)
             path = self.folder / f"{self._prefix}.lock"
-            self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._lock = opened(path, os.O_RDWR | os.O_CREAT)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InUse(f"another process writes the spool of {self._prefix} in {self.folder}: "
@@ -150,7 +162,7 @@ class Spool(Closable):
 
     def _complete(self, path: Path) -> None:
         """A log gets its name; an interval that was cut off is dropped, as is an empty log."""
-        with path.open("r+b") as file:
+        with os.fdopen(opened(path, os.O_RDWR), "r+b") as file:
             content = file.read()
             whole = content.rfind(b"\n") + 1
             file.truncate(whole)
@@ -166,6 +178,7 @@ class Spool(Closable):
 
         part = path.with_suffix(f".parquet{PART}")
         try:
+            os.close(_made(part))
             write(path, part)
         except Error as error:
             part.unlink(missing_ok=True)
@@ -181,7 +194,8 @@ class Spool(Closable):
         """Somebody has changed a log: it is kept for people, with the reason beside it."""
         bad = path.with_suffix(".hlog.bad")
         path.rename(bad)
-        bad.with_suffix(".reason").write_text(f"{bad.name}: {error}\n")
+        with os.fdopen(_made(bad.with_suffix(".reason")), "w") as file:
+            file.write(f"{bad.name}: {error}\n")
 
     def _tidy(self) -> None:
         """Remove the oldest files while there are too many bytes of them."""
@@ -243,7 +257,7 @@ class Spool(Closable):
     def _append(self, lines: list[str], start: int) -> None:
         if self._file is None:
             self._path = self.folder / f"{self._prefix}-{start}.hlog{PART}"
-            self._file = self._path.open("xb", buffering=0)
+            self._file = open(_made(self._path), "wb", buffering=0)  # noqa: SIM115
             self._opened_ns = monotonic_ns()
             lines = [hlog.head(start, *self._names()), *lines]
         good = self._file.seek(0, os.SEEK_END)

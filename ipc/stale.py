@@ -31,6 +31,8 @@ from shmbroker.core.layout import (
     ROW_GENERATION_SHIFT,
     ROW_LIVE,
 )
+from shmbroker.ipc import trust
+from shmbroker.ipc.errors import Untrusted
 from shmbroker.ipc.finding import Finding
 
 SHM = Path("/dev/shm")
@@ -97,7 +99,7 @@ def left_behind(paths: Iterable[Path], now: float, in_use: set[Identity]) -> lis
     found = []
     for path in sorted(paths):
         with suppress(FileNotFoundError):
-            status = path.stat()
+            status = path.lstat()
             used = (status.st_dev, status.st_ino) in in_use
             if not used and now - status.st_mtime >= SECONDS_MIN:
                 found.append(path)
@@ -112,7 +114,15 @@ def findings_of_vhost(
         if old:
             yield Finding("warning", subject, "it has no catalog", REMEDY, tuple(old))
         return
-    with catalog.open("rb") as file:
+    try:
+        opened = trust.opened(catalog, os.O_RDONLY, trust.LOOKED_AT)
+    except FileNotFoundError:  # deleted meanwhile
+        return
+    except Untrusted as error:
+        if catalog.lstat().st_uid in (0, os.geteuid()) or os.geteuid() == 0:
+            yield Finding("error", subject, str(error), f"rm {PATTERN.format(name)}")
+        return  # else it is another user's affair
+    with os.fdopen(opened, "rb") as file:
         header = file.read(PAGE_BYTES)
         misfit = what_is_wrong(header)
         if misfit:

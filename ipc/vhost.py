@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import struct
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import posix_ipc
 
 from shmbroker.core.codes import OK
 from shmbroker.core.layout import PARTICIPANTS
+from shmbroker.ipc import trust
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.detail import detail_of
-from shmbroker.ipc.errors import InUse, InvalidArgument, NotFound, SystemRefused, error_for
+from shmbroker.ipc.errors import (
+    InUse,
+    InvalidArgument,
+    NotFound,
+    SystemRefused,
+    Untrusted,
+    error_for,
+)
 from shmbroker.ipc.names import name_bytes
 
 SHM = Path("/dev/shm")
@@ -51,6 +62,8 @@ def names() -> list[str]:
 
 def segments(name: str) -> list[str]:
     """The names of all segments of a vhost, the catalog first: without it there is no vhost."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):  # or it would be a pattern
+        return []
     found = [path.name for path in SHM.glob(f"{PREFIX}{name}.*")]
     return sorted(found, key=lambda each: (not each.endswith(CATALOG), each))
 
@@ -58,11 +71,10 @@ def segments(name: str) -> list[str]:
 def is_in_use(name: str) -> bool:
     """True if a living participant holds the lock on its byte (native/participant.c)."""
     try:
-        file = os.open(SHM / f"{PREFIX}{name}.participants", os.O_RDWR | os.O_CLOEXEC)
+        path = SHM / f"{PREFIX}{name}.participants"
+        file = trust.opened(path, os.O_RDWR, trust.LOOKED_AT)
     except FileNotFoundError:
         return False
-    except OSError as error:
-        raise SystemRefused(f"vhost {name!r} belongs to another user: {error}") from error
     try:
         asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1, PARTICIPANTS - 1, 0)
         answer = fcntl.fcntl(file, F_OFD_GETLK, asked)
@@ -72,16 +84,47 @@ def is_in_use(name: str) -> bool:
         os.close(file)
 
 
+@contextmanager
+def _nobody_makes_one() -> Iterator[None]:
+    """Who makes a vhost holds this lock (native/vhost.c); any user may, and keep it."""
+    ends_at = time.monotonic() + LOCK_SECONDS
+    folder = os.open(SHM, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        while True:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > ends_at:
+                    raise SystemRefused(
+                        f"a process has held the lock of {SHM} for {LOCK_SECONDS} s, so that no "
+                        "vhost can be deleted: see which one by lslocks, and end it"
+                    ) from error
+                time.sleep(LOCK_PAUSE_SECONDS)
+            else:
+                break
+        yield
+    finally:
+        os.close(folder)
+
+
+LOCK_SECONDS = 5
+LOCK_PAUSE_SECONDS = 0.001
 F_OFD_GETLK = 36  # the fcntl module does not have it in every build
 
 
 def delete(name: str, *, force: bool = False) -> None:
     """Remove all segments of a vhost; InUse if somebody takes part in it, unless forced.
 
+    Also what is left of one that was not made, or not deleted, to the end.
     Whoever is attached keeps what is mapped, and shares it with nobody who comes later.
     """
-    if not exists(name):
-        raise NotFound(f"there is no vhost {name!r}")
+    with _nobody_makes_one():
+        if not segments(name):
+            raise NotFound(f"there is no vhost {name!r}")
+        _delete(name, force=force)
+
+
+def _delete(name: str, *, force: bool) -> None:
     if not force and is_in_use(name):
         raise InUse(f"vhost {name!r} has participants: close them first, or force")
     for segment in segments(name):
@@ -93,4 +136,10 @@ def _unlink(vhost: str, segment: str) -> None:
     try:
         posix_ipc.unlink_shared_memory(f"/{segment}")
     except posix_ipc.PermissionsError as error:
-        raise SystemRefused(f"vhost {vhost!r} belongs to another user: {error}") from error
+        status = os.lstat(SHM / segment)
+        raise Untrusted(
+            f"vhost {vhost!r} belongs to another user: {SHM / segment} ({trust.described(status)}) "
+            f"can be removed by user {status.st_uid} or root only"
+        ) from error
+    except OSError as error:  # a folder, say
+        raise SystemRefused(f"{SHM / segment} cannot be removed: {error.strerror}") from error

@@ -3,7 +3,8 @@
     bytes 0-7    when its last turn began, in monotonic nanoseconds; the journaler writes it itself
     bytes 8-15   the epoch that this is about; 0 if it does not work, or not yet
 
-It lies in /dev/shm with the vhost: a store on a disk would have to write it again and again.
+It lies in /dev/shm with the vhost: a store on a disk would have to write it again and again.  It is
+made as segments are: without a name, and named when it is whole.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import struct
 import time
 from pathlib import Path
 from typing import Final
+
+from shmbroker.ipc import trust
+from shmbroker.ipc.errors import Untrusted
 
 BYTES: Final = 16
 
@@ -26,10 +30,13 @@ class Beat:
     """Of the live itself."""
 
     def __init__(self, vhost: str) -> None:
-        file = os.open(path_of(vhost), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = path_of(vhost)
+        file = os.open(path.parent, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, trust.PRIVATE_MODE)
         try:
+            os.fchmod(file, trust.PRIVATE_MODE)
             os.posix_fallocate(file, 0, BYTES)
             self.memory = mmap.mmap(file, BYTES)
+            _name(file, path)
         finally:
             os.close(file)
 
@@ -47,11 +54,20 @@ class Beat:
         struct.pack_into("q", self.memory, 8, 0)
 
 
+def _name(file: int, path: Path) -> None:
+    """Instead of what is there; Untrusted if that is another user's, and stays."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise trust.refusal(path, error) or error from error
+    os.link(f"/proc/self/fd/{file}", path, src_dir_fd=file)  # without one Python does not follow
+
+
 def age_of(vhost: str, epoch: int) -> float | None:
     """Seconds since the last turn of this epoch's journaler; None if it is not told here."""
     try:
-        content = path_of(vhost).read_bytes()
-    except OSError:
+        content = trust.content_of(path_of(vhost), trust.SEGMENTS)
+    except (OSError, Untrusted):
         return None
     if len(content) != BYTES:
         return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from shmbroker.ipc.errors import SegmentExists
 from shmbroker.ipc.instance import store
 from shmbroker.ipc.instance.config import FILE, Config, Given, configured, toml_of
 from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.trust import PRIVATE_MODE, make_folder
 
 
 class InstanceExists(SegmentExists):
@@ -19,13 +21,12 @@ def create(folder: Path, given: Given) -> Config:
     config = configured(folder, given)
     if (folder / FILE).exists():
         raise InstanceExists(f"{folder} is an instance already: edit its {FILE}")
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    (folder / RUN).mkdir(exist_ok=True, mode=0o700)
-    config.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for each in (folder, folder / RUN, config.log.parent):
+        make_folder(each)
     store.create(config.store, config.vhost, config.lock)
+    made = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
     try:
-        with (folder / FILE).open("x") as file:
-            (folder / FILE).chmod(0o600)
+        with os.fdopen(made, "w") as file:
             file.write(toml_of(given))
     except OSError:  # of a full disk, say: half a file would be an instance, and not the one wanted
         (folder / FILE).unlink(missing_ok=True)

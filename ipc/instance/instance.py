@@ -195,7 +195,14 @@ class Instance:
         started = machine.state == State.LIVE if waits else machine.state != State.STARTING
         if started and not self.is_ready:
             self.is_ready = True
-            notify.ready(machine.state.value)
+            self._in_background(partial(self._tell, machine.state.value))
+
+    def _tell(self, state: str) -> None:
+        try:
+            notify.ready(state)
+        except OSError as error:
+            why = f"systemd was not told that we are {state}: NOTIFY_SOCKET: {error.strerror}"
+            self.inbox.put(lambda: self.log.write("warning", why=why))
 
     def _known(self) -> int:
         """The epoch, as far as it can be read."""
@@ -484,8 +491,10 @@ class Instance:
         self.epoch = former.epoch + 1
         me = Record(self.epoch, record.LIVE, self.config.name, self.process)
         restored: Restored | None = None
-        self._beat()  # before the record says that we are live: from then on we may hang
         self.broker = self._joined(former)
+        if self.broker is None:
+            rings.found(self.config.vhost)  # another user's is refused, and stays as it is
+        self._beat()  # before the record says that we are live: from then on we may hang
         if self.broker and self.journaler:
             self.journaler.begin(self.epoch)  # while the disk keeps the record
         identity = former.rings if self.broker else rings.current(self.config.vhost, former)

@@ -31,7 +31,7 @@ def answer_of_child(path: str) -> int:
     if child == 0:
         answer = FAILED
         try:
-            file = os.open(path, os.O_RDWR)
+            file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
             answer = GRANTED if ofd.try_lock(file, 0) else REFUSED
         except OSError as error:
             answer = FAILED + (error.errno or 0)
@@ -41,8 +41,8 @@ def answer_of_child(path: str) -> int:
 
 
 def complaint(path: str) -> str | None:
-    first = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    second = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    first = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    second = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         if not ofd.try_lock(first, 0):
             return "a lock that nobody has is refused"

@@ -13,6 +13,7 @@ from pathlib import Path
 from shmbroker.ipc.errors import SystemRefused
 from shmbroker.ipc.instance.full_disk import is_full
 from shmbroker.ipc.refusal import told
+from shmbroker.ipc.trust import make_folder, opened
 
 
 class Log:
@@ -41,9 +42,8 @@ class Log:
             self._left_out += 1
 
     def _open(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._file = os.open(self._path, how, 0o600)
+        make_folder(self._path.parent)
+        self._file = opened(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def _append(self, event: str, fields: dict[str, object]) -> None:
         """One write a line, at the end: rotating it by copying and truncating loses nothing."""

@@ -7,6 +7,7 @@ import socket
 
 
 def ready(status: str) -> None:
+    """OSError if nobody can be told; waits as long as the one who asked does not read."""
     if not (path := os.environ.get("NOTIFY_SOCKET")):
         return
     address = "\0" + path[1:] if path.startswith("@") else path

@@ -44,6 +44,14 @@ class Process:
         return file
 
     @property
+    def user(self) -> int | None:
+        """Whose process it is; None if it runs no more."""
+        try:
+            return Path(f"/proc/{self.pid}").stat().st_uid
+        except FileNotFoundError:
+            return None
+
+    @property
     def has_ended(self) -> bool:
         """Known to: it writes nothing any more."""
         if not self.is_of_this_host:

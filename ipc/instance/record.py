@@ -20,6 +20,7 @@ from typing import Any, Final
 from shmbroker.ipc.errors import Error
 from shmbroker.ipc.instance.process import Process, of_fields
 from shmbroker.ipc.refusal import about
+from shmbroker.ipc.trust import opened
 
 FILE: Final = "live.lock"
 BYTES: Final = 512
@@ -122,7 +123,7 @@ class RecordFile:
 
     def __init__(self, store: Path) -> None:
         self.path = store / FILE
-        self.number = with_high_number(os.open(self.path, os.O_RDWR | os.O_CLOEXEC))
+        self.number = with_high_number(opened(self.path, os.O_RDWR))
 
     def read(self) -> Record:
         """RecordDamaged if it is that, and not only just being written."""

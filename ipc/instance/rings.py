@@ -7,6 +7,7 @@ between, and what stands here is of the past.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from shmbroker.core.layout import (
     CATALOG_NAME_AT,
     CATALOG_RESTORING_AT,
 )
+from shmbroker.ipc import trust
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.broker import Broker, connect
@@ -78,8 +80,10 @@ def identity_of(broker: Broker) -> int:
 
 
 def found(vhost: str) -> Rings:
+    """Untrusted if another user has made it, or others may write it."""
     try:
-        with Path(f"/dev/shm/shmbroker.{vhost}.catalog").open("rb") as file:
+        path = Path(f"/dev/shm/shmbroker.{vhost}.catalog")
+        with os.fdopen(trust.opened(path, os.O_RDONLY, trust.SEGMENTS), "rb") as file:
             head = file.read(CATALOG_NAME_AT)
     except FileNotFoundError:
         return Rings()

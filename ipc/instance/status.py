@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from shmbroker.ipc.errors import Error, InUse
+from shmbroker.ipc import trust
+from shmbroker.ipc.errors import Error, InUse, Untrusted
 from shmbroker.ipc.instance import ofd
 from shmbroker.ipc.instance.process import Process, of_fields
 from shmbroker.ipc.instance.watch import Watch
@@ -39,7 +40,7 @@ class Status:
 
 def read(folder: Path) -> Status:
     """Of the instance in a folder; its last words if it runs no more."""
-    found = told(read_whole(folder / RUN / "status"))
+    found = told(read_whole(folder / RUN / "status", trust.seen_files()))
     if is_running(folder):
         is_of_before = found.process is None or not found.process.may_run
         return Status("starting") if is_of_before else found
@@ -61,7 +62,7 @@ def told(content: dict[str, Any]) -> Status:
 def is_running(folder: Path) -> bool:
     try:
         # not for writing: closing it would wake who watches the folder, us among them
-        file = os.open(folder / RUN / "lock", os.O_RDONLY | os.O_CLOEXEC)
+        file = trust.opened(folder / RUN / "lock", os.O_RDONLY, trust.seen_files())
     except FileNotFoundError:
         return False
     try:
@@ -73,7 +74,7 @@ def is_running(folder: Path) -> bool:
 def wait_for(folder: Path, state: str, timeout: float | None) -> Status | None:
     """As soon as it says that it is in this state; None if it does not in time."""
     ends_at = None if timeout is None else time.monotonic() + timeout
-    (folder / RUN).mkdir(exist_ok=True, mode=0o700)
+    trust.make_folder(folder / RUN)
     watch = Watch(folder / RUN)
     try:
         while (found := read(folder)).state != state:
@@ -93,10 +94,23 @@ def signalled(folder: Path, number: signal.Signals, timeout: float | None) -> bo
     if file is None:
         raise NotRunning(f"instance {folder} does not run on this host")
     try:
+        check_user(folder, found)
         signal.pidfd_send_signal(file, number)
         return bool(select.select([file], [], [], timeout)[0])
     finally:
         os.close(file)
+
+
+def check_user(folder: Path, found: Status) -> None:
+    """Untrusted if the status names a process of another user than the one whose status it is."""
+    assert found.process is not None
+    whose = (folder / RUN / "status").stat().st_uid
+    runs_as = found.process.user
+    if runs_as not in (None, whose):
+        raise Untrusted(
+            f"{folder / RUN / 'status'} belongs to user {whose}, and names process "
+            f"{found.process.pid} of user {runs_as}: it is not signalled"
+        )
 
 
 class Sign:
@@ -105,11 +119,11 @@ class Sign:
     def __init__(self, folder: Path) -> None:
         """InUse if it runs already."""
         run = folder / RUN
-        run.mkdir(exist_ok=True, mode=0o700)
+        trust.make_folder(run)
         self._path = run / "status"
         for name in ("lock", "status", "rings"):
             check_is_file(run / name)
-        self._lock = os.open(run / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock = trust.opened(run / "lock", os.O_RDWR | os.O_CREAT)
         if not ofd.try_lock(self._lock, 0):
             os.close(self._lock)
             raise InUse(f"instance {folder} runs already: shmbroker status {folder}")

@@ -21,6 +21,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.errors import Error
 from shmbroker.ipc.instance import lock_test, mount, record
 from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
+from shmbroker.ipc.trust import check_folder, make_folder
 
 NODE: Final = "node"
 JOURNAL: Final = "journal"
@@ -70,7 +71,9 @@ def create(path: Path, vhost: str, lock: str = FILE_LOCK) -> None:
     if (path / NODE).exists():
         Store(path, vhost, lock)
         return
-    (path / JOURNAL).mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_folder(path)
+    for folder in (path, path / JOURNAL):
+        make_folder(folder)
     if lock == FILE_LOCK:
         lock_test.check(path)
     with suppress(FileNotFoundError):  # of somebody who died here: without a node it is nobody's
@@ -89,6 +92,8 @@ class Store:
         self.path = path
         self.journal = path / JOURNAL
         self.pages = path / PAGES
+        for folder in (path, self.journal, self.pages):
+            check_folder(folder)
         if self.pages.exists() and not self.pages.is_dir():
             raise StoreRefused(f"{self.pages} is no folder: move it away, and it is made anew")
         inode = self._inode(moved)

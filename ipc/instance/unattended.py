@@ -13,6 +13,7 @@ from shmbroker.ipc.instance.file_lock import LIVE_BYTE
 from shmbroker.ipc.instance.record import FILE, LIVE, Record, RecordFile
 from shmbroker.ipc.instance.store import FILE_LOCK, NODE
 from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.ipc.trust import seen_files
 
 
 @contextmanager
@@ -35,7 +36,7 @@ def unattended(journal: Path) -> Iterator[None]:
 def check_record(store: Path, lock: RecordFile) -> None:
     got = ofd.try_lock(lock.number, LIVE_BYTE)
     record = lock.read()
-    kind = read_whole(store / NODE).get("lock", FILE_LOCK)
+    kind = read_whole(store / NODE, seen_files()).get("lock", FILE_LOCK)
     by_lease = kind != FILE_LOCK and record.state == LIVE and may_run(record)
     if got and not by_lease:
         return

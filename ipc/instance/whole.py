@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from shmbroker.ipc.errors import SystemRefused
+from shmbroker.ipc.trust import PRIVATE_MODE, Trust, content_of
 
 
 def write_whole(path: Path, content: dict[str, Any], *, synced: bool = False) -> None:
     """A reader meets the old content or the new one."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    made = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
     try:
-        with temporary.open("w") as file:
+        with os.fdopen(made, "w") as file:
             file.write(json.dumps(content) + "\n")
             file.flush()
             if synced:
@@ -30,10 +33,10 @@ def write_whole(path: Path, content: dict[str, Any], *, synced: bool = False) ->
         sync_folder(path.parent)
 
 
-def read_whole(path: Path) -> dict[str, Any]:
-    """Empty if it is not there, or no content of ours."""
+def read_whole(path: Path, trust: Trust | None = None) -> dict[str, Any]:
+    """Empty if it is not there, or no content of ours; Untrusted if it is not to be believed."""
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(content_of(path, trust).decode())
     except (FileNotFoundError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

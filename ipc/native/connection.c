@@ -149,24 +149,24 @@ static int64_t attach(sb_connection *connection)
 {
     char path[NAME_ROOM];
     vhost_path(path, connection->vhost, "catalog");
-    int64_t code = segment_attach(&connection->catalog, path, L_CATALOG_IDENTITY_BYTES);
+    int64_t code = segment_attach(&connection->catalog, path, L_CATALOG_IDENTITY_BYTES,
+                                  &connection->whose);
     if (code == SB_SYSTEM && errno == ENOENT)
         return fail(SB_NO_VHOST, "there is no vhost '%s': create it first (shmbroker vhost create "
                     "%s)", connection->vhost, connection->vhost);
-    if (code == SB_SYSTEM && errno == EACCES)
-        return fail(SB_SYSTEM, "vhost '%s' belongs to another user: %s may not be opened",
-                    connection->vhost, path);
     if (code == SB_OK)
         code = check_catalog(connection);
     vhost_path(path, connection->vhost, "arena");
     if (code == SB_OK)
-        code = segment_attach(&connection->arena, path, L_ARENA_TABLE_AT);
+        code = segment_attach(&connection->arena, path, L_ARENA_TABLE_AT, &connection->whose);
     vhost_path(path, connection->vhost, "participants");
     if (code == SB_OK)
-        code = segment_attach(&connection->participants, path, L_PARTICIPANTS_BYTES);
+        code = segment_attach(&connection->participants, path, L_PARTICIPANTS_BYTES,
+                              &connection->whose);
     vhost_path(path, connection->vhost, "transactions");
     if (code == SB_OK)
-        code = segment_attach(&connection->transactions, path, L_TRANSACTIONS_BYTES);
+        code = segment_attach(&connection->transactions, path, L_TRANSACTIONS_BYTES,
+                              &connection->whose);
     if (code == SB_OK)
         code = check_others(connection);
     return code;
@@ -177,8 +177,7 @@ static int64_t open_again(sb_connection *connection, const char *kind, int *file
 {
     char path[NAME_ROOM];
     vhost_path(path, connection->vhost, kind);
-    *file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    return *file < 0 ? fail_system("opening %s", path) : SB_OK;
+    return trusted_segment(path, O_RDWR, &connection->whose, file);
 }
 
 /* A process that is killed lets go of its files one after the other, those of high numbers first; an
@@ -233,6 +232,8 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
     connection->spins = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS / PAUSE_NS : 0;
     connection->spins_as_it_pays = true;
     connection->restores = restores;
+    connection->whose = trust_segments;
+    connection->whose.looks = !joins && !restores; /* an attached one joins later */
     pthread_mutex_init(&connection->mutex, NULL);
     pthread_mutex_init(&connection->repair, NULL);
     pthread_mutex_init(&connection->settle, NULL);

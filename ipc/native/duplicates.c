@@ -9,6 +9,7 @@
  * costs nothing. */
 
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,12 +88,15 @@ static int64_t commit_ids(sb_queue *queue)
     if (word_load(ring, L_RING_IDS_MADE_AT) == 1)
         return SB_OK;
     queue_path(path, queue->connection->vhost, queue->reference);
-    int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0)
+    int file;
+    int64_t code = trusted_segment(path, O_RDWR, &queue->connection->whose, &file);
+    if (code == SB_SYSTEM && errno == ENOENT)
         return fail(SB_NOT_FOUND, "queue '%s' was deleted", queue->name);
+    if (code != SB_OK)
+        return code;
     int64_t start = sb_ring_bytes(queue->slots);
-    int64_t code = sb_system_allocate(file, start,
-                                      sb_ring_bytes_with(queue->slots, ids_of(queue)) - start);
+    code = sb_system_allocate(file, start,
+                              sb_ring_bytes_with(queue->slots, ids_of(queue)) - start);
     close(file);
     if (code != SB_OK)
         return fail_system("memory for the message ids of queue '%s'", queue->name);

@@ -142,6 +142,7 @@ int64_t tally_live(const tally *all, const tally *heads, bool *needed);
 typedef struct folder {
     char path[PATH_MAX];
     int file;
+    trust whose; /* files in it may be */
 } folder;
 
 int64_t folder_open(folder *opened, const char *path);

@@ -27,7 +27,10 @@ int64_t folder_open(folder *opened, const char *path)
         return fail(SB_INVALID, "the name of the journal's folder is too long");
     strcpy(opened->path, path);
     opened->file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return opened->file >= 0 ? SB_OK : fail_system("opening the journal's folder %s", path);
+    if (opened->file < 0)
+        return fail_system("opening the journal's folder %s", path);
+    opened->whose = trust_in(opened->file);
+    return SB_OK;
 }
 
 void folder_close(folder *opened)

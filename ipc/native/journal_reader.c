@@ -60,11 +60,12 @@ int64_t reader_open(reader *opened, const folder *in, int64_t serial, bool salva
     segment_file_name(name, serial);
     *opened = (reader){.serial = serial, .keep = INT64_MAX};
     snprintf(opened->path, sizeof opened->path, "%s/%s", in->path, name);
-    opened->file = openat(in->file, name, O_RDONLY | O_CLOEXEC);
-    if (opened->file < 0)
-        return errno == ENOENT ? fail(SB_NOT_FOUND, "%s is missing", opened->path)
-                               : fail_system("opening %s", opened->path);
-    int64_t code = read_header(opened, salvage);
+    int64_t code = trusted_open(in->file, in->path, name, O_RDONLY, &in->whose, &opened->file);
+    if (code == SB_SYSTEM && errno == ENOENT)
+        return fail(SB_NOT_FOUND, "%s is missing", opened->path);
+    if (code != SB_OK)
+        return code;
+    code = read_header(opened, salvage);
     if (code != SB_OK && !salvage)
         reader_close(opened);
     return code;

@@ -135,7 +135,7 @@ static void read_ahead(const sb_replay *replay)
     if (replay->index + 1 >= replay->list.count)
         return;
     segment_file_name(name, replay->list.entries[replay->index + 1].serial);
-    int file = openat(replay->in.file, name, O_RDONLY | O_CLOEXEC);
+    int file = openat(replay->in.file, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file >= 0) {
         posix_fadvise(file, 0, 0, POSIX_FADV_WILLNEED);
         close(file);

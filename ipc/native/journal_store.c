@@ -274,8 +274,7 @@ static void recycle(store *of, int64_t serial, bool is_awaited)
     struct stat status;
     char name[SEGMENT_NAME_ROOM];
     segment_file_name(name, serial);
-    made.file = openat(of->in.file, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (made.file < 0)
+    if (trusted_open(of->in.file, of->in.path, name, O_RDWR, &of->in.whose, &made.file) != SB_OK)
         return;
     spare_lock(made.file);
     bool is_reserve = of->keeps_reserve && !of->has_reserve && (of->owes_reserve || !is_awaited);

@@ -29,7 +29,8 @@ static int64_t attach(sb_connection *connection, int64_t reference, int64_t numb
 {
     char path[NAME_ROOM];
     histograms_path(path, connection->vhost, reference, number);
-    int64_t code = segment_attach(attached, path, L_HISTOGRAMS_COUNTS_AT);
+    int64_t code = segment_attach(attached, path, L_HISTOGRAMS_COUNTS_AT,
+                                  &connection->whose);
     if (code != SB_OK)
         return code;
     code = sb_histograms_check(attached->memory, attached->bytes,
@@ -173,11 +174,12 @@ static int64_t numbers_of(sb_connection *connection, int64_t reference, int64_t 
 {
     char path[NAME_ROOM];
     queue_path(path, connection->vhost, reference);
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0 && errno == ENOENT)
+    int file;
+    int64_t code = trusted_segment(path, O_RDONLY, &connection->whose, &file);
+    if (code == SB_SYSTEM && errno == ENOENT)
         return fail(SB_NOT_FOUND, "the queue was deleted");
-    if (file < 0)
-        return fail_system("opening %s", path);
+    if (code != SB_OK)
+        return code;
     bool read = pread(file, recording, 8, L_RING_RECORDING_AT) == 8 &&
                 pread(file, number, 8, L_RING_HISTOGRAMS_AT) == 8;
     close(file);

@@ -200,7 +200,7 @@ int64_t page_store_open(const char *path, int64_t page_bytes, const page_safety 
     if (folder_made(path, made->syncs) != SB_OK)
         made->folder = -1;
     else
-        made->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        made->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     int64_t code = made->folder < 0 ? fail(is_full_disk(errno) ? SB_DISK_FULL : SB_SYSTEM, "the folder %s: %s", path,
                                            strerror(errno))
                                     : count_files(made);
@@ -229,7 +229,8 @@ void page_store_close(page_store *closed)
 
 void page_store_remove(const char *path)
 {
-    DIR *directory = opendir(path);
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *directory = folder >= 0 ? fdopendir(folder) : NULL;
     struct dirent *each;
     int64_t serial;
     while (directory && (each = readdir(directory)))
@@ -502,8 +503,9 @@ static bool begins_with(const page_store *of, int64_t serial, record_head *head)
     char name[PAGE_NAME_ROOM];
     page_header header;
     snprintf(name, sizeof name, PAGE_NAME, (unsigned long long)serial);
-    int file = openat(of->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0)
+    const trust whose = trust_in(of->folder);
+    int file;
+    if (trusted_open(of->folder, of->path, name, O_RDONLY, &whose, &file) != SB_OK)
         return false;
     bool is_there = pread(file, &header, sizeof header, 0) == sizeof header &&
                     pread(file, head, sizeof *head, sizeof header) == sizeof *head;
@@ -551,7 +553,10 @@ static int64_t open_file(page_store *from)
     snprintf(name, sizeof name, PAGE_NAME, (unsigned long long)from->first);
     from->at = from->end = 0;
     from->read.used = from->record = 0;
-    from->reader = openat(from->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const trust whose = trust_in(from->folder);
+    if (trusted_open(from->folder, from->path, name, O_RDONLY, &whose, &from->reader) ==
+        SB_UNTRUSTED)
+        return SB_UNTRUSTED;
     if (from->reader < 0 && errno == ENOENT) {
         if (!is_torn(from)) /* else it was not needed any more, and one before it is back */
             tell(from, 0, "the file is missing");

@@ -131,7 +131,7 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->key[0] = word_load(entry, L_QUEUE_IDENTITY_HIGH_AT);
     queue->key[1] = word_load(entry, L_QUEUE_IDENTITY_LOW_AT);
     queue_path(path, connection->vhost, reference);
-    int64_t code = segment_attach(&queue->ring, path, 1);
+    int64_t code = segment_attach(&queue->ring, path, 1, &connection->whose);
     if (code == SB_SYSTEM && sb_row_of(connection->catalog.memory, L_QUEUES, reference) < 0)
         code = fail(SB_NOT_FOUND, "queue '%s' was deleted just now", queue->name);
     if (code == SB_OK) {
@@ -1204,9 +1204,10 @@ int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, i
     char path[NAME_ROOM];
     int64_t hints[(L_RING_GATES_HIGH_AT - L_RING_TAIL_AT) / 8];
     queue_path(path, connection->vhost, reference);
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0)
-        return fail_system("opening %s", path);
+    int file;
+    int64_t code = trusted_segment(path, O_RDONLY, &connection->whose, &file);
+    if (code != SB_OK)
+        return code;
     ssize_t got = pread(file, hints, sizeof hints, L_RING_TAIL_AT);
     close(file);
     if (got != sizeof hints)
@@ -1222,8 +1223,8 @@ bool queue_needs_upkeep(sb_connection *connection, int64_t reference)
     char path[NAME_ROOM];
     int64_t expiry = 0;
     queue_path(path, connection->vhost, reference);
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0)
+    int file;
+    if (trusted_segment(path, O_RDONLY, &connection->whose, &file) != SB_OK)
         return false;
     bool read = pread(file, &expiry, sizeof expiry, L_RING_NEXT_EXPIRY_AT) == sizeof expiry;
     close(file);

@@ -91,10 +91,10 @@ int64_t sb_ring_attach(const char *name, sb_ring **attached)
         return SB_SYSTEM;
     ring->arena.file = -1;
     path_of(path, name, "ring");
-    int64_t code = segment_attach(&ring->ring, path, 1);
+    int64_t code = segment_attach(&ring->ring, path, 1, &trust_segments);
     path_of(path, name, "arena");
     if (code == SB_OK)
-        code = segment_attach(&ring->arena, path, 1);
+        code = segment_attach(&ring->arena, path, 1, &trust_segments);
     if (code == SB_OK)
         code = sb_ring_check(ring->ring.memory, ring->ring.bytes);
     if (code == SB_OK)

@@ -16,6 +16,7 @@
 #include "shared.h"
 
 #define SHM "/dev/shm"
+#define SEGMENT_MODE 0600
 
 static int64_t map(segment *mapped)
 {
@@ -30,11 +31,13 @@ static int64_t map(segment *mapped)
 int64_t segment_make(segment *made, int64_t bytes, int64_t committed)
 {
     *made = (segment){.bytes = bytes};
-    made->file = open(SHM, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    made->file = open(SHM, O_RDWR | O_TMPFILE | O_CLOEXEC, SEGMENT_MODE);
     if (made->file < 0)
         return fail_system("making a segment in " SHM);
     int64_t code = SB_OK;
-    if (ftruncate(made->file, bytes) != 0)
+    if (fchmod(made->file, SEGMENT_MODE) != 0) /* the umask may have taken some of it */
+        code = fail_system("making a segment in " SHM);
+    else if (ftruncate(made->file, bytes) != 0)
         code = fail_system("making a segment of %lld bytes", (long long)bytes);
     if (code == SB_OK)
         code = sb_system_allocate(made->file, 0, committed);
@@ -51,24 +54,21 @@ int64_t segment_name(const segment *made, const char *path)
     snprintf(self, sizeof self, "/proc/self/fd/%d", made->file);
     if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
         return SB_OK;
-    return errno == EEXIST ? fail(SB_EXISTS, "%s exists already", path)
-                           : fail_system("naming %s", path);
+    return errno == EEXIST ? trust_obstacle(path) : fail_system("naming %s", path);
 }
 
-int64_t segment_attach(segment *attached, const char *path, int64_t bytes_min)
+int64_t segment_attach(segment *attached, const char *path, int64_t bytes_min,
+                       const trust *whose)
 {
     struct stat status;
-    *attached = (segment){0};
-    attached->file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (attached->file < 0) {
-        *attached = (segment){.file = -1};
-        return fail_system("opening %s", path);
-    }
-    int64_t code = SB_OK;
+    *attached = (segment){.file = -1};
+    int64_t code = trusted_segment(path, O_RDWR, whose, &attached->file);
+    if (code != SB_OK)
+        return code;
     if (fstat(attached->file, &status) != 0)
         code = fail_system("looking at %s", path);
-    else if (!S_ISREG(status.st_mode) || status.st_size == 0)
-        code = fail(SB_NOT_A_SEGMENT, "%s is empty, or no file: not a segment of shmbroker", path);
+    else if (status.st_size == 0)
+        code = fail(SB_NOT_A_SEGMENT, "%s is empty: not a segment of shmbroker", path);
     else if (status.st_size < bytes_min)
         code = fail(SB_TRUNCATED, "%s has %lld bytes and should have %lld: it was cut short", path,
                     (long long)status.st_size, (long long)bytes_min);

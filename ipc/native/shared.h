@@ -54,6 +54,31 @@ typedef struct system_word {
  * kernel without FUTEX_WAITV sleeps on one of them, for TURN_NS at most, and says SB_OK. */
 int64_t system_wait_any(const system_word *words, int64_t count, int64_t deadline);
 
+/* --- trust.c: whether what is in a file may be believed ------------------------------------------ */
+
+#define NOBODY (-1)
+#define TRUST_PATH_ROOM 4400 /* a folder's path and a name */
+
+typedef struct trust {
+    bool looks;     /* and believes nothing: root may look at what any user has */
+    int64_t owner;  /* is believed like us and root; or NOBODY */
+    int64_t group;  /* its members have what we have; or NOBODY */
+    unsigned refused; /* bits of a mode that others may not have */
+} trust;
+
+/* Files of ours or root's that nobody else may read or write. */
+extern const trust trust_segments;
+
+/* Open a file in a folder, `in` for people (NULL: the name is a path): SB_UNTRUSTED if what is in it
+ * cannot be believed; errno is set in any case. */
+int64_t trusted_open(int folder, const char *in, const char *name, int how, const trust *whose,
+                     int *file);
+/* Files in this folder: its owner's, too, which on NFS may be what we are called there. */
+trust trust_in(int folder);
+int64_t trusted_segment(const char *path, int how, const trust *whose, int *file);
+/* Why something could not be named so: SB_EXISTS, or SB_UNTRUSTED if we cannot remove it. */
+int64_t trust_obstacle(const char *path);
+
 /* --- segment.c: files in /dev/shm that are mapped ----------------------------------------------- */
 
 typedef struct segment {
@@ -67,7 +92,8 @@ int64_t segment_make(segment *made, int64_t bytes, int64_t committed);
 /* Give it its name: SB_EXISTS if another has it.  The mapping stays. */
 int64_t segment_name(const segment *made, const char *path);
 /* Map a segment that exists, at least `bytes_min` long. */
-int64_t segment_attach(segment *attached, const char *path, int64_t bytes_min);
+int64_t segment_attach(segment *attached, const char *path, int64_t bytes_min,
+                       const trust *whose);
 void segment_detach(segment *attached);
 int64_t realtime_ns(void);
 int64_t monotonic_deadline(int64_t timeout_ns);
@@ -109,6 +135,7 @@ struct sb_connection {
     _Atomic int64_t left;   /* 1: somebody is leaving for us, or has left */
     int64_t spins;         /* looks of a wait before it sleeps */
     bool spins_as_it_pays; /* nobody has said how long: spinning.c */
+    trust whose;   /* segments these may be */
     bool restores; /* the vhost; to others it does not exist until that is done */
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
     pthread_mutex_t repair; /* one thread at a time sweeps for us */

@@ -16,9 +16,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shared.h"
+
+#define LOCK_TRIES 5000 /* some 5 s: making a vhost takes milliseconds */
+#define LOCK_PAUSE_NS 1000000
 
 bool vhost_name_is_good(const char *name)
 {
@@ -122,10 +126,37 @@ static int64_t make_all(const char *vhost, int64_t arena_bytes, bool restoring)
         vhost_path(path, vhost, kinds[kind]);
         unlink(path);
         int64_t code = make(vhost, kinds[kind], arena_bytes, identity, restoring);
-        if (code != SB_OK)
-            return code;
+        if (code == SB_OK)
+            continue;
+        while (kind-- > 0) { /* without a catalog they are no vhost */
+            vhost_path(path, vhost, kinds[kind]);
+            unlink(path);
+        }
+        return code;
     }
     return SB_OK;
+}
+
+/* One creator at a time: a lock on the directory itself leaves nothing behind.  Every user may take
+ * it, and keep it. */
+static int64_t lock_directory(int *directory)
+{
+    const struct timespec pause = {0, LOCK_PAUSE_NS};
+    *directory = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int tries = 0; *directory >= 0 && tries < LOCK_TRIES; tries++) {
+        if (flock(*directory, LOCK_EX | LOCK_NB) == 0)
+            return SB_OK;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    int64_t code = *directory >= 0 && errno == EWOULDBLOCK
+                       ? fail(SB_LOCKED, "a process has held the lock of /dev/shm for 5 s, so that no "
+                              "vhost can be made: see which one by lslocks, and end it")
+                       : fail_system("locking /dev/shm");
+    if (*directory >= 0)
+        close(*directory);
+    return code;
 }
 
 int64_t vhost_create(const char *vhost, int64_t arena_bytes, bool restoring)
@@ -137,11 +168,11 @@ int64_t vhost_create(const char *vhost, int64_t arena_bytes, bool restoring)
         return fail(SB_INVALID, "an arena has a multiple of %lld bytes, at most %lld, not %lld",
                     (long long)L_BLOCK_BYTES, (long long)L_ARENA_BYTES_MAX,
                     (long long)arena_bytes);
-    /* one creator at a time: a lock on the directory itself leaves nothing behind */
-    int directory = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0 || flock(directory, LOCK_EX) != 0)
-        return fail_system("locking /dev/shm");
-    int64_t code = make_all(vhost, arena_bytes, restoring);
+    int directory;
+    int64_t code = lock_directory(&directory);
+    if (code != SB_OK)
+        return code;
+    code = make_all(vhost, arena_bytes, restoring);
     close(directory);
     return code;
 }

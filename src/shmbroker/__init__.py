@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         TransactionEnded,
         Unconfirmed,
         Unroutable,
+        Untrusted,
     )
     from shmbroker.ipc.exchange import Exchange
     from shmbroker.ipc.latency import Histogram
@@ -96,6 +97,7 @@ __all__ = [
     "TransactionEnded",
     "Unconfirmed",
     "Unroutable",
+    "Untrusted",
     "aio",
     "connect",
     "vhost",
