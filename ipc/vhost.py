@@ -118,6 +118,7 @@ def delete(name: str, *, force: bool = False) -> None:
     Also what is left of one that was not made, or not deleted, to the end.
     Whoever is attached keeps what is mapped, and shares it with nobody who comes later.
     """
+    name_bytes(name)
     with _nobody_makes_one():
         if not segments(name):
             raise NotFound(f"there is no vhost {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import time
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def made_up_vhost(folder: Path, rows: dict[int, int], **header: int) -> Path:
     (folder / "shmbroker.v.queue-3-7").write_bytes(b"")
     catalog = folder / "shmbroker.v.catalog"
     catalog.write_bytes(memory)
+    catalog.chmod(0o600)
     return catalog
 
 
@@ -55,6 +57,22 @@ def test_a_segment_of_no_queue(tmp_path: Path, rows: dict[int, int]) -> None:
     assert found.stale == (tmp_path / "shmbroker.v.queue-3-7",)
     assert stale(tmp_path, in_use=frozenset(found.stale)) == []
     assert stale(tmp_path, age=0) == []
+
+
+def test_a_vhost_that_others_may_write_is_told(tmp_path: Path) -> None:
+    made_up_vhost(tmp_path, {3: 7}).chmod(0o666)
+    (found,) = stale(tmp_path)
+    assert found.severity == "error"
+    assert "mode 0666" in found.problem
+
+
+def test_a_pipe_instead_of_a_catalog_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    catalog = made_up_vhost(tmp_path, {3: 7})
+    catalog.unlink()
+    os.mkfifo(catalog, 0o600)
+    (found,) = stale(tmp_path)
+    assert "no regular file" in found.problem
 
 
 def test_a_vhost_without_its_catalog(tmp_path: Path) -> None:
@@ -80,6 +98,7 @@ def test_a_catalog_that_cannot_be_read_is_told_and_kept(tmp_path: Path) -> None:
     made_up_vhost(tmp_path, {3: 7}, MAGIC=1)
     assert "no catalog" in stale(tmp_path)[0].problem
     catalog.write_bytes(b"short")
+    catalog.chmod(0o600)
     assert "cut off" in stale(tmp_path)[0].problem
     assert stale(tmp_path)[0].stale == ()
 

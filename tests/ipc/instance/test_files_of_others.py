@@ -14,7 +14,7 @@ import pytest
 
 import shmbroker
 from shmbroker.ipc import vhost as vhosts
-from shmbroker.ipc.errors import Untrusted
+from shmbroker.ipc.errors import SystemRefused, Untrusted
 from shmbroker.ipc.instance import beat, process, status, store
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.creation import create
@@ -181,7 +181,7 @@ def test_what_another_user_has_put_there_is_not_used(
         path.chmod(0o666)
     else:
         os.chown(path, OTHER, OTHER, follow_symlinks=False)
-    with pytest.raises(Untrusted, match=str(path)):
+    with pytest.raises(SystemRefused, match=str(path)):
         OPENED[name](shared)
     assert victim.read_bytes() == b"as it was"
 
