@@ -129,8 +129,8 @@ static bool is_spare(const char *name)
 static int claim(const folder *in, const char *name, int64_t bytes)
 {
     struct stat status;
-    int file = openat(in->file, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0)
+    int file;
+    if (trusted_open(in->file, in->path, name, O_RDWR, &in->whose, &file) != SB_OK)
         return -1;
     if (spare_lock(file) && fstat(file, &status) == 0 && status.st_nlink > 0 &&
         status.st_size == bytes && status.st_blocks * 512 >= bytes)

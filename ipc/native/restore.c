@@ -433,8 +433,7 @@ static int64_t open_again(const restoration *all, restored *queue)
 {
     char path[NAME_ROOM];
     restored_path(all, queue, path);
-    queue->ring.file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    return queue->ring.file < 0 ? fail_system("opening %s", path) : SB_OK;
+    return trusted_segment(path, O_RDWR, &all->connection->whose, &queue->ring.file);
 }
 
 static int64_t put(restoration *all, restored *queue)
