@@ -824,7 +824,8 @@ PORT_FILE: Final = 216  # descriptor of the arena's file, for the floor above
 PORT_FOUND_TAKE: Final = 224  # what take_find saw in take
 PORT_FOUND_WORD: Final = 232  # and in the slot
 PORT_COMMITTED_BYTES: Final = 240  # so much of the data had memory behind it, or more
-PORT_STOP: Final = 248  # 1: another thread wants this one out of its wait
+PORT_STOP: Final = 248  # 1: another thread wants this one out of its wait, 2: out of it for good
+STOPPED_FOR_GOOD: Final = 2
 PORT_RUNS: Final = 256
 
 RUNS: Final = 64

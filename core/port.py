@@ -50,6 +50,7 @@ from shmbroker.core.layout import (
     PORT_IDS,
     PORT_IDS_MAX,
     PORT_LAP_SHIFT,
+    PORT_LIMIT,
     PORT_OWNER,
     PORT_PENDING,
     PORT_PRODUCER,
@@ -61,6 +62,7 @@ from shmbroker.core.layout import (
     PORT_SEQUENCE,
     PORT_SLOT_MASK,
     PORT_SLOTS,
+    PORT_STOP,
     PRODUCER_SEQUENCE_AT,
     PRODUCERS,
     QUEUE_MASK,
@@ -79,6 +81,7 @@ from shmbroker.core.layout import (
     SLOT_BYTES,
     SLOTS_MAX,
     SLOTS_MIN,
+    STOPPED_FOR_GOOD,
 )
 from shmbroker.core.producer import producer_at, producer_find
 from shmbroker.core.run import run_forget, run_release
@@ -306,4 +309,34 @@ def port_close(port: int) -> int:
         run_release(port, 0)
         run_forget(port, 0)
     fill(port, 0, PORT_BYTES)
+    return OK
+
+
+@exported_cold
+def port_stop(port: int) -> int:
+    """Another thread may be using it: it is to publish no more.
+
+    Who publishes may use up the run of blocks that it is looking for at this moment.
+    """
+    store_release(port + PORT_STOP, STOPPED_FOR_GOOD)
+    store(port + PORT_LIMIT, 0)
+    return OK
+
+
+@exported_cold
+def port_shut(port: int, ring: int, arena: int) -> int:
+    """After port_close: lead into this empty memory, as long as the smallest ring, for good.
+
+    Who goes on with the port publishes nothing, finds nothing, and is answered CLOSED.
+    """
+    store(port + PORT_HEADER, ring)
+    store(port + PORT_SLOTS, ring + RING_SLOTS_START)
+    store(port + PORT_SLOT_MASK, SLOTS_MIN - 1)
+    store(port + PORT_LAP_SHIFT, log2(SLOTS_MIN))
+    store(port + PORT_ARENA, arena)
+    store(port + PORT_DATA, arena)
+    store(port + PORT_DATA_BYTES, ARENA_BYTES_MAX)
+    store(port + PORT_BLOCK_SHIFT, log2(BLOCK_BYTES))
+    store(port + PORT_PENDING, -1)
+    store(port + PORT_STOP, STOPPED_FOR_GOOD)
     return OK

@@ -11,7 +11,14 @@ from __future__ import annotations
 from shmbroker.core.atomics import load, load_acquire, store
 from shmbroker.core.block import block_at, block_free, block_seal, blocks_of, run_search
 from shmbroker.core.chunk import chunk_bytes
-from shmbroker.core.codes import ARENA_FULL, INVALID, OVER_SHARE, TOO_LARGE, TOO_MANY_LOANS
+from shmbroker.core.codes import (
+    ARENA_FULL,
+    CLOSED,
+    INVALID,
+    OVER_SHARE,
+    TOO_LARGE,
+    TOO_MANY_LOANS,
+)
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
@@ -32,6 +39,7 @@ from shmbroker.core.layout import (
     PORT_RUN_COUNT,
     PORT_RUNS,
     PORT_SHARE,
+    PORT_STOP,
     RUN_BYTES_AT,
     RUN_BYTES_MAX,
     RUN_ENTRY_SHIFT,
@@ -39,6 +47,7 @@ from shmbroker.core.layout import (
     RUN_LOANS_AT,
     RUN_START_AT,
     RUNS,
+    STOPPED_FOR_GOOD,
 )
 from shmbroker.core.reclaim import reclaim
 
@@ -195,6 +204,8 @@ def run_acquire(port: int, length: int) -> int:
 @cold
 def run_next(port: int, length: int) -> int:
     """Go on to a run with room for this many bytes: one of ours that is empty, else a new one."""
+    if load(port + PORT_STOP) == STOPPED_FOR_GOOD:
+        return CLOSED
     index = run_find_empty(port, length)
     if index < 0:
         head_load(port)

@@ -22,6 +22,7 @@ from shmbroker.ipc.detail import detail_of
 from shmbroker.ipc.durable import DurableQueue
 from shmbroker.ipc.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.exchange import KINDS, Exchange
+from shmbroker.ipc.handle import Handles
 from shmbroker.ipc.named_subscription import NamedSubscription, open_subscription
 from shmbroker.ipc.names import name_bytes
 from shmbroker.ipc.owner import owner_of
@@ -96,6 +97,7 @@ class Broker(Closable):
         self._connection = connection
         # freed when neither we, nor a queue, nor a view of a message needs it any more
         self._owner = owner_of(connection)
+        self._handles = Handles(self._owner)
         length = ffi.new("int64_t *")
         arena = lib.sb_arena(connection, length)
         kept = ffi.gc(ffi.cast("char *", arena), _Keeper(self._owner))
@@ -279,6 +281,7 @@ class Broker(Closable):
 
     def _queue_of(self, queue: Any) -> Queue:
         """What C has opened; the one object that we have for it, if there is one."""
+        queue = self._handles.opened(queue)
         name = ffi.string(lib.sb_queue_name(queue)).decode()
         known = self._queues.get(name)
         if known is not None and known._queue == queue:

@@ -342,7 +342,16 @@ int64_t sb_is_non_destructive(sb_queue *queue);
 /* Move what is expired to where it belongs, or drop it: how many.  Nobody gets such a message
  * anyway; waiting calls, full queues and sb_tend do this by themselves. */
 int64_t sb_expire(sb_queue *queue);
+/* What was opened (also a temporary queue, a subscription, and the queue of sb_exchange_full) stays
+ * valid until it is closed, as often as it was opened; of a queue that was deleted every call answers
+ * SB_NOT_FOUND.  Its memory is let go of before that, when no call is under way, and nothing of it is
+ * lent or in hand.  The connection's end closes what is left. */
 int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue);
+/* Nobody uses it through this handle any more: no thread is in a call with it, and what was taken from
+ * it is dealt with. */
+int64_t sb_close_queue(sb_queue *queue);
+/* One more handle of it: to be closed once more. */
+int64_t sb_share_queue(sb_queue *queue);
 /* SB_IN_USE if another participant uses it, unless forced. */
 int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force);
 /* Publish: the message's position.  SB_FULL if there was no room in time; SB_DUPLICATE if it has an
@@ -442,8 +451,10 @@ const char *sb_queue_name(sb_queue *queue);
 int64_t sb_queue_slots(sb_queue *queue);
 /* A port for one thread's compiled loops, until the connection is closed. */
 int64_t sb_queue_port(sb_queue *queue, sb_port **port);
-/* The port is not used any more. */
+/* The port is not used any more: who does all the same is answered SB_CLOSED. */
 int64_t sb_queue_port_return(sb_queue *queue, sb_port *port);
+/* Make a port of no queue, which answers SB_CLOSED; what a port in this memory held is not returned. */
+int64_t sb_port_end(sb_port *port);
 /* See every message without taking any; a cursor belongs to one thread at a time. */
 int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy);
 int64_t sb_unsubscribe(sb_queue *queue, sb_cursor *cursor);
@@ -544,7 +555,7 @@ int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_
                                  int64_t properties_length, int64_t ttl_ns, int64_t priority,
                                  const void *id, int64_t id_length, int64_t timeout_ns,
                                  int64_t *done);
-/* After SB_FULL: the queue that had no room; NULL if the bindings have changed since. */
+/* After SB_FULL: the queue that had no room, opened; NULL if the bindings have changed since. */
 int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,
                          const void *properties, int64_t properties_length, int64_t done,
                          sb_queue **queue);

@@ -74,4 +74,4 @@ def open_subscription(
     queue = ffi.new("sb_queue **")
     code = lib.sb_subscription_open(broker._connection, asked, queue)
     broker._check(code, f"subscription {name!r}")
-    return NamedSubscription(broker, name, queue[0])
+    return NamedSubscription(broker, name, broker._handles.opened(queue[0]))

@@ -49,6 +49,7 @@ class Port:
         "_bytes",
         "_capacity",
         "_ends",
+        "_is_closed",
         "_messages",
         "_port",
         "_room",
@@ -59,6 +60,7 @@ class Port:
     def __init__(self, ring: Ring | Queue, port: Any) -> None:
         self.ring = ring
         self._port = port
+        self._is_closed = False
         self._messages = ffi.new("sb_message[]", BATCH)
         # one buffer over all bodies: cutting from it is faster than making one for each
         self._arena = _buffer(lib.sb_port_arena_data(port), lib.sb_port_arena_data_bytes(port))
@@ -264,10 +266,19 @@ class Port:
 
     def disconnect(self) -> None:
         """Do nothing any more: the connection that we are of is closed."""
-        self._port = None
+        if not self._is_closed:
+            self._is_closed = True
+            self._port = ffi.new("sb_port *")
+            lib.sb_port_end(self._port)
+            self._make_room(0)
 
     def close(self) -> None:
-        """Return all memory that we hold; messages that we have taken stay taken."""
-        if self._port is not None:
-            self.ring._port_close(self._port)
-            self._port = None
+        """Return all memory that we hold; messages that we have taken stay taken.
+
+        Whatever is called afterwards raises ConnectionClosed, and compiled loops that go on with the
+        address are answered CLOSED.
+        """
+        if not self._is_closed:
+            port = self._port
+            self.disconnect()
+            self.ring._port_close(port)

@@ -49,7 +49,7 @@ class Publication:
             self._outgoing, *self._kept = outgoing(body, key, properties, ttl, priority, message_id)
             schedule(self._outgoing, deliver_after, deliver_at)
         if confirm == "disk":
-            self._receipts = ffi.gc(ffi.new("sb_receipts *"), lib.sb_receipts_free)
+            self._receipts = exchange._broker._handles.receipts()
         self._done = ffi.new("int64_t *")
 
     def go_on(self, timeout_ns: int) -> int:
@@ -86,7 +86,8 @@ class Publication:
     def receipts(self) -> list[tuple[Any, int]]:
         """The durable queues that have it, as C knows them, and where."""
         entries, count = self._receipts.entries, self._receipts.count
-        return [(entries[each].queue, entries[each].position) for each in range(count)]
+        shared = self._exchange._broker._handles.shared
+        return [(shared(entries[each].queue), entries[each].position) for each in range(count)]
 
     def confirm(self, timeout: float | None) -> int:
         """Wait until it is on disk in all durable queues that have it: how many these are."""
@@ -124,7 +125,7 @@ class Publication:
             raise self._error(code, "")
         if queue[0] == ffi.NULL:
             raise self._error(FULL, ", whose bindings have changed meanwhile")
-        return queue[0]
+        return self._exchange._broker._handles.opened(queue[0])
 
     def _error(self, code: int, had: str) -> Error:
         detail = detail_of(code)

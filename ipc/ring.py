@@ -58,6 +58,7 @@ class Ring(Closable):
 
     def _port_close(self, port: Any) -> None:
         lib.sb_port_close(port)
+        lib.sb_port_end(port)  # compiled loops may go on with its address
 
     def close(self) -> None:
         """Close all ports and unmap; views of messages are invalid from here on."""

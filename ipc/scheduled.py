@@ -103,7 +103,7 @@ def ring_of(queue: Queue) -> Any:
     code = lib.sb_schedule(queue._queue, ring)
     if code != OK:
         raise queue._error(code, "the schedule of")
-    return ring[0] or None
+    return queue._broker._handles.shared(ring[0]) if ring[0] else None
 
 
 def scheduled(copies: Iterator[tuple[CopiedMessage, bytes]]) -> list[ScheduledMessage]:

@@ -19,6 +19,7 @@ from shmbroker.core.batch import (
 from shmbroker.core.carry import carried_mark, carry_on, carry_take
 from shmbroker.core.chunk import body_offset, chunk_bytes
 from shmbroker.core.codes import (
+    CLOSED,
     DAMAGED,
     EMPTY,
     FULL,
@@ -76,10 +77,12 @@ from shmbroker.core.layout import (
     PORT_ROOM_BYTES,
     PORT_RUN_BYTES,
     PORT_SPECIAL,
+    PORT_STOP,
     POSITION_MASK,
     PROPERTIES_BYTES_MAX,
     SHAPE_BODY_SHIFT,
     SHAPE_KEY_SHIFT,
+    STOPPED_FOR_GOOD,
 )
 from shmbroker.core.publish import publish_chunk_checked_once, publish_chunk_once
 from shmbroker.core.run import reserve, run_of, unreserve
@@ -385,13 +388,21 @@ def transaction_finish(port: int, position: int, leased: int) -> int:
     return done
 
 
+@kernel
+def found_none(port: int, code: int) -> int:
+    """The code of a take; CLOSED if there will never be anything, because the port is closed."""
+    if code == EMPTY and load(port + PORT_STOP) == STOPPED_FOR_GOOD:
+        return CLOSED
+    return code
+
+
 @exported
 def take(port: int, message: int) -> int:
     """Take the oldest message that nobody has: OK, EMPTY, or DAMAGED (that message is dropped)."""
     while True:
         code = take_once(port, message)
         if code != OK:
-            return code
+            return found_none(port, code)
         if is_special(message):
             code = system_decide(port, message)
         if code == OK and is_recorded(port):
@@ -432,7 +443,7 @@ def take_fitting(port: int, messages: int, count: int, capacity: int) -> int:
         if taken > 0 and is_recorded(port):
             note_taken(port, messages, taken)
         if taken != GONE:
-            return taken
+            return found_none(port, taken)
 
 
 @exported
@@ -495,7 +506,8 @@ def receive(port: int, message: int, buffer: int, capacity: int) -> int:
             length = receive_one(port, message, buffer, capacity)
     if length >= 0:
         tell_producers(port)
-    return length
+        return length
+    return found_none(port, length)
 
 
 @exported

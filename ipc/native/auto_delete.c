@@ -56,11 +56,14 @@ static void look_at(sb_connection *connection, int64_t row)
     sb_queue *queue = NULL;
     if (!(flags & L_QUEUE_AUTO_DELETE) || reference < 0)
         return;
-    pthread_mutex_lock(&connection->mutex);
-    int64_t code = queue_handle(connection, reference, &queue);
-    pthread_mutex_unlock(&connection->mutex);
-    if (code == SB_OK && is_unused(queue))
-        queue_delete_if(connection, queue->name, is_over);
+    if (queue_find(connection, reference, &queue) != SB_OK)
+        return;
+    char name[L_NAME_BYTES_MAX + 1] = "";
+    if (is_unused(queue))
+        strcpy(name, queue->name);
+    queue_looked(queue);
+    if (*name)
+        queue_delete_if(connection, name, is_over);
 }
 
 void auto_delete(sb_connection *connection, int64_t looks)

@@ -54,20 +54,20 @@ static void upkeep(sb_connection *connection)
         if (reference < 0 ||
             !(flags & L_QUEUE_SLOW || queue_needs_upkeep(connection, reference)))
             continue;
-        pthread_mutex_lock(&connection->mutex);
-        code = queue_handle(connection, reference, &queue);
-        pthread_mutex_unlock(&connection->mutex);
-        if (code == SB_OK)
-            queue_note_use(queue, L_USE_SERVES);
-        lane *in = code == SB_OK ? lane_enter(queue, &code) : NULL;
-        if (!in)
+        if (queue_find(connection, reference, &queue) != SB_OK)
             continue;
-        queue_expire(queue, &in->port);
-        slow_look(queue, &in->port);
-        lane_leave(in);
+        queue_note_use(queue, L_USE_SERVES);
+        lane *in = lane_enter(queue, &code);
+        if (in) {
+            queue_expire(queue, &in->port);
+            slow_look(queue, &in->port);
+            lane_leave(in);
+        }
+        queue_looked(queue);
     }
     clerk_upkeep(connection);
     auto_delete(connection, 0);
+    departed_forget(connection);
 }
 
 static int64_t tend(sb_connection *connection, watch *made, int64_t deadline)

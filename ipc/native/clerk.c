@@ -397,6 +397,8 @@ static void drop(sb_connection *connection, desk *gone)
             *at = gone->next;
             break;
         }
+    atomic_fetch_sub(&gone->queue->held, 1);
+    atomic_fetch_sub(&gone->schedule->held, 1);
     pthread_mutex_unlock(&connection->mutex);
     free(gone->by_clock.all);
     free(gone->by_day.all);
@@ -473,6 +475,8 @@ void clerk_attend(sb_queue *queue, bool serves)
     if (works) {
         made->next = connection->clerk->desks;
         connection->clerk->desks = made;
+        atomic_fetch_add(&to->held, 1);
+        atomic_fetch_add(&schedule->held, 1);
     } else {
         free(made);
         atomic_store(&queue->attended, 0); /* try again, or leave it to others */
@@ -524,8 +528,12 @@ void clerk_upkeep(sb_connection *connection)
         code = queue_handle(connection, reference, &schedule);
         if (code == SB_OK)
             code = queue_handle(connection, setting(schedule, L_SETTING_SCHEDULE_OF_AT), &queue);
-        pthread_mutex_unlock(&connection->mutex);
         if (code == SB_OK)
-            clerk_attend(queue, false);
+            atomic_fetch_add(&queue->looks, 1);
+        pthread_mutex_unlock(&connection->mutex);
+        if (code != SB_OK)
+            continue;
+        clerk_attend(queue, false);
+        queue_looked(queue);
     }
 }

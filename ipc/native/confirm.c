@@ -13,7 +13,7 @@ static int64_t not_durable(const sb_queue *queue)
 
 int64_t sb_is_durable(sb_queue *queue)
 {
-    return word_load(queue->ring.memory, L_RING_BARRIER_AT) > 0;
+    return queue->durable;
 }
 
 bool is_journaled(const sb_queue *queue, sb_port *port, int64_t position)
@@ -47,13 +47,23 @@ static int64_t ring_published(sb_queue *queue)
     return code;
 }
 
-int64_t sb_published(sb_queue *queue)
+static int64_t published(sb_queue *queue)
 {
     int64_t code, tail;
     sb_queue *inbox = is_paging(queue) && sb_is_durable(queue) ? inbox_of(queue, false, &code) : NULL;
     if (!inbox || (tail = ring_published(inbox)) == 0)
         return ring_published(queue);
     return tail < 0 ? tail : tail | L_IN_INBOX;
+}
+
+int64_t sb_published(sb_queue *queue)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = published(queue);
+    queue_looked(queue);
+    return code;
 }
 
 static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_t deadline)
@@ -84,11 +94,9 @@ static int64_t confirm_in(sb_queue *queue, int64_t position, int64_t deadline)
     return code;
 }
 
-int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
+static int64_t confirm(sb_queue *queue, int64_t position, int64_t deadline)
 {
-    int64_t code, deadline = monotonic_deadline(timeout_ns);
-    if (!sb_is_durable(queue))
-        return not_durable(queue);
+    int64_t code;
     sb_queue *inbox = queue->pages ? inbox_of_position(queue, &position) : NULL;
     code = confirm_in(inbox ? inbox : queue, position, deadline);
     if (position >= 0 || code != SB_OK)
@@ -99,4 +107,16 @@ int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
         code = confirm_in(inbox, -1, deadline);
     sb_queue *schedule = code == SB_OK ? schedule_of(queue, false, &code) : NULL;
     return schedule ? confirm_in(schedule, -1, deadline) : code;
+}
+
+int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
+{
+    int64_t code, deadline = monotonic_deadline(timeout_ns);
+    if (!sb_is_durable(queue))
+        return not_durable(queue);
+    if (!queue_look(queue, &code))
+        return code;
+    code = confirm(queue, position, deadline);
+    queue_looked(queue);
+    return code;
 }

@@ -308,6 +308,11 @@ int64_t sb_disconnect(sb_connection *connection)
     for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
         if (connection->queues[row])
             queue_shut(connection->queues[row]);
+    for (sb_queue *each = connection->gone; each; each = each->next)
+        if (each->ring.memory)
+            queue_shut(each);
+    for (lane *each = connection->lent; each; each = each->next)
+        sb_port_stop(&each->port);
     reply_shut(connection);
     /* a commit and a repair that are under way end first: our locks are theirs */
     pthread_mutex_lock(&connection->settle);
@@ -327,18 +332,21 @@ void sb_connection_free(sb_connection *connection)
     if (atomic_load(&connection->closed) == 0 || atomic_load(&connection->closed) == SB_SLOW)
         sb_disconnect(connection);
     bool forked = atomic_load(&connection->closed) == SB_FORKED;
+    while (connection->exchanges)
+        exchange_close(connection->exchanges);
     for (int64_t row = 0; connection->queues && row < L_QUEUE_ROWS; row++)
         if (connection->queues[row])
             queue_free(connection->queues[row]);
-    while (connection->stale) {
-        sb_queue *next = connection->stale->next;
-        queue_free(connection->stale);
-        connection->stale = next;
-    }
+    departed_free(connection);
     reply_free(connection);
     request_free(connection);
-    while (connection->exchanges)
-        exchange_close(connection->exchanges);
+    while (connection->lent) {
+        lane *last = connection->lent;
+        connection->lent = last->next;
+        recorder_free(&last->recorder);
+        free(last);
+    }
+    lanes_free(connection);
     if (!forked)
         close_locks(connection);
     segment_detach(&connection->catalog);
@@ -400,12 +408,12 @@ void sb_arena_shares(sb_connection *connection, int64_t *shares)
 
 /* --- changing the catalog ------------------------------------------------------------------------ */
 
-int64_t connection_lock(sb_connection *connection)
+static int64_t lock_within(sb_connection *connection, int most)
 {
     pthread_mutex_lock(&connection->mutex);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
     const struct timespec pause = {0, LOCK_PAUSE_NS};
-    for (int tries = 0; tries < LOCK_TRIES; tries++) {
+    for (int tries = 0; tries < most; tries++) {
         if (fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock) == 0) {
             /* the last one died while it changed something: it may not have told anybody */
             if (word_load(connection->catalog.memory, L_CATALOG_CHANGING_AT))
@@ -423,8 +431,20 @@ int64_t connection_lock(sb_connection *connection)
             nanosleep(&pause, NULL);
     }
     pthread_mutex_unlock(&connection->mutex);
+    if (most < LOCK_TRIES)
+        return SB_LOCKED;
     return fail(SB_LOCKED, "somebody has held the catalog's lock of vhost '%s' for 5 s: is a "
                 "participant stopped?", connection->vhost);
+}
+
+int64_t connection_lock(sb_connection *connection)
+{
+    return lock_within(connection, LOCK_TRIES);
+}
+
+int64_t connection_try_lock(sb_connection *connection)
+{
+    return lock_within(connection, 1);
 }
 
 void connection_unlock(sb_connection *connection)
@@ -486,9 +506,7 @@ int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **qu
         return fail(SB_NOT_FOUND, "the queue was deleted");
     sb_queue **known = &connection->queues[row];
     if (*known && (*known)->reference != reference) {
-        atomic_store(&(*known)->gone, SB_NOT_FOUND);
-        (*known)->next = connection->stale;
-        connection->stale = *known;
+        departed_add(*known);
         *known = NULL;
     }
     if (!*known) {
@@ -498,6 +516,16 @@ int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **qu
     }
     *queue = *known;
     return SB_OK;
+}
+
+int64_t queue_find(sb_connection *connection, int64_t reference, sb_queue **queue)
+{
+    pthread_mutex_lock(&connection->mutex);
+    int64_t code = queue_handle(connection, reference, queue);
+    if (code == SB_OK)
+        atomic_fetch_add(&(*queue)->looks, 1);
+    pthread_mutex_unlock(&connection->mutex);
+    return code;
 }
 
 /* A row for a new queue.  Blocks name their queue by its row only, so a row whose former queue is
@@ -769,6 +797,7 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
         code = name_check("queue", name);
     if (code != SB_OK)
         return code;
+    departed_some(connection);
     int64_t reference = sb_reference_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
     if (reference < 0)
         reference = queue_create(connection, name);
@@ -776,6 +805,8 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
         return reference;
     pthread_mutex_lock(&connection->mutex);
     code = queue_handle(connection, reference, queue);
+    if (code == SB_OK)
+        atomic_fetch_add(&(*queue)->opened, 1);
     pthread_mutex_unlock(&connection->mutex);
     return code;
 }
@@ -818,8 +849,10 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     if (condition && (code != SB_OK || !condition(queue)))
         return SB_IN_USE;
     queue_remove(connection, reference);
-    if (code == SB_OK) /* else its ring was damaged or gone: now the rest of it is gone too */
+    if (code == SB_OK) { /* else its ring was damaged or gone: now the rest of it is gone too */
         *deleted = queue;
+        atomic_fetch_add(&queue->looks, 1);
+    }
     return SB_OK;
 }
 
@@ -838,20 +871,7 @@ static int64_t delete_queue(sb_connection *connection, const char *name, int64_t
     connection_unlock(connection);
     if (!deleted)
         return code;
-    /* without the lock: whoever is in a lane may need it to get out */
-    sb_queue *all[] = {deleted, atomic_load(&deleted->schedule), atomic_load(&deleted->inbox)};
-    for (int each = 0; each < 3; each++) {
-        if (all[each] && atomic_load(&all[each]->held))
-            all[each] = NULL; /* who holds it does this afterwards: departed.c */
-        if (all[each])
-            queue_shut(all[each]);
-    }
-    if (connection_lock(connection) == SB_OK) {
-        for (int each = 0; each < 3; each++)
-            if (all[each])
-                participant_forgets(connection, connection->id, all[each]->reference);
-        connection_unlock(connection);
-    }
+    departed_shut(deleted);
     return code;
 }
 

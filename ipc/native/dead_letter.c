@@ -140,7 +140,8 @@ static unsigned char *properties_of(const sb_queue *queue, const sb_message *mes
 
 /* --- where it goes ------------------------------------------------------------------------------ */
 
-/* The queue for the dead of this one; NULL if there is none, or it was deleted. */
+/* The queue for the dead of this one, to be left with queue_looked; NULL if there is none, or it was
+ * deleted. */
 static sb_queue *grave_of(sb_queue *queue, death reason)
 {
     char name[L_NAME_BYTES_MAX + 1];
@@ -151,15 +152,13 @@ static sb_queue *grave_of(sb_queue *queue, death reason)
         return NULL;
     int64_t reference = sb_reference_find(connection->catalog.memory, L_QUEUES, name, length);
     sb_queue *grave = NULL;
-    if (reference >= 0) {
-        pthread_mutex_lock(&connection->mutex);
-        if (queue_handle(connection, reference, &grave) != SB_OK)
-            grave = NULL;
-        pthread_mutex_unlock(&connection->mutex);
-    }
+    if (reference >= 0 && queue_find(connection, reference, &grave) != SB_OK)
+        grave = NULL;
     if (!grave)
         log_note(connection, "queue '%s': its dead go to '%s', which is no queue: they are dropped",
                  queue->name, name);
+    if (grave == queue)
+        queue_looked(grave);
     return grave == queue ? NULL : grave;
 }
 
@@ -199,19 +198,24 @@ int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, 
 {
     int64_t counter = reason == EXPIRED ? L_COUNTER_EXPIRED_AT : L_COUNTER_REJECTED_AT;
     sb_queue *grave = grave_of(queue, reason);
-    if (!sb_port_is_ours(port, message))
+    if (!sb_port_is_ours(port, message)) {
+        if (grave)
+            queue_looked(grave);
         return SB_REVOKED;
+    }
     if (grave) {
         is_burying++;
         int64_t code = publish_dead(queue, grave, message, reason, deliveries);
         is_burying--;
-        if (code < 0 && code != SB_NOT_FOUND) {
+        bool fails = code < 0 && code != SB_NOT_FOUND;
+        if (fails)
             log_note(queue->connection, "queue '%s': its dead do not get to '%s': %s", queue->name,
                      grave->name, sb_strerror(code));
-            return SB_FULL;
-        }
         if (code == SB_OK && sb_is_durable(queue) && sb_is_durable(grave))
             door_copied(queue->connection);
+        queue_looked(grave);
+        if (fails)
+            return SB_FULL;
     }
     int64_t code = sb_port_drop_taken(port, message, counter);
     message->word = 0; /* it is nobody's any more: who asks later is not to deal with it again */

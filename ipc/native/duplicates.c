@@ -299,11 +299,13 @@ int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length)
         return code;
     if (queue->connection->id == 0)
         return fail(SB_INVALID, "the connection only observes: connect to publish or take");
-    code = port_to_look(queue, &port);
-    if (code != SB_OK)
+    if (!queue_look(queue, &code))
         return code;
+    code = port_to_look(queue, &port);
     siphash_128(queue->key, name, length, hash);
-    code = sb_port_producer_find(&port, (int64_t)(hash[0] >> 2) | 1);
+    if (code == SB_OK)
+        code = sb_port_producer_find(&port, (int64_t)(hash[0] >> 2) | 1);
+    queue_looked(queue);
     if (code == 0)
         return fail(SB_NO_PRODUCER, "queue '%s' knows %d named producers, and has room for no more: "
                     "publish with message ids, or give a producer the name that it had before",
@@ -315,10 +317,13 @@ int64_t sb_producer_sequence(sb_queue *queue, int64_t producer)
 {
     sb_port port;
     int64_t code;
-    if (!queue_is_usable(queue, &code))
+    if (!queue_look(queue, &code))
         return code;
     code = port_to_look(queue, &port);
-    return code == SB_OK ? sb_port_producer_last(&port, producer) : code;
+    if (code == SB_OK)
+        code = sb_port_producer_last(&port, producer);
+    queue_looked(queue);
+    return code;
 }
 
 /* --- taking ------------------------------------------------------------------------------------- */

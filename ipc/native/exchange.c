@@ -11,13 +11,6 @@
 #define TABLE (2 * ROUTES)
 #define DELETED_TRIES 8
 
-typedef struct kept_route {
-    uint64_t hash;
-    int64_t key_length, properties_length, count;
-    sb_queue **queues;
-    char bytes[]; /* key, then properties if the exchange looks at them */
-} kept_route;
-
 struct sb_exchange {
     sb_connection *connection;
     int64_t reference; /* 0: the default exchange */
@@ -31,12 +24,21 @@ struct sb_exchange {
     char name[L_NAME_BYTES_MAX + 1];
 };
 
+void route_leave(kept_route *route)
+{
+    if (atomic_fetch_sub(&route->users, 1) > 1)
+        return;
+    for (int64_t each = 0; each < route->count; each++)
+        sb_close_queue(route->queues[each]);
+    free(route->queues);
+    free(route);
+}
+
 static void forget(sb_exchange *exchange)
 {
     for (int each = 0; each < TABLE; each++) {
         if (exchange->table[each])
-            free(exchange->table[each]->queues);
-        free(exchange->table[each]);
+            route_leave(exchange->table[each]);
         exchange->table[each] = NULL;
     }
     exchange->kept = 0;
@@ -168,7 +170,7 @@ static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t p
     if (code >= 0 && (!route || !queues))
         code = fail_system("memory for a route");
     if (code >= 0) {
-        *route = (kept_route){.hash = hash, .key_length = message->key_length,
+        *route = (kept_route){.hash = hash, .key_length = message->key_length, .users = 1,
                               .properties_length = properties, .queues = queues};
         memcpy(route->bytes, message->key, (size_t)message->key_length);
         memcpy(route->bytes + message->key_length, message->properties, (size_t)properties);
@@ -176,7 +178,7 @@ static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t p
         for (int64_t each = 0; each < code; each++)
             /* one that was deleted since takes nothing */
             if (queue_handle(exchange->connection, found[each], &queues[route->count]) == SB_OK)
-                route->count++;
+                sb_share_queue(queues[route->count++]);
         pthread_mutex_unlock(&exchange->connection->mutex);
         *place = route;
         exchange->kept++;
@@ -206,21 +208,15 @@ static int64_t route_of(sb_exchange *exchange, const sb_outgoing *message, kept_
     return code;
 }
 
-int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, sb_queue **few,
-                       sb_queue ***queues)
+int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_route **route)
 {
-    kept_route *route;
     pthread_mutex_lock(&exchange->mutex);
-    int64_t code = route_of(exchange, message, &route);
-    /* copied: another thread may drop the route while we wait for room in a queue */
-    int64_t count = code == SB_OK ? route->count : 0;
-    *queues = few;
-    if (count > FEW_QUEUES && !(*queues = malloc((size_t)count * sizeof **queues)))
-        code = fail_system("memory for a route");
+    int64_t code = route_of(exchange, message, route);
+    /* another thread may drop the route while we wait for room in a queue */
     if (code == SB_OK)
-        memcpy(*queues, route->queues, (size_t)count * sizeof **queues);
+        atomic_fetch_add(&(*route)->users, 1);
     pthread_mutex_unlock(&exchange->mutex);
-    return code == SB_OK ? count : code;
+    return code == SB_OK ? (*route)->count : code;
 }
 
 /* A durable queue has the message: note where it can be confirmed.  There is room for it. */
@@ -228,8 +224,10 @@ static void received(sb_receipts *receipts, sb_receipt where, int64_t code)
 {
     if (code == SB_DUPLICATE) /* the one that counts may not be on disk yet */
         where.position = sb_published(where.queue) - 1;
-    if ((code >= 0 || code == SB_DUPLICATE) && where.position >= 0 && sb_is_durable(where.queue) == 1)
+    if ((code >= 0 || code == SB_DUPLICATE) && where.position >= 0 && sb_is_durable(where.queue) == 1) {
+        sb_share_queue(where.queue); /* until sb_receipts_free */
         receipts->entries[receipts->count++] = where;
+    }
 }
 
 static int64_t receipts_room(sb_receipts *receipts, int64_t more)
@@ -254,12 +252,12 @@ static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message,
     if (message->producer)
         return fail(SB_INVALID, "a named producer is one queue's: publish to it, or with an id");
     int64_t deadline = timeout_ns > 0 && timeout_ns < SB_FOREVER ? monotonic_deadline(timeout_ns) : 0;
-    sb_queue *few[FEW_QUEUES], **queues;
+    kept_route *route;
     bool was_deleted;
     int tries = 0;
 again:
     was_deleted = false;
-    int64_t count = exchange_route(exchange, message, few, &queues);
+    int64_t count = exchange_route(exchange, message, &route);
     code = count < 0 ? count : receipts ? receipts_room(receipts, count) : SB_OK;
     for (; code >= 0 && *done < count; *done += code >= 0) {
         int64_t left = timeout_ns;
@@ -268,15 +266,15 @@ again:
             left = left > 0 ? left : 0;
         }
         sb_receipt where;
-        code = sb_publish_receipt(queues[*done], message, left, &where);
+        code = sb_publish_receipt(route->queues[*done], message, left, &where);
         if (receipts)
             received(receipts, where, code);
         was_deleted = code == SB_NOT_FOUND;
         if (was_deleted || code == SB_DUPLICATE) /* since; or this queue has it */
             code = SB_OK;
     }
-    if (queues != few)
-        free(queues);
+    if (count >= 0)
+        route_leave(route);
     if (was_deleted && exchange->reference == 0 && tries++ < DELETED_TRIES) {
         *done = 0; /* nobody has it: perhaps there is a queue of this name again, or can be */
         goto again;
@@ -311,6 +309,8 @@ int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t timeout_ns)
 
 void sb_receipts_free(sb_receipts *receipts)
 {
+    for (int64_t each = 0; each < receipts->count; each++)
+        sb_close_queue(receipts->entries[each].queue);
     free(receipts->entries);
     *receipts = (sb_receipts){0};
 }
@@ -336,6 +336,8 @@ int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_len
     pthread_mutex_lock(&exchange->mutex);
     int64_t code = route_of(exchange, &message, &route);
     *queue = code == SB_OK && done < route->count ? route->queues[done] : NULL;
+    if (*queue)
+        sb_share_queue(*queue); /* the program closes it */
     pthread_mutex_unlock(&exchange->mutex);
     return code;
 }

@@ -35,12 +35,15 @@ int64_t sb_group_properties(const char *group, const void *properties, int64_t l
 static int64_t let_go(sb_queue *queue, int64_t bucket, int64_t owner)
 {
     sb_port port;
-    int64_t code = port_to_look(queue, &port);
-    if (code != SB_OK)
+    int64_t code;
+    if (!queue_look(queue, &code))
         return code;
-    code = sb_port_groups_free(&port, bucket, owner);
+    code = port_to_look(queue, &port);
+    if (code == SB_OK)
+        code = sb_port_groups_free(&port, bucket, owner);
     if (code > 0)
         sb_port_wake_all(&port);
+    queue_looked(queue);
     return code;
 }
 
@@ -73,11 +76,9 @@ static int64_t become_exclusive(sb_queue *queue)
                              : code;
 }
 
-int64_t sb_consume_begin(sb_queue *queue, int64_t priority, int64_t exclusive)
+static int64_t consume_begin(sb_queue *queue, int64_t priority, int64_t exclusive)
 {
     int64_t code;
-    if (!queue_is_usable(queue, &code))
-        return code;
     if (priority < 0 || priority > L_RANK_MAX)
         return fail(SB_INVALID, "the priority of a consumer is a number from 0 to %d",
                     (int)L_RANK_MAX);
@@ -98,6 +99,16 @@ int64_t sb_consume_begin(sb_queue *queue, int64_t priority, int64_t exclusive)
             sb_port_groups_touch(&port); /* our lanes look again at what they have passed over */
     }
     return SB_OK;
+}
+
+int64_t sb_consume_begin(sb_queue *queue, int64_t priority, int64_t exclusive)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = consume_begin(queue, priority, exclusive);
+    queue_looked(queue);
+    return code;
 }
 
 int64_t sb_consume_end(sb_queue *queue)
@@ -143,11 +154,12 @@ int64_t sb_group_bucket(sb_queue *queue, const char *group, int64_t length)
 int64_t sb_group_owners(sb_queue *queue, int64_t *owners, int64_t capacity)
 {
     int64_t code;
-    if (!queue_is_usable(queue, &code))
+    if (!queue_look(queue, &code))
         return code;
     int64_t count = queue->buckets < L_BUCKETS ? queue->buckets : L_BUCKETS;
     for (int64_t each = 0; each < count && each < capacity; each++)
         owners[each] = setting(queue, L_RING_BUCKETS_AT + (each << L_BUCKET_SHIFT)) >>
                            L_BUCKET_OWNER_SHIFT & L_OWNER_MASK;
+    queue_looked(queue);
     return count;
 }

@@ -124,6 +124,9 @@ static sb_queue *handle_of(sb_queue *queue, int64_t *code)
     inbox->grouped = queue->grouped;
     inbox->max_producer_bytes = queue->max_producer_bytes;
     strcpy(inbox->name, queue->name);
+    /* it stays where it is for as long as the queue's own ring, and its handle as long as that */
+    atomic_fetch_add(&inbox->looks, 1);
+    atomic_fetch_add(&inbox->opened, 1);
     atomic_store(&queue->inbox, inbox);
     return inbox;
 }
@@ -276,13 +279,15 @@ static int64_t publish_one(sb_queue *ring, void *what, int64_t timeout_ns)
 int64_t inbox_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
 {
     int64_t code = inbox_admits(queue, message);
-    if (code != SB_OK)
+    if (code != SB_OK || !queue_look(queue, &code))
         return code;
     code = is_paging(queue) ? SB_FULL : ring_publish(queue, message, 0);
-    if (code != SB_FULL)
-        return code;
-    code = publish_in_inbox(queue, publish_one, (void *)message, timeout_ns);
-    return code >= 0 && sb_is_durable(queue) ? code | L_IN_INBOX : code;
+    if (code == SB_FULL) {
+        code = publish_in_inbox(queue, publish_one, (void *)message, timeout_ns);
+        code = code >= 0 && sb_is_durable(queue) ? code | L_IN_INBOX : code;
+    }
+    queue_looked(queue);
+    return code;
 }
 
 typedef struct several {
@@ -307,9 +312,13 @@ int64_t inbox_publish_many(sb_queue *queue, const void *bodies, const int64_t *l
                            int64_t count, int64_t timeout_ns)
 {
     several all = {.bodies = bodies, .lengths = lengths, .count = count};
-    int64_t code = is_paging(queue) ? SB_FULL : publish_rest(queue, &all, 0);
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = is_paging(queue) ? SB_FULL : publish_rest(queue, &all, 0);
     if (code == SB_FULL && all.done < count)
         code = publish_in_inbox(queue, publish_rest, &all, timeout_ns);
+    queue_looked(queue);
     return all.done > 0 ? all.done : code;
 }
 

@@ -59,19 +59,16 @@ bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t k
     return sb_port_window(port) < most;
 }
 
-int64_t sb_value(sb_queue *queue, const void *key, int64_t key_length, sb_message *message,
-                 void *buffer, int64_t capacity)
+static int64_t value_in(sb_queue *queue, const void *key, int64_t key_length, sb_message *message,
+                        void *buffer, int64_t capacity)
 {
-    int64_t code;
     sb_port port;
-    if (!queue_is_usable(queue, &code))
-        return code;
     if (!queue->last_value)
         return fail(SB_INVALID, "queue '%s' keeps no last values: declare it with last_value",
                     queue->name);
     if (key_length <= 0)
         return fail(SB_INVALID, "a value has a key, and it is not empty");
-    code = port_to_look(queue, &port);
+    int64_t code = port_to_look(queue, &port);
     while (code >= 0) {
         int64_t position = sb_port_latest_find(&port, key, key_length);
         if (position < 0)
@@ -88,5 +85,16 @@ int64_t sb_value(sb_queue *queue, const void *key, int64_t key_length, sb_messag
         }
         return code;
     }
+    return code;
+}
+
+int64_t sb_value(sb_queue *queue, const void *key, int64_t key_length, sb_message *message,
+                 void *buffer, int64_t capacity)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = value_in(queue, key, key_length, message, buffer, capacity);
+    queue_looked(queue);
     return code;
 }

@@ -27,6 +27,7 @@ static int64_t lane_open_port(sb_queue *queue, lane *opened)
 {
     sb_connection *connection = queue->connection;
     sb_port *port = &opened->port;
+    opened->recorder = (recorder){.queue = queue, .kinds = L_KINDS_COMMITTED};
     int64_t code = sb_port_open(port, queue->ring.memory, queue->ring.bytes,
                                 connection->arena.memory, connection->arena.bytes, connection->id);
     port->file = connection->arena.file;
@@ -38,39 +39,41 @@ static int64_t lane_open_port(sb_queue *queue, lane *opened)
     return code;
 }
 
-static lane *lane_make(sb_queue *queue, int64_t *code)
+/* A lane with its port open; the mutex is held. */
+static lane *lane_open(sb_queue *queue, int64_t count, int64_t *code)
 {
     sb_connection *connection = queue->connection;
-    lane *made = NULL;
-    pthread_mutex_lock(&connection->mutex);
-    int64_t count = atomic_load(&queue->lanes_made);
-    *code = atomic_load(&connection->closed);
-    if (*code == SB_OK)
-        *code = atomic_load(&queue->gone);
-    if (*code == SB_OK && connection->id == 0)
+    if (!queue_is_usable(queue, code))
+        return NULL;
+    if (connection->id == 0)
         *code = fail(SB_INVALID, "the connection only observes: connect to publish or take");
-    if (*code == SB_OK && count >= LANES)
+    else if (count >= LANES)
         *code = fail(SB_TOO_MANY, "more than %d threads and loans of this process in one queue",
                      LANES);
-    if (*code == SB_OK && posix_memalign((void **)&made, 128, sizeof *made) != 0)
-        *code = fail_system("memory for a port");
-    if (*code == SB_OK) {
-        memset(made, 0, sizeof *made);
-        participant_uses(connection, queue->reference, 0);
-        made->recorder = (recorder){.queue = queue, .kinds = L_KINDS_COMMITTED};
-        sb_spinning_begin(made->for_message.words);
-        sb_spinning_begin(made->for_room.words);
-        *code = lane_open_port(queue, made);
-    }
-    if (*code == SB_OK) {
+    lane *made = *code == SB_OK ? lane_new(connection, code) : NULL;
+    if (!made)
+        return NULL;
+    participant_uses(connection, queue->reference, 0);
+    sb_spinning_begin(made->for_message.words);
+    sb_spinning_begin(made->for_room.words);
+    *code = lane_open_port(queue, made);
+    if (*code == SB_OK)
+        return made;
+    lane_drop(connection, made);
+    return NULL;
+}
+
+static lane *lane_make(sb_queue *queue, int64_t *code)
+{
+    pthread_mutex_lock(&queue->connection->mutex);
+    int64_t count = atomic_load(&queue->lanes_made);
+    lane *made = lane_open(queue, count, code);
+    if (made) {
         atomic_store(&made->busy, IN);
         atomic_store(&queue->lanes[count], made);
         atomic_store(&queue->lanes_made, count + 1);
-    } else {
-        free(made);
-        made = NULL;
     }
-    pthread_mutex_unlock(&connection->mutex);
+    pthread_mutex_unlock(&queue->connection->mutex);
     return made;
 }
 
@@ -164,6 +167,7 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->non_destructive = setting(queue, L_SETTING_NON_DESTRUCTIVE_AT);
     queue->max_producer_bytes = setting(queue, L_SETTING_MAX_PRODUCER_BYTES_AT);
     queue->slow_consumer_ns = setting(queue, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT);
+    queue->durable = word_load(queue->ring.memory, L_RING_BARRIER_AT) > 0;
     last_value_limit(queue);
     queue->pages = queue->when_full == L_PAGE;
     if (queue->pages && queue->max_bytes == 0) /* what is in memory is bounded, with the inbox to a half */
@@ -250,30 +254,44 @@ void queue_shut(sb_queue *queue)
     for (int64_t index = 0; index < count; index++) {
         lane *each = atomic_load(&queue->lanes[index]);
         int64_t idle = IDLE;
-        while (!atomic_compare_exchange_strong(&each->busy, &idle, IN) && idle != ON_LOAN) {
+        while (!atomic_compare_exchange_strong(&each->busy, &idle, SHUT) && idle != ON_LOAN &&
+               idle != SHUT) {
             idle = IDLE;
             if (wakes)
                 sb_port_wake_all(&port);
             nanosleep(&pause, NULL);
         }
-        if (idle != ON_LOAN) {
-            recorder_close(&each->recorder);
-            sb_port_close(&each->port); /* and it stays busy: nobody enters again */
-        }
+        if (idle == IDLE)
+            lane_shut(each);
     }
     atomic_store(&queue->shut, 2);
 }
 
-void queue_free(sb_queue *queue)
+void lane_shut(lane *idle)
+{
+    recorder_close(&idle->recorder);
+    sb_port_close(&idle->port); /* and it stays busy: nobody enters again */
+}
+
+void queue_unmap(sb_queue *queue)
 {
     int64_t count = atomic_load(&queue->lanes_made);
+    atomic_store(&queue->lanes_made, 0);
     for (int64_t index = 0; index < count; index++) {
         lane *each = atomic_load(&queue->lanes[index]);
         recorder_free(&each->recorder);
-        free(each);
+        atomic_store(&each->busy, SHUT);
+        lane_drop(queue->connection, each);
     }
     segment_detach(&queue->ring);
     free(queue->watch);
+    queue->watch = NULL;
+}
+
+void queue_free(sb_queue *queue)
+{
+    queue_unmap(queue);
+    free(queue->left);
     free(queue);
 }
 
@@ -502,8 +520,14 @@ static int64_t publish_slowly(sb_queue *queue, lane *in, const sb_outgoing *mess
 
 int64_t explained(sb_queue *queue, int64_t code)
 {
-    if (code == SB_FULL && setting(queue, L_SETTING_INBOX_OF_AT))
-        return inbox_explain(queue);
+    int64_t looking;
+    if (code == SB_FULL && queue_look(queue, &looking)) {
+        bool is_inbox = setting(queue, L_SETTING_INBOX_OF_AT);
+        int64_t told = is_inbox ? inbox_explain(queue) : code;
+        queue_looked(queue);
+        if (is_inbox)
+            return told;
+    }
     if (code == SB_FULL)
         return queue->max_messages | queue->max_bytes
                    ? fail(code, "queue '%s' is full: it may hold %lld messages and %lld bytes "
@@ -725,13 +749,29 @@ static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
 {
     lane *in = loan->lane;
     int64_t lent = ON_LOAN;
-    if (!in || !queue_is_usable(queue, code)) {
-        *code = in ? *code : SB_INVALID;
+    if (!in) {
+        *code = fail(SB_INVALID, "the loan was published or dropped before");
         return NULL;
     }
-    if (atomic_compare_exchange_strong(&in->busy, &lent, IN))
+    if (in->recorder.queue != queue) {
+        *code = fail(SB_INVALID, "the loan is one of another queue than '%s'", queue->name);
+        return NULL;
+    }
+    *code = atomic_load(&queue->connection->closed);
+    if (*code != SB_OK)
+        return NULL;
+    if (!atomic_compare_exchange_strong(&in->busy, &lent, IN)) {
+        *code = fail(SB_INVALID, "the loan is in use by another thread, or none any more");
+        return NULL;
+    }
+    if (queue_is_usable(queue, code))
         return in;
-    *code = SB_INVALID;
+    /* nobody will see it: it ends with its queue */
+    if (*code == SB_NOT_FOUND)
+        loan->lane = NULL;
+    atomic_store(&in->busy, *code == SB_NOT_FOUND ? IDLE : ON_LOAN);
+    if (*code == SB_NOT_FOUND)
+        departed_some(queue->connection);
     return NULL;
 }
 
@@ -966,8 +1006,13 @@ deal_with(verdict_kernel kernel, sb_queue *queue, sb_message *message)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
-    if (!in)
+    if (!in) {
+        if (code == SB_NOT_FOUND) {
+            departed_dealt_with(queue, message);
+            message->word = 0;
+        }
         return code;
+    }
     code = message->word ? kernel(&in->port, message) : SB_REVOKED;
     message->word = 0;
     lane_leave(in);
@@ -1054,13 +1099,16 @@ int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *
 {
     int64_t code;
     sb_port port;
-    if (!queue_is_usable(queue, &code))
+    if (!queue_look(queue, &code))
         return code;
     code = port_to_look(queue, &port);
-    return code == SB_OK ? sb_port_peek_whole(&port, position, message, buffer, capacity) : code;
+    if (code == SB_OK)
+        code = sb_port_peek_whole(&port, position, message, buffer, capacity);
+    queue_looked(queue);
+    return code;
 }
 
-int64_t sb_purge(sb_queue *queue)
+static int64_t purge(sb_queue *queue)
 {
     int64_t code, paged = queue->pages ? inbox_purge(queue) : 0; /* first: it would fill the ring */
     lane *in = lane_enter(queue, &code);
@@ -1072,6 +1120,16 @@ int64_t sb_purge(sb_queue *queue)
     if (paged < 0 || code < 0)
         return paged < 0 ? paged : code;
     return code + paged + schedule_purge(queue);
+}
+
+int64_t sb_purge(sb_queue *queue)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = purge(queue);
+    queue_looked(queue);
+    return code;
 }
 
 int64_t sb_pause(sb_queue *queue, int64_t paused)
@@ -1170,13 +1228,11 @@ static void count_ring(sb_queue *queue, sb_queue *inbox, sb_port *port, sb_queue
         count_levels(port, told);
 }
 
-int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
+static int64_t count_all(sb_queue *queue, sb_queue_statistics *told)
 {
-    int64_t code, passed;
-    if (!queue_is_usable(queue, &code))
-        return code;
+    int64_t passed;
     sb_port port, in;
-    code = port_to_look(queue, &port);
+    int64_t code = port_to_look(queue, &port);
     if (code != SB_OK)
         return code;
     sb_queue *inbox = queue->pages ? inbox_of(queue, false, &code) : NULL;
@@ -1188,6 +1244,16 @@ int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
         told->purged = word_load(inbox->ring.memory, L_COUNTER_PURGED_AT);
     }
     return SB_OK;
+}
+
+int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = count_all(queue, told);
+    queue_looked(queue);
+    return code;
 }
 
 bool queue_is_empty(sb_queue *queue)
@@ -1231,47 +1297,66 @@ bool queue_needs_upkeep(sb_connection *connection, int64_t reference)
     return read && expiry != 0 && expiry <= sb_system_clock();
 }
 
-static int64_t port_lend(sb_queue *queue, sb_port **port)
-{
-    int64_t code;
-    lane *in = lane_enter(queue, &code);
-    if (!in)
-        return code;
-    atomic_store(&in->busy, ON_LOAN);
-    *port = &in->port;
-    return SB_OK;
-}
-
 int64_t sb_queue_port(sb_queue *queue, sb_port **port)
 {
     if (queue->pages)
         return fail(SB_INVALID, "queue '%s' pages: a compiled loop would publish past its pages, so "
                     "there are no ports of it", queue->name);
-    int64_t code = port_lend(queue, port);
-    if (code == SB_OK)
-        queue_note_use(queue, L_USE_CONSUMES | L_USE_PRODUCES);
-    return code;
+    int64_t code;
+    sb_connection *connection = queue->connection;
+    pthread_mutex_lock(&connection->mutex);
+    lane *lent = lane_open(queue, queue->ports, &code);
+    if (lent) {
+        atomic_store(&lent->busy, ON_LOAN);
+        *port = &lent->port;
+        queue->ports++;
+        lent->next = connection->lent;
+        connection->lent = lent;
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    if (!lent)
+        return code;
+    queue_note_first_use(queue, L_USE_CONSUMES | L_USE_PRODUCES);
+    return SB_OK;
 }
 
+/* A lane that was lent as a port is none of the queue's: who goes on with its address after this finds
+ * a port that is shut, and none that others use. */
 int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
 {
-    int64_t code;
-    if (!queue_is_usable(queue, &code))
-        return code;
+    sb_connection *connection = queue->connection;
     lane *in = (lane *)((char *)port - offsetof(lane, port));
-    sb_port_close(port);
-    code = lane_open_port(queue, in);
-    if (code == SB_OK)
-        lane_leave(in);
-    return code;
+    int64_t code = atomic_load(&connection->closed), lent = ON_LOAN;
+    if (code == SB_FORKED || code == SB_CLOSED)
+        return code; /* who has left has no memory to return */
+    pthread_mutex_lock(&connection->mutex);
+    bool was_lent = in->recorder.queue == queue &&
+                    atomic_compare_exchange_strong(&in->busy, &lent, SHUT);
+    if (was_lent) {
+        lane **at = &connection->lent;
+        while (*at != in)
+            at = &(*at)->next;
+        *at = in->next;
+        lane_shut(in);
+        lane_drop(connection, in);
+        queue->ports--;
+    }
+    bool is_gone = queue_is_gone(queue);
+    pthread_mutex_unlock(&connection->mutex);
+    if (is_gone)
+        departed_some(connection);
+    return was_lent ? SB_OK : fail(SB_INVALID, "this is no port that queue '%s' has lent",
+                                   queue->name);
 }
 
 int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy)
 {
-    sb_port *port = NULL;
-    int64_t code = port_lend(queue, &port);
-    if (code != SB_OK)
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
         return code;
+    sb_port *port = &in->port;
+    atomic_store(&in->busy, ON_LOAN);
     if (queue->non_destructive)
         queue_note_use(queue, L_USE_CONSUMES);
     code = lossy ? sb_cursor_open_lossy(cursor, port, from_now)
@@ -1286,16 +1371,20 @@ int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64
 
 int64_t sb_unsubscribe(sb_queue *queue, sb_cursor *cursor)
 {
-    int64_t code;
     if (!cursor->port)
         return SB_OK;
-    if (!queue_is_usable(queue, &code))
+    int64_t code = atomic_load(&queue->connection->closed);
+    if (code != SB_OK)
         return code;
     lane *in = (lane *)((char *)cursor->port - offsetof(lane, port));
     code = sb_cursor_close(cursor);
     sb_port_wake_all(&in->port); /* producers may have waited for this gate */
     cursor->port = NULL;
     lane_leave(in);
+    if (queue_is_gone(queue)) {
+        departed_some(queue->connection);
+        return queue_unusable(queue);
+    }
     return code;
 }
 

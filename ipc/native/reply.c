@@ -19,7 +19,7 @@ typedef struct addressee {
 
 static bool has_left(const addressee *one)
 {
-    return word_load(one->queue->row, 0) >> L_ROW_GENERATION_SHIFT != one->queue->live;
+    return queue_is_gone(one->queue);
 }
 
 static addressee **place_of(sb_connection *connection, const char *name, int64_t length)
@@ -52,7 +52,8 @@ static addressee *take_out(sb_connection *connection, bool all)
 
 static bool is_used_by(sb_queue *handle, int64_t reference)
 {
-    return handle && handle->reference == reference && atomic_load(&handle->lanes_made) > 0;
+    return handle && handle->reference == reference && !handle->forgotten &&
+           (atomic_load(&handle->lanes_made) > 0 || handle->left_count);
 }
 
 /* Their queue may be in use elsewhere in this process as well: then that handle has the say. */
@@ -60,7 +61,7 @@ static bool used_elsewhere(sb_connection *connection, int64_t reference)
 {
     if (is_used_by(connection->queues[reference & L_REFERENCE_INDEX_MASK], reference))
         return true;
-    for (sb_queue *each = connection->stale; each; each = each->next)
+    for (sb_queue *each = connection->gone; each; each = each->next)
         if (is_used_by(each, reference))
             return true;
     return false;
@@ -88,7 +89,9 @@ static void forget_those_who_left(sb_connection *connection)
                 participant_forgets(connection, connection->id, gone->queue->reference);
             connection_unlock(connection);
         }
+        pthread_mutex_lock(&connection->mutex);
         queue_free(gone->queue);
+        pthread_mutex_unlock(&connection->mutex);
         free(gone);
         gone = next;
     }

@@ -33,9 +33,13 @@ static requester *requester_take(sb_connection *connection, int64_t *code)
         if (atomic_compare_exchange_strong(&each->busy, &idle, 1))
             break;
     }
-    if (each && queue_is_usable(each->queue, code))
+    if (each && each->queue && queue_is_usable(each->queue, code))
         return each;
-    requester *made = each ? each : calloc(1, sizeof *made); /* somebody has deleted its queue */
+    if (each && each->queue) /* somebody has deleted it */
+        sb_close_queue(each->queue);
+    if (each)
+        each->queue = NULL;
+    requester *made = each ? each : calloc(1, sizeof *made);
     *code = made ? sb_temporary_queue(connection, REPLY_SLOTS, &settings, &made->queue)
                  : fail_system("memory for a request");
     if (*code != SB_OK) {

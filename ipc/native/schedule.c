@@ -103,6 +103,9 @@ static sb_queue *handle_of(sb_queue *queue, int64_t *code)
         return NULL;
     }
     strcpy(schedule->name, queue->name); /* for people, in errors */
+    /* it stays where it is for as long as the queue's own ring, and its handle as long as that */
+    atomic_fetch_add(&schedule->looks, 1);
+    atomic_fetch_add(&schedule->opened, 1);
     atomic_store(&queue->schedule, schedule);
     return schedule;
 }
@@ -133,7 +136,11 @@ sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code)
 int64_t sb_schedule(sb_queue *queue, sb_queue **schedule)
 {
     int64_t code;
-    *schedule = queue_is_usable(queue, &code) ? schedule_of(queue, false, &code) : NULL;
+    *schedule = NULL;
+    if (!queue_look(queue, &code))
+        return code;
+    *schedule = schedule_of(queue, false, &code);
+    queue_looked(queue);
     return code;
 }
 
@@ -371,11 +378,11 @@ int64_t schedule_explain(sb_queue *queue, int64_t code)
     return explained(queue, code);
 }
 
-int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t due,
-                         int64_t timeout_ns, sb_receipt *where)
+static int64_t publish_looked(sb_queue *queue, const sb_outgoing *message, int64_t due,
+                              int64_t timeout_ns, sb_receipt *where)
 {
     int64_t code, id = 0;
-    sb_queue *schedule = queue_is_usable(queue, &code) ? schedule_of(queue, true, &code) : NULL;
+    sb_queue *schedule = schedule_of(queue, true, &code);
     lane *in = schedule ? lane_enter(schedule, &code) : NULL;
     if (!in)
         return code;
@@ -397,6 +404,17 @@ int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t du
     }
     lane_part(in);
     return code < 0 ? schedule_explain(queue, code) : code;
+}
+
+int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t due,
+                         int64_t timeout_ns, sb_receipt *where)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = publish_looked(queue, message, due, timeout_ns, where);
+    queue_looked(queue);
+    return code;
 }
 
 /* --- looking at it, and taking out of it -------------------------------------------------------- */
@@ -425,10 +443,10 @@ bool schedule_take(sb_port *port, sb_message *message)
     return sb_port_take_seen(port, message) == SB_OK;
 }
 
-int64_t sb_cancel_scheduled(sb_queue *queue, int64_t id)
+static int64_t cancel(sb_queue *queue, int64_t id)
 {
     int64_t code;
-    sb_queue *schedule = queue_is_usable(queue, &code) ? schedule_of(queue, false, &code) : NULL;
+    sb_queue *schedule = schedule_of(queue, false, &code);
     lane *in = schedule ? lane_enter(schedule, &code) : NULL;
     if (!in)
         return code;
@@ -444,6 +462,16 @@ int64_t sb_cancel_scheduled(sb_queue *queue, int64_t id)
     }
     sb_port_tell_producers(&in->port);
     lane_leave(in);
+    return code;
+}
+
+int64_t sb_cancel_scheduled(sb_queue *queue, int64_t id)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = cancel(queue, id);
+    queue_looked(queue);
     return code;
 }
 

@@ -377,11 +377,16 @@ int64_t sb_is_non_destructive(sb_queue *queue)
 
 int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity)
 {
-    int64_t length = setting(queue, L_SETTINGS_GIVEN_LENGTH_AT);
+    int64_t length;
+    if (!queue_look(queue, &length))
+        return length;
+    length = setting(queue, L_SETTINGS_GIVEN_LENGTH_AT);
     if (length < 0 || length > L_SETTINGS_GIVEN_BYTES_MAX)
-        return SB_DAMAGED;
-    if (length > capacity)
-        return SB_TOO_SMALL;
-    memcpy(buffer, (const char *)queue->ring.memory + L_SETTINGS_GIVEN_AT, (size_t)length);
+        length = SB_DAMAGED;
+    else if (length > capacity)
+        length = SB_TOO_SMALL;
+    else
+        memcpy(buffer, (const char *)queue->ring.memory + L_SETTINGS_GIVEN_AT, (size_t)length);
+    queue_looked(queue);
     return length;
 }

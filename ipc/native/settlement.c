@@ -41,15 +41,22 @@ typedef struct place {
     sb_port port;
 } place;
 
+static void turn_away(place *here)
+{
+    if (here->queue)
+        queue_looked(here->queue);
+    here->queue = NULL;
+    here->reference = 0;
+}
+
 /* SB_OK; SB_NOT_FOUND if the queue is gone, or is of no use to anybody; or why to try again. */
 static int64_t turn_to(place *here, int64_t reference)
 {
     sb_connection *connection = here->connection;
     if (here->reference == reference)
         return here->code;
-    pthread_mutex_lock(&connection->mutex);
-    int64_t code = queue_handle(connection, reference, &here->queue);
-    pthread_mutex_unlock(&connection->mutex);
+    turn_away(here);
+    int64_t code = queue_find(connection, reference, &here->queue);
     if (code == SB_OK)
         code = port_to_look(here->queue, &here->port);
     if (code == SB_DAMAGED || code == SB_NOT_A_SEGMENT || code == SB_OTHER_VERSION ||
@@ -170,6 +177,7 @@ int64_t record_settle(sb_connection *connection, int64_t id)
         }
         if (code == SB_OK)
             code = return_series(&here, record, count, id, state != L_TRANSACTION_COMMITTED);
+        turn_away(&here);
         if (code != SB_OK)
             return code;
         word_store(far, 0, L_TRANSACTION_NONE);
@@ -277,14 +285,11 @@ static int64_t room_in(const sb_queue *queue, sb_port *port, int64_t *positions,
     return room > kept ? room - kept : room < 0 ? room : 0;
 }
 
-static int64_t prepare(attempt *made, party *with, int64_t now_ns)
+static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
 {
     sb_port port;
-    int64_t code;
     sb_queue *queue = with->queue;
-    if (!queue_is_usable(queue, &code))
-        return code;
-    code = port_to_look(queue, &port);
+    int64_t code = port_to_look(queue, &port);
     int64_t pledged = code == SB_OK ? pledge(made, queue, &port) : code;
     if (pledged < 0 || with->publishes == 0)
         return pledged < 0 ? pledged : SB_OK;
@@ -307,13 +312,27 @@ static int64_t prepare(attempt *made, party *with, int64_t now_ns)
     return room < 0 ? room : room < with->publishes ? SB_FULL : SB_OK;
 }
 
+static int64_t prepare(attempt *made, party *with, int64_t now_ns)
+{
+    int64_t code;
+    if (!queue_look(with->queue, &code))
+        return code;
+    code = prepare_in(made, with, now_ns);
+    queue_looked(with->queue);
+    return code;
+}
+
 static void take_back(attempt *made)
 {
     for (int64_t each = 0; each < made->parties_count; each++) {
         party *with = &made->parties[each];
         sb_port port;
-        if (port_to_look(with->queue, &port) != SB_OK)
+        if (!queue_look_late(with->queue))
+            continue; /* it was deleted, with all that was prepared in it */
+        if (port_to_look(with->queue, &port) != SB_OK) {
+            queue_looked(with->queue);
             continue;
+        }
         if (with->series > 0)
             sb_port_series_drop(&port, with->series, made->connection->id);
         for (int64_t index = 0; index < made->count; index++) {
@@ -321,6 +340,7 @@ static void take_back(attempt *made)
             if (done->queue == with->queue && !done->lane && done->lease >= 0)
                 sb_port_lease_restore(&port, done->where, done->word, done->lease);
         }
+        queue_looked(with->queue);
     }
 }
 

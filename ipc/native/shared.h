@@ -145,7 +145,12 @@ struct sb_connection {
     int64_t commits, settled; /* how many were committed, and how many of them have happened */
     bool has_record; /* there is memory behind it */
     sb_queue **queues;      /* by row */
-    sb_queue *stale;        /* handles to queues that were deleted: freed with the connection */
+    sb_queue *gone;         /* handles of deleted queues that are not let go of: departed.c */
+    sb_queue *kept;         /* the same, let go of, until the program closes its handle */
+    int64_t looked;         /* the row at which the next search for deleted queues begins */
+    struct lane *idle, *idle_last; /* lanes of no queue, to be used again: lane.c */
+    int64_t idle_count;
+    struct lane *lent;      /* to compiled loops, as ports */
     sb_exchange *exchanges;
     struct requester *_Atomic requesters;      /* queues for replies to us: request.c */
     struct addressee *addressees[ADDRESSEES]; /* queues that we have replied to: reply.c */
@@ -159,11 +164,15 @@ bool leads_back(sb_connection *connection, const char *name, const char *first, 
 /* Whether it may change the catalog: SB_OK or why not. */
 int64_t change_code(sb_connection *connection);
 int64_t connection_lock(sb_connection *connection);
+/* The same, or SB_LOCKED at once if another process has the catalog's lock. */
+int64_t connection_try_lock(sb_connection *connection);
 void connection_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
 int64_t name_check(const char *kind, const char *name);
 /* The handle of the queue with this reference; the connection's mutex is held. */
 int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue);
+/* The same for who does not hold the mutex: to be left with queue_looked. */
+int64_t queue_find(sb_connection *connection, int64_t reference, sb_queue **queue);
 /* Delete the queue if this says so, under the catalog's lock. */
 int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*condition)(sb_queue *));
 /* Make the queue if a pattern wants that: its reference, or SB_NOT_FOUND. */
@@ -187,11 +196,18 @@ int64_t binding_add(sb_connection *connection, const sb_binding *asked);
 
 /* --- exchange.c --------------------------------------------------------------------------------- */
 
-#define FEW_QUEUES 16
+/* Queues that a message goes to; they stay valid until route_leave. */
+typedef struct kept_route {
+    uint64_t hash;
+    int64_t key_length, properties_length, count;
+    _Atomic int64_t users; /* messages on their way, and 1 while it is kept */
+    sb_queue **queues;
+    char bytes[]; /* key, then properties if the exchange looks at them */
+} kept_route;
 
-/* How many queues a message goes to: in `few`, or in memory to be freed if they are more. */
-int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, sb_queue **few,
-                       sb_queue ***queues);
+/* How many queues a message goes to, and which. */
+int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_route **route);
+void route_leave(kept_route *route);
 
 /* --- tidy.c ------------------------------------------------------------------------------------- */
 
@@ -398,8 +414,17 @@ bool reply_goes_to(sb_connection *connection, int64_t reference);
 
 /* --- departed.c --------------------------------------------------------------------------------- */
 
-/* Let go of deleted queues that we only published to; no thread of ours is in their lanes. */
+/* Let go of deleted queues, as far as nobody is in a call with them: of all, or of some. */
 void departed_forget(sb_connection *connection);
+void departed_some(sb_connection *connection);
+/* This queue was deleted by us just now; the caller looks at it, and no longer does after this. */
+void departed_shut(sb_queue *queue);
+/* The mutex is held: this handle, out of the table of rows, is one of a deleted queue. */
+void departed_add(sb_queue *queue);
+/* A call for a message that is still in hand has found its queue deleted: it is in hand no more. */
+void departed_dealt_with(sb_queue *queue, const sb_message *message);
+/* At the end of the connection. */
+void departed_free(sb_connection *connection);
 
 /* --- dead_letter.c ------------------------------------------------------------------------------ */
 
@@ -750,7 +775,7 @@ static inline void spinning_tell(const sb_connection *connection, spinning *how,
 
 #define LANES 64
 
-enum { IDLE, IN, ON_LOAN }; /* what a lane is */
+enum { IDLE, IN, ON_LOAN, SHUT }; /* what a lane is */
 
 /* A port, and whether a thread is in it.  The thread that finds it idle takes it; so several
  * threads may use one handle, and each publishes and waits in a port of its own. */
@@ -759,8 +784,18 @@ struct lane {
     int64_t bytes_left; /* to be published before the queue's bytes are counted again */
     spinning for_message, for_room;
     recorder recorder;
+    lane *next; /* of those that are idle in the connection */
     sb_port port;
 };
+
+/* --- lane.c ------------------------------------------------------------------------------------- */
+
+/* A lane of no queue, whose port is to be opened; NULL, with a code.  The mutex is held. */
+lane *lane_new(sb_connection *connection, int64_t *code);
+/* It is SHUT, and its port closed.  Whoever still knows it finds a port that answers SB_CLOSED.  Its
+ * memory stays what it is until the connection is freed.  The mutex is held. */
+void lane_drop(sb_connection *connection, lane *dropped);
+void lanes_free(sb_connection *connection);
 
 struct sb_queue {
     sb_connection *connection;
@@ -773,7 +808,7 @@ struct sb_queue {
     _Atomic int64_t rank;      /* our priority among its consumers */
     _Atomic int64_t consuming; /* how many sb_consume_begin there were, less those that ended */
     int64_t max_producer_bytes, slow_consumer_ns;
-    bool last_value, non_destructive;
+    bool last_value, non_destructive, durable;
     struct slow_watch *watch; /* what was seen of its consumers; NULL until somebody looks */
     int64_t auto_delete_ns; /* 0: it is not deleted by itself */
     int64_t plain;          /* 1: publishing a plain message asks nothing of what is above */
@@ -790,10 +825,18 @@ struct sb_queue {
     _Atomic int64_t shut;  /* 1 while its lanes are being closed, 2 when they are */
     _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
     _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
-    _Atomic int64_t held;  /* by our journaler and our pager: until they let go, its memory stays */
+    _Atomic int64_t held;  /* by threads of ours that serve it: until they let go, its memory stays */
+    _Atomic int64_t looks; /* calls that look at its ring outside of a lane */
+    _Atomic int64_t opened; /* handles that the program has, and routes and transactions of ours */
+    _Atomic int64_t leaves; /* 1: no look begins any more, its ring is unmapped or about to be */
+    /* with the connection's mutex: */
+    bool forgotten;         /* our participant does not list it any more */
+    int64_t ports;          /* lent to compiled loops */
+    int64_t left_count;     /* messages that were in hand when the ring was unmapped, -1 unknown, */
+    struct left_message *left; /* and which */
+    sb_queue *next, **link;    /* in one of the connection's lists */
     _Atomic int64_t lanes_made;
     lane *_Atomic lanes[LANES];
-    sb_queue *next;
 };
 
 /* An idle lane for this thread, or a code in *code and NULL. */
@@ -810,6 +853,22 @@ static inline bool queue_is_usable(sb_queue *queue, int64_t *code)
         return true;
     *code = queue_unusable(queue);
     return false;
+}
+/* Whoever looks at its ring and is in none of its lanes does so between these two, or holds the
+ * connection's mutex: so nobody looks at memory that is no longer there.  False, with a code: the
+ * queue was deleted, or the connection closed. */
+bool queue_look(sb_queue *queue, int64_t *code);
+/* The same, also of a queue that was deleted, or when the connection is closed, as long as its ring is
+ * mapped. */
+bool queue_look_late(sb_queue *queue);
+static inline void queue_looked(sb_queue *queue)
+{
+    atomic_fetch_sub(&queue->looks, 1);
+}
+/* It was deleted. */
+static inline bool queue_is_gone(const sb_queue *queue)
+{
+    return word_load(queue->row, 0) >> L_ROW_GENERATION_SHIFT != queue->live;
 }
 /* No lane: NULL. */
 lane *lane_refuse(sb_queue *queue);
@@ -885,8 +944,13 @@ static inline int64_t queue_published(sb_queue *queue, int64_t code)
 {
     return code >= 0 && queue->auto_delete_ns ? auto_delete_outcome(queue, code) : code;
 }
-/* Wait until no thread is in it, and return its ports' memory.  No thread enters any more. */
+/* Wait until no thread is in it, and return its ports' memory.  No thread enters any more.  The caller
+ * looks at it. */
 void queue_shut(sb_queue *queue);
+/* Close the port of a lane that nobody is in, or enters any more. */
+void lane_shut(lane *idle);
+/* Unmap the ring; the mutex is held, and nobody is in a lane, or looks. */
+void queue_unmap(sb_queue *queue);
 void queue_free(sb_queue *queue);
 /* Publish in this ring, also if it pages. */
 int64_t ring_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);

@@ -145,16 +145,6 @@ int64_t sb_subscription_open(sb_connection *connection, const sb_subscription *a
     return code == SB_OK ? sb_open_queue(connection, full, queue) : code;
 }
 
-/* We own it, and deleted it: as sb_delete_queue ends. */
-static void let_go(sb_connection *connection, sb_queue *queue)
-{
-    queue_shut(queue);
-    if (connection_lock(connection) == SB_OK) {
-        participant_forgets(connection, connection->id, queue->reference);
-        connection_unlock(connection);
-    }
-}
-
 int64_t sb_subscription_close(sb_connection *connection, const char *name)
 {
     char full[L_NAME_BYTES_MAX + 1];
@@ -170,11 +160,13 @@ int64_t sb_subscription_close(sb_connection *connection, const char *name)
     bool deleted = false;
     if (row >= 0 && entry_word(connection, row, L_QUEUE_OWNER_AT) == connection->id) {
         queue = connection->queues[row];
-        deleted = ownership_give_up(connection, row, connection->id);
+        deleted = ownership_give_up(connection, row, connection->id) && queue && queue_is_gone(queue);
     }
+    if (deleted)
+        atomic_fetch_add(&queue->looks, 1);
     connection_unlock(connection);
-    if (deleted && queue && atomic_load(&queue->gone))
-        let_go(connection, queue);
+    if (deleted)
+        departed_shut(queue);
     return row == SB_NOT_FOUND || row >= 0 ? SB_OK : row;
 }
 

@@ -116,11 +116,12 @@ static void shorten(sb_transaction *transaction, int64_t count)
 {
     while (transaction->count > count) {
         operation *last = &transaction->operations[--transaction->count];
-        if (!last->lane)
-            continue;
-        atomic_store(&last->lane->busy, IN);
-        sb_port_unreserve(&last->lane->port, last->where);
-        lane_return(transaction, last->lane);
+        if (last->lane) {
+            atomic_store(&last->lane->busy, IN);
+            sb_port_unreserve(&last->lane->port, last->where);
+            lane_return(transaction, last->lane);
+        }
+        sb_close_queue(last->queue);
     }
 }
 
@@ -173,14 +174,16 @@ static int64_t reserve_in(sb_transaction *transaction, const target *to, lane *i
                           const sb_outgoing *message)
 {
     int64_t chunk = reserve(to, in, message);
-    if (chunk >= 0)
+    if (chunk >= 0) {
+        sb_share_queue(ring_of(to)); /* until the operation is dropped: shorten */
         transaction->operations[transaction->count++] =
             (operation){.queue = ring_of(to), .lane = in, .where = chunk};
+    }
     lane_return(transaction, in);
     return chunk;
 }
 
-static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoing *message)
+static int64_t add_looked(sb_transaction *transaction, sb_queue *queue, const sb_outgoing *message)
 {
     pthread_mutex_t *mutex = &transaction->connection->settle;
     int64_t chunk = SB_TOO_MANY_LOANS;
@@ -204,6 +207,16 @@ static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoi
     return code != SB_OK ? code : chunk < 0 ? explained(queue, chunk) : SB_OK;
 }
 
+static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoing *message)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = add_looked(transaction, queue, message);
+    queue_looked(queue);
+    return code;
+}
+
 int64_t sb_transaction_publish(sb_transaction *transaction, sb_queue *queue,
                                const sb_outgoing *message)
 {
@@ -214,36 +227,41 @@ int64_t sb_transaction_publish(sb_transaction *transaction, sb_queue *queue,
 int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
                              const sb_outgoing *message)
 {
-    sb_queue *few[FEW_QUEUES], **queues = few;
+    kept_route *route;
     int64_t code = enter(transaction);
     if (code != SB_OK)
         return code;
     int64_t before = transaction->count, count = 0;
     if (transaction->state != SB_OK)
         return leave(transaction, fail(SB_ENDED, "%s", sb_strerror(SB_ENDED)));
-    count = exchange_route(exchange, message, few, &queues);
+    count = exchange_route(exchange, message, &route);
     code = count < 0 ? count : SB_OK;
     int64_t routed = 0;
     for (int64_t each = 0; each < count && code == SB_OK; each++) {
-        code = add(transaction, queues[each], message);
+        code = add(transaction, route->queues[each], message);
         routed += code == SB_OK;
         if (code == SB_NOT_FOUND)
             code = SB_OK; /* deleted since */
     }
     if (code != SB_OK)
         shorten(transaction, before);
-    if (queues != few)
-        free(queues);
+    if (count >= 0)
+        route_leave(route);
     return leave(transaction, code < 0 ? code : routed);
 }
 
 static bool is_in_hand(sb_queue *queue, const sb_message *message)
 {
     sb_port port;
-    return ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) == L_LEASED &&
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return false;
+    bool is = ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) == L_LEASED &&
            ((message->word >> L_OWNER_SHIFT) & L_OWNER_MASK) == queue->connection->id &&
            port_to_look(queue, &port) == SB_OK &&
            sb_port_is_in_hand(&port, message->position, message->word);
+    queue_looked(queue);
+    return is;
 }
 
 int64_t sb_transaction_ack(sb_transaction *transaction, sb_queue *queue, sb_message *message)
@@ -256,6 +274,7 @@ int64_t sb_transaction_ack(sb_transaction *transaction, sb_queue *queue, sb_mess
         code = fail(SB_REVOKED, "message %lld of queue '%s' is not in hand: it was dealt with, or "
                     "revoked", (long long)message->position, queue->name);
     if (code == SB_OK) {
+        sb_share_queue(queue);
         transaction->operations[transaction->count++] = (operation){
             .queue = queue, .where = message->position, .word = message->word};
         message->word = 0;
@@ -275,11 +294,15 @@ static int64_t end(sb_transaction *transaction)
 {
     while (transaction->count > 0) {
         operation *last = &transaction->operations[--transaction->count];
-        if (!last->lane)
-            continue;
-        atomic_store(&last->lane->busy, IN);
-        sb_port_loan_placed(&last->lane->port, last->where);
-        lane_return(transaction, last->lane);
+        if (last->lane) {
+            atomic_store(&last->lane->busy, IN);
+            sb_port_loan_placed(&last->lane->port, last->where);
+            lane_return(transaction, last->lane);
+        } else if (queue_is_gone(last->queue)) {
+            departed_dealt_with(last->queue,
+                                &(sb_message){.position = last->where, .word = last->word});
+        }
+        sb_close_queue(last->queue);
     }
     transaction->state = SB_ENDED;
     return SB_OK;
@@ -340,8 +363,13 @@ static int64_t wait_for_room(sb_transaction *transaction, sb_queue *full, int64_
         sb_repair(transaction->connection);
         return SB_OK;
     }
+    if (!queue_look(full, &code))
+        return code;
     code = port_to_look(full, &port);
-    return code != SB_OK ? code : wait_in(full, &port, sb_port_wait_for_room, deadline);
+    if (code == SB_OK)
+        code = wait_in(full, &port, sb_port_wait_for_room, deadline);
+    queue_looked(full);
+    return code;
 }
 
 static int64_t commit(sb_transaction *transaction, int64_t timeout_ns)
@@ -418,6 +446,8 @@ void sb_transaction_free(sb_transaction *transaction)
         return;
     if (transaction->state == SB_OK)
         sb_transaction_rollback(transaction);
+    while (transaction->count > 0) /* it is committed and not finished, or the connection is closed */
+        sb_close_queue(transaction->operations[--transaction->count].queue);
     free(transaction->operations);
     free(transaction);
 }

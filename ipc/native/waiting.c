@@ -114,14 +114,11 @@ static int64_t check(const sb_wait *waits, int64_t count)
     return SB_OK;
 }
 
-int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
-                    int64_t timeout_ns)
+static int64_t wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
+                        int64_t timeout_ns)
 {
     system_word words[WAIT_WORDS_MAX];
-    int64_t code = check(waits, count);
-    if (code != SB_OK)
-        return code;
-    int64_t used = words_of(words, waits, count, control, seen);
+    int64_t code, used = words_of(words, waits, count, control, seen);
     int64_t deadline = monotonic_deadline(timeout_ns);
     for (;;) {
         int64_t ready = look_at_all(waits, count);
@@ -145,13 +142,39 @@ int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64
     }
 }
 
+/* The bells are in rings, which stay where they are while we sleep. */
+int64_t sb_wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
+                    int64_t timeout_ns)
+{
+    int64_t gone = 0, code = check(waits, count);
+    if (code != SB_OK)
+        return code;
+    for (int64_t each = 0; each < count; each++) {
+        bool is_there = queue_look(waits[each].queue, &waits[each].code);
+        if (is_there)
+            waits[each].code = SB_EMPTY;
+        gone += !is_there;
+    }
+    int64_t ready = gone;
+    if (gone == 0)
+        ready = wait_any(waits, count, control, seen, timeout_ns);
+    for (int64_t each = 0; each < count; each++)
+        if (gone == 0 || waits[each].code == SB_EMPTY)
+            queue_looked(waits[each].queue);
+    return ready;
+}
+
 int64_t sb_pass_on(sb_queue *queue, int64_t position)
 {
+    int64_t code;
     if (position >= 0 || (position == SB_A_MESSAGE && queue->buckets))
         return SB_OK; /* subscribers, and consumers of groups, are woken all at once */
-    queue = rings_of(&(sb_wait){.queue = queue, .position = position, .returned = -1});
-    int64_t code = arm_and_look(queue, position, -1);
+    if (!queue_look(queue, &code))
+        return code;
+    sb_queue *ring = rings_of(&(sb_wait){.queue = queue, .position = position, .returned = -1});
+    code = arm_and_look(ring, position, -1);
     if (code == SB_OK)
-        sb_system_wake(bell_of(queue, position, -1), 1);
+        sb_system_wake(bell_of(ring, position, -1), 1);
+    queue_looked(queue);
     return code;
 }
