@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from shmbroker.ipc._native import ffi, lib
 
+BYTES_MAX = 512
+
 
 def detail_of(code: int) -> str:
-    """It may quote names from damaged memory, and is cut where it is too long."""
-    text: bytes = ffi.string(lib.sb_detail(code))
+    """It may quote names from damaged memory, and is cut where it is too long.
+
+    It is told once: a later failure that has no words of its own is not told with these.
+    """
+    room = ffi.new("char[]", BYTES_MAX)
+    lib.sb_detail_take(code, room, BYTES_MAX)
+    text: bytes = ffi.string(room)
     return text.decode(errors="replace")

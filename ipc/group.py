@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.codes import NOT_FOUND
 from shmbroker.core.layout import BUCKETS, GROUP_BYTES_MAX
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.errors import InvalidArgument
+from shmbroker.ipc.detail import detail_of
+from shmbroker.ipc.errors import InvalidArgument, error_for
 
 if TYPE_CHECKING:
     from shmbroker.ipc.copied import CopiedMessage
@@ -60,7 +61,9 @@ def groups_of(queue: Any, messages: Iterable[CopiedMessage]) -> list[GroupInfo]:
     """Which groups there are, or who is active, in a queue of which these are the messages."""
     owners = ffi.new("int64_t[]", BUCKETS)
     count = lib.sb_group_owners(queue, owners, BUCKETS)
-    if count <= 0:
+    if count < 0:
+        raise error_for(count, "looking at groups", ffi.errno, detail_of(count))
+    if count == 0:
         return []
     is_single = lib.sb_group_bucket(queue, b"-", 1) == NOT_FOUND
     waiting: Counter[str | None] = Counter()

@@ -309,6 +309,9 @@ int64_t sb_repair(sb_connection *connection);
 int64_t sb_tend(sb_connection *connection, int64_t timeout_ns);
 /* More words about the code that this thread was answered last, or "". */
 const char *sb_detail(int64_t code);
+/* The same, copied, with a 0 at its end, and told once: what is told next for the same code was
+ * said since.  How long it is. */
+int64_t sb_detail_take(int64_t code, char *buffer, int64_t capacity);
 int64_t sb_participant(sb_connection *connection);
 /* 1 if the participant of this number is alive. */
 int64_t sb_participant_lives(sb_connection *connection, int64_t id);
@@ -343,12 +346,12 @@ int64_t sb_is_non_destructive(sb_queue *queue);
  * anyway; waiting calls, full queues and sb_tend do this by themselves. */
 int64_t sb_expire(sb_queue *queue);
 /* What was opened (also a temporary queue, a subscription, and the queue of sb_exchange_full) stays
- * valid until it is closed, as often as it was opened; of a queue that was deleted every call answers
- * SB_NOT_FOUND.  Its memory is let go of before that, when no call is under way, and nothing of it is
- * lent or in hand.  The connection's end closes what is left. */
+ * valid until it is closed, as often as it was opened; of a queue that was deleted every call
+ * answers SB_NOT_FOUND.  Its ring is unmapped before that, when no call is under way and nothing
+ * of it is lent.  The connection's end closes what is left. */
 int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **queue);
-/* Nobody uses it through this handle any more: no thread is in a call with it, and what was taken from
- * it is dealt with. */
+/* Nobody uses it through this handle any more: no thread is in a call with it, and what was taken
+ * from it is dealt with. */
 int64_t sb_close_queue(sb_queue *queue);
 /* One more handle of it: to be closed once more. */
 int64_t sb_share_queue(sb_queue *queue);
@@ -453,7 +456,8 @@ int64_t sb_queue_slots(sb_queue *queue);
 int64_t sb_queue_port(sb_queue *queue, sb_port **port);
 /* The port is not used any more: who does all the same is answered SB_CLOSED. */
 int64_t sb_queue_port_return(sb_queue *queue, sb_port *port);
-/* Make a port of no queue, which answers SB_CLOSED; what a port in this memory held is not returned. */
+/* Make a port of no queue, which answers SB_CLOSED; what a port in this memory held is not
+ * returned. */
 int64_t sb_port_end(sb_port *port);
 /* See every message without taking any; a cursor belongs to one thread at a time. */
 int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy);

@@ -275,8 +275,8 @@ class Port:
     def close(self) -> None:
         """Return all memory that we hold; messages that we have taken stay taken.
 
-        Whatever is called afterwards raises ConnectionClosed, and compiled loops that go on with the
-        address are answered CLOSED.
+        Whatever is called afterwards raises ConnectionClosed, and compiled loops that go on with
+        the address are answered CLOSED.
         """
         if not self._is_closed:
             port = self._port

@@ -492,6 +492,7 @@ int64_t name_check(const char *kind, const char *name)
 
 int64_t change_code(sb_connection *connection)
 {
+    detail_forget();
     if (connection->id == 0)
         return fail(SB_INVALID, "the connection only observes: connect to change something");
     return open_code(connection);

@@ -16,6 +16,21 @@ const char *sb_detail(int64_t code)
     return code == told ? text : "";
 }
 
+void detail_forget(void)
+{
+    told = SB_OK;
+}
+
+int64_t sb_detail_take(int64_t code, char *buffer, int64_t capacity)
+{
+    if (capacity > 0)
+        buffer[0] = 0;
+    if (code != told || capacity <= 0)
+        return 0;
+    told = SB_OK;
+    return snprintf(buffer, (size_t)capacity, "%s", text);
+}
+
 int64_t fail(int64_t code, const char *format, ...)
 {
     va_list arguments;

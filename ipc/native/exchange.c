@@ -266,7 +266,7 @@ again:
             left = left > 0 ? left : 0;
         }
         sb_receipt where;
-        code = sb_publish_receipt(route->queues[*done], message, left, &where);
+        code = publish_receipt(route->queues[*done], message, left, &where);
         if (receipts)
             received(receipts, where, code);
         was_deleted = code == SB_NOT_FOUND;
@@ -285,13 +285,15 @@ again:
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                             int64_t *done)
 {
-    return publish_routed(exchange, message, timeout_ns, done, NULL);
+    int64_t code = outgoing_check_all(message);
+    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, NULL) : code;
 }
 
 int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *message,
                                      int64_t timeout_ns, int64_t *done, sb_receipts *receipts)
 {
-    return publish_routed(exchange, message, timeout_ns, done, receipts);
+    int64_t code = outgoing_check_all(message);
+    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, receipts) : code;
 }
 
 int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t timeout_ns)
@@ -323,7 +325,8 @@ int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_
 {
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
                                  ttl_ns, priority, id, id_length, 0, 0, 0, 0};
-    return sb_exchange_publish(exchange, &message, timeout_ns, done);
+    int64_t code = outgoing_check(&message);
+    return code == SB_OK ? publish_routed(exchange, &message, timeout_ns, done, NULL) : code;
 }
 
 int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,

@@ -90,6 +90,26 @@ int64_t property_id(const void *properties, int64_t length, const char *name, co
     return bytes > 0 ? bytes : 0;
 }
 
+int64_t outgoing_check(const sb_outgoing *message)
+{
+    if (message->ttl_ns < 0)
+        return fail(SB_INVALID, "a time to live is a number of ns above 0, or 0 for none, not %lld",
+                    (long long)message->ttl_ns);
+    if (message->priority < 0 || message->priority > L_LEVELS)
+        return fail(SB_INVALID, "a priority is SB_PRIORITY(0) to SB_PRIORITY(%d), or 0 for none, not "
+                    "%lld", (int)L_LEVELS - 1, (long long)message->priority);
+    return SB_OK;
+}
+
+int64_t outgoing_check_all(const sb_outgoing *message)
+{
+    int64_t code = outgoing_check(message), start = address(message->properties);
+    if (code != SB_OK || message->properties_length <= 0)
+        return code; /* a length below 0 is refused with the others */
+    return sb_map_check(start, start + message->properties_length)
+               ? SB_OK : fail(SB_INVALID, "properties are a MessagePack map with text keys");
+}
+
 int64_t properties_with(unsigned char *made, const void *properties, int64_t length,
                         const text_pair *pairs, int count)
 {

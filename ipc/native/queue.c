@@ -582,8 +582,8 @@ static int64_t publish_at_once(sb_queue *queue, const sb_outgoing *message, int6
                         : ring_publish(queue, message, timeout_ns);
 }
 
-int64_t sb_publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
-                           sb_receipt *where)
+int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                        sb_receipt *where)
 {
     if (is_scheduled(message)) {
         int64_t due = schedule_due(message);
@@ -593,6 +593,13 @@ int64_t sb_publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t 
     int64_t code = publish_at_once(queue, message, timeout_ns);
     *where = (sb_receipt){queue, code};
     return code;
+}
+
+int64_t sb_publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                           sb_receipt *where)
+{
+    int64_t code = outgoing_check_all(message);
+    return code == SB_OK ? publish_receipt(queue, message, timeout_ns, where) : code;
 }
 
 int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
@@ -641,6 +648,9 @@ int64_t sb_publish_with(sb_queue *queue, const void *body, int64_t length, const
 {
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
                                  ttl_ns, priority, id, id_length, 0, 0, 0, 0};
+    int64_t code = outgoing_check(&message);
+    if (code != SB_OK)
+        return code;
     return publish_at_once(queue, &message, timeout_ns);
 }
 
@@ -727,7 +737,9 @@ int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
 
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
 {
-    int64_t code = queue->pages ? inbox_admits(queue, shape) : SB_OK;
+    int64_t code = outgoing_check_all(shape);
+    if (code == SB_OK && queue->pages)
+        code = inbox_admits(queue, shape);
     lane *in = code == SB_OK ? lane_enter(queue, &code) : NULL;
     if (!in)
         return code;

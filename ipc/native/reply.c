@@ -168,7 +168,8 @@ static int64_t post(sb_connection *connection, const char *name, int64_t length,
     int64_t code = addressee_enter(connection, name, length, &to);
     if (code != SB_OK)
         return code;
-    code = sb_publish_message(to->queue, reply, timeout_ns);
+    sb_receipt where;
+    code = publish_receipt(to->queue, reply, timeout_ns, &where);
     pthread_mutex_lock(&connection->mutex);
     to->users--;
     pthread_mutex_unlock(&connection->mutex);
@@ -181,13 +182,15 @@ int64_t sb_reply(sb_queue *queue, const sb_message *request, const sb_outgoing *
     unsigned char few[FEW_BYTES], *made = few;
     const char *name, *correlation;
     int64_t length, code;
-    if (!queue_is_usable(queue, &code))
+    if (!queue_is_usable(queue, &code) || (code = outgoing_check(reply)) != SB_OK)
         return code;
     const void *properties = sb_message_properties(request, &length);
     int64_t name_length = property_text(properties, length, REPLY_TO, &name);
     int64_t correlation_length = property_text(properties, length, CORRELATION, &correlation);
     if (name_length < 1)
         return fail(SB_INVALID, "this message asks for no reply: it has no property " REPLY_TO);
+    if (correlation_length < 0 && (code = outgoing_check_all(reply)) != SB_OK)
+        return code;
     if (correlation_length < 0)
         return post(queue->connection, name, name_length, reply, timeout_ns);
     const text_pair pair = {CORRELATION, correlation, correlation_length};

@@ -80,6 +80,8 @@ int64_t sb_ask(sb_queue *queue, const sb_outgoing *request, sb_asked *asked, int
     unsigned char few[FEW_BYTES], *properties = few;
     int64_t code;
     *asked = (sb_asked){0};
+    if ((code = outgoing_check_all(request)) != SB_OK)
+        return code;
     requester *ours = requester_take(queue->connection, &code);
     if (!ours)
         return code;
@@ -98,7 +100,8 @@ int64_t sb_ask(sb_queue *queue, const sb_outgoing *request, sb_asked *asked, int
         sb_outgoing message = *request;
         message.properties = properties;
         message.properties_length = code;
-        code = sb_publish_message(queue, &message, timeout_ns);
+        sb_receipt where;
+        code = publish_receipt(queue, &message, timeout_ns, &where);
     }
     if (properties != few)
         free(properties);

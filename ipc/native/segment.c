@@ -39,8 +39,8 @@ int64_t segment_make(segment *made, int64_t bytes, int64_t committed)
         code = fail_system("making a segment in " SHM);
     else if (ftruncate(made->file, bytes) != 0)
         code = fail_system("making a segment of %lld bytes", (long long)bytes);
-    if (code == SB_OK)
-        code = sb_system_allocate(made->file, 0, committed);
+    if (code == SB_OK && sb_system_allocate(made->file, 0, committed) != SB_OK)
+        code = fail_system("memory for a segment of %lld bytes in " SHM, (long long)committed);
     if (code == SB_OK)
         code = map(made);
     if (code != SB_OK)

@@ -32,6 +32,8 @@ static inline void word_store(void *memory, int64_t at, int64_t value)
 /* --- detail.c: what a code alone does not tell -------------------------------------------------- */
 
 int64_t fail(int64_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A call begins that may answer a code without words: it is not to be told with those of an earlier one. */
+void detail_forget(void);
 /* SB_SYSTEM or SB_NO_MEMORY, with errno's text behind ours. */
 int64_t fail_system(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -390,6 +392,10 @@ typedef struct text_pair {
     bool is_bytes;  /* and no text */
 } text_pair;
 
+/* Whether such a message can be published: SB_OK, or SB_INVALID and why not.  The second looks at its
+ * properties as well. */
+int64_t outgoing_check(const sb_outgoing *message);
+int64_t outgoing_check_all(const sb_outgoing *message);
 /* The text that a property has: its length, or -1. */
 int64_t property_text(const void *properties, int64_t length, const char *name, const char **text);
 /* The same for a text or bytes; for those below 0.  0 if there is neither. */
@@ -952,6 +958,9 @@ void lane_shut(lane *idle);
 /* Unmap the ring; the mutex is held, and nobody is in a lane, or looks. */
 void queue_unmap(sb_queue *queue);
 void queue_free(sb_queue *queue);
+/* sb_publish_receipt of a message that was checked. */
+int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
+                        sb_receipt *where);
 /* Publish in this ring, also if it pages. */
 int64_t ring_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
 int64_t ring_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths,

@@ -220,7 +220,9 @@ static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoi
 int64_t sb_transaction_publish(sb_transaction *transaction, sb_queue *queue,
                                const sb_outgoing *message)
 {
-    int64_t code = enter(transaction);
+    int64_t code = outgoing_check_all(message);
+    if (code == SB_OK)
+        code = enter(transaction);
     return code != SB_OK ? code : leave(transaction, add(transaction, queue, message));
 }
 
@@ -228,7 +230,9 @@ int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
                              const sb_outgoing *message)
 {
     kept_route *route;
-    int64_t code = enter(transaction);
+    int64_t code = outgoing_check_all(message);
+    if (code == SB_OK)
+        code = enter(transaction);
     if (code != SB_OK)
         return code;
     int64_t before = transaction->count, count = 0;
