@@ -31,10 +31,11 @@ class Handles:
     def receipts(self) -> Any:
         return ffi.gc(ffi.new("sb_receipts *"), self._free)
 
-    def _close(self, queue: Any) -> None:
+    # what they need is bound here: at the end of the program the module may be empty
+    def _close(self, queue: Any, close: Any = lib.sb_close_queue) -> None:
         if hasattr(self, "_owner"):  # else the collector was faster, and the connection is gone
-            lib.sb_close_queue(queue)
+            close(queue)
 
-    def _free(self, receipts: Any) -> None:
+    def _free(self, receipts: Any, free: Any = lib.sb_receipts_free) -> None:
         if hasattr(self, "_owner"):
-            lib.sb_receipts_free(receipts)
+            free(receipts)

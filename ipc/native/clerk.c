@@ -397,8 +397,8 @@ static void drop(sb_connection *connection, desk *gone)
             *at = gone->next;
             break;
         }
-    atomic_fetch_sub(&gone->queue->held, 1);
-    atomic_fetch_sub(&gone->schedule->held, 1);
+    queue_looked(gone->queue);
+    queue_looked(gone->schedule);
     pthread_mutex_unlock(&connection->mutex);
     free(gone->by_clock.all);
     free(gone->by_day.all);
@@ -475,8 +475,8 @@ void clerk_attend(sb_queue *queue, bool serves)
     if (works) {
         made->next = connection->clerk->desks;
         connection->clerk->desks = made;
-        atomic_fetch_add(&to->held, 1);
-        atomic_fetch_add(&schedule->held, 1);
+        atomic_fetch_add(&to->looks, 1); /* until the desk is dropped */
+        atomic_fetch_add(&schedule->looks, 1);
     } else {
         free(made);
         atomic_store(&queue->attended, 0); /* try again, or leave it to others */

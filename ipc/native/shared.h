@@ -832,7 +832,7 @@ struct sb_queue {
     _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
     _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
     _Atomic int64_t held;  /* by threads of ours that serve it: until they let go, its memory stays */
-    _Atomic int64_t looks; /* calls that look at its ring outside of a lane */
+    _Atomic int64_t looks; /* calls, and desks of clerk.c, that look at its ring outside of a lane */
     _Atomic int64_t opened; /* handles that the program has, and routes and transactions of ours */
     _Atomic int64_t leaves; /* 1: no look begins any more, its ring is unmapped or about to be */
     /* with the connection's mutex: */
