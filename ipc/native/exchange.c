@@ -285,14 +285,14 @@ again:
 int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                             int64_t *done)
 {
-    int64_t code = outgoing_check_all(message);
+    int64_t code = outgoing_check(message);
     return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, NULL) : code;
 }
 
 int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *message,
                                      int64_t timeout_ns, int64_t *done, sb_receipts *receipts)
 {
-    int64_t code = outgoing_check_all(message);
+    int64_t code = outgoing_check(message);
     return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, receipts) : code;
 }
 
@@ -325,8 +325,7 @@ int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_
 {
     const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
                                  ttl_ns, priority, id, id_length, 0, 0, 0, 0};
-    int64_t code = outgoing_check(&message);
-    return code == SB_OK ? publish_routed(exchange, &message, timeout_ns, done, NULL) : code;
+    return sb_exchange_publish(exchange, &message, timeout_ns, done);
 }
 
 int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,

@@ -98,16 +98,11 @@ int64_t outgoing_check(const sb_outgoing *message)
     if (message->priority < 0 || message->priority > L_LEVELS)
         return fail(SB_INVALID, "a priority is SB_PRIORITY(0) to SB_PRIORITY(%d), or 0 for none, not "
                     "%lld", (int)L_LEVELS - 1, (long long)message->priority);
+    int64_t start = address(message->properties);
+    if (message->properties_length > 0 && /* below 0 is refused with the other lengths */
+        !sb_map_check(start, start + message->properties_length))
+        return fail(SB_INVALID, "properties are a MessagePack map with text keys");
     return SB_OK;
-}
-
-int64_t outgoing_check_all(const sb_outgoing *message)
-{
-    int64_t code = outgoing_check(message), start = address(message->properties);
-    if (code != SB_OK || message->properties_length <= 0)
-        return code; /* a length below 0 is refused with the others */
-    return sb_map_check(start, start + message->properties_length)
-               ? SB_OK : fail(SB_INVALID, "properties are a MessagePack map with text keys");
 }
 
 int64_t properties_with(unsigned char *made, const void *properties, int64_t length,

@@ -598,7 +598,7 @@ int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t tim
 int64_t sb_publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
                            sb_receipt *where)
 {
-    int64_t code = outgoing_check_all(message);
+    int64_t code = outgoing_check(message);
     return code == SB_OK ? publish_receipt(queue, message, timeout_ns, where) : code;
 }
 
@@ -737,7 +737,7 @@ int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
 
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
 {
-    int64_t code = outgoing_check_all(shape);
+    int64_t code = outgoing_check(shape);
     if (code == SB_OK && queue->pages)
         code = inbox_admits(queue, shape);
     lane *in = code == SB_OK ? lane_enter(queue, &code) : NULL;

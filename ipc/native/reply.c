@@ -189,8 +189,6 @@ int64_t sb_reply(sb_queue *queue, const sb_message *request, const sb_outgoing *
     int64_t correlation_length = property_text(properties, length, CORRELATION, &correlation);
     if (name_length < 1)
         return fail(SB_INVALID, "this message asks for no reply: it has no property " REPLY_TO);
-    if (correlation_length < 0 && (code = outgoing_check_all(reply)) != SB_OK)
-        return code;
     if (correlation_length < 0)
         return post(queue->connection, name, name_length, reply, timeout_ns);
     const text_pair pair = {CORRELATION, correlation, correlation_length};

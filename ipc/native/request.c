@@ -80,7 +80,7 @@ int64_t sb_ask(sb_queue *queue, const sb_outgoing *request, sb_asked *asked, int
     unsigned char few[FEW_BYTES], *properties = few;
     int64_t code;
     *asked = (sb_asked){0};
-    if ((code = outgoing_check_all(request)) != SB_OK)
+    if ((code = outgoing_check(request)) != SB_OK)
         return code;
     requester *ours = requester_take(queue->connection, &code);
     if (!ours)

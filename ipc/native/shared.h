@@ -392,10 +392,8 @@ typedef struct text_pair {
     bool is_bytes;  /* and no text */
 } text_pair;
 
-/* Whether such a message can be published: SB_OK, or SB_INVALID and why not.  The second looks at its
- * properties as well. */
+/* Whether such a message can be published: SB_OK, or SB_INVALID and why not. */
 int64_t outgoing_check(const sb_outgoing *message);
-int64_t outgoing_check_all(const sb_outgoing *message);
 /* The text that a property has: its length, or -1. */
 int64_t property_text(const void *properties, int64_t length, const char *name, const char **text);
 /* The same for a text or bytes; for those below 0.  0 if there is neither. */

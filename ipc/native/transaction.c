@@ -220,7 +220,7 @@ static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoi
 int64_t sb_transaction_publish(sb_transaction *transaction, sb_queue *queue,
                                const sb_outgoing *message)
 {
-    int64_t code = outgoing_check_all(message);
+    int64_t code = outgoing_check(message);
     if (code == SB_OK)
         code = enter(transaction);
     return code != SB_OK ? code : leave(transaction, add(transaction, queue, message));
@@ -230,7 +230,7 @@ int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
                              const sb_outgoing *message)
 {
     kept_route *route;
-    int64_t code = outgoing_check_all(message);
+    int64_t code = outgoing_check(message);
     if (code == SB_OK)
         code = enter(transaction);
     if (code != SB_OK)

@@ -80,8 +80,8 @@ def test_it_is_refused(vhost: str, way: Callable[[Broker, Any, Any], int]) -> No
 def test_the_parts_of_one_are_refused(vhost: str) -> None:
     with shmbroker.connect(f"shm://{vhost}") as broker:
         queue = broker.declare_queue("q", slots=16)._queue
-        for ttl_ns, priority in ((-1, 0), (0, 11), (0, -1)):
-            parts = (b"x", 1, b"", 0, b"", 0, ttl_ns, priority, b"", 0)
+        for ttl_ns, priority, packed in ((-1, 0, b""), (0, 11, b""), (0, -1, b""), (0, 0, b"\xc1")):
+            parts = (b"x", 1, b"", 0, packed, len(packed), ttl_ns, priority, b"", 0)
             assert lib.sb_publish_with(queue, *parts, 0) == INVALID
 
 
