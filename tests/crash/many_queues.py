@@ -24,6 +24,11 @@ MAPPINGS_MORE_MAX = 20
 KIB_MORE_MAX = 4096
 
 
+def tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def mappings() -> int:
     return len(Path("/proc/self/maps").read_text().splitlines())
 
@@ -46,7 +51,7 @@ class Points:
             return
         now = mappings(), resident_kib()
         seconds = time.monotonic() - self._start
-        print(f"{self._what} {done:>9,}  {seconds:8.1f} s  {now[0]} mappings  {now[1]:,} KiB")
+        tell(f"{self._what} {done:>9,}  {seconds:8.1f} s  {now[0]} mappings  {now[1]:,} KiB")
         if self._first is None and done:
             self._first = now
         if self._first is not None:
@@ -154,7 +159,7 @@ def main(queues: int = 1_000_000, requests: int = 100_000, again: int = 20_000) 
             is_flat &= temporary(broker, max(1, queues // 100))
             is_flat &= ask(broker, url, requests)
             is_flat &= declare_and_delete(broker, queues)
-    print("flat" if is_flat else "it grows")
+    tell("flat" if is_flat else "it grows")
     return 0 if is_flat else 1
 
 
