@@ -453,6 +453,15 @@ bool participant_used(sb_connection *connection, int64_t reference)
     return false;
 }
 
+/* The queue that has the row, or was the last that had it. */
+static int64_t last_of_row(sb_connection *connection, int64_t row)
+{
+    int64_t live = sb_row_reference(connection->catalog.memory, L_QUEUES, row);
+    if (live >= 0)
+        return live;
+    return row_next_reference(connection, row) - (INT64_C(1) << L_REFERENCE_INDEX_BITS);
+}
+
 void participant_forgets(sb_connection *connection, int64_t id, int64_t reference)
 {
     char *entry = entry_of(connection, id);
@@ -462,6 +471,8 @@ void participant_forgets(sb_connection *connection, int64_t id, int64_t referenc
             word_store(entry, at, 0);
     }
     int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    if (last_of_row(connection, row) != reference)
+        return; /* we never used it, or its row would not be another's: what is there is of that one */
     if (is_list_full(entry))
         atomic_store(byte_of_row(connection, id, row), 0);
     if (sb_row_reference(connection->catalog.memory, L_QUEUES, row) < 0 &&

@@ -169,6 +169,28 @@ def test_a_message_in_hand_is_there_to_be_read_and_then_its_memory_is_free(vhost
         assert not blocks(vhost)
 
 
+def test_a_handle_that_was_never_used_lets_go_of_nothing_of_the_next_queue(vhost: str) -> None:
+    with (
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        shmbroker.connect(f"shm://{vhost}") as other,
+    ):
+        for number in range(200):  # so that it takes a while to look at all rows
+            other.declare_queue(f"before{number}", slots=8)
+        other.declare_queue("unused", slots=8)
+        unused = broker.queue("unused")
+        row = lib.sb_queue_reference(unused._queue) & REFERENCE_INDEX_MASK
+        other.delete_queue("unused", force=True)
+        other.declare_queue("next", slots=8).publish(b"here")
+        message = broker.queue("next").get(timeout=0)
+        assert lib.sb_queue_reference(message._source) & REFERENCE_INDEX_MASK == row
+        other.delete_queue("next", force=True)
+        del unused
+        assert row in {queue for _state, _owner, queue in blocks(vhost)}
+        assert message.body == b"here"
+        del message
+        assert row not in {queue for _state, _owner, queue in blocks(vhost)}
+
+
 def test_a_loan_is_filled_after_its_queue_was_deleted(vhost: str) -> None:
     with (
         shmbroker.connect(f"shm://{vhost}") as broker,
