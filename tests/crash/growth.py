@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 
 import shmbroker
@@ -36,6 +37,8 @@ SLOTS = 16
 KINDS = 20
 STANDING = 4
 """Queues that are there all the time."""
+LIVES_EACH = 10_000
+"""Of a program."""
 MANY = 150
 """Queues that one program uses at once: more than its list in the table of participants holds."""
 DESCRIPTORS = 256
@@ -259,10 +262,10 @@ class World:
             broker.declare_exchange("standing", "fanout")
 
     def round(self, first: int, lives: int, connects: int) -> None:
-        """Two programs that use queues, then some that die, then visitors."""
-        half = lives // 2
-        for begin in (first, first + half):
-            self.of(lambda begin=begin: live(self.vhost, begin, half))  # type: ignore[misc]
+        """Programs that use queues, then some that die, then visitors."""
+        for begin in range(first, first + lives, LIVES_EACH):
+            count = min(LIVES_EACH, first + lives - begin)
+            self.of(partial(live, self.vhost, begin, count))
         for _ in range(2):
             self.of(lambda: die(self.vhost))
         self.of(lambda: come_and_go(self.vhost, connects))
