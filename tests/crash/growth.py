@@ -64,6 +64,11 @@ class Size:
     store_files: int
     store_bytes: int
 
+    def counts(self) -> tuple[int, ...]:
+        """Those that are counted in pieces."""
+        pieces = self.participants, self.listed, self.shm_files, self.descriptors, self.mappings
+        return *self.rows, *pieces, self.store_files
+
     def __str__(self) -> str:
         return ", ".join(f"{each.name} {getattr(self, each.name)}" for each in fields(self))
 
