@@ -31,6 +31,7 @@ test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Lint, types and all
 crash: $(VENV)/installed  ## Kill producers, consumers and brokers, account for every message
 	$(BIN)/python -m tests.crash --kills 2000
 	$(BIN)/python -m tests.crash failover --times 100
+	$(BIN)/python -m tests.crash scarce --times 10
 
 attack: $(VENV)/installed  ## An hour of attack from outside, knowing only the documents
 	$(BIN)/python -m tests.attack --minutes 60

@@ -44,7 +44,8 @@ int64_t folder_sync(const folder *in)
 {
     if (fsync(in->file) == 0)
         return SB_OK;
-    return fail(SB_JOURNAL_FAILED, "syncing the folder %s: %s", in->path, strerror(errno));
+    return fail(is_full_disk(errno) ? SB_DISK_FULL : SB_JOURNAL_FAILED, "syncing the folder %s: %s",
+                in->path, strerror(errno));
 }
 
 void segment_file_name(char *name, int64_t serial)
@@ -132,7 +133,8 @@ static int claim(const folder *in, const char *name, int64_t bytes)
     int file;
     if (trusted_open(in->file, in->path, name, O_RDWR, &in->whose, &file) != SB_OK)
         return -1;
-    if (spare_lock(file) && fstat(file, &status) == 0 && status.st_nlink > 0 &&
+    /* with two names it is a segment: whoever named it was killed before the other one was gone */
+    if (spare_lock(file) && fstat(file, &status) == 0 && status.st_nlink == 1 &&
         status.st_size == bytes && status.st_blocks * 512 >= bytes)
         return file;
     close(file);

@@ -56,6 +56,7 @@ struct store {
     bool owes_reserve;  /* it was used: the next segment that dies takes its place */
     bool opens_reserve; /* whoever waits for a segment may have it */
     bool is_tight;      /* there was no room: others may want what is not needed at once */
+    bool skips_serial;  /* its name is taken, by what could not be removed */
     bool gives_way;     /* all of this is to go: one larger than that is wanted */
     spare reserve;
     written ready;
@@ -263,6 +264,8 @@ static int64_t spare_become(store *of, const spare *from, int64_t serial, writte
         code = refused("renaming to", name);
     if (code == SB_OK)
         code = folder_sync(&of->in);
+    if (code == SB_DISK_FULL) /* nothing is in it yet: another one has its name later, if it goes */
+        of->skips_serial = unlinkat(of->in.file, name, 0) != 0;
     *made = (written){from->file, serial, from->bytes, pages.header.crc};
     return code;
 }
@@ -454,7 +457,8 @@ static void make_ready(store *of)
         of->ready_code = SB_OK;
         return;
     }
-    of->serial += serial > 0 && (code == SB_OK || code == SB_JOURNAL_FAILED);
+    of->serial += serial > 0 && (code == SB_OK || code == SB_JOURNAL_FAILED || of->skips_serial);
+    of->skips_serial = false;
     of->ready = ready;
     of->ready_code = code;
     snprintf(of->text, sizeof of->text, "%s", sb_detail(code));

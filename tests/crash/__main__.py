@@ -6,11 +6,13 @@ python -m tests.crash repair
 python -m tests.crash failover --times 100
 python -m tests.crash failover --times 20 --backlog 1073741824
 python -m tests.crash growth --lives 1000000 --connects 100000
+python -m tests.crash scarce --times 10
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from statistics import median
@@ -22,8 +24,10 @@ from tests.conftest import vhost_for_a_while
 from tests.crash.growth import grow
 from tests.crash.repair import measure
 from tests.crash.round import Fault, crash
+from tests.crash.scarce import on_a_small_disk, with_few_descriptors
 
-VERBS = ("kill", "repair", "failover", "growth")
+VERBS = ("kill", "repair", "failover", "growth", "scarce")
+SCARCE_STEPS = 30
 FEW = 100
 AT_REST_SECONDS = 0.3
 """Between two failovers: in the tests the next one is hit while everything still starts."""
@@ -78,6 +82,18 @@ def growth(lives: int, connects: int) -> int:
     return int(more > max(FEW, lives // 1000))
 
 
+def scarce(rounds: int, seed: int | None) -> int:
+    """Rounds on a disk that fills and empties, and with few descriptors."""
+    first, failed = seed or int.from_bytes(os.urandom(3)), False
+    for number in range(rounds):
+        for play in (on_a_small_disk, with_few_descriptors):
+            with vhost_for_a_while() as vhost, TemporaryDirectory(prefix="scarce-") as folder:
+                outcome = play(Path(folder), vhost, SCARCE_STEPS, first + number)
+            sys.stdout.write(f"{play.__name__}, seed {first + number}: {outcome}\n")
+            failed |= bool(outcome.faults)
+    return int(failed)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash",
@@ -98,6 +114,8 @@ def main() -> int:
         for each in measure(given.times):
             sys.stdout.write(f"{each}\n")
         return 0
+    if given.verb == "scarce":
+        return scarce(given.times, given.seed)
     if given.verb == "failover" and given.backlog:
         return beside_a_backlog(given.times, given.seed, given.backlog)
     if given.verb == "failover":

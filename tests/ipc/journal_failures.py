@@ -9,20 +9,32 @@ import ctypes
 import errno
 import os
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import shmbroker
-from shmbroker import Empty, Unconfirmed
+from shmbroker import Empty, Queue, Unconfirmed
 from shmbroker.ipc import records
 from shmbroker.ipc import vhost as vhosts
 from shmbroker.ipc.errors import DiskFull, JournalDamaged, JournalFailed
 from shmbroker.ipc.journal import Journal
+from shmbroker.ipc.journaler import Journaler
 from shmbroker.ipc.replay import Replay
 from tests.ipc.host import PATIENCE, after_the_host_died, journaling
-from tests.ipc.storage import FDATASYNC, LINKAT, OPENAT, PWRITE, RENAMEAT, UNLINKAT
+from tests.ipc.storage import (
+    FALLOCATE,
+    FDATASYNC,
+    FSYNC,
+    LINKAT,
+    OPENAT,
+    PWRITE,
+    RENAMEAT,
+    UNLINKAT,
+)
 
 SEGMENT_BYTES = 32 << 10
 BODY = b"x" * 1000
@@ -324,6 +336,81 @@ def scheduled(folder: Path) -> None:
         vhosts.delete(vhost, force=True)
 
 
+CALLS = {
+    "openat": OPENAT,
+    "pwrite": PWRITE,
+    "fallocate": FALLOCATE,
+    "fsync": FSYNC,
+    "linkat": LINKAT,
+    "unlinkat": UNLINKAT,
+    "renameat": RENAMEAT,
+}
+AFTER = (0, 1, 4)
+"""So many calls are well before."""
+MESSAGES = 120
+
+
+def each_call(folder: Path) -> None:
+    """No room at any call: the journaler waits, and goes on by itself.  An error of the disk may
+    end it, and then it says why.  Either way what was confirmed is there."""
+    number = 0
+    for name, call in CALLS.items():
+        for after in AFTER:
+            number += 1
+            # which of those that say that there is no room does not matter: they take turns
+            full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)[number % 3]
+            for error in (full, errno.EIO):
+                one = folder / f"{name}-{error}-{after}"
+                one.mkdir()
+                try:
+                    fails_at(one, call, error, after)
+                except BaseException as failure:
+                    failure.add_note(f"{errno.errorcode[error]} at call {after} of {name}")
+                    raise
+
+
+def has_confirmed(queue: Queue, journaler: Journaler) -> bool:
+    """False if the journaler has ended, and says why."""
+    ends_at = time.monotonic() + PATIENCE
+    while time.monotonic() < ends_at:
+        with suppress(Unconfirmed):
+            queue.confirm(timeout=0.05)
+            return True
+        if isinstance(journaler.failure, JournalFailed):
+            return False
+    raise AssertionError(f"nothing is confirmed, and it says {journaler.failure}")
+
+
+def fails_at(folder: Path, call: int, error: int, after: int) -> None:
+    vhost = f"test-{os.getpid()}-call"
+    vhosts.create(vhost, arena_bytes=16 << 20)
+    confirmed = taken = 0
+    try:
+        with (
+            shmbroker.connect(f"shm://{vhost}") as broker,
+            journaling(vhost, folder, 1, SEGMENT_BYTES) as journaler,
+        ):
+            jobs = broker.declare_queue("jobs", durable=True)
+            fail(call, error, after=after, times=2)
+            while confirmed < MESSAGES:
+                jobs.publish(b"%d" % confirmed + BODY, confirm="shm")
+                if not has_confirmed(jobs, journaler):
+                    break
+                confirmed += 1
+                if confirmed % 2:
+                    taken += bool(jobs.receive(timeout=PATIENCE))
+            if error != errno.EIO:
+                assert confirmed == MESSAGES, "a full disk ended it"
+                assert journaler.failure is None, "it still waits"
+        fail(call, error, times=0)
+        with after_the_host_died(vhost, folder) as broker:
+            found = {int(each.body.partition(b"x")[0]) for each in broker.queue("jobs").browse()}
+            assert found >= set(range(taken, confirmed)), "messages are lost"
+    finally:
+        fail(call, error, times=0)
+        vhosts.delete(vhost, force=True)
+
+
 PARTS: dict[str, Callable[[Path], None]] = {
     "sync": sync,
     "full": full,
@@ -334,6 +421,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "inheriting": inheriting,
     "compacting": compacting,
     "scheduled": scheduled,
+    "each-call": each_call,
 }
 
 if __name__ == "__main__":

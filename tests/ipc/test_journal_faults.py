@@ -110,7 +110,18 @@ def test_damage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    [SYNC, TAKEOVER, COMPACTING, AHEAD, INHERITING, "full", "room", "read-only", "scheduled"],
+    [
+        SYNC,
+        TAKEOVER,
+        COMPACTING,
+        AHEAD,
+        INHERITING,
+        "full",
+        "room",
+        "read-only",
+        "scheduled",
+        "each-call",
+    ],
 )
 def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
     said = failures(storage, tmp_path, part)

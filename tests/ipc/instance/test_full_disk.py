@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -135,6 +136,20 @@ def test_a_full_disk_ends_nobody(disk: Path, make: Make, vhost: str) -> None:
     assert "failed" not in live.events() + backup.events()
     assert live.stop() == 0
     assert backup.stop() == 0
+
+
+def test_a_limit_of_the_size_of_files_is_waited_for(make: Make, vhost: str) -> None:
+    live = make("a")
+    live.limited = {"RLIMIT_FSIZE": 500_000}
+    live.start()
+    eventually(lambda: is_full(live))
+    assert "File too large" in live.status.why
+    assert live.process is not None
+    no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE, no_limit)
+    put(vhost, b"1")
+    eventually(lambda: not is_full(live))
+    assert live.stop() == 0
 
 
 # --- other files ----------------------------------------------------------------------------------

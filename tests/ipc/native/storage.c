@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum { MADE, WRITTEN, SYNCED, LINKED, UNLINKED, RENAMED, FOLDER_SYNCED, MARKED, FOLDER_MADE };
-enum { OPENAT, PWRITE, FDATASYNC, FSYNC, LINKAT, UNLINKAT, RENAMEAT, CALLS };
+enum { OPENAT, PWRITE, FDATASYNC, FSYNC, LINKAT, UNLINKAT, RENAMEAT, FALLOCATE, CALLS };
 
 struct entry {
     int64_t kind, inode, offset, length;
@@ -207,6 +207,26 @@ ssize_t pwrite(int file, const void *bytes, size_t count, off_t at)
                              .length = wrote}, -1, NULL, NULL, bytes);
     pthread_mutex_unlock(&mutex);
     return wrote;
+}
+
+/* Room is taken by what is written: what is only set aside is looked at, and left to that. */
+int fallocate(int file, int mode, off_t at, off_t count)
+{
+    int is_folder;
+    if (!is_ours(file, &is_folder))
+        return REAL(fallocate)(file, mode, at, count);
+    pthread_mutex_lock(&mutex);
+    int64_t before = room;
+    int answer = -1;
+    if (!fails(FALLOCATE)) {
+        size_t fit = that_fit(file, (size_t)count, at);
+        errno = ENOSPC;
+        if (fit == (size_t)count)
+            answer = REAL(fallocate)(file, mode, at, count);
+    }
+    room = mode & FALLOC_FL_KEEP_SIZE || answer != 0 ? before : room;
+    pthread_mutex_unlock(&mutex);
+    return answer;
 }
 
 static int synced(int file, int call, int (*real)(int))
