@@ -404,11 +404,27 @@ def fails_at(folder: Path, call: int, error: int, after: int) -> None:
                 assert journaler.failure is None, "it still waits"
         fail(call, error, times=0)
         with after_the_host_died(vhost, folder) as broker:
-            found = {int(each.body.partition(b"x")[0]) for each in broker.queue("jobs").browse()}
+            # it may have ended before it had written that there is a queue
+            left = broker.queue("jobs").browse() if confirmed else ()
+            found = {int(each.body.partition(b"x")[0]) for each in left}
             assert found >= set(range(taken, confirmed)), "messages are lost"
     finally:
         fail(call, error, times=0)
         vhosts.delete(vhost, force=True)
+
+
+def killed_while_naming(folder: Path) -> None:
+    """A segment still has the name that it had before: that is no room for whoever finds none."""
+    with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
+        journal.message(1, 0, BODY)
+        journal.commit()
+        journal.settle()
+    (folder / "0123456789abcdef.spare").hardlink_to(folder / "0000000000000001.journal")
+    room(0)
+    with pytest.raises(DiskFull):
+        Journal(folder, epoch=2, segment_bytes=SEGMENT_BYTES)
+    room(1 << 30)
+    assert positions(folder) == [0]
 
 
 PARTS: dict[str, Callable[[Path], None]] = {
@@ -422,6 +438,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "compacting": compacting,
     "scheduled": scheduled,
     "each-call": each_call,
+    "naming": killed_while_naming,
 }
 
 if __name__ == "__main__":

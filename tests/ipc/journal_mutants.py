@@ -18,7 +18,7 @@ NATIVE = Path(__file__).parents[2] / "ipc" / "native"
 SHARED = ("crc32c.c", "detail.c", "segment.c", "system.c")
 
 CRASH, DAMAGE, SYNC, TAKEOVER, COMPACTING = "crash", "damage", "sync", "takeover", "compacting"
-AHEAD, INHERITING = "ahead", "inheriting"
+AHEAD, INHERITING, NAMING = "ahead", "inheriting", "naming"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +195,10 @@ MUTANTS: Final = (
     Mutant(
         "stale-live-begins", TAKEOVER, "journal.c",
         "    if (theirs <= epoch || is_foreign)\n", "    if (1)\n",
+    ),
+    Mutant(
+        "a-segment-is-taken-for-room", NAMING, "journal_folder.c",
+        "status.st_nlink == 1 &&", "status.st_nlink > 0 &&",
     ),
     Mutant(
         "over-another-s-segment", TAKEOVER, "journal_store.c",

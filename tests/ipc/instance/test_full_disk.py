@@ -139,15 +139,15 @@ def test_a_full_disk_ends_nobody(disk: Path, make: Make, vhost: str) -> None:
 
 
 def test_a_limit_of_the_size_of_files_is_waited_for(make: Make, vhost: str) -> None:
-    live = make("a")
-    live.limited = {"RLIMIT_FSIZE": 500_000}
-    live.start()
-    eventually(lambda: is_full(live))
-    assert "File too large" in live.status.why
+    live = make("a").start().becomes("live")
     assert live.process is not None
-    no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE, no_limit)
+    _, most = before = resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE, (500_000, most))
+    confirmed = publish_until_full(vhost)
+    eventually(lambda: "File too large" in live.status.why)
+    resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE, before)
     put(vhost, b"1")
+    assert take_all(vhost) == confirmed + 2
     eventually(lambda: not is_full(live))
     assert live.stop() == 0
 
