@@ -236,6 +236,14 @@ static bool is_needed(const sb_journal *journal, const segment_state *of)
     return needed;
 }
 
+bool journal_is_known(const sb_journal *journal)
+{
+    for (int64_t each = 0; each < journal->segment_count; each++)
+        if (journal->segments[each].state == SEGMENT_UNKNOWN)
+            return false;
+    return true;
+}
+
 int64_t segments_dead(const sb_journal *journal)
 {
     int64_t dead = 0;

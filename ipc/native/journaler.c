@@ -95,6 +95,7 @@ struct sb_journaler {
     door door;
     int64_t begun, whole; /* how many transactions at the moment; and of which all is in the journal */
     int64_t messages, bytes, mapped;
+    int64_t commits, tidied; /* tidied: how many there were when it was looked what can go */
     int64_t ahead; /* of what is staged, so much was staged when the disk was told of it last */
     int64_t spin_ns;
     audit audit;
@@ -791,6 +792,7 @@ static int64_t commit(sb_journaler *journaler)
     if (code != SB_OK)
         return code;
     told(journaler, SB_OK);
+    journaler->commits++;
     code = move_gates(journaler);
     unmap_what_was_read(journaler);
     return code;
@@ -856,6 +858,9 @@ static void rest(sb_journaler *journaler)
     if (fence_check(&journaler->fence) != SB_OK)
         return;
     journal_rests(journaler->journal);
+    if (journaler->tidied == journaler->commits)
+        return; /* nothing can have become dead */
+    journaler->tidied = journal_is_known(journaler->journal) ? journaler->commits : -1;
     sb_journal_tidy(journaler->journal); /* others may need the room; if it fails, a commit says so */
 }
 
