@@ -59,7 +59,9 @@ def _name(file: int, path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise trust.refusal(path, error) or error from error
+        if (refused := trust.refusal(path, error)) is None:
+            raise
+        raise refused from error
     os.link(f"/proc/self/fd/{file}", path, src_dir_fd=file)  # without one Python does not follow
 
 
