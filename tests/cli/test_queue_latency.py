@@ -46,7 +46,7 @@ def test_a_range_that_there_cannot_be_is_a_usage_error(shell: Shell) -> None:
     shell.does("queue", "declare", "orders")
     assert shell("queue", "latency", "orders", "on", "--digits", "4").code == 2
     assert shell("queue", "latency", "orders", "sideways").code == 2
-    answer = shell("queue", "latency", "orders", "on", "--highest", "1000000h")
+    answer = shell("queue", "latency", "orders", "on", "--highest", "11573d")
     assert answer.code == 1
     assert "digits" in answer.said
 
