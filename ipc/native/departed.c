@@ -71,6 +71,8 @@ void departed_add(sb_queue *queue)
 {
     atomic_store(&queue->gone, SB_NOT_FOUND);
     put_into(queue, &queue->connection->gone);
+    if (atomic_load(&queue->schedule))
+        clerk_ring(queue->connection, 0, true); /* who serves it is to let go of it */
 }
 
 /* --- 1. the ring -------------------------------------------------------------------------------- */
@@ -196,8 +198,6 @@ static void find(sb_connection *connection, int64_t rows)
             continue;
         connection->queues[row] = NULL;
         departed_add(queue);
-        if (atomic_load(&queue->schedule))
-            clerk_ring(connection, 0, true); /* who serves it is to let go of it */
     }
 }
 
@@ -255,8 +255,6 @@ void departed_shut(sb_queue *queue)
 {
     sb_connection *connection = queue->connection;
     sb_queue *all[] = {queue, atomic_load(&queue->schedule), atomic_load(&queue->inbox)};
-    if (all[1])
-        clerk_ring(connection, all[1]->reference, true);
     for (int each = 0; each < 3; each++)
         if (all[each] && !atomic_load(&all[each]->held)) /* else who holds it does the rest */
             queue_shut(all[each]);
