@@ -97,4 +97,5 @@ def browsed_fields(message: CopiedMessage) -> Fields:
         **message_fields(message),
         "deliveries": message.deliveries,
         "taken": message.is_taken,
+        "confirmed": message.is_confirmed,
     }

@@ -36,6 +36,7 @@ from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration, 
 
 if TYPE_CHECKING:
     from shmbroker.ipc.broker import Broker
+    from shmbroker.ipc.copied import CopiedMessage
     from shmbroker.ipc.latency import Histogram
     from shmbroker.ipc.queue import Queue
 
@@ -205,20 +206,35 @@ def latency_text(latency: dict[str, int] | None) -> str | None:
     return f"p50 {p50}, p99 {p99}, max {most}"
 
 
+def state_of(message: CopiedMessage) -> str:
+    """What a consumer may do with it: have it, wait for others, or wait for the disk."""
+    if not message.is_confirmed:
+        return "unconfirmed"
+    return "taken" if message.is_taken else "ready"
+
+
 @queue.command(
     examples="""
     shmbroker queue browse orders
     shmbroker queue browse orders --count 1 --json
+    shmbroker queue browse orders --unconfirmed
     """
 )
 @name_argument
 @click.option("--count", metavar="N", type=COUNT, help="Not more than so many.")
+@click.option(
+    "--unconfirmed", is_flag=True, help="Show what is not on disk yet, too, of a durable queue."
+)
 @json_option
 @vhost_option
-def browse(name: str, count: int | None, as_json: bool, vhost: str) -> None:
-    """Look at the messages without taking any."""
+def browse(name: str, count: int | None, unconfirmed: bool, as_json: bool, vhost: str) -> None:
+    """Look at the messages without taking any.
+
+    Of a durable queue those that are on disk.
+    """
     with observed(vhost) as broker:
-        messages = list(islice(queue_named(broker, name).browse(), count))
+        browsed = queue_named(broker, name).browse(unconfirmed=unconfirmed)
+        messages = list(islice(browsed, count))
     if as_json:
         print_json([browsed_fields(message) for message in messages])
     else:
@@ -226,7 +242,7 @@ def browse(name: str, count: int | None, as_json: bool, vhost: str) -> None:
         print_table(
             ["POSITION", "STATE", "DELIVERIES", "KEY", "SIZE", "BODY"],
             [
-                [m.position, "taken" if m.is_taken else "ready", m.deliveries, m.key,
+                [m.position, state_of(m), m.deliveries, m.key,
                  format_size(len(m.body)), excerpt(m.body, columns)]
                 for m in messages
             ],

@@ -3,6 +3,12 @@
 A gating cursor holds a gate at its place: the ring cannot lap it, and it reads messages where they
 are, whoever has taken or acknowledged them meanwhile.  A lossy cursor holds none: it copies, then
 looks whether head has passed the message while it did, and counts what it was too late for.
+
+A lossy cursor may be any number of laps behind, and a word tells laps only modulo 2^17.  So what
+looks as if it was not published yet is compared with head, which has all bits of its position.
+
+In a ring with a barrier a cursor sees what the barrier has passed, as a consumer does, but for the
+cursor that holds the barrier itself: the journal's.
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, store
 from shmbroker.core.codes import DAMAGED, DUPLICATE, EMPTY, GONE, OK, REVOKED, TOO_SMALL
 from shmbroker.core.duplicate import is_duplicate
-from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position
+from shmbroker.core.gate import gate_at, gate_join, gate_leave, gate_move, gate_position
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
@@ -22,9 +28,11 @@ from shmbroker.core.layout import (
     MESSAGE_BODY,
     MESSAGE_CHUNK,
     MESSAGE_LENGTH,
+    PORT_BARRIER,
 )
 from shmbroker.core.tail import true_tail
 from shmbroker.core.take import chunk_prefetch, message_read
+from shmbroker.core.visible import is_visible
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_state
 
 LOSSY = -1
@@ -68,6 +76,15 @@ def cursor_open_lossy(cursor: int, port: int, from_now: int) -> int:
 
 
 @kernel
+def is_seen(port: int, gate: int, position: int) -> int:
+    """1 if a cursor with this gate, or LOSSY, may see the message of this position."""
+    barrier = load(port + PORT_BARRIER)
+    if barrier == 0 or barrier == gate_at(port, gate):
+        return 1
+    return is_visible(port, position)
+
+
+@kernel
 def cursor_look(port: int, position: int, message: int) -> int:
     """Find the message of this position, in any state: OK, EMPTY, GONE, DUPLICATE or DAMAGED."""
     # SYNC POINT: publish (acquire): pairs with the CAS of place
@@ -76,7 +93,8 @@ def cursor_look(port: int, position: int, message: int) -> int:
     if ahead > 0:
         return GONE
     if ahead < 0 or word_state(word) == FREE:
-        return EMPTY
+        # laps are modulo: half of their range behind looks as if it was still to come
+        return GONE if head_load(port) > position else EMPTY
     chunk_prefetch(port, word)
     code = message_read(port, message, position, word)
     if code == OK and is_duplicate(port, message):
@@ -91,8 +109,11 @@ def cursor_next(cursor: int, message: int) -> int:
         return REVOKED
     code = DUPLICATE
     while code == DUPLICATE:
+        port = load(cursor + CURSOR_PORT)
         position = load(cursor + CURSOR_POSITION)
-        code = cursor_look(load(cursor + CURSOR_PORT), position, message)
+        if not is_seen(port, load(cursor + CURSOR_GATE), position):
+            return EMPTY
+        code = cursor_look(port, position, message)
         if code in (OK, DUPLICATE):
             store(cursor + CURSOR_POSITION, position + 1)
     if code == GONE:  # the ring has passed our gate: somebody dropped it, taking us for dead
@@ -117,6 +138,7 @@ def wanted_from(message: int, whole: int) -> int:
 def look_and_copy(
     port: int, position: int, message: int, buffer: int, capacity: int, whole: int
 ) -> int:
+    """The message of a position, copied, whether the barrier has passed it or not."""
     if position < 0:
         return GONE
     code = cursor_look(port, position, message)
@@ -141,28 +163,49 @@ def look_and_copy(
 def peek(port: int, position: int, message: int, buffer: int, capacity: int) -> int:
     """Copy the body of the message at a position without taking it: its length, or a code.
 
-    EMPTY: not yet published.  GONE: recycled before, or while we looked.
+    EMPTY: not yet published, or the barrier has not passed it.  GONE: recycled before, or while we
+    looked.
     """
+    if not is_visible(port, position):
+        return EMPTY
     length = look_and_copy(port, position, message, buffer, capacity, 0)
+    return GONE if length == DUPLICATE else length
+
+
+@exported_cold
+def peek_ahead(port: int, position: int, message: int, buffer: int, capacity: int) -> int:
+    """peek_whole, of what the barrier has not passed as well."""
+    length = look_and_copy(port, position, message, buffer, capacity, 1)
     return GONE if length == DUPLICATE else length
 
 
 @exported_cold
 def peek_whole(port: int, position: int, message: int, buffer: int, capacity: int) -> int:
     """peek for the whole chunk: header, key, properties and body."""
-    length = look_and_copy(port, position, message, buffer, capacity, 1)
-    return GONE if length == DUPLICATE else length
+    if not is_visible(port, position):
+        return EMPTY
+    return peek_ahead(port, position, message, buffer, capacity)
+
+
+@kernel
+def look_if_seen(
+    cursor: int, position: int, message: int, buffer: int, capacity: int, whole: int
+) -> int:
+    port = load(cursor + CURSOR_PORT)
+    if not is_seen(port, load(cursor + CURSOR_GATE), position):
+        return EMPTY
+    return look_and_copy(port, position, message, buffer, capacity, whole)
 
 
 @kernel
 def copy_next(cursor: int, message: int, buffer: int, capacity: int, whole: int) -> int:
     port = load(cursor + CURSOR_PORT)
     position = load(cursor + CURSOR_POSITION)
-    length = look_and_copy(port, position, message, buffer, capacity, whole)
+    length = look_if_seen(cursor, position, message, buffer, capacity, whole)
     while length == DUPLICATE:
         position += 1
         store(cursor + CURSOR_POSITION, position)
-        length = look_and_copy(port, position, message, buffer, capacity, whole)
+        length = look_if_seen(cursor, position, message, buffer, capacity, whole)
     if length == GONE:
         head = head_load(port)
         if head <= position:  # its slot is of a later lap than head allows: go on behind it

@@ -68,7 +68,10 @@ def place_further(port: int, chunk: int, tail: int, most: int) -> int:
             if tail < 0:
                 return DAMAGED
         elif ahead < -1:
-            return DAMAGED
+            # laps are modulo: who was stopped for half of their range is not in front but behind
+            if not is_recycled(port, tail):
+                return DAMAGED
+            tail = tail_load(port)
         elif is_recycled(port, tail - slots):
             # the reclaimer has moved head and not yet been so kind as to make the slot FREE
             if word_state(seen) == DONE and compare_exchange(slot, seen, ready) == seen:

@@ -38,7 +38,8 @@ def is_published(port: int, position: int) -> int:
     ahead = laps_ahead(word, lap_of(port, position))
     if ahead > 0 or (ahead == 0 and word_state(word) != FREE):
         return 1
-    return 0
+    # laps are modulo: half of their range behind looks as if it was still to come
+    return int(head_load(port) > position)
 
 
 @cold

@@ -54,6 +54,8 @@ class CopiedMessage:
     """None: it was published without one."""
     expires_at: int = 0
     """In monotonic nanoseconds of this boot; 0: never."""
+    is_confirmed: bool = True
+    """False: in memory, and not on disk yet, of a durable queue.  It may be gone after a crash."""
 
     @property
     def message_id(self) -> str | bytes | None:
@@ -66,7 +68,9 @@ class CopiedMessage:
         return group_of(self.properties)
 
     @classmethod
-    def of(cls, position: int, word: int, body_length: int, chunk: bytes) -> Self:
+    def of(
+        cls, position: int, word: int, body_length: int, chunk: bytes, is_confirmed: bool = True
+    ) -> Self:
         """From the copy of a whole chunk, up to the end of the body."""
         shape, _origin, published, mark = _HEADER.unpack_from(chunk)
         start = CHUNK_HEADER_BYTES
@@ -90,4 +94,5 @@ class CopiedMessage:
             is_taken=(word >> STATE_SHIFT) & STATE_MASK == LEASED,
             priority=level - 1 if level else None,
             expires_at=expiry,
+            is_confirmed=is_confirmed,
         )

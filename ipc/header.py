@@ -420,9 +420,15 @@ int64_t sb_message_published_at(const sb_message *message);
 const void *sb_message_id(const sb_message *message, int64_t *length);
 /* How often it was delivered before. */
 int64_t sb_message_deliveries(const sb_message *message);
-/* Copy the whole chunk of the message at a position: its length, SB_GONE, SB_EMPTY, ... */
+/* Copy the whole chunk of the message at a position: its length, SB_GONE, SB_EMPTY, ...  Of a
+ * durable queue: SB_EMPTY also if it is not on disk yet. */
 int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
                   int64_t capacity);
+/* sb_browse that shows what is not on disk yet, too: ask sb_is_confirmed before. */
+int64_t sb_browse_ahead(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
+                        int64_t capacity);
+/* 1: the message of this position is on disk, or the queue is not durable; 0: not yet. */
+int64_t sb_is_confirmed(sb_queue *queue, int64_t position);
 /* Copy the whole chunk of the newest message of a key, taken or not, of a queue that keeps the last
  * value: its length, SB_EMPTY if there is none. */
 int64_t sb_value(sb_queue *queue, const void *key, int64_t key_length, sb_message *message,

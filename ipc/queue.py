@@ -542,32 +542,43 @@ class Queue:
 
     # --- looking ------------------------------------------------------------------------------
 
-    def browse(self) -> Iterator[CopiedMessage]:
-        """All messages that are there, in order, taken by somebody or not, without taking any."""
-        for message, _chunk in self._copies(self._queue):
+    def browse(self, *, unconfirmed: bool = False) -> Iterator[CopiedMessage]:
+        """All messages that are there, in order, taken by somebody or not, without taking any.
+
+        Of a durable queue those that are on disk; with `unconfirmed` the others too, which say so
+        (`is_confirmed`).
+        """
+        for message, _chunk in self._copies(self._queue, unconfirmed):
             yield message
 
     def scheduled(self) -> list[ScheduledMessage]:
         """What is not to be delivered yet, first what is due first."""
         ring = ring_of(self)
-        return scheduled(self._copies(ring)) if ring else []
+        return scheduled(self._copies(ring, unconfirmed=True)) if ring else []
 
-    def _copies(self, ring: Any) -> Iterator[tuple[CopiedMessage, bytes]]:
+    def _copies(
+        self, ring: Any, unconfirmed: bool = False
+    ) -> Iterator[tuple[CopiedMessage, bytes]]:
         """All messages of a ring, and their chunks."""
         told = self._told(ring)
         room = Room()
         for position in range(told.head, told.tail):
-            message = self._look(ring, position, room)
+            message = self._look(ring, position, room, unconfirmed)
             if message is not None:
                 yield message
 
-    def _look(self, ring: Any, position: int, room: Room) -> tuple[CopiedMessage, bytes] | None:
+    def _look(
+        self, ring: Any, position: int, room: Room, unconfirmed: bool
+    ) -> tuple[CopiedMessage, bytes] | None:
         """The message at this position, and its chunk, if it is there and not done with."""
         message = room.messages + 0
-        length: int = lib.sb_browse(ring, position, message, room.buffer, room.capacity)
+        # before the copy: what is confirmed while we copy is shown as it was
+        is_confirmed = not unconfirmed or lib.sb_is_confirmed(ring, position) == 1
+        browse = lib.sb_browse_ahead if unconfirmed else lib.sb_browse
+        length: int = browse(ring, position, message, room.buffer, room.capacity)
         if length == TOO_SMALL:
             room.enlarge(length_of(message))
-            return self._look(ring, position, room)
+            return self._look(ring, position, room, unconfirmed)
         if length in (GONE, EMPTY):
             return None
         if length < 0:
@@ -575,7 +586,8 @@ class Queue:
         if (message.word >> STATE_SHIFT) & STATE_MASK == DONE:
             return None
         chunk = room.bytes[:length]
-        return CopiedMessage.of(position, message.word, message.length, chunk), chunk
+        copied = CopiedMessage.of(position, message.word, message.length, chunk, is_confirmed)
+        return copied, chunk
 
     def value(self, key: str) -> CopiedMessage | None:
         """The newest message of this key, taken by somebody or not; None if there is none.
@@ -599,7 +611,10 @@ class Queue:
             return None
         if length < 0:
             raise self._error(length, f"the value of {key!r} in")
-        return CopiedMessage.of(message.position, message.word, message.length, chunk)
+        is_confirmed = lib.sb_is_confirmed(self._queue, message.position) == 1
+        return CopiedMessage.of(
+            message.position, message.word, message.length, chunk, is_confirmed
+        )
 
     def _told(self, ring: Any = None) -> Any:
         told = ffi.new("sb_queue_statistics *")
@@ -642,7 +657,7 @@ class Queue:
 
     def groups(self) -> list[GroupInfo]:
         """Which groups there are and whose; or who is the single active consumer."""
-        return groups_of(self._queue, self.browse())
+        return groups_of(self._queue, self.browse(unconfirmed=True))
 
     # --- managing -----------------------------------------------------------------------------
 

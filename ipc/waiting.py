@@ -28,6 +28,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import exchange, load, load_acquire
 from shmbroker.core.bell import ASLEEP, bell_arm, bell_ring
 from shmbroker.core.codes import EMPTY, FULL, OK, SLEPT
+from shmbroker.core.cursor import is_seen
 from shmbroker.core.group import group_find, groups_changed, mode_buckets
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
@@ -35,6 +36,7 @@ from shmbroker.core.layout import (
     ARENA_JOURNALER_BELL_AT,
     COUNTER_GIVEN_BACK_AT,
     COUNTER_REVOKED_AT,
+    CURSOR_GATE,
     CURSOR_PORT,
     CURSOR_POSITION,
     PORT_ARENA,
@@ -328,13 +330,14 @@ def wait_for_gate(port: int, position: int, deadline: int) -> int:
 
 @exported_cold
 def cursor_wait(cursor: int, deadline: int) -> int:
-    """OK: there is a message at the cursor.  EMPTY: not until the deadline."""
+    """OK: there is a message that the cursor may see.  EMPTY: not until the deadline."""
     port = load(cursor + CURSOR_PORT)
     bell = load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT
     slice_end = system_clock() + SLICE_NS
     while True:
         bell_arm(bell)
-        if is_published(port, load(cursor + CURSOR_POSITION)):
+        position = load(cursor + CURSOR_POSITION)
+        if is_published(port, position) and is_seen(port, load(cursor + CURSOR_GATE), position):
             return OK
         code = sleep(port, bell, deadline, slice_end, SLICE_NS)
         if code != OK:

@@ -293,9 +293,9 @@ class Queue:
 
     # --- looking and managing -----------------------------------------------------------------
 
-    async def browse(self) -> AsyncIterator[CopiedMessage]:
+    async def browse(self, *, unconfirmed: bool = False) -> AsyncIterator[CopiedMessage]:
         """All messages that are there, taken by somebody or not, without taking any."""
-        for message in self._sync.browse():
+        for message in self._sync.browse(unconfirmed=unconfirmed):
             yield message
 
     async def move_to(

@@ -22,6 +22,19 @@ bool is_journaled(const sb_queue *queue, sb_port *port, int64_t position)
     return barrier == 0 || position < sb_port_gate_position(port, barrier - 1);
 }
 
+int64_t sb_is_confirmed(sb_queue *queue, int64_t position)
+{
+    int64_t code;
+    sb_port port;
+    if (!queue_look(queue, &code))
+        return code;
+    code = port_to_look(queue, &port);
+    if (code == SB_OK)
+        code = is_journaled(queue, &port, position);
+    queue_looked(queue);
+    return code;
+}
+
 int64_t sb_confirmed(sb_queue *queue)
 {
     int64_t code;

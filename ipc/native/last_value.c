@@ -73,7 +73,7 @@ static int64_t value_in(sb_queue *queue, const void *key, int64_t key_length, sb
         int64_t position = sb_port_latest_find(&port, key, key_length);
         if (position < 0)
             return position;
-        code = sb_port_peek_whole(&port, position, message, buffer, capacity);
+        code = sb_port_peek_ahead(&port, position, message, buffer, capacity);
         if (code == SB_GONE) {
             code = SB_OK; /* replaced meanwhile, and recycled: there is a newer one */
             continue;

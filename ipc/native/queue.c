@@ -1120,6 +1120,20 @@ int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *
     return code;
 }
 
+int64_t sb_browse_ahead(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
+                        int64_t capacity)
+{
+    int64_t code;
+    sb_port port;
+    if (!queue_look(queue, &code))
+        return code;
+    code = port_to_look(queue, &port);
+    if (code == SB_OK)
+        code = sb_port_peek_ahead(&port, position, message, buffer, capacity);
+    queue_looked(queue);
+    return code;
+}
+
 static int64_t purge(sb_queue *queue)
 {
     int64_t code, paged = queue->pages ? inbox_purge(queue) : 0; /* first: it would fill the ring */

@@ -419,11 +419,12 @@ int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t du
 
 /* --- looking at it, and taking out of it -------------------------------------------------------- */
 
-/* Whether the journal has it or not: when it is due does not depend on that. */
+/* Whether the journal has it or not: when it is due does not depend on that.  So it is read with
+ * gate 0, which is the journal's in a durable ring. */
 bool schedule_read(sb_queue *schedule, sb_port *port, int64_t position, sb_message *message,
                    scheduled *read)
 {
-    sb_cursor at = {.port = port, .position = position};
+    sb_cursor at = {.port = port, .position = position, .gate = 0};
     if (sb_cursor_next(&at, message) != SB_OK || message->position != position ||
         ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) != L_READY ||
         message->length < L_SCHEDULED_BYTES ||

@@ -20,7 +20,7 @@ SCHEDULED_KEYS = [
 ]  # fmt: skip
 MESSAGE_KEYS = [
     "position", "key", "properties", "published_at", "body", "body_encoding", "bytes",
-    "deliveries", "taken",
+    "deliveries", "taken", "confirmed",
 ]  # fmt: skip
 
 
@@ -86,6 +86,16 @@ def test_browse_takes_nothing(orders: Shell) -> None:
     header, *rows = orders.does("queue", "browse", "orders").lines
     assert header.split() == ["POSITION", "STATE", "DELIVERIES", "KEY", "SIZE", "BODY"]
     assert [row.split()[-1] for row in rows] == ["a", "b", "c"]
+
+
+def test_browse_shows_what_is_on_disk_and_the_rest_when_asked(shell: Shell) -> None:
+    shell.does("queue", "declare", "safe", "--durable")
+    shell.does("pub", "safe", "--confirm", "shm", stdin=b"x")
+    assert shell.does("queue", "browse", "safe", "--json").json == []
+    (found,) = shell.does("queue", "browse", "safe", "--unconfirmed", "--json").json
+    assert (found["body"], found["confirmed"]) == ("x", False)
+    _header, row = shell.does("queue", "browse", "safe", "--unconfirmed").lines
+    assert row.split()[:2] == ["0", "unconfirmed"]
 
 
 def test_browse_shows_bytes_that_are_no_text(orders: Shell) -> None:

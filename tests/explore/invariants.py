@@ -139,6 +139,16 @@ class RingRules(Rules):
             if position >= visible:
                 raise Violation(f"{position} was taken, and the journal stands at {visible}")
 
+    def _check_seen(self, memory: Sequence[int], actor: int, position: int) -> None:
+        """Cursors see what the barrier has passed, but for the one that holds it."""
+        barrier = self._geometry.barrier
+        if not barrier:
+            return
+        gate = memory[self._memory.gates[barrier - 1]]
+        holder = (gate >> at.GATE_OWNER_SHIFT) & at.OWNER_MASK
+        if holder != self._cast.owner(actor) and position >= position_of(gate):
+            raise Violation(f"a cursor saw {position}, and the journal stands at {gate}")
+
     def _check_pledge(self, memory: Sequence[int], position: int) -> None:
         if memory[self._memory.transaction] != at.TRANSACTION_COMMITTED:
             return
@@ -204,6 +214,7 @@ class RingRules(Rules):
         elif event == processes.ADOPTED:
             return self._adopted(known, actor, first, second)
         elif event == processes.SAW:
+            self._check_seen(memory, actor, first)
             return self._saw(known, actor, first, second)
         elif event == processes.MISSED:
             return self._missed(known, actor, first)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from shmbroker.core import layout as at
-from shmbroker.core.atomics import load, load_acquire, store
+from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
 from shmbroker.core.batch import (
     PLAIN_MARK,
     ack_many_once,
+    publish_body,
     publish_many_once,
     publish_once,
     take_within,
@@ -25,10 +26,12 @@ from shmbroker.core.cursor import (
 )
 from shmbroker.core.gate import gate_adopt
 from shmbroker.core.group import groups_free
+from shmbroker.core.head import head_load
 from shmbroker.core.port import port_close, port_number
 from shmbroker.core.publish import publish_chunk_once
 from shmbroker.core.run import reserve
 from shmbroker.core.sweep import drop_oldest, sweep
+from shmbroker.core.tail import tail_load
 from shmbroker.core.take import ack_once, give_back_once, take_once
 from tests.explore.operation import ask, tell
 from tests.explore.ring import ALIVE, BODY, BODY_BYTES, CURSOR, MESSAGE, PORT, RING
@@ -427,6 +430,11 @@ def inheriting(gate: int, former: int, former_owner: int) -> int:
 def glancing(last: int) -> int:
     """A lossy cursor: sees what it is in time for."""
     cursor_open_lossy(CURSOR, PORT, 0)
+    return glance(last)
+
+
+@program
+def glance(last: int) -> int:
     tell(JOINED, load(CURSOR + at.CURSOR_POSITION))
     while load(CURSOR + at.CURSOR_POSITION) < last:
         position = load(CURSOR + at.CURSOR_POSITION)
@@ -439,6 +447,48 @@ def glancing(last: int) -> int:
         forget()
         if length == -1 and ask(IS_THERE_WORK, length) == END:
             return 0
+    return 0
+
+
+@program
+def glancing_late(last: int, behind: int) -> int:
+    """A lossy cursor that stands so many positions behind, as if it had been stopped for long."""
+    cursor_open_lossy(CURSOR, PORT, 0)
+    store(CURSOR + at.CURSOR_POSITION, load(CURSOR + at.CURSOR_POSITION) - behind)
+    return glance(last)
+
+
+@program
+def peering(last: int) -> int:
+    """What a gating cursor would see whose gate the barrier does not ask."""
+    store(CURSOR + at.CURSOR_PORT, PORT)
+    store(CURSOR + at.CURSOR_POSITION, head_load(PORT))
+    store(CURSOR + at.CURSOR_GATE, at.GATES - 1)
+    tell(JOINED, load(CURSOR + at.CURSOR_POSITION))
+    while load(CURSOR + at.CURSOR_POSITION) < last:
+        position = load(CURSOR + at.CURSOR_POSITION)
+        code = cursor_next(CURSOR, MESSAGE)
+        if code == OK:
+            tell(SAW, position, load(load(MESSAGE + at.MESSAGE_BODY)))
+        forget()
+        if code != OK and ask(IS_THERE_WORK, code) == END:
+            return 0
+    return 0
+
+
+@program
+def producing_late(who: int, last: int, behind: int) -> int:
+    """Publish by a hint of tail that is so many positions behind: stopped before the first CAS."""
+    number = 1
+    while number <= last:
+        store(BODY, (who << PRODUCER_SHIFT) | number)
+        position = publish_body(PORT, BODY, BODY_BYTES, tail_load(PORT) - behind)
+        store(BODY, 0)
+        if position < 0:
+            tell(REFUSED, position)
+            return 0
+        compare_exchange(RING + at.RING_TAIL_AT, position, (position + 1) & at.POSITION_MASK)
+        number += 1
     return 0
 
 

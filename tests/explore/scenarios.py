@@ -306,8 +306,24 @@ def glancer(last: int) -> Player:
     return Player(CURSOR, processes.glancing, (last,))
 
 
+def peerer(last: int) -> Player:
+    return Player(CURSOR, processes.peering, (last,))
+
+
+def late_glancer(last: int, behind: int) -> Player:
+    return Player(CURSOR, processes.glancing_late, (last, behind))
+
+
+def late_producer(owner: int, last: int, behind: int) -> Player:
+    return Player(
+        PRODUCER, processes.producing_late, (owner, last, behind), scan=owner - 1, owns=True
+    )
+
+
 ROOMY: Final = replace(WORN, blocks=2, block_bytes=4 * CHUNK_BYTES, gates=0)
 """A block for each producer, with room for all that it publishes: the ring is what is explored."""
+FAR_BEHIND: Final = ROOMY.slots * (at.LAP_HALF + 1)
+"""Positions: in laps more than half of their range."""
 KEYED: Final = replace(ROOMY, slots=4, base=4 * at.LAP_MASK, keyed=True)
 TIGHT: Final = replace(WORN, blocks=4, block_bytes=CHUNK_BYTES, gates=0)
 """A chunk a block, and few of them: the arena is what is explored."""
@@ -627,6 +643,25 @@ PLAYS: Final[dict[str, Play]] = {
         (settled(1, 3), consumer(), glancer(WORN.base + 2)),
         messages=3,
         lossy=True,
+    ),
+    "lossy-late": Play(
+        replace(GATED, chunk_role=SHARED),
+        (settled(1, 2), consumer(), late_glancer(WORN.base + 2, FAR_BEHIND)),
+        messages=2,
+        lossy=True,
+    ),
+    "producer-late": Play(
+        ROOMY,
+        (late_producer(1, 1, FAR_BEHIND), settled(2, 1), consumer()),
+        messages=2,
+    ),
+    "barrier-seen": Play(
+        replace(GATED, gates=1, barrier=1, chunk_role=SHARED),
+        (settled(1, 2), journal(), peerer(WORN.base + 1), glancer(WORN.base + 1)),
+        messages=2,
+        lossy=True,
+        drops=True,
+        extra=0,
     ),
     "transaction": Play(
         replace(ROOMY, producers=1, transactions=True),

@@ -42,7 +42,8 @@ def test_nothing_is_confirmed_or_delivered_before_it_is_on_disk(
     assert queue.confirmed == 0
     with pytest.raises(Empty):
         queue.get(timeout=0.01)
-    assert [each.body for each in queue.browse()] == [b"first", b"second"]
+    assert list(queue.browse()) == []
+    assert [each.body for each in queue.browse(unconfirmed=True)] == [b"first", b"second"]
     with journaling(vhost, tmp_path):
         queue.confirm(timeout=PATIENCE)
         assert queue.confirmed == 2

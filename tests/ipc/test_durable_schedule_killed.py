@@ -78,7 +78,7 @@ class Jobs:
         before, waiting = [-1], [0]
         while before != waiting:  # its broker moves what is due
             before = [int(message.body) for message in jobs.scheduled()]
-            messages = list(jobs.browse())
+            messages = list(jobs.browse(unconfirmed=True))
             waiting = [int(message.body) for message in jobs.scheduled()]
         there = [int(message.body) for message in messages]
         found = there + waiting
@@ -118,7 +118,7 @@ class Rates:
 
     def judge(self, broker: Broker) -> None:
         rates = broker.queue("rates")
-        found = [(message.key, int(message.body)) for message in rates.browse()]
+        found = [(message.key, int(message.body)) for message in rates.browse(unconfirmed=True)]
         assert len(found) == len(dict(found)), f"older values are there: {found}"
         for key in KEYS:
             number, value = dict(found).get(key), rates.value(key)
