@@ -612,9 +612,7 @@ class Queue:
         if length < 0:
             raise self._error(length, f"the value of {key!r} in")
         is_confirmed = lib.sb_is_confirmed(self._queue, message.position) == 1
-        return CopiedMessage.of(
-            message.position, message.word, message.length, chunk, is_confirmed
-        )
+        return CopiedMessage.of(message.position, message.word, message.length, chunk, is_confirmed)
 
     def _told(self, ring: Any = None) -> Any:
         told = ffi.new("sb_queue_statistics *")
