@@ -20,6 +20,7 @@ from shmbroker.cli.group import Group
 from shmbroker.cli.names import queue_names
 from shmbroker.cli.output import json_option, print_json
 from shmbroker.cli.units import DURATION, SIZE, format_count, format_duration, format_size
+from shmbroker.ipc.aside import of_queue, of_vhost
 from shmbroker.ipc.errors import Error, NotFound
 
 
@@ -150,7 +151,8 @@ def check() -> None:
 def check_vhost(
     free_warning: int, free_critical: int, errors_within: float, as_json: bool, vhost: str
 ) -> None:
-    """Room in /dev/shm; the vhost can be entered; nobody has died in it; no fresh errors."""
+    """Room in /dev/shm; the vhost can be entered; nobody has died in it; no fresh errors; no queue
+    has messages that find no room where they belong."""
     report = Report("VHOST", vhost)
     with reporting(report, as_json):
         report.stage = "memory"
@@ -170,6 +172,9 @@ def check_vhost(
                 report.complain(Level.WARNING, f"within {within}: {fresh[0].text}")
             report.stage = "queues"
             queues = broker.queues()
+            aside = list(of_vhost(broker))
+            for each in aside:
+                report.complain(Level.WARNING, f"queue {each.queue}: {each.problem}")
         report.fact(format_count(len(queues), "queue"))
         report.fact(format_count(len(others), "participant"))
         report.number("queues", len(queues))
@@ -177,6 +182,7 @@ def check_vhost(
         report.number("participants", len(others))
         report.number("dead", dead)
         report.number("errors", len(fresh))
+        report.number("set_aside", sum(each.count for each in aside))
 
 
 def check_memory(report: Report, warning: int, critical: int) -> None:
@@ -213,7 +219,7 @@ def check_queue(
     name: str, depth_warning: int | None, depth_critical: int | None, consumers_min: int,
     as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
-    """The queue is there and running; not too deep; somebody consumes."""
+    """The queue is there and running; not too deep; somebody consumes; nothing is set aside."""
     report = Report("QUEUE", name)
     with reporting(report, as_json):
         report.stage = "connect"
@@ -221,8 +227,11 @@ def check_queue(
             report.stage = "queue"
             queue_named(broker, name)
             found = next(queue for queue in broker.queues() if queue.name == name)
+            aside = of_queue(broker, name)
         if found.paused:
             report.complain(Level.WARNING, "it is paused")
+        if aside:
+            report.complain(Level.WARNING, aside.problem)
         report.stage = "depth"
         depth = f"depth {found.depth:,}"
         if depth_critical is not None and found.depth > depth_critical:
@@ -240,6 +249,7 @@ def check_queue(
         report.number("depth", found.depth, f";{limit(depth_warning)};{limit(depth_critical)};0")
         least = f"{consumers_min}:" if consumers_min else ""
         report.number("consumers", found.consumers, f";;{least};0")
+        report.number("set_aside", aside.count if aside else 0)
 
 
 def limit(most: int | None) -> str:

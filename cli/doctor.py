@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
 import click
 
+from shmbroker.cli.connection import observed
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import confirm, json_option, print_json, say, yes_option
 from shmbroker.cli.units import format_count
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.finding import Finding
+
+
+def set_aside() -> list[Finding]:
+    """What all vhosts of this host say; one that we may not enter, or cannot, says nothing."""
+    from shmbroker.ipc import aside, vhost
+    from shmbroker.ipc.errors import Error
+
+    found: list[Finding] = []
+    for name in vhost.names():
+        with suppress(Error, OSError), observed(name) as broker:
+            found += aside.findings(broker)
+    return found
 
 
 @click.command(
@@ -24,13 +43,14 @@ from shmbroker.cli.units import format_count
 def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     """What is wrong with this host, and what to do.
 
-    Stale segments, a small /dev/shm, RemoveIPC, limits of files, locked memory and maps.
+    Stale segments, a small /dev/shm, RemoveIPC, limits of files, locked memory and maps; queues
+    whose dead letters or expired messages find no room.
     Ends with 1 if there is an error or a warning left, with 0 if there are at most notes.
     """
     from shmbroker.ipc.doctor import examine
     from shmbroker.ipc.finding import remove_stale
 
-    found = examine()
+    found = examine() + set_aside()
     stale = sum(len(finding.stale) for finding in found)
     if fix and stale:
         confirm(yes, f"remove {format_count(stale, 'stale segment')}")

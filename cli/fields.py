@@ -47,6 +47,7 @@ def statistics_fields(
         "redelivered": statistics.redelivered,
         "expired": statistics.expired,
         "dead_lettered": statistics.dead_lettered,
+        "set_aside": statistics.set_aside,
         "dropped": statistics.dropped,
         "scheduled": statistics.scheduled,
         "paged": statistics.paged,

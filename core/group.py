@@ -82,6 +82,7 @@ from shmbroker.core.level import ring_mode
 from shmbroker.core.span import HASH_START, span_hash
 from shmbroker.core.visible import is_visible
 from shmbroker.core.word import (
+    is_aside,
     lap_of,
     laps_ahead,
     slot_at,
@@ -250,6 +251,8 @@ def group_look(port: int, position: int, word: int, mode: int) -> int:
     """
     bucket = bucket_of(port, word, mode)
     if word_state(word) == READY:
+        if is_aside(word):
+            return NOT_OURS
         if bucket < 0:
             return OURS
         admits = bucket_admits(port, bucket, mode)

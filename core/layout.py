@@ -12,7 +12,7 @@ Slot word: the truth about the message at position p, in slot p % N, lap = p // 
     +--------+------------+--------------+--------------------------+-------------+
 
     FREE(lap)    may be published to at this lap; all other fields are 0
-    READY        published, in nobody's hand
+    READY        published, in nobody's hand; with all bits of owner: set aside, see put_aside.py
     LEASED       in the hand of owner
     DONE         acknowledged (or expired, dropped); free for the next lap once head is past it
 
@@ -471,6 +471,7 @@ COUNTER_PURGED_AT: Final = RING_COUNTERS_AT + 168
 COUNTER_MISSING_AT: Final = RING_COUNTERS_AT + 176  # page files have lost them
 RING_PAGES_CODE_AT: Final = RING_COUNTERS_AT + 184  # why pages cannot be written, OK: they can
 
+RING_ASIDE_AT: Final = RING_COUNTERS_AT + 192  # 1: there may be messages that are set aside
 RING_LEVELS_AT: Final = RING_COUNTERS_AT + 2 * PAIR_BYTES  # a hint for each level of priority
 LEVELS: Final = 10
 LEVEL_DEFAULT: Final = 4

@@ -1,7 +1,7 @@
 """The sweep: what the dead and the late have left is put right.  Anyone may run it, at any time.
 
     LEASED by the dead, or past its lease     given back
-    READY below take, or its level's hint      they are lowered to it
+    READY below take, or its level's hint      they are lowered to it, unless it is set aside
     buckets of groups of the dead             freed, after all that they held was given back
     DONE at head                              reclaimed
     blocks owned by the dead                  freed, or sealed up to the true tail
@@ -66,6 +66,7 @@ from shmbroker.core.reclaim import reclaim
 from shmbroker.core.tail import true_tail
 from shmbroker.core.take import count, lower_hints, put_back
 from shmbroker.core.word import (
+    is_aside,
     lap_of,
     slot_at,
     word_done,
@@ -119,7 +120,9 @@ def slot_sweep(port: int, position: int, alive: int, now_ms: int, grace_ms: int)
     if (word & LAP_MASK) != lap_of(port, position):
         return 0
     if word_state(word) == READY:
-        return lower_hints(port, position, word) if is_passed_over(port, position, word) else 0
+        if not is_passed_over(port, position, word) or is_aside(word):
+            return 0
+        return lower_hints(port, position, word)
     if word_state(word) != LEASED:
         return 0
     over = not is_alive(alive, word_owner(word))

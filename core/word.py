@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shmbroker.core.atomics import load
-from shmbroker.core.kernel import kernel
+from shmbroker.core.kernel import exported, kernel
 from shmbroker.core.layout import (
     CHUNK_FIELD,
     CHUNK_MASK,
@@ -94,6 +94,18 @@ def word_given_back(word: int) -> int:
 def word_unclaimed(leased: int) -> int:
     """READY as before it was taken: it was not delivered."""
     return (READY << STATE_SHIFT) | (leased & (DELIVERIES_FIELD | CHUNK_FIELD | LAP_MASK))
+
+
+@kernel
+def word_aside(ready: int) -> int:
+    """READY, and set aside (put_aside.py): the owner of no other READY word is anything but 0."""
+    return ready | OWNER_MASK << OWNER_SHIFT
+
+
+@exported
+def is_aside(word: int) -> int:
+    """1 if the message of this READY word is set aside."""
+    return int(word_owner(word) != 0)
 
 
 @kernel

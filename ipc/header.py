@@ -262,6 +262,7 @@ typedef struct sb_queue_statistics {{
     int64_t carried;  /* to the end of the ring: it has few slots for so many keys */
     int64_t replaced; /* by newer ones of the same key */
     int64_t slow;     /* how often a consumer was found to be slow */
+    int64_t aside;    /* not to be delivered, and where it goes is full: passed over for now */
     int64_t paused, consumers, producers;
     int64_t recording;              /* 1: times are recorded; 0 they are not */
     int64_t histograms;             /* number of the histograms that there are, 0 none */

@@ -25,6 +25,7 @@ from shmbroker.core import (  # noqa: F401
     producer,
     publish,
     purge,
+    put_aside,
     reclaim,
     restore,
     route,

@@ -55,6 +55,8 @@ class QueueStatistics:
     expired: int
     dead_lettered: int
     """Rejected: dropped, as long as the queue has no dead-letter queue."""
+    set_aside: int
+    """Of `depth`: not to be delivered, and passed over because the queue where it goes is full."""
     dropped: int
     replaced: int
     """By newer ones of the same key."""
@@ -100,6 +102,7 @@ class QueueStatistics:
             redelivered=returned,
             expired=told.expired,
             dead_lettered=told.rejected,
+            set_aside=told.aside,
             dropped=dropped,
             replaced=told.replaced,
             carried=told.carried,

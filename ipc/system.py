@@ -39,8 +39,8 @@ def system_clock() -> int:
 
 
 def system_decide(port: int, message: int) -> int:
-    """Whether a message that was taken, and is_special, may be delivered: OK; GONE, as it went
-    elsewhere (expired, or delivered too often); EMPTY if it was put back."""
+    """Whether a message that was taken, and is_special, may be delivered: OK; GONE, as it is
+    expired, or was delivered too often, and went elsewhere or was set aside."""
     _unbound("system_decide")
 
 

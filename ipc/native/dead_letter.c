@@ -11,11 +11,13 @@
 
 #include "shared.h"
 
-#define PATIENCE_NS 10000000
+#define PATIENCE_NS 10000000 /* of one who rejects, and is told if there is no room */
+#define AGAIN_NS 100000000
 #define NOTES 6
 #define NOTE_ROOM (NOTES * 48 + L_NAME_BYTES_MAX)
 
-static const char *const REASONS[] = {"expired", "rejected", "deliveries"};
+static const char *const REASONS[] = {[EXPIRED] = "expired", [REJECTED] = "rejected",
+                                      [SPENT] = "deliveries"};
 
 static _Thread_local int is_burying;
 
@@ -166,6 +168,7 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *
                             death reason, int64_t deliveries)
 {
     int64_t code = SB_OK, key_length, length;
+    int64_t patience_ns = reason == REJECTED ? PATIENCE_NS : 0; /* the others are tried again later */
     lane *in = grave->pages ? NULL : lane_enter(grave, &code);
     if (code != SB_OK)
         return code;
@@ -180,9 +183,9 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *
     copy.properties = noted ? noted : sb_message_properties(message, &length);
     copy.properties_length = length;
     queue_used(grave);
-    code = in ? queue_offer(grave, in, &copy) : inbox_publish(grave, &copy, PATIENCE_NS);
-    if (code == SB_FULL && in) {
-        int64_t deadline = monotonic_deadline(PATIENCE_NS);
+    code = in ? queue_offer(grave, in, &copy) : inbox_publish(grave, &copy, patience_ns);
+    if (code == SB_FULL && in && patience_ns) {
+        int64_t deadline = monotonic_deadline(patience_ns);
         if (sb_port_wait_for_room(&in->port, deadline) == SB_OK)
             code = queue_offer(grave, in, &copy);
     }
@@ -223,6 +226,29 @@ int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, 
     return code;
 }
 
+/* Whoever looks for what is expired (expiry.c) tries again, after AGAIN_NS. */
+int64_t dead_aside(sb_queue *queue, sb_port *port, sb_message *message, bool was_delivered)
+{
+    int64_t code = sb_port_put_aside(port, message, was_delivered);
+    message->word = 0;
+    aside_note(queue);
+    expiry_note(queue, sb_system_clock() + AGAIN_NS);
+    sb_port_tell_producers(port); /* who waits for its group waits for this bell */
+    return code;
+}
+
+death death_of(const sb_queue *queue, const sb_message *message, int64_t *deliveries)
+{
+    int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
+    *deliveries = sb_message_deliveries(message);
+    if (is_expired(message))
+        return EXPIRED;
+    if (most <= 0 || *deliveries < most)
+        return ALIVE;
+    *deliveries = most; /* what went on while its dead-letter queue was full is no delivery */
+    return SPENT;
+}
+
 /* --- the decision, when a message was taken that is special ------------------------------------- */
 
 int64_t sb_system_decide(int64_t port_address, int64_t message_address)
@@ -234,25 +260,20 @@ int64_t sb_system_decide(int64_t port_address, int64_t message_address)
         return SB_OK; /* a bare ring has no settings */
     if (once_withdraw(port, message))
         return SB_GONE;
-    int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
-    int64_t deliveries = sb_message_deliveries(message);
-    death reason;
-    if (is_expired(message))
-        reason = EXPIRED;
-    else if (most > 0 && deliveries >= most) {
-        reason = SPENT;
-        deliveries = most; /* what went on while its dead-letter queue was full is no delivery */
-    } else if (queue->redelivery_ns && (message->word >> L_DELIVERIES_SHIFT) & L_DELIVERIES_MASK) {
+    int64_t deliveries;
+    death reason = death_of(queue, message, &deliveries);
+    if (reason != ALIVE) {
+        if (bury(queue, port, message, reason, deliveries) == SB_FULL)
+            dead_aside(queue, port, message, false);
+        message->word = 0; /* whoever wanted it has nothing to give back */
+        return SB_GONE;
+    }
+    if (queue->redelivery_ns && (message->word >> L_DELIVERIES_SHIFT) & L_DELIVERIES_MASK) {
         int64_t code = delay_redelivery(queue, port, message, deliveries);
         if (code != SB_OK && code != SB_REVOKED)
             return SB_OK;
         message->word = 0;
         return SB_GONE;
-    } else
-        return SB_OK;
-    bool waits = bury(queue, port, message, reason, deliveries) == SB_FULL;
-    if (waits)
-        sb_port_give_back(port, message); /* and others behind it, until there is room */
-    message->word = 0;                    /* whoever wanted it has nothing to give back */
-    return waits ? SB_UNDECIDED : SB_GONE; /* SB_EMPTY would be tried again at once */
+    }
+    return SB_OK;
 }

@@ -910,10 +910,12 @@ static int64_t receive_several(sb_port *port, const wanted *what, int64_t looks)
                                      room->capacity, room->ends, looks);
 }
 
-/* Who looks in vain may be the only one who is there for what is scheduled. */
-static __attribute__((noinline, cold)) int64_t found_nothing(sb_queue *queue)
+/* Who looks in vain may be the only one who is there for what is scheduled, or set aside. */
+static __attribute__((noinline, cold)) int64_t found_nothing(sb_queue *queue, sb_port *port)
 {
     clerk_look(queue);
+    if (aside_is_due(queue))
+        queue_expire(queue, port);
     if (queue->pages)
         inbox_look(queue);
     return nothing_taken(queue);
@@ -947,9 +949,8 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
             code = kernel(&in->port, &what, (times - 1) * looks);
         spinning_tell(queue->connection, &in->for_message, code != SB_EMPTY, soon);
     }
-    code = code == SB_UNDECIDED ? SB_EMPTY : code;
     if (code == SB_EMPTY)
-        code = found_nothing(queue);
+        code = found_nothing(queue, &in->port);
     if (code == SB_EMPTY && timeout_ns != 0) {
         int64_t deadline = monotonic_deadline(timeout_ns);
         do {
@@ -957,10 +958,8 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
             if (code != SB_OK)
                 break;
             code = kernel(&in->port, &what, 0);
-            /* undecided: it is there, and waits for room in a dead-letter queue; empty: others are
-             * quicker, and may be so for as long as we look */
-        } while ((code == SB_EMPTY || code == SB_UNDECIDED) && sb_system_clock() < deadline);
-        code = code == SB_UNDECIDED ? SB_EMPTY : code;
+            /* empty: others are quicker, and may be so for as long as we look */
+        } while (code == SB_EMPTY && sb_system_clock() < deadline);
     }
     lane_leave(in);
     return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
@@ -1046,8 +1045,12 @@ static int64_t give_back_or_bury(sb_port *port, sb_message *message)
         return sb_port_give_back(port, message); /* it is no longer ours, or not to be read */
     if (most > 0 && deliveries >= most) {
         int64_t code = bury(queue, port, message, SPENT, deliveries);
-        if (code != SB_FULL)
-            return code;
+        if (code == SB_FULL) {
+            code = dead_aside(queue, port, message, true);
+            if (code == SB_OK)
+                ring_count(queue, L_COUNTER_GIVEN_BACK_AT);
+        }
+        return code;
     } else if (queue->redelivery_ns) {
         int64_t code = delay_redelivery(queue, port, message, deliveries);
         if (code == SB_OK)
@@ -1088,6 +1091,7 @@ int64_t sb_expire(sb_queue *queue)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
+    expiry_unknown(queue); /* who asks wants it now, also what is to be tried again later */
     code = queue_expire(queue, &in->port);
     lane_leave(in);
     return code;
@@ -1246,6 +1250,7 @@ static void count_ring(sb_queue *queue, sb_queue *inbox, sb_port *port, sb_queue
         .histograms = word_load(ring, L_RING_HISTOGRAMS_AT),
         .delayed = word_load(ring, L_COUNTER_DELAYED_AT),
         .scheduled = schedule_count(queue),
+        .aside = sb_port_asides_in(port),
         .consumers = participant_users(queue->connection, queue->reference, L_USE_CONSUMES),
         .producers = participant_users(queue->connection, queue->reference, L_USE_PRODUCES),
     };

@@ -77,7 +77,8 @@ static int64_t find(sb_queue *queue, sb_port *port, sb_selection *wanted, sb_mes
     int64_t position = levels || wanted->position < head ? head : wanted->position, best = -1;
     sb_message message;
     for (; (code = sb_port_look(port, position, &message)) != SB_EMPTY; position++) {
-        if (code != SB_OK || !is_wanted(wanted, &message))
+        if (code != SB_OK || sb_is_aside(message.word) ||
+            !is_wanted(wanted, &message))
             continue;
         int64_t level = levels ? level_of(&message, levels) : 0;
         if (level <= best)
@@ -110,8 +111,8 @@ static int64_t select_in(sb_queue *queue, sb_port *port, sb_selection *wanted, s
             continue;
         }
         int64_t code = sb_system_decide((int64_t)(intptr_t)port, (int64_t)(intptr_t)message);
-        if (code != SB_GONE) /* undecided: it waits for room where the dead go */
-            return code == SB_UNDECIDED ? SB_EMPTY : code;
+        if (code != SB_GONE)
+            return code;
     }
     return SB_EMPTY;
 }

@@ -432,11 +432,16 @@ void departed_free(sb_connection *connection);
 
 /* --- dead_letter.c ------------------------------------------------------------------------------ */
 
-typedef enum death { EXPIRED, REJECTED, SPENT } death;
+typedef enum death { ALIVE, EXPIRED, REJECTED, SPENT } death;
 
 /* A message that is ours, and was delivered so often, goes where the dead of this queue go: SB_OK,
  * SB_REVOKED if it was no longer ours, or SB_FULL, and it is still ours. */
 int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries);
+/* One that is still ours after SB_FULL is passed over from now on, and tried again later: SB_OK, or
+ * SB_REVOKED.  `was_delivered`: this was a delivery, and counts. */
+int64_t dead_aside(sb_queue *queue, sb_port *port, sb_message *message, bool was_delivered);
+/* Why a message is not to be delivered; ALIVE if it is.  *deliveries: as they are to be noted. */
+death death_of(const sb_queue *queue, const sb_message *message, int64_t *deliveries);
 /* This thread is in bury: it does not go on to bury those of the queue that it publishes to. */
 bool burying(void);
 
@@ -467,7 +472,11 @@ void expiry_note(sb_queue *queue, int64_t expiry);
 void expiry_unknown(sb_queue *queue);
 int64_t expiry_of_chunk(const void *chunk);
 bool is_expired(const sb_message *message);
-/* Take what is expired, and bury it: how many. */
+/* A message is set aside now. */
+void aside_note(sb_queue *queue);
+/* There may be such messages, and queue_expire would try them again. */
+bool aside_is_due(sb_queue *queue);
+/* Take what is expired or was set aside, and bury it: how many. */
 int64_t queue_expire(sb_queue *queue, sb_port *port);
 
 /* --- latency.c ---------------------------------------------------------------------------------- */
@@ -819,6 +828,7 @@ struct sb_queue {
     int64_t redelivery_ns;  /* 0: what comes back is redelivered at once */
     sb_queue *_Atomic schedule; /* once we know it */
     sb_queue *_Atomic inbox;    /* the same */
+    _Atomic int64_t asides_from; /* position at which to begin with what was set aside */
     int64_t pages;              /* 1: what finds no room goes to its inbox */
     _Atomic int64_t attended;   /* our clerk looks after it */
     _Atomic int64_t counted;    /* of a schedule: below this position there is room */

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import shmbroker
 from tests.cli.command import Shell
 
 LINE = re.compile(r"(VHOST|QUEUE) (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \| [^|\n]+)?\n")
@@ -53,7 +54,7 @@ def test_queue(orders: Shell, arguments: list[str], word: str) -> None:
 def test_performance_data_carries_the_limits(orders: Shell) -> None:
     arguments = ["--depth-warning", "5", "--depth-critical", "9", "--consumers-min", "0"]
     _, text = line(orders, "queue", "orders", *arguments)
-    assert text.endswith(" | depth=3;5;9;0 consumers=0;;;0\n")
+    assert text.endswith(" | depth=3;5;9;0 consumers=0;;;0 set_aside=0\n")
 
 
 def test_a_paused_queue_is_a_warning(orders: Shell) -> None:
@@ -80,13 +81,35 @@ def test_vhost(orders: Shell) -> None:
     assert line(orders, "vhost", "--free-critical", "1000TiB")[0] == "CRITICAL"
 
 
+def test_what_is_set_aside_is_a_warning_and_doctor_says_what_to_do(shell: Shell) -> None:
+    shell.does("queue", "declare", "dead", "--slots", "2")
+    shell.does("pub", "dead", "--lines", stdin=b"a\nb\n")
+    shell.does("queue", "declare", "orders", "--max-deliveries", "1", "--dead-letter", "dead")
+    shell.does("pub", "orders", stdin=b"poison")
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        broker.queue("orders").get(timeout=0).give_back()
+    problem = "1 message is set aside: no room in 'dead'"
+    for what in (("queue", "orders"), ("vhost", "--errors-within", "0s")):
+        found, text = line(shell, *what)
+        assert found == "WARNING"
+        assert problem in text
+        assert "set_aside=1" in text
+    assert shell.does("queue", "stat", "orders", "--json").json["set_aside"] == 1
+    answer = shell("doctor", "--json")
+    assert answer.code == 1
+    subject = f"queue 'orders' of vhost '{shell.vhost}'"
+    (finding,) = [each for each in answer.json if each["subject"] == subject]
+    assert (finding["severity"], finding["problem"]) == ("warning", problem)
+    assert "queue://dead" in finding["remedy"]
+
+
 def test_json(orders: Shell) -> None:
     arguments = ["check", "queue", "orders", "--depth-warning", "1", "--json"]
     answer = orders(*arguments)
     assert answer.code == 1
     assert list(answer.json) == ["level", "stage", "text", "numbers"]
     assert (answer.json["level"], answer.json["stage"]) == ("warning", "depth")
-    assert answer.json["numbers"] == {"depth": 3, "consumers": 0}
+    assert answer.json["numbers"] == {"depth": 3, "consumers": 0, "set_aside": 0}
 
 
 @pytest.mark.parametrize(

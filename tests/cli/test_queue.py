@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import shmbroker
 from tests.cli.command import Shell
 
 INFO_KEYS = [
@@ -11,8 +12,9 @@ INFO_KEYS = [
 ]  # fmt: skip
 STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "published", "delivered", "acked", "redelivered",
-    "expired", "dead_lettered", "dropped", "scheduled", "paged", "paged_bytes", "duplicates",
-    "replaced", "carried", "slow_consumers", "bytes", "consumers", "recorded", "latency",
+    "expired", "dead_lettered", "set_aside", "dropped", "scheduled", "paged", "paged_bytes",
+    "duplicates", "replaced", "carried", "slow_consumers", "bytes", "consumers", "recorded",
+    "latency",
 ]  # fmt: skip
 SCHEDULED_KEYS = [
     "id", "deliver_at", "key", "properties", "published_at", "body", "body_encoding", "bytes",
@@ -90,7 +92,8 @@ def test_browse_takes_nothing(orders: Shell) -> None:
 
 def test_browse_shows_what_is_on_disk_and_the_rest_when_asked(shell: Shell) -> None:
     shell.does("queue", "declare", "safe", "--durable")
-    shell.does("pub", "safe", "--confirm", "shm", stdin=b"x")
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        broker.queue("safe").publish(b"x", confirm="shm")
     assert shell.does("queue", "browse", "safe", "--json").json == []
     (found,) = shell.does("queue", "browse", "safe", "--unconfirmed", "--json").json
     assert (found["body"], found["confirmed"]) == ("x", False)

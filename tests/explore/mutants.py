@@ -256,6 +256,49 @@ MUTANTS: Final = (
         "store_release(slot, (lap + 1) & LAP_MASK)",
     ),
     _one("lap-does-not-wrap", "exchange", "slots_free", "(lap + 1) & LAP_MASK", "lap + 1"),
+    # --- setting aside
+    _one(
+        "aside-and-not-passed",
+        "aside",
+        "hint_pass",
+        "        if at > position:\n            return 1",
+        "        return 1",
+    ),
+    _one(
+        "aside-passes-what-others-wait-for",
+        "aside-returned",
+        "hint_pass",
+        "if level < 0 or level_of(port, word, mode_levels(ring_mode(port))) == level:",
+        "if False:",
+    ),
+    _one(
+        "aside-passed-by-store",
+        "aside-returned",
+        "hint_pass",
+        "compare_exchange(address, hint, hint + 1)",
+        "store_release(address, hint + 1)",
+    ),
+    _one(
+        "aside-brought-back-by-a-sweep",
+        "aside-swept",
+        "slot_sweep",
+        " or is_aside(word):",
+        ":",
+    ),
+    _one(
+        "aside-of-a-level-not-passed",
+        "aside-levels",
+        "put_aside",
+        "hint_pass(port, level_hint(port, level), position, level)",
+        "pass",
+    ),
+    _one(
+        "aside-taken-again-from-a-group",
+        "aside-groups",
+        "group_look",
+        "if is_aside(word):",
+        "if False:",
+    ),
     # --- gates and cursors
     _one("gates-ignored", "cursor", "reclaim", "limit = gates_floor(port, limit)", "limit = limit"),
     _one("gate-joined-without-epoch", "cursor", "gate_settle", "head + EPOCH_STEP", "head"),
@@ -410,7 +453,7 @@ MUTANTS: Final = (
         "sweep-does-not-lower-take",
         "give-back",
         "slot_sweep",
-        "return lower_hints(port, position, word) if is_passed_over(port, position, word) else 0",
+        "return lower_hints(port, position, word)",
         "return 0",
     ),
     _one(

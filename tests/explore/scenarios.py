@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import committing, counting, keyed, once, processes
+from tests.explore import aside, committing, counting, keyed, once, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
@@ -69,6 +69,7 @@ class Play:
     gives_back: bool = False
     drops: bool = False
     lossy: bool = False
+    sets_aside: bool = False
     numbered: bool = False
     transaction: int = 0
     retried: int = 0
@@ -119,6 +120,8 @@ def staged(name: str, play: Play) -> Scenario:
         writers=play.writers,
     )
     ends, extra = processes.surviving, play.extra
+    if play.sets_aside:
+        ends = aside.outlasting
     rules = RingRules(geometry, memory, cast)
     if play.keys:
         ends = keyed.outliving
@@ -201,6 +204,10 @@ def group_producer(owner: int, groups: tuple[int, ...], **more: bool) -> Player:
         PRODUCER, processes.producing_groups, (owner, len(groups), packed), scan=owner - 1,
         owns=True, **more,
     )  # fmt: skip
+
+
+def refuser(which: int, most: int, **more: bool) -> Player:
+    return Player(CONSUMER, aside.refusing, (which, most), **more)
 
 
 def late_consumer(**more: bool) -> Player:
@@ -362,6 +369,43 @@ PLAYS: Final[dict[str, Play]] = {
         messages=2,
         kills=1,
         gives_back=True,
+    ),
+    "aside": Play(
+        ROOMY,
+        (settled(1, 2), refuser(1, 1)),
+        messages=2,
+        kills=1,
+        gives_back=True,
+        sets_aside=True,
+    ),
+    "aside-swept": Play(
+        ROOMY,
+        (settled(1, 2), refuser(1, 1), sweeper(1)),
+        messages=2,
+        gives_back=True,
+        sets_aside=True,
+    ),
+    "aside-returned": Play(
+        ROOMY,
+        (settled(1, 2), returner(), refuser(2, 2)),
+        messages=2,
+        gives_back=True,
+        sets_aside=True,
+    ),
+    "aside-levels": Play(
+        replace(ROOMY, levels=2, slots=4),
+        (level_producer(1, (1, 0)), refuser(1, 1)),
+        messages=2,
+        kills=1,
+        gives_back=True,
+        sets_aside=True,
+    ),
+    "aside-groups": Play(
+        GROUPED,
+        (group_producer(1, (1, 1), mortal=False), refuser(1, 1)),
+        messages=2,
+        gives_back=True,
+        sets_aside=True,
     ),
     "levels": Play(
         replace(ROOMY, levels=2, slots=4),
@@ -771,6 +815,14 @@ PLAYS: Final[dict[str, Play]] = {
 }
 
 DEEP: Final[dict[str, Play]] = {
+    "aside-shared": Play(
+        ROOMY,
+        (settled(1, 2), refuser(1, 9), refuser(1, 9)),
+        messages=2,
+        kills=1,
+        gives_back=True,
+        sets_aside=True,
+    ),
     "once-taken": Play(
         replace(ROOMY, once=True, ids=2),
         (repeater(1, 3), repeater(2, 3), once_consumer()),
