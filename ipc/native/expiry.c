@@ -92,8 +92,12 @@ static void retire(sb_queue *queue, sb_port *port, sb_message *message, death re
         note_next(of, of->now + AGAIN_NS);
         return;
     }
-    if (sb_port_take_seen(port, message) != SB_OK)
-        return; /* somebody else has it, and sees to it */
+    if (sb_port_take_seen(port, message) != SB_OK) {
+        if (sb_is_aside(message->word))
+            aside_note(queue);
+        note_next(of, of->now); /* the queue is paused, or somebody has it, and may give it back */
+        return;
+    }
     if (reason == ALIVE)
         sb_port_give_back(port, message); /* it was taken for one that was set aside */
     else if (bury(queue, port, message, reason, deliveries) != SB_FULL)

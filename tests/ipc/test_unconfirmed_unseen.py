@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -57,6 +58,7 @@ def test_with_the_live_stopped_nobody_sees_what_would_be_gone_after_a_cold_start
         lossy = broker.subscribe("orders", start="earliest", lossy=True)
         assert [each.get(timeout=0).body for each in (gating, lossy)] == [b"safe"] * 2
         process.stop()
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)  # all of its threads
         with pytest.raises(Unconfirmed):
             orders.publish(b"lost", timeout=0.1)
         held = orders.get(timeout=0)
