@@ -60,6 +60,35 @@ def _made(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
 
 
+def _recorded(
+    broker: Broker, unread: list[str]
+) -> Iterator[tuple[str, dict[int, dict[str, Counts]]]]:
+    """Each queue whose times are or were recorded, by its name and reference."""
+    for entry in broker._catalog.queues():
+        counts = counts_of(broker._connection, entry.reference)
+        if isinstance(counts, int):
+            if counts != NOT_FOUND:
+                unread.append(f"{entry.name}: {detail_of(counts)}")
+        elif counts:
+            yield entry.name, {entry.reference: counts}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What has been counted before an interval begins, and is of no interval."""
+
+    monotonic_ns: int
+    counts: dict[int, dict[str, Counts]]
+
+
+def counted(broker: Broker) -> Counted:
+    """Up to now."""
+    counts: dict[int, dict[str, Counts]] = {}
+    for _, found in _recorded(broker, []):
+        counts.update(found)
+    return Counted(monotonic_ns(), counts)
+
+
 class Spool(Closable):
     """Writes the latency of a vhost's queues into a folder, one interval after another.
 
@@ -78,8 +107,10 @@ class Spool(Closable):
         keep_bytes: int = KEEP_BYTES,
         parquet: bool | None = None,
         host: str | None = None,
+        since: Counted | None = None,
     ) -> None:
-        """parquet: None writes it if pyarrow is there (`pip install shmbroker[spool]`)."""
+        """parquet: None writes it if pyarrow is there (`pip install shmbroker[spool]`).
+        since: where the first interval begins, if not now."""
         for name, value in (("interval", interval), ("rotate", rotate)):
             if not value > 0:
                 raise InvalidArgument(f"{name} is a number of seconds above 0, not {value!r}")
@@ -103,16 +134,15 @@ class Spool(Closable):
         self._file: BinaryIO | None = None
         self._path = self.folder
         self._opened_ns = 0
-        self._before: dict[int, dict[str, Counts]] = {}
         self._lock = -1
         try:
             self._open_folder()
-            for _, counts in self._look([]):  # what was counted before is of no interval
-                self._before.update(counts)
+            since = since or counted(self._broker)
         except BaseException:
             self._let_go()
             raise
-        self._since_ns = monotonic_ns()
+        self._before = since.counts
+        self._since_ns = since.monotonic_ns
         self._due = monotonic() + interval
 
     # --- the folder ---------------------------------------------------------------------------
@@ -210,21 +240,10 @@ class Spool(Closable):
 
     # --- intervals ----------------------------------------------------------------------------
 
-    def _look(self, unread: list[str]) -> Iterator[tuple[str, dict[int, dict[str, Counts]]]]:
-        """Each queue whose times are or were recorded, by its name and reference."""
-        connection = self._broker._connection
-        for entry in self._broker._catalog.queues():
-            counts = counts_of(connection, entry.reference)
-            if isinstance(counts, int):
-                if counts != NOT_FOUND:
-                    unread.append(f"{entry.name}: {detail_of(counts)}")
-            elif counts:
-                yield entry.name, {entry.reference: counts}
-
     def _intervals(
         self, unread: list[str], now: dict[int, dict[str, Counts]], start: int, end: int
     ) -> Iterator[hlog.Interval]:
-        for name, found in self._look(unread):
+        for name, found in _recorded(self._broker, unread):
             now.update(found)
             for reference, kinds in found.items():
                 before = self._before.get(reference, {})

@@ -11,6 +11,7 @@ import errno
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -114,20 +115,20 @@ class Instance:
         self.sign = self._first(lambda: Sign(config.folder))
         try:
             self.store = self._first(
-                lambda: Store(config.store, config.vhost, config.lock, moved=moved)
+                lambda: Store(config.store, config.vhost, config.lock, moved=moved), self.sign
             )
-            self._first(self._mend)
-            self.lock = self._first(lambda: lock_of(config, self.store, moved=moved))
+            self._first(self._mend, self.sign)
+            self.lock = self._first(lambda: lock_of(config, self.store, moved=moved), self.sign)
         except Error:
             self.sign.close()
             raise
         for warning in warnings(self.store.mount):
             self.log.write("warning", why=warning)
 
-    def _first(self, step: Callable[[], Answer]) -> Answer:
+    def _first(self, step: Callable[[], Answer], sign: Sign | None = None) -> Answer:
         """Of what comes before the loop: why it fails is in the log, and told to the caller."""
         try:
-            return step()
+            return self._with_room(step, sign)
         except InUse:  # the log is that of the one who runs: it has not failed
             raise
         except (Error, OSError) as error:
@@ -137,6 +138,24 @@ class Instance:
             if isinstance(error, Error):
                 raise
             raise SystemRefused(why) from error
+
+    def _with_room(self, step: Callable[[], Answer], sign: Sign | None) -> Answer:
+        """As soon as there is room on the disk, if that is what it lacks."""
+        waits = False
+        while True:
+            try:
+                answer = step()
+            except (Error, OSError) as error:
+                if not full_disk.is_full(error):
+                    raise
+                if not waits:
+                    self._say_full(told(error), sign)
+                waits = True
+                time.sleep(full_disk.RETRY_SECONDS)
+                continue
+            if waits:
+                self.log.write("disk has room")
+            return answer
 
     def _mend(self) -> None:
         """live.lock, if it does not say who is live, and nobody is."""
@@ -248,10 +267,16 @@ class Instance:
         is_news = what not in self.full
         self.full[what] = why
         if is_news:
-            self.log.write("disk full", why=why)
-            sys.stderr.write(f"shmbroker: {self.config.name} waits for room on the disk: {why}\n")
-            sys.stderr.flush()
+            self._say_full(why)
             self._tell_full()
+
+    def _say_full(self, why: str, sign: Sign | None = None) -> None:
+        self.log.write("disk full", why=why)
+        sys.stderr.write(f"shmbroker: {self.config.name} waits for room on the disk: {why}\n")
+        sys.stderr.flush()
+        if sign is not None:
+            with suppress(OSError):
+                sign.show(Status("starting", why=f"disk full: {why}", process=self.process))
 
     def _has_room(self, what: str) -> None:
         if what in self.full:

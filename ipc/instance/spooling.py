@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 
+from shmbroker.ipc.broker import connect
 from shmbroker.ipc.errors import Error
 from shmbroker.ipc.instance.config import Config
 from shmbroker.ipc.instance.log import Log
-from shmbroker.ipc.spool import Spool
+from shmbroker.ipc.spool import Counted, Spool, counted
 
 
 class Spooling:
@@ -20,6 +21,7 @@ class Spooling:
         self._log = log
         self._said = ""
         self._is_over = threading.Event()
+        self._since = self._counted()  # before anybody hears that we are live
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -46,9 +48,16 @@ class Spooling:
             except Error as error:
                 self._say(str(error))
 
+    def _counted(self) -> Counted | None:
+        try:
+            with connect(f"shm://{self._config.vhost}", observe=True) as broker:
+                return counted(broker)
+        except Error:  # the thread will meet it again, and say it
+            return None
+
     def _opened(self) -> Spool:
         wanted = self._config.spool
-        return Spool(
+        spool = Spool(
             f"shm://{self._config.vhost}",
             self._config.folder / wanted.path,
             interval=wanted.interval,
@@ -56,7 +65,10 @@ class Spooling:
             rotate_bytes=wanted.size,
             keep_bytes=wanted.keep,
             parquet=None if wanted.parquet else False,
+            since=self._since,
         )
+        self._since = None
+        return spool
 
     def _say(self, why: str) -> None:
         """When it changes."""

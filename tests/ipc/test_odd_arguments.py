@@ -51,9 +51,11 @@ OF_NUMBERS: Final[dict[str, Call]] = {
     "slots": lambda b, n: b.declare_queue("many", slots=n),
     "temporary slots": lambda b, n: b.temporary_queue(slots=n),
     "sequence": lambda b, n: b.queue("q").producer("p").publish(b"x", sequence=n),
-    "requests": lambda b, n: b.queue("q").request(b"x", timeout=0 if n is None else n)
-    if not isinstance(n, (int, float)) or n < 0
-    else None,
+    "requests": lambda b, n: (
+        b.queue("q").request(b"x", timeout=0 if n is None else n)
+        if not isinstance(n, (int, float)) or n < 0
+        else None
+    ),
     "transaction": lambda b, n: b.transaction(timeout=n).rollback(),
 }
 

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ class Postgres:
 
     def _send(self, number: signal.Signals) -> None:
         for pid in self._pids():
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):  # a child ends with its connection
+                os.kill(pid, number)
 
     def pause(self) -> None:
         self._send(signal.SIGSTOP)

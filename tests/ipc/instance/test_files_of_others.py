@@ -74,9 +74,7 @@ def test_a_broker_refuses_the_vhost_of_another_user_and_leaves_nothing_in_it(
     assert {path: path.stat() for path in segments(vhost)} == there
 
 
-def test_it_does_so_as_well_where_others_may_write_it(
-    make: Callable[..., Run], vhost: str
-) -> None:
+def test_it_does_so_as_well_where_others_may_write_it(make: Callable[..., Run], vhost: str) -> None:
     run = make("a")
     vhosts.create(vhost, arena_bytes=1 << 20)
     for path in segments(vhost):

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 import shmbroker
-from shmbroker import Empty, NotFound, Unconfirmed
+from shmbroker import Empty, NotFound, QueueFull, Unconfirmed
+from shmbroker.ipc.errors import DiskFull
 from shmbroker.ipc.instance import status
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.runs import PATIENCE_SECONDS, Run, Settings
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
-from tests.ipc.small_disk import empty, fill, small_disk
+from tests.ipc.small_disk import empty, empty_names, fill, fill_names, small_disk
 
 DISK = 7 << 20
 BODY = bytes(8000)
@@ -136,6 +137,45 @@ def test_a_full_disk_ends_nobody(disk: Path, make: Make, vhost: str) -> None:
     assert "failed" not in live.events() + backup.events()
     assert live.stop() == 0
     assert backup.stop() == 0
+
+
+def test_a_start_waits_for_a_file_that_cannot_be_made(
+    tmp_path: Path, make: Make, vhost: str
+) -> None:
+    """The disk has room, and no more names."""
+    with small_disk(tmp_path / "store", DISK, names=40) as disk:
+        live = make("a")
+        fill_names(disk)
+        live.start()
+        eventually(lambda: is_full(live))
+        assert live.status.state == "starting"
+        assert "waits for room on the disk" in live.errors()
+        empty_names(disk)
+        live.becomes("live")
+        put(vhost, b"1")
+        assert live.events()[:2] == ["disk full", "disk has room"]
+        assert live.stop() == 0
+
+
+def test_a_queue_that_pages_waits_for_a_file_that_cannot_be_made(
+    tmp_path: Path, make: Make, vhost: str
+) -> None:
+    with small_disk(tmp_path / "store", 4 * DISK, names=40) as disk:
+        live = make("a").start().becomes("live")
+        with shmbroker.connect(f"shm://{vhost}") as broker:
+            queue = broker.declare_queue("orders", slots=64, when_full="page")
+            fill_names(disk)
+            published = 0
+            with pytest.raises((QueueFull, DiskFull)):
+                while True:
+                    queue.publish(published.to_bytes(4, "little"), timeout=0.5)
+                    published += 1
+            eventually(lambda: is_full(live))
+            empty_names(disk)
+            eventually(lambda: not is_full(live))
+            for number in range(published):
+                assert queue.receive(timeout=PATIENCE_SECONDS) == number.to_bytes(4, "little")
+        assert live.stop() == 0
 
 
 def test_a_limit_of_the_size_of_files_is_waited_for(make: Make, vhost: str) -> None:

@@ -139,4 +139,6 @@ def test_a_disk_that_is_gone_is_said_in_a_log_that_is_on_another_one(
         assert str(disk) in each.why("failed")
         assert str(disk) in each.errors()
         assert each.status.state == "failed"
-    assert bodies(vhost) == [b"0", b"1"]
+    with shmbroker.connect(f"shm://{vhost}", observe=True) as broker:
+        there = broker.queue("orders").browse(unconfirmed=True)
+        assert [(each.body, each.is_confirmed) for each in there] == [(b"0", True), (b"1", False)]
