@@ -73,6 +73,7 @@ def connect(
         code = lib.sb_connect(name_bytes(vhost), called, made)
     if code != OK:
         raise _error(code, f"connecting to {url}")
+    lib.sb_wait_in_slices(made[0])
     broker = Broker(vhost, made[0])
     if spin is not None:
         lib.sb_spin(made[0], nanoseconds(spin))

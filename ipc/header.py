@@ -300,6 +300,9 @@ int64_t sb_observe(const char *vhost, sb_connection **connection);
  * thread that may run on one processor only spins while that finds something, and now and then for
  * 80 us to find out: rarely if the other side is on the same processor. */
 int64_t sb_spin(sb_connection *connection, int64_t ns);
+/* From now on a wait answers SB_INTERRUPTED every 100 ms, for a caller who has to look for signals
+ * between two calls, as Python has: a signal that comes between two sleeps interrupts none. */
+int64_t sb_wait_in_slices(sb_connection *connection);
 /* Leave: what we took and did not acknowledge goes to others; all further calls say SB_CLOSED. */
 int64_t sb_disconnect(sb_connection *connection);
 /* Unmap and free; no thread may be in a call, or read a message in place.  Disconnects first. */

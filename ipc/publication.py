@@ -55,11 +55,10 @@ class Publication:
     def go_on(self, timeout_ns: int) -> int:
         """Publish to those that are left: how many have it, all told; QueueFull if one is full."""
         done = self._done
-        code = self._publish(timeout_ns)
-        if code == INTERRUPTED:
-            deadline = Deadline(timeout_ns)
-            while code == INTERRUPTED:
-                code = self._publish(deadline.left())
+        deadline = Deadline(timeout_ns)
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = self._publish(deadline.left())
         if code < 0:
             had = f" ({done[0]} queues have the message)" if done[0] else ""
             raise self._error(code, had)

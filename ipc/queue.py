@@ -144,11 +144,10 @@ class Queue:
             )
 
     def _publish_any(self, message: PartsWithId, timeout_ns: int) -> int | None:
-        position: int = lib.sb_publish_with(self._queue, *message, timeout_ns)
-        if position == INTERRUPTED:
-            deadline = Deadline(timeout_ns)
-            while position == INTERRUPTED:
-                position = lib.sb_publish_with(self._queue, *message, deadline.left())
+        deadline = Deadline(timeout_ns)
+        position: int = INTERRUPTED
+        while position == INTERRUPTED:
+            position = lib.sb_publish_with(self._queue, *message, deadline.left())
         if position == DUPLICATE:
             return None
         if position < 0:
@@ -359,9 +358,8 @@ class Queue:
 
     def _get_rarely(self, code: int, message: Any, timeout_ns: int) -> None:
         if code == EMPTY and timeout_ns != 0:
-            code = _get(self._queue, message, timeout_ns)
-        if code == INTERRUPTED:
             deadline = Deadline(timeout_ns)
+            code = INTERRUPTED
             while code == INTERRUPTED:
                 code = _get(self._queue, message, deadline.left())
         if code < 0:
@@ -484,9 +482,8 @@ class Queue:
 
     def _receive_rarely(self, code: int, room: Room, timeout_ns: int) -> int:
         if code == EMPTY and timeout_ns != 0:
-            code = _receive(self._queue, room.room, timeout_ns)
-        if code == INTERRUPTED:
             deadline = Deadline(timeout_ns)
+            code = INTERRUPTED
             while code == INTERRUPTED:
                 code = _receive(self._queue, room.room, deadline.left())
         if code == TOO_SMALL:

@@ -61,6 +61,7 @@ def request(
         check_properties(properties)
     message = parts(body, key, properties, None, None)
     timeout_ns = -1 if timeout is None else nanoseconds(timeout)
+    deadline = Deadline(timeout_ns)
     spare = queue._broker._asked
     try:
         asked = spare.pop()
@@ -69,7 +70,7 @@ def request(
     try:
         code: int = _request(queue._queue, *message, asked, timeout_ns)
         if code == INTERRUPTED:
-            code = _go_on(queue, message, asked, Deadline(timeout_ns))
+            code = _go_on(queue, message, asked, deadline)
         if code != OK:
             raise queue._error(code, "a request to")
         reply = asked.reply

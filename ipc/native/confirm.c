@@ -86,6 +86,8 @@ static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_
         if (!queue_is_usable(queue, &code))
             return code;
         queue_look_after(queue, &in->port);
+        if (queue->connection->waits_in_slices)
+            return SB_INTERRUPTED;
     }
     if (code != SB_EMPTY)
         return code;

@@ -366,6 +366,12 @@ int64_t sb_spin(sb_connection *connection, int64_t ns)
     return SB_OK;
 }
 
+int64_t sb_wait_in_slices(sb_connection *connection)
+{
+    connection->waits_in_slices = true;
+    return SB_OK;
+}
+
 int64_t sb_participant(sb_connection *connection)
 {
     return connection->id;

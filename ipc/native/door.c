@@ -61,8 +61,8 @@ int64_t door_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns)
                         "said that it is on disk: is a broker running?");
         code = sb_system_wait(address_of(connection, L_TRANSACTIONS_JOURNALED_AT), seen,
                               left < AWAIT_NS ? left : AWAIT_NS);
-        if (code == SB_INTERRUPTED)
-            return code;
+        if (code == SB_INTERRUPTED || (connection->waits_in_slices && code == SB_EMPTY))
+            return SB_INTERRUPTED;
     }
     return SB_OK;
 }

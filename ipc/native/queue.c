@@ -337,13 +337,16 @@ void queue_look_after(sb_queue *queue, sb_port *port)
 
 /* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
  * what the dead have left: one of them may hold what it waits for. */
-int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline)
+static int64_t wait_on(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline,
+                       bool in_slices)
 {
     int64_t code;
     while ((code = kernel(port, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
         queue_look_after(queue, port);
+        if (in_slices)
+            return SB_INTERRUPTED;
         if (kernel == sb_port_wait_for_head)
             return SB_OK; /* bytes may have become free although head stands: look again */
     }
@@ -352,9 +355,14 @@ int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadlin
     return code;
 }
 
+int64_t wait_in(sb_queue *queue, sb_port *port, wait_for kernel, int64_t deadline)
+{
+    return wait_on(queue, port, kernel, deadline, queue->connection->waits_in_slices);
+}
+
 int64_t queue_wait_for_room(sb_queue *queue, lane *in, int64_t deadline)
 {
-    return wait_in(queue, &in->port, wait_kernel(queue), deadline);
+    return wait_on(queue, &in->port, wait_kernel(queue), deadline, false);
 }
 
 /* --- publishing ---------------------------------------------------------------------------------- */
@@ -1436,6 +1444,8 @@ static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadli
             return code;
         queue_used(queue);
         sb_repair(queue->connection);
+        if (queue->connection->waits_in_slices)
+            return SB_INTERRUPTED;
     }
     if (code == SB_OK && !queue_is_usable(queue, &code))
         return code;

@@ -134,7 +134,8 @@ int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *want
         code = sb_port_wait_for_selected(&in->port, wanted->position, wanted->returned, deadline);
         if (code == SB_SLEPT) {
             queue_look_after(queue, &in->port);
-            code = queue_is_usable(queue, &code) ? SB_OK : code;
+            if (queue_is_usable(queue, &code))
+                code = queue->connection->waits_in_slices ? SB_INTERRUPTED : SB_OK;
         }
         if (code != SB_OK)
             break;

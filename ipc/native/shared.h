@@ -137,6 +137,7 @@ struct sb_connection {
     _Atomic int64_t left;   /* 1: somebody is leaving for us, or has left */
     int64_t spins;         /* looks of a wait before it sleeps */
     bool spins_as_it_pays; /* nobody has said how long: spinning.c */
+    bool waits_in_slices;  /* and answers SB_INTERRUPTED after each: the caller looks for signals */
     trust whose;   /* segments these may be */
     bool restores; /* the vhost; to others it does not exist until that is done */
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */

@@ -365,7 +365,8 @@ static int64_t wait_for_room(sb_transaction *transaction, sb_queue *full, int64_
         return SB_FULL;
     if (!full) {
         sb_repair(transaction->connection);
-        return SB_OK;
+        return transaction->connection->waits_in_slices && *nap_ns == NAP_NS_MAX ? SB_INTERRUPTED
+                                                                                 : SB_OK;
     }
     if (!queue_look(full, &code))
         return code;

@@ -472,6 +472,67 @@ def test_ctrl_c_ends_a_wait(vhost: str, broker: shmbroker.Broker, how: str) -> N
     assert broker.queue("full").statistics().depth == 2
 
 
+UNINTERRUPTED_CHILD = """
+import signal, sys, threading
+import shmbroker
+# another thread takes the signal: it interrupts no sleep of ours, as one between two sleeps does
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+with shmbroker.connect(sys.argv[1]) as broker:
+    q, full, durable = map(broker.queue, ["q", "full", "durable"])
+    def commit():
+        with broker.transaction() as transaction:
+            transaction.publish(full, b"")
+    calls = {
+        "get": q.get, "get_many": lambda: q.get_many(2), "receive": q.receive,
+        "receive_many": q.receive_many, "consume": lambda: list(q.consume()),
+        "select": lambda: list(q.consume(selector="a = 1")),
+        "subscribe": lambda: list(broker.subscribe("q")),
+        "publish": lambda: full.publish(b""), "publish_with": lambda: full.publish(b"", key="k"),
+        "publish_many": lambda: full.publish_many([b""] * 3),
+        "publish_scheduled": lambda: full.publish(b"", deliver_after=60),
+        "request": lambda: q.request(b""), "commit": commit,
+        "confirm": lambda: durable.publish(b"", confirm="disk"),
+    }
+    print("ready", flush=True)
+    try:
+        calls[sys.argv[2]]()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["get", "get_many", "receive", "receive_many", "consume", "select", "subscribe", "publish",
+     "publish_with", "publish_many", "publish_scheduled", "request", "commit", "confirm"],
+)  # fmt: skip
+def test_ctrl_c_between_two_sleeps_is_not_lost(
+    vhost: str, broker: shmbroker.Broker, how: str
+) -> None:
+    broker.declare_queue("q")
+    full = broker.declare_queue("full", slots=2, max_scheduled=2)
+    full.publish_many([b"1", b"2"])
+    for _ in range(2):
+        full.publish(b"", deliver_after=60)
+    broker.declare_queue("durable", durable=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", UNINTERRUPTED_CHILD, f"shm://{vhost}", how],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        while not is_blocked(child.pid):
+            time.sleep(0.005)
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=20)[0] == "interrupted\n"
+    finally:
+        child.kill()
+        child.communicate()
+
+
 def is_blocked(pid: int) -> bool:
     with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
         return file.read().rpartition(")")[2].split()[0] == "S"
