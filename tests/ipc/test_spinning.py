@@ -20,7 +20,7 @@ from shmbroker.core.spinning import REST_MAX_NS
 from shmbroker.ipc._native import ffi, lib
 
 WAITS = 200
-TINY_S = 1e-6
+TINY_S = 1e-4  # longer than Python takes to ask again what is left of it
 WATCHDOG_S = 60
 ALLOWED = sorted(os.sched_getaffinity(0))
 
