@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "src"))
 
 FLOORS = ["core", "ipc", "perf", "cli"]
-C_FOLDERS = ["ipc/native", "perf/native"]
+C_FOLDERS = ["perf/native"]
 
 
 def packages() -> dict[str, str]:
@@ -32,11 +32,16 @@ def packages() -> dict[str, str]:
     return found
 
 
+def rooms_of_c() -> list[Path]:
+    """The folders of ipc/ that have C in them."""
+    return sorted({source.parent for source in (ROOT / "ipc").glob("*/*.[ch]")})
+
+
 class BuildNative(build_ext):
     """Compiles libshmbroker before the extension that is linked to it."""
 
     def run(self) -> None:
-        from shmbroker.ipc.library import build
+        from shmbroker.ipc.build.library import build
 
         target = ROOT / "src" if self.inplace else Path(self.build_lib)
         version = self.distribution.get_version()
@@ -52,14 +57,14 @@ setup(
     package_dir=packages(),
     package_data={
         "shmbroker": ["py.typed"],
-        "shmbroker.ipc.native": ["*.[ch]"],
+        **{f"shmbroker.ipc.{room.name}": ["*.[ch]"] for room in rooms_of_c()},
         "shmbroker.perf": ["raw/*.c"],
         "shmbroker.perf.native": ["*.[ch]"],
     },
-    ext_modules=[Extension("shmbroker.ipc._dropped", ["ipc/dropped.c"], py_limited_api=True)],
+    ext_modules=[Extension("shmbroker.ipc._dropped", ["ipc/message/dropped.c"], py_limited_api=True)],
     cffi_modules=[
-        "ipc/binding.py:binding",
-        "ipc/binding.py:quick",
+        "ipc/build/binding.py:binding",
+        "ipc/build/binding.py:quick",
         "perf/spark/binding.py:binding",
     ],
     cmdclass={"build_ext": BuildNative},

@@ -14,7 +14,7 @@ from shmbroker.cli.output import say
 from shmbroker.cli.properties import PROPERTY
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.broker import Broker
+    from shmbroker.ipc.connection.broker import Broker
 
 
 def binding_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -12,9 +12,9 @@ import click
 from shmbroker.cli.suggestion import suggesting
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.broker import Broker
-    from shmbroker.ipc.exchange import Exchange
-    from shmbroker.ipc.queue import Queue
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.exchange.exchange import Exchange
+    from shmbroker.ipc.queue.queue import Queue
 
 VARIABLE = "SHMBROKER_VHOST"
 DEFAULT = "default"
@@ -33,7 +33,7 @@ def chosen_vhost(ctx: click.Context) -> str:
 
 
 def vhost_names(_ctx: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
-    from shmbroker.ipc import vhost
+    from shmbroker.ipc.vhost import vhost
 
     return [name for name in vhost.names() if name.startswith(incomplete)]
 
@@ -59,7 +59,7 @@ def observed(vhost: str) -> AbstractContextManager[Broker]:
 def connected(vhost: str, *, observe: bool = False) -> Iterator[Broker]:
     """A connection for as long as the block; people see us as the command that we are."""
     import shmbroker
-    from shmbroker.ipc import vhost as vhosts
+    from shmbroker.ipc.vhost import vhost as vhosts
 
     name = click.get_current_context().command_path
     with suggesting("vhost", vhost, vhosts.names, f"shmbroker vhost create {vhost}"):

@@ -16,11 +16,11 @@ from shmbroker.cli.names import destination_names
 from shmbroker.cli.output import json_option, print_json
 from shmbroker.cli.progress import Progress
 from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration
-from shmbroker.ipc.errors import Empty
+from shmbroker.ipc.base.errors import Empty
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.broker import Broker
-    from shmbroker.ipc.queue import Queue
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.queue.queue import Queue
 
 
 @contextmanager

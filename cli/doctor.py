@@ -13,13 +13,14 @@ from shmbroker.cli.output import confirm, json_option, print_json, say, yes_opti
 from shmbroker.cli.units import format_count
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.finding import Finding
+    from shmbroker.ipc.doctor.finding import Finding
 
 
 def set_aside() -> list[Finding]:
     """What all vhosts of this host say; one that we may not enter, or cannot, says nothing."""
-    from shmbroker.ipc import aside, vhost
-    from shmbroker.ipc.errors import Error
+    from shmbroker.ipc.queue import aside
+    from shmbroker.ipc.vhost import vhost
+    from shmbroker.ipc.base.errors import Error
 
     found: list[Finding] = []
     for name in vhost.names():
@@ -47,8 +48,8 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     whose dead letters or expired messages find no room.
     Ends with 1 if there is an error or a warning left, with 0 if there are at most notes.
     """
-    from shmbroker.ipc.doctor import examine
-    from shmbroker.ipc.finding import remove_stale
+    from shmbroker.ipc.doctor.doctor import examine
+    from shmbroker.ipc.doctor.finding import remove_stale
 
     found = examine() + set_aside()
     stale = sum(len(finding.stale) for finding in found)

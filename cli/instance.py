@@ -17,7 +17,7 @@ from shmbroker.cli.output import json_option, print_json, print_pairs, print_tab
 from shmbroker.cli.units import DURATION
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.instance.config import Config
+    from shmbroker.ipc.instance.config.config import Config
     from shmbroker.ipc.instance.status import Status
 
 STATES = ("starting", "passive", "promoting", "restoring", "live", "handing over", "stopped",
@@ -112,7 +112,8 @@ def kill(folder: Path, timeout: float | None) -> None:
 
 
 def end(folder: Path, number: signal.Signals, timeout: float | None) -> None:
-    from shmbroker.ipc.instance import config, status
+    from shmbroker.ipc.instance import status
+    from shmbroker.ipc.instance.config import config
 
     config.load(folder)
     if not status.signalled(folder, number, timeout):
@@ -140,7 +141,8 @@ def status(folder: Path, wanted: str | None, timeout: float | None, as_json: boo
 
     Ends with 1 if it does not run, or is not what --wait wants in time.
     """
-    from shmbroker.ipc.instance import config, status
+    from shmbroker.ipc.instance import status
+    from shmbroker.ipc.instance.config import config
 
     configured = config.load(folder)
     found = status.read(folder)
@@ -188,7 +190,7 @@ def queues_of(config: Config) -> list[dict[str, object]]:
 @folder_argument
 def unit(folder: Path) -> None:
     """A unit for systemd that runs the broker in DIR as this user."""
-    from shmbroker.ipc.instance import config
+    from shmbroker.ipc.instance.config import config
     from shmbroker.ipc.instance.unit import unit_text
 
     click.echo(unit_text(config.load(folder)), nl=False)

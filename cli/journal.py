@@ -56,7 +56,7 @@ def verify(ctx: click.Context, folder: Path, as_json: bool) -> None:
     Ends with 1 if something is damaged.  A frame that a crash has left half written is no damage:
     nobody was told that it is there.
     """
-    from shmbroker.ipc.journal_export import verified
+    from shmbroker.ipc.journal.export import verified
 
     notes: list[str] = []
     report = verified(folder, notes.append)
@@ -86,7 +86,7 @@ def verify(ctx: click.Context, folder: Path, as_json: bool) -> None:
 @json_option
 def print_(folder: Path, queue: int | None, count: int, as_json: bool) -> None:
     """The records of a journal, oldest first, with where each lies."""
-    from shmbroker.ipc.replay import Replay
+    from shmbroker.ipc.journal.replay import Replay
 
     with Replay(folder, salvage=True, noted=say) as replay:
         wanted = (each for each in replay if queue is None or each.queue == queue)
@@ -123,7 +123,7 @@ def export(folder: Path) -> None:
 
     All that can be read of a damaged journal is read.
     """
-    from shmbroker.ipc.journal_export import exported
+    from shmbroker.ipc.journal.export import exported
 
     for line in exported(folder, say):
         click.echo(line)
@@ -144,7 +144,7 @@ def import_(folder: Path, file: IO[bytes]) -> None:
     Refused while a broker is live on it.
     """
     from shmbroker.ipc.instance.unattended import unattended
-    from shmbroker.ipc.journal_export import imported
+    from shmbroker.ipc.journal.export import imported
 
     with unattended(folder):
         count = imported(folder, file)
@@ -161,7 +161,7 @@ def compact(folder: Path, segment: int, yes: bool) -> None:
     Refused while a broker is live on it, and none becomes live until it is done.
     """
     from shmbroker.ipc.instance.unattended import unattended
-    from shmbroker.ipc.journal_export import compacted
+    from shmbroker.ipc.journal.export import compacted
 
     confirm(yes, f"rewrite the journal in {folder}")
     with unattended(folder):

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from shmbroker.cli.group import LazyGroup
-from shmbroker.ipc.errors import Error, shortened
-from shmbroker.ipc.refusal import told
+from shmbroker.ipc.base.errors import Error, shortened
+from shmbroker.ipc.base.refusal import told
 
 CTRL_C = 130
 BROKEN_PIPE = 141

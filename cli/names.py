@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from shmbroker.cli.connection import chosen_vhost
-from shmbroker.ipc.errors import Error
+from shmbroker.ipc.base.errors import Error
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.broker import Broker
+    from shmbroker.ipc.connection.broker import Broker
 
 
 class Named(Protocol):

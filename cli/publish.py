@@ -19,7 +19,7 @@ from shmbroker.cli.units import DURATION, TIME_OF_DAY, format_count
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from shmbroker.ipc.broker import Broker
+    from shmbroker.ipc.connection.broker import Broker
 
 Publish = Callable[[bytes], int]
 """Publishes a body; how many queues took it."""

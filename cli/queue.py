@@ -35,10 +35,10 @@ from shmbroker.cli.setting import given, setting_options
 from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration, format_size
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.broker import Broker
-    from shmbroker.ipc.copied import CopiedMessage
-    from shmbroker.ipc.latency import Histogram
-    from shmbroker.ipc.queue import Queue
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.message.copied import CopiedMessage
+    from shmbroker.ipc.latency.latency import Histogram
+    from shmbroker.ipc.queue.queue import Queue
 
 EXCERPT_COLUMNS_TAKEN = 60
 BATCH = 256  # messages: Ctrl-C is noticed after so many
@@ -424,7 +424,7 @@ def retry(name: str, limit: int | None, vhost: str) -> None:
 @vhost_option
 def export(name: str, vhost: str) -> None:
     """Write the messages as lines of JSON, without taking any."""
-    from shmbroker.ipc.export import exported
+    from shmbroker.ipc.queue.export import exported
 
     with observed(vhost) as broker:
         for line in exported(queue_named(broker, name)):
@@ -445,7 +445,7 @@ def export(name: str, vhost: str) -> None:
 @vhost_option
 def import_(name: str, file: IO[bytes], skip_bad: bool, timeout: float | None, vhost: str) -> None:
     """Publish the messages that `export` wrote to FILE, or to stdin."""
-    from shmbroker.ipc.export import imported
+    from shmbroker.ipc.queue.export import imported
 
     with connected(vhost) as broker:
         skip = say if skip_bad else None

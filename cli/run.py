@@ -19,7 +19,7 @@ from shmbroker.cli.group import Verb
 from shmbroker.cli.units import DURATION, SIZE, format_size
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.spool import Spool
+    from shmbroker.ipc.spool.spool import Spool
 
 
 class Stopped(Exception):
@@ -81,7 +81,7 @@ def run(
             raise click.UsageError("--moved is about the store of DIR: name that")
 
         def opened(folder: str) -> Spool:
-            from shmbroker.ipc.spool import Spool
+            from shmbroker.ipc.spool.spool import Spool
 
             return Spool(
                 f"shm://{vhost}",
@@ -104,7 +104,7 @@ def run(
 
 
 def run_instance(folder: Path, moved: bool) -> None:
-    from shmbroker.ipc.instance.config import load
+    from shmbroker.ipc.instance.config.config import load
     from shmbroker.ipc.instance.instance import Instance
 
     progress = show if sys.stderr.isatty() else None
@@ -136,7 +136,7 @@ def take_care(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
 
 def ticked(spool: Spool) -> float:
     """For how long the spool needs nothing.  A full disk is no reason to leave the vhost alone."""
-    from shmbroker.ipc.errors import Error
+    from shmbroker.ipc.base.errors import Error
 
     try:
         return spool.tick()

@@ -1,4 +1,4 @@
-"""The settings of a queue as options: each of the table in ipc/setting.py appears by itself."""
+"""The settings of a queue as options: each of the table in ipc/settings/setting.py appears by itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from shmbroker.cli.names import queue_names
 from shmbroker.cli.units import COUNT, DURATION, SIZE
 from shmbroker.core.layout import BUCKETS, LEVELS
-from shmbroker.ipc.setting import SETTINGS, Setting
+from shmbroker.ipc.settings.setting import SETTINGS, Setting
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

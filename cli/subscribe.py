@@ -13,11 +13,11 @@ from shmbroker.cli.group import Verb
 from shmbroker.cli.names import exchange_names, queue_names, subscription_names
 from shmbroker.cli.output import json_option, print_json, say
 from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration
-from shmbroker.ipc.errors import Empty
+from shmbroker.ipc.base.errors import Empty
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.copied import CopiedMessage
-    from shmbroker.ipc.message import Message
+    from shmbroker.ipc.message.copied import CopiedMessage
+    from shmbroker.ipc.message.message import Message
 
 
 @click.command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from shmbroker.ipc.errors import NotFound
+from shmbroker.ipc.base.errors import NotFound
 
 SUGGESTIONS = 3
 

@@ -18,7 +18,7 @@ from shmbroker.cli.output import json_option, print_json, table_lines
 from shmbroker.cli.units import DURATION, format_count, format_number
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.broker import Broker
+    from shmbroker.ipc.connection.broker import Broker
 
 HOME_AND_CLEAR = "\x1b[H\x1b[J"
 OTHER_SCREEN, OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"

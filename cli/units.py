@@ -6,7 +6,7 @@ from datetime import datetime
 
 import click
 
-from shmbroker.ipc.units import KIB, parse_duration, parse_size
+from shmbroker.ipc.base.units import KIB, parse_duration, parse_size
 
 
 class Size(click.ParamType[int]):

@@ -44,7 +44,7 @@ def vhost() -> None:
 )  # fmt: skip
 def create(name: str, arena: int) -> None:
     """Make a vhost."""
-    from shmbroker.ipc import vhost as vhosts
+    from shmbroker.ipc.vhost import vhost as vhosts
 
     vhosts.create(name, arena_bytes=arena)
     say(f"vhost {name!r}, with room for {format_size(arena)} of messages")
@@ -61,7 +61,7 @@ def create(name: str, arena: int) -> None:
 @names_option
 def list_(as_json: bool, names: bool) -> None:
     """All vhosts of this host."""
-    from shmbroker.ipc import vhost as vhosts
+    from shmbroker.ipc.vhost import vhost as vhosts
 
     found = vhosts.names()
     if as_json:
@@ -78,7 +78,7 @@ def list_(as_json: bool, names: bool) -> None:
 @yes_option
 def delete(name: str, force: bool, yes: bool) -> None:
     """Delete a vhost with all that is in it."""
-    from shmbroker.ipc import vhost as vhosts
+    from shmbroker.ipc.vhost import vhost as vhosts
 
     confirm(yes, f"delete vhost {name!r} with all its queues and messages")
     with suggesting("vhost", name, vhosts.names, f"shmbroker vhost create {name}"):

@@ -627,7 +627,7 @@ QUEUE_SLOTS: Final = 1024  # unless said otherwise
 QUEUE_CREATED_AT: Final = 24
 QUEUE_IDENTITY_HIGH_AT: Final = 32
 QUEUE_IDENTITY_LOW_AT: Final = 40
-QUEUE_OWNER_AT: Final = 48  # the participant that it belongs to, 0 nobody (native/ownership.c)
+QUEUE_OWNER_AT: Final = 48  # the participant that it belongs to, 0 nobody (ipc/catalog/ownership.c)
 QUEUE_SETTINGS_AT: Final = 56
 QUEUE_SETTINGS_BYTES: Final = ENTRY_NAME_AT - QUEUE_SETTINGS_AT
 
@@ -735,7 +735,7 @@ TRANSACTIONS_VERSION_AT: Final = 8
 TRANSACTIONS_BYTES_AT: Final = 16
 TRANSACTIONS_ARENA_AT: Final = 24  # identity of the vhost's arena
 TRANSACTIONS_BEGUN_AT: Final = PAIR_BYTES  # how many on durable queues were ever committed
-TRANSACTIONS_CLOSED_AT: Final = 2 * PAIR_BYTES  # 1: wait before you commit one (native/door.c)
+TRANSACTIONS_CLOSED_AT: Final = 2 * PAIR_BYTES  # 1: wait before you commit one (ipc/commit/door.c)
 TRANSACTIONS_JOURNALED_AT: Final = 3 * PAIR_BYTES  # so many of them are on disk
 TRANSACTIONS_AT: Final = PAGE_BYTES
 TRANSACTION_BYTES: Final = 32768

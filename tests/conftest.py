@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shmbroker.ipc import vhost as vhosts
+from shmbroker.ipc.vhost import vhost as vhosts
 
 SHM = Path("/dev/shm")
 

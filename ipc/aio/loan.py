@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shmbroker.ipc.aio.bell import Bell
-from shmbroker.ipc.loan import QueueLoan
+from shmbroker.ipc.message.loan import QueueLoan
 
 if TYPE_CHECKING:
     from types import TracebackType

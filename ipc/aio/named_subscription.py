@@ -1,10 +1,10 @@
-"""A subscription by name for asyncio: ipc/named_subscription.py, awaitable."""
+"""A subscription by name for asyncio: ipc/exchange/named_subscription.py, awaitable."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc import named_subscription as sync
+from shmbroker.ipc.exchange import named_subscription as sync
 from shmbroker.ipc.aio.queue import Queue
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from time import monotonic
 from typing import TypeVar
 
 from shmbroker.ipc.aio.bell import Bell
-from shmbroker.ipc.errors import Empty, QueueFull, Unconfirmed
-from shmbroker.ipc.timeout import nanoseconds
+from shmbroker.ipc.base.errors import Empty, QueueFull, Unconfirmed
+from shmbroker.ipc.base.timeout import nanoseconds
 
 Result = TypeVar("Result")
 

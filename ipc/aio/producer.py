@@ -1,4 +1,4 @@
-"""A named producer for asyncio: ipc/producer.py, awaitable."""
+"""A named producer for asyncio: ipc/queue/producer.py, awaitable."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc import producer as sync
-from shmbroker.ipc.outgoing import Confirm
-from shmbroker.ipc.timeout import Deadline, nanoseconds
+from shmbroker.ipc.queue import producer as sync
+from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.queue import Queue

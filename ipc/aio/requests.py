@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from shmbroker.ipc.errors import Error, NoReply
-from shmbroker.ipc.properties import pack
-from shmbroker.ipc.request import CORRELATION, REPLY_TO, Reply, check_properties
-from shmbroker.ipc.timeout import nanoseconds
+from shmbroker.ipc.base.errors import Error, NoReply
+from shmbroker.ipc.message.properties import pack
+from shmbroker.ipc.request.request import CORRELATION, REPLY_TO, Reply, check_properties
+from shmbroker.ipc.base.timeout import nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker

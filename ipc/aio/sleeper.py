@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.aio.waits import Waits
-from shmbroker.ipc.errors import Error
+from shmbroker.ipc.base.errors import Error
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.bell import Bell

@@ -1,4 +1,4 @@
-"""A transaction for asyncio: ipc/transaction.py, awaitable where it may wait."""
+"""A transaction for asyncio: ipc/transaction/transaction.py, awaitable where it may wait."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import FULL, UNFINISHED
-from shmbroker.ipc import transaction as sync
+from shmbroker.ipc.transaction import transaction as sync
 from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
-from shmbroker.ipc.errors import InvalidArgument, TransactionEnded, Unconfirmed
-from shmbroker.ipc.message import Message
-from shmbroker.ipc.outgoing import Confirm
-from shmbroker.ipc.scheduled import When
-from shmbroker.ipc.timeout import nanoseconds
+from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
+from shmbroker.ipc.message.message import Message
+from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.schedule.scheduled import When
+from shmbroker.ipc.base.timeout import nanoseconds
 
 if TYPE_CHECKING:
     from types import TracebackType

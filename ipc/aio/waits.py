@@ -6,9 +6,9 @@ from typing import Any
 
 from shmbroker.core.codes import EMPTY
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.detail import detail_of
-from shmbroker.ipc.errors import error_for
-from shmbroker.ipc.timeout import FOREVER
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.base.timeout import FOREVER
 
 SLICE_NS = 100_000_000
 """After so long without news, C repairs what the dead have left."""

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from shmbroker.ipc import trust
-from shmbroker.ipc.errors import Untrusted
+from shmbroker.ipc.base import trust
+from shmbroker.ipc.base.errors import Untrusted
 
 BYTES: Final = 16
 

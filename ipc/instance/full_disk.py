@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-from shmbroker.ipc.errors import DiskFull
+from shmbroker.ipc.base.errors import DiskFull
 
 ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No room on the disk, in the user's quota, or by the limit of a file's size."""

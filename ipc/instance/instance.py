@@ -21,8 +21,8 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Final, TypeVar
 
-from shmbroker.ipc.broker import Broker
-from shmbroker.ipc.errors import (
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.base.errors import (
     ConnectionClosed,
     DiskFull,
     Error,
@@ -30,33 +30,26 @@ from shmbroker.ipc.errors import (
     Replaced,
     SystemRefused,
 )
-from shmbroker.ipc.instance import (
-    full_disk,
-    lock_test,
-    mending,
-    notify,
-    process,
-    promotion,
-    record,
-    rings,
-)
+from shmbroker.ipc.instance import full_disk, mending, notify, process, promotion, rings
+from shmbroker.ipc.instance.lock import lock_test
+from shmbroker.ipc.instance.lock import record
 from shmbroker.ipc.instance.beat import Beat
-from shmbroker.ipc.instance.config import Config
-from shmbroker.ipc.instance.file_lock import FileLock
-from shmbroker.ipc.instance.live_lock import LiveLock, News, Told
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.lock.file_lock import FileLock
+from shmbroker.ipc.instance.lock.live_lock import LiveLock, News, Told
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.machine import Action, Machine, Options, State
 from shmbroker.ipc.instance.mount import warnings
-from shmbroker.ipc.instance.record import Record, RecordDamaged
+from shmbroker.ipc.instance.lock.record import Record, RecordDamaged
 from shmbroker.ipc.instance.spooling import Spooling
 from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.store import FILE_LOCK, Store
 from shmbroker.ipc.instance.whole import read_whole, write_whole
-from shmbroker.ipc.journaler import Journaler, Progress, Restored, keep_memory
-from shmbroker.ipc.pager import Pager
-from shmbroker.ipc.refusal import told
-from shmbroker.ipc.store_writer import StoreWriter
+from shmbroker.ipc.broker.journaler import Journaler, Progress, Restored, keep_memory
+from shmbroker.ipc.paging.pager import Pager
+from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.broker.store_writer import StoreWriter
 
 Answer = TypeVar("Answer")
 
@@ -71,7 +64,7 @@ def lock_of(config: Config, store: Store, *, moved: bool = False) -> LiveLock:
     if config.lock == FILE_LOCK:
         lock_test.check(store.path)
         return FileLock(store.path)
-    from shmbroker.ipc.instance.sql_lock import SqlLock
+    from shmbroker.ipc.instance.lock.sql_lock import SqlLock
 
     return SqlLock(config, store, moved=moved)
 

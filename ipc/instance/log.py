@@ -10,10 +10,10 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from shmbroker.ipc.errors import SystemRefused
+from shmbroker.ipc.base.errors import SystemRefused
 from shmbroker.ipc.instance.full_disk import is_full
-from shmbroker.ipc.refusal import told
-from shmbroker.ipc.trust import make_folder, opened
+from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.base.trust import make_folder, opened
 
 
 class Log:

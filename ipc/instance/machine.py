@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from shmbroker.ipc.instance.record import Record
+from shmbroker.ipc.instance.lock.record import Record
 
 
 class State(Enum):

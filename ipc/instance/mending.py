@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.detail import detail_of
-from shmbroker.ipc.errors import error_for
-from shmbroker.ipc.instance import beat, ofd, rings
-from shmbroker.ipc.instance.file_lock import LIVE_BYTE
-from shmbroker.ipc.instance.record import LIVE, Record, RecordDamaged, RecordFile
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.instance import beat, rings
+from shmbroker.ipc.instance.lock import ofd
+from shmbroker.ipc.instance.lock.file_lock import LIVE_BYTE
+from shmbroker.ipc.instance.lock.record import LIVE, Record, RecordDamaged, RecordFile
 from shmbroker.ipc.instance.store import FILE_LOCK, Store
 from shmbroker.ipc.instance.whole import read_whole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from shmbroker.ipc.instance.config import Config
+from shmbroker.ipc.instance.config.config import Config
 
 
 def refusal(config: Config, epoch: int) -> str | None:

@@ -19,14 +19,14 @@ from shmbroker.core.layout import (
     CATALOG_NAME_AT,
     CATALOG_RESTORING_AT,
 )
-from shmbroker.ipc import trust
-from shmbroker.ipc import vhost as vhosts
+from shmbroker.ipc.base import trust
+from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.broker import Broker, connect
-from shmbroker.ipc.errors import Error
-from shmbroker.ipc.instance.config import Config
-from shmbroker.ipc.instance.record import Record
-from shmbroker.ipc.journaler import (
+from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.lock.record import Record
+from shmbroker.ipc.broker.journaler import (
     Progress,
     Restored,
     attach,
@@ -34,7 +34,7 @@ from shmbroker.ipc.journaler import (
     join,
     restore,
 )
-from shmbroker.ipc.stale import boot_hash
+from shmbroker.ipc.doctor.stale import boot_hash
 
 NAME_BYTES_MAX = 56
 """Of a participant."""

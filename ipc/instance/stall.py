@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 
 from shmbroker.ipc.instance import beat
-from shmbroker.ipc.instance.live_lock import LiveLock
-from shmbroker.ipc.instance.record import LIVE, Record
+from shmbroker.ipc.instance.lock.live_lock import LiveLock
+from shmbroker.ipc.instance.lock.record import LIVE, Record
 
 
 class StallWatch:

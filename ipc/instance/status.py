@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from shmbroker.ipc import trust
-from shmbroker.ipc.errors import Error, InUse, Untrusted
-from shmbroker.ipc.instance import ofd
+from shmbroker.ipc.base import trust
+from shmbroker.ipc.base.errors import Error, InUse, Untrusted
+from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.process import Process, of_fields
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from shmbroker.ipc.errors import InUse
-from shmbroker.ipc.instance import ofd
-from shmbroker.ipc.instance.file_lock import LIVE_BYTE
-from shmbroker.ipc.instance.record import FILE, LIVE, Record, RecordFile
+from shmbroker.ipc.base.errors import InUse
+from shmbroker.ipc.instance.lock import ofd
+from shmbroker.ipc.instance.lock.file_lock import LIVE_BYTE
+from shmbroker.ipc.instance.lock.record import FILE, LIVE, Record, RecordFile
 from shmbroker.ipc.instance.store import FILE_LOCK, NODE
 from shmbroker.ipc.instance.whole import read_whole
-from shmbroker.ipc.trust import seen_files
+from shmbroker.ipc.base.trust import seen_files
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def may_run(record: Record) -> bool:
 
 
 def check_files(journal: Path) -> None:
-    """Whoever writes a segment has it locked (native/journal_store.c)."""
+    """Whoever writes a segment has it locked (ipc/journal/store.c)."""
     for path in sorted(journal.glob("*.journal")):
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

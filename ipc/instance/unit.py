@@ -6,7 +6,7 @@ import getpass
 import sys
 from pathlib import Path
 
-from shmbroker.ipc.instance.config import Config
+from shmbroker.ipc.instance.config.config import Config
 
 UNIT = """\
 [Unit]

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from shmbroker.ipc.errors import SystemRefused
-from shmbroker.ipc.trust import PRIVATE_MODE, Trust, content_of
+from shmbroker.ipc.base.errors import SystemRefused
+from shmbroker.ipc.base.trust import PRIVATE_MODE, Trust, content_of
 
 
 def write_whole(path: Path, content: dict[str, Any], *, synced: bool = False) -> None:

@@ -1,4 +1,4 @@
-/* What recording times costs: python -m shmbroker.perf.recording.
+/* What recording times costs: python -m shmbroker.perf.micro.recording.
  *
  * Short runs with and without recording alternate, so that the moods of the machine meet both. */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* Requests and plain messages there and back, in C: python -m shmbroker.perf.request. */
+/* Requests and plain messages there and back, in C: python -m shmbroker.perf.micro.request. */
 #define _GNU_SOURCE
 #include <time.h>
 

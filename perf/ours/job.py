@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shmbroker.perf.payload import Payload
-from shmbroker.perf.plan import GROUP_LENGTH, Plan
-from shmbroker.perf.role_result import Checksum
-from shmbroker.perf.task import MODES
-from shmbroker.perf.topology import Seat
+from shmbroker.perf.harness.payload import Payload
+from shmbroker.perf.harness.plan import GROUP_LENGTH, Plan
+from shmbroker.perf.harness.role_result import Checksum
+from shmbroker.perf.harness.task import MODES
+from shmbroker.perf.harness.topology import Seat
 
 BATCH = 64
 

@@ -6,10 +6,10 @@ Owners: a number of its own for each process, as a broker would hand them out.
 from dataclasses import dataclass
 
 from shmbroker import Ring
-from shmbroker.perf.plan import Plan
-from shmbroker.perf.tally import LARGE_BYTES
-from shmbroker.perf.topology import Seat
-from shmbroker.perf.workspace import Workspace
+from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.harness.tally import LARGE_BYTES
+from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.workspace import Workspace
 
 SLOTS, ARENA_BYTES = 1024, 64 << 20
 """256, 1024 and 4096 slots were measured to be alike, within 5 %, one to one, three to one and

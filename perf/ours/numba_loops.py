@@ -3,7 +3,7 @@
 Everything is an address, and is read by `load`: an array that is handed on or viewed as another
 type costs Numba reference counts and calls in the midst of the loop.
 
-Compiled once and kept on disk, in the kernels' own cache folder (see shmbroker.ipc.jit): Numba's
+Compiled once and kept on disk, in the kernels' own cache folder (see shmbroker.ipc.build.jit): Numba's
 cache by itself would not notice that a kernel has changed.
 """
 
@@ -17,7 +17,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from shmbroker.core.codes import EMPTY, FULL, OK, REVOKED
 from shmbroker.core.layout import GATE_FLEETING, MESSAGE_BODY, MESSAGE_BYTES, MESSAGE_LENGTH
 from shmbroker.core.llvm import extern, intrinsics
-from shmbroker.ipc.jit import KernelLocator, digest
+from shmbroker.ipc.build.jit import KernelLocator, digest
 from shmbroker.kernels import (
     ack,
     ack_many,
@@ -36,7 +36,7 @@ from shmbroker.kernels import (
     yield_processor,
 )
 from shmbroker.perf.ours.job import Job
-from shmbroker.perf.task import MODES
+from shmbroker.perf.harness.task import MODES
 
 SINGLE, COMBINED, BATCH, LOAN = (MODES.index(mode) for mode in MODES)
 STOPPED, DIFFERENT = 1, -1000

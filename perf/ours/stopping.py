@@ -3,10 +3,10 @@
 import time
 
 from shmbroker import QueueFull
-from shmbroker.ipc.port import Port
-from shmbroker.perf.gate import Gate
-from shmbroker.perf.loops import STOP_PAUSE_S
-from shmbroker.perf.payload import STOP
+from shmbroker.ipc.ring.port import Port
+from shmbroker.perf.harness.gate import Gate
+from shmbroker.perf.harness.loops import STOP_PAUSE_S
+from shmbroker.perf.harness.payload import STOP
 
 
 def stop_receivers(port: Port, gate: Gate) -> None:

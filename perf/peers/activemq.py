@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
-from shmbroker.perf.connection import BATCH, ConfirmRefused, Connection
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.program import Program
-from shmbroker.perf.server import HOST, Place, Server
-from shmbroker.perf.stomp import Stomp, frame
+from shmbroker.perf.server.connection import BATCH, ConfirmRefused, Connection
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.machine.program import Program
+from shmbroker.perf.server.server import HOST, Place, Server
+from shmbroker.perf.server.stomp import Stomp, frame
 
 HOME = Path("/usr/share/activemq")
 CONFIG = """\

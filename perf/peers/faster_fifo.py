@@ -12,14 +12,14 @@ from importlib import import_module
 from queue import Empty
 from typing import Any
 
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.plan import Plan
-from shmbroker.perf.port import Port
-from shmbroker.perf.python_peer import PythonPeer
-from shmbroker.perf.tally import LARGE_BYTES
-from shmbroker.perf.task import Task
-from shmbroker.perf.topology import Seat
-from shmbroker.perf.workspace import Workspace
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.harness.port import Port
+from shmbroker.perf.harness.python_peer import PythonPeer
+from shmbroker.perf.harness.tally import LARGE_BYTES
+from shmbroker.perf.harness.task import Task
+from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.workspace import Workspace
 
 ROOM_BYTES = 1_000_000  # the library's default
 ROOM_LARGE = 8  # messages

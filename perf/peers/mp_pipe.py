@@ -10,13 +10,13 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.plan import Plan
-from shmbroker.perf.port import Port
-from shmbroker.perf.python_peer import PythonPeer
-from shmbroker.perf.task import Task
-from shmbroker.perf.topology import Seat
-from shmbroker.perf.workspace import Workspace
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.harness.port import Port
+from shmbroker.perf.harness.python_peer import PythonPeer
+from shmbroker.perf.harness.task import Task
+from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.workspace import Workspace
 
 Ends = tuple[Connection, Connection]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from shmbroker.perf.ours.compiled_peer import LOOP_NAMES, CompiledLoop, CompiledPeer, LoopName
 from shmbroker.perf.ours.job import Job
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.plan import Plan
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.harness.plan import Plan
 
 
 class OursNumba(CompiledPeer):

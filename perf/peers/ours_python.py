@@ -14,18 +14,18 @@ from dataclasses import replace
 from functools import partial
 
 from shmbroker import QueueFull, Ring
-from shmbroker.ipc import port as ports
-from shmbroker.ipc.message import PortMessage
+from shmbroker.ipc.ring import port as ports
+from shmbroker.ipc.message.message import PortMessage
 from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.plan import Plan
-from shmbroker.perf.port import Port
-from shmbroker.perf.python_peer import PythonPeer
-from shmbroker.perf.size import STAMP_BYTES
-from shmbroker.perf.tally import LARGE_BYTES
-from shmbroker.perf.task import Task
-from shmbroker.perf.topology import Seat
-from shmbroker.perf.workspace import Workspace
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.harness.port import Port
+from shmbroker.perf.harness.python_peer import PythonPeer
+from shmbroker.perf.machine.size import STAMP_BYTES
+from shmbroker.perf.harness.tally import LARGE_BYTES
+from shmbroker.perf.harness.task import Task
+from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.workspace import Workspace
 
 SPINS_CROWDED = 32
 
@@ -148,7 +148,7 @@ def _replying(send: Send, incoming: ports.Port, plan: Plan) -> tuple[Send, Recei
 
 
 def _reading(plan: Plan) -> Read:
-    """In mode loan most messages are read no further than their stamp (perf/payload.py)."""
+    """In mode loan most messages are read no further than their stamp (perf/harness/payload.py)."""
     if plan.task.mode != "loan":
         return lambda message: message.body
     senders = range(plan.task.topology.senders)

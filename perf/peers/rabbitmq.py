@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from shmbroker.perf.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.program import Program
-from shmbroker.perf.server import HOST, Place, Server, free_port
+from shmbroker.perf.server.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.machine.program import Program
+from shmbroker.perf.server.server import HOST, Place, Server, free_port
 
 CONFIG = """\
 listeners.tcp.1 = {host}:{port}

@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, ClassVar
 
-from shmbroker.perf.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.program import Program
-from shmbroker.perf.server import HOST, Place, Server
+from shmbroker.perf.server.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.machine.program import Program
+from shmbroker.perf.server.server import HOST, Place, Server
 
 GROUP = "all"
 MULTI = b"*1\r\n$5\r\nMULTI\r\n"

@@ -11,15 +11,15 @@ import time
 from importlib import import_module
 from typing import Any
 
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.plan import Plan
-from shmbroker.perf.port import Port
-from shmbroker.perf.python_peer import PythonPeer
-from shmbroker.perf.server import HOST, free_port
-from shmbroker.perf.tally import LARGE_BYTES, Message
-from shmbroker.perf.task import Task
-from shmbroker.perf.topology import Seat
-from shmbroker.perf.workspace import Workspace
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.harness.port import Port
+from shmbroker.perf.harness.python_peer import PythonPeer
+from shmbroker.perf.server.server import HOST, free_port
+from shmbroker.perf.harness.tally import LARGE_BYTES, Message
+from shmbroker.perf.harness.task import Task
+from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.workspace import Workspace
 
 ROOM = 1000  # messages; the library's default
 RECONNECT_MS = 1

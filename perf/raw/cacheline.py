@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from shmbroker.perf.gate import Gate
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.plan import GROUP_LENGTH, Plan
-from shmbroker.perf.raw.compiler import compiled
-from shmbroker.perf.role_result import Checksum, RoleResult
-from shmbroker.perf.task import Task
-from shmbroker.perf.topology import Seat
-from shmbroker.perf.workspace import Workspace
+from shmbroker.perf.harness.gate import Gate
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.harness.plan import GROUP_LENGTH, Plan
+from shmbroker.perf.machine.compiler import compiled
+from shmbroker.perf.harness.role_result import Checksum, RoleResult
+from shmbroker.perf.harness.task import Task
+from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.workspace import Workspace
 
 _SIZE_MAX = 64
 

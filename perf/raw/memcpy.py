@@ -9,15 +9,15 @@ import time
 
 import numpy as np
 
-from shmbroker.perf.gate import Gate
-from shmbroker.perf.peer import Peer
-from shmbroker.perf.plan import Plan
-from shmbroker.perf.raw.compiler import compiled
-from shmbroker.perf.role_result import Checksum, RoleResult
-from shmbroker.perf.tally import LARGE_BYTES
-from shmbroker.perf.task import Task
-from shmbroker.perf.topology import Seat
-from shmbroker.perf.workspace import Workspace
+from shmbroker.perf.harness.gate import Gate
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.machine.compiler import compiled
+from shmbroker.perf.harness.role_result import Checksum, RoleResult
+from shmbroker.perf.harness.tally import LARGE_BYTES
+from shmbroker.perf.harness.task import Task
+from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.workspace import Workspace
 
 TARGETS = 8
 """Buffers to copy to in turn: the room that peers have for large messages."""

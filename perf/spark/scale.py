@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from shmbroker.perf.machine import machine
+from shmbroker.perf.machine.machine import machine
 from shmbroker.perf.spark.fleet import Fleet, write_hlog, write_parquet
 from shmbroker.perf.spark.geometry import Geometry
 

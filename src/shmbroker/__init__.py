@@ -9,10 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shmbroker.ipc import aio, vhost
-    from shmbroker.ipc.broker import Broker, connect
-    from shmbroker.ipc.copied import CopiedMessage
-    from shmbroker.ipc.errors import (
+    from shmbroker.ipc import aio
+    from shmbroker.ipc.vhost import vhost
+    from shmbroker.ipc.connection.broker import Broker, connect
+    from shmbroker.ipc.message.copied import CopiedMessage
+    from shmbroker.ipc.base.errors import (
         ArenaFull,
         ConnectionClosed,
         ConnectionForked,
@@ -41,19 +42,19 @@ if TYPE_CHECKING:
         Unroutable,
         Untrusted,
     )
-    from shmbroker.ipc.exchange import Exchange
-    from shmbroker.ipc.latency import Histogram
-    from shmbroker.ipc.message import Message
-    from shmbroker.ipc.named_subscription import NamedSubscription
-    from shmbroker.ipc.producer import Producer
-    from shmbroker.ipc.queue import Queue
-    from shmbroker.ipc.request import Reply
-    from shmbroker.ipc.ring import Ring
-    from shmbroker.ipc.selector import Selector
-    from shmbroker.ipc.spool import Spool
-    from shmbroker.ipc.statistics import QueueStatistics
-    from shmbroker.ipc.subscription import Subscription
-    from shmbroker.ipc.transaction import Transaction
+    from shmbroker.ipc.exchange.exchange import Exchange
+    from shmbroker.ipc.latency.latency import Histogram
+    from shmbroker.ipc.message.message import Message
+    from shmbroker.ipc.exchange.named_subscription import NamedSubscription
+    from shmbroker.ipc.queue.producer import Producer
+    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.request.request import Reply
+    from shmbroker.ipc.ring.ring import Ring
+    from shmbroker.ipc.selector.selector import Selector
+    from shmbroker.ipc.spool.spool import Spool
+    from shmbroker.ipc.latency.statistics import QueueStatistics
+    from shmbroker.ipc.queue.subscription import Subscription
+    from shmbroker.ipc.transaction.transaction import Transaction
 
 __all__ = [
     "ArenaFull",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shmbroker.ipc.jit import functions
+from shmbroker.ipc.build.jit import functions
 
 
 def __getattr__(name: str) -> Any:

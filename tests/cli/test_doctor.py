@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shmbroker.core import layout
-from shmbroker.ipc.stale import boot_hash
+from shmbroker.ipc.doctor.stale import boot_hash
 from tests.cli.command import Shell
 
 LONG_AGO = 3600

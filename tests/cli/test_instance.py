@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shmbroker.ipc.instance import config
-from shmbroker.ipc.instance.config import FILE
+from shmbroker.ipc.instance.config import config
+from shmbroker.ipc.instance.config.config import FILE
 from tests.cli.command import PATIENCE_SECONDS, Shell
 
 Start = Callable[..., subprocess.Popen[bytes]]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from shmbroker.ipc import records
-from shmbroker.ipc.errors import InUse
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.base.errors import InUse
 from shmbroker.ipc.instance.unattended import unattended
-from shmbroker.ipc.journal import Journal
+from shmbroker.ipc.journal.journal import Journal
 from tests.cli.command import Shell
 
 SEGMENT_BYTES = 32 << 10

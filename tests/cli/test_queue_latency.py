@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import shmbroker
-from shmbroker.ipc import hlog
+from shmbroker.ipc.spool import hlog
 from tests.cli.command import Shell, eventually, line_of
 
 

@@ -8,8 +8,8 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from shmbroker.ipc.setting import DEFAULTS, OF_PATTERNS, SETTINGS
-from shmbroker.ipc.settings import PatternSettings, Settings
+from shmbroker.ipc.settings.setting import DEFAULTS, OF_PATTERNS, SETTINGS
+from shmbroker.ipc.settings.settings import PatternSettings, Settings
 from tests.cli.command import Shell
 
 EXAMPLES: dict[str, tuple[str, Any]] = {

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from shmbroker.cli.main import root
-from shmbroker.ipc.journal import Journal
+from shmbroker.ipc.journal.journal import Journal
 from tests.cli.command import Shell
 
 

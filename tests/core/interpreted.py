@@ -11,7 +11,7 @@ from typing import Any
 
 from shmbroker.core import layout
 from shmbroker.core.kernel import bind
-from shmbroker.ipc.kernels import KERNELS
+from shmbroker.ipc.build.kernels import KERNELS
 
 ROOM_AT = layout.CATALOG_BYTES
 ROOM_BYTES = 1 << 16

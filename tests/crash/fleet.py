@@ -11,8 +11,8 @@ from random import Random
 from signal import SIGKILL, SIGTERM
 from tempfile import TemporaryDirectory
 
-from shmbroker.perf.process import Process
-from tests.compiler import compile_program
+from shmbroker.perf.machine.process import Process
+from tests.support.compiler import compile_program
 from tests.crash import consumers, producers, visitors
 from tests.crash.journal import read
 from tests.crash.part import Part, Stage

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import shmbroker
 from shmbroker import vhost
-from shmbroker.perf.process import Process
+from shmbroker.perf.machine.process import Process
 
 QUEUE = "held"
 SLICE_SECONDS = 0.1

@@ -24,12 +24,12 @@ from random import Random
 
 import shmbroker
 from shmbroker import NotFound
-from shmbroker.ipc import vhost as vhosts
-from shmbroker.ipc.instance.config import load
+from shmbroker.ipc.vhost import vhost as vhosts
+from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.instance import Instance
-from shmbroker.perf.failover.trial import PATIENCE_SECONDS, Fleet
-from shmbroker.perf.process import Process
-from tests.ipc.small_disk import empty, fill, small_disk
+from shmbroker.perf.scenarios.failover.trial import PATIENCE_SECONDS, Fleet
+from shmbroker.perf.machine.process import Process
+from tests.support.small_disk import empty, fill, small_disk
 
 QUEUE, KEPT = "load", "kept"
 BODY = struct.Struct("q4000x")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import shmbroker
-from shmbroker.ipc import vhost as vhosts
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import vhost_for_a_while
 from tests.crash.growth import (
     DESCRIPTORS,

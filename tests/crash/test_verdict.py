@@ -9,7 +9,7 @@ from signal import SIGKILL
 import numpy as np
 import pytest
 
-from shmbroker.perf.process import RAISED, Process
+from shmbroker.perf.machine.process import RAISED, Process
 from tests.crash.journal import (
     ACKED,
     ACKING,

@@ -15,7 +15,7 @@ import pytest
 
 import shmbroker
 from shmbroker import vhost
-from tests.compiler import compile_program
+from tests.support.compiler import compile_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 COUNT = 500

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shmbroker.perf import conditions, scenario
-from shmbroker.perf.conditions import Conditions
-from shmbroker.perf.histograms import histogram_of
+from shmbroker.perf.scenarios import conditions
+from shmbroker.perf.scenarios import scenario
+from shmbroker.perf.scenarios.conditions import Conditions
+from shmbroker.perf.machine.histograms import histogram_of
 
 LIMITS = dict.fromkeys((*conditions.LIMITS, "fdatasync_ns"), 1.0)
 

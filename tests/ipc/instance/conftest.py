@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import vhost_for_a_while
-from tests.ipc.instance.postgres import PASSWORD, Postgres
-from tests.ipc.instance.runs import Run, Settings
+from tests.support.postgres import PASSWORD, Postgres
+from tests.support.runs import Run, Settings
 
 Make = Callable[..., Run]
 

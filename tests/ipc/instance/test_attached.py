@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import shmbroker
-from shmbroker.ipc import vhost as vhosts
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.instance.conftest import Make
-from tests.ipc.instance.runs import PATIENCE_SECONDS, Run
+from tests.support.runs import PATIENCE_SECONDS, Run
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
 
 

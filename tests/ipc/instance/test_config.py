@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from shmbroker.ipc.instance.config import FILE, ConfigError, configured, load, toml_of
-from shmbroker.ipc.instance.option import OPTIONS
+from shmbroker.ipc.instance.config.config import FILE, ConfigError, configured, load, toml_of
+from shmbroker.ipc.instance.config.option import OPTIONS
 
 
 def write(folder: Path, text: str) -> Path:

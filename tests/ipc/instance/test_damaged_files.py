@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import shmbroker
-from shmbroker.ipc.instance.record import LIVE, Record, RecordFile, decoded
+from shmbroker.ipc.instance.lock.record import LIVE, Record, RecordFile, decoded
 from tests.ipc.instance.conftest import Make
-from tests.ipc.instance.runs import Run, Settings
+from tests.support.runs import Run, Settings
 from tests.ipc.instance.test_pair import bodies, is_announced, put
 
 Damage = Callable[[Path], object]

@@ -14,7 +14,7 @@ import pytest
 
 import shmbroker
 from tests.ipc.instance.conftest import Make
-from tests.ipc.instance.runs import Run, Settings
+from tests.support.runs import Run, Settings
 from tests.ipc.instance.test_pair import bodies, is_announced, put
 
 EXT4_IOC_SHUTDOWN: Final = 0x8004587D

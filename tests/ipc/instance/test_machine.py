@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from shmbroker.ipc.instance.machine import Action, Machine, Options, State
-from shmbroker.ipc.instance.record import HANDED_OVER, LIVE, STOPPED, Record
+from shmbroker.ipc.instance.lock.record import HANDED_OVER, LIVE, STOPPED, Record
 
 HOLDING = (State.PROMOTING, State.RESTORING, State.LIVE, State.HANDING_OVER)
 

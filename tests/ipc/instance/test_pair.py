@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 
 import shmbroker
-from shmbroker.ipc import vhost as vhosts
-from shmbroker.ipc.instance import record, status
-from shmbroker.ipc.instance.config import load
-from shmbroker.ipc.instance.file_lock import FileLock
+from shmbroker.ipc.vhost import vhost as vhosts
+from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.lock import record
+from shmbroker.ipc.instance.config.config import load
+from shmbroker.ipc.instance.lock.file_lock import FileLock
 from shmbroker.ipc.instance.instance import Instance
-from shmbroker.ipc.journaler import begin_restoring
+from shmbroker.ipc.broker.journaler import begin_restoring
 from tests.ipc.instance.conftest import Make
-from tests.ipc.instance.runs import PATIENCE_SECONDS, Run, Settings
-from tests.ipc.takeover_damage import is_whole, segments, told, zeroed
+from tests.support.runs import PATIENCE_SECONDS, Run, Settings
+from tests.support.takeover_damage import is_whole, segments, told, zeroed
 
 
 def put(vhost: str, *bodies: bytes) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from shmbroker.ipc.instance import masking
-from shmbroker.ipc.instance.config import FILE, ConfigError, configured, load, toml_of
-from shmbroker.ipc.instance.secret import SecretRefused, secret_of
+from shmbroker.ipc.instance.config import masking
+from shmbroker.ipc.instance.config.config import FILE, ConfigError, configured, load, toml_of
+from shmbroker.ipc.instance.config.secret import SecretRefused, secret_of
 
 HIDDEN = "hunter2 and ünicode"
 

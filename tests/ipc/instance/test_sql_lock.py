@@ -13,17 +13,18 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from shmbroker.ipc.errors import Replaced
-from shmbroker.ipc.instance import process, sql_lock, store
-from shmbroker.ipc.instance.config import FILE, configured
-from shmbroker.ipc.instance.database import Address, DatabaseFailed
-from shmbroker.ipc.instance.live_lock import News
-from shmbroker.ipc.instance.record import LIVE, Record
-from shmbroker.ipc.instance.secret import SecretRefused
-from shmbroker.ipc.instance.sql_lock import SqlLock
+from shmbroker.ipc.base.errors import Replaced
+from shmbroker.ipc.instance import process, store
+from shmbroker.ipc.instance.lock import sql_lock
+from shmbroker.ipc.instance.config.config import FILE, configured
+from shmbroker.ipc.instance.lock.database import Address, DatabaseFailed
+from shmbroker.ipc.instance.lock.live_lock import News
+from shmbroker.ipc.instance.lock.record import LIVE, Record
+from shmbroker.ipc.instance.config.secret import SecretRefused
+from shmbroker.ipc.instance.lock.sql_lock import SqlLock
 from shmbroker.ipc.instance.store import Store, StoreRefused
-from shmbroker.perf.process import Process
-from tests.ipc.instance.postgres import PASSWORD, PATIENCE_SECONDS, Postgres
+from shmbroker.perf.machine.process import Process
+from tests.support.postgres import PASSWORD, PATIENCE_SECONDS, Postgres
 
 Make = Callable[..., SqlLock]
 

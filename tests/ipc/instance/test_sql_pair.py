@@ -14,10 +14,10 @@ import pytest
 
 import shmbroker
 from shmbroker.ipc.instance import status
-from shmbroker.ipc.instance.sql_lock import SqlLock
+from shmbroker.ipc.instance.lock.sql_lock import SqlLock
 from tests.ipc.instance.conftest import Make, leased
-from tests.ipc.instance.postgres import PASSWORD, Postgres
-from tests.ipc.instance.runs import Run, Settings
+from tests.support.postgres import PASSWORD, Postgres
+from tests.support.runs import Run, Settings
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
 
 LEASE_SECONDS = 1.5

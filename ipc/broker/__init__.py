@@ -1,0 +1,1 @@
+"""What the broker process does for a vhost: it writes the journal and restores from it."""

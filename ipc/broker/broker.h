@@ -1,0 +1,91 @@
+/* The journal of a vhost: writing it, and restoring from it. */
+
+#ifndef SHMBROKER_BROKER_ROOM_H
+#define SHMBROKER_BROKER_ROOM_H
+
+#include "base/base.h"
+
+/* --- restore.c -------------------------------------------------------------------------------- */
+
+/* A chunk of this port, reserved and filled with the bytes of another: its offset.  They come from a
+ * file: SB_JOURNAL_DAMAGED if they contradict themselves. */
+int64_t chunk_reserved_for(sb_port *port, const void *from, int64_t length);
+
+/* --- audit.c: whether the journal has what the rings have ------------------------------------- */
+
+typedef struct audited {
+    int64_t number, low, high; /* of a queue: it had these positions when we took over */
+    int64_t next;              /* what is below is in the journal, or staged */
+    unsigned char *found;      /* a bit for each that the journal has */
+} audited;
+
+typedef struct audit {
+    audited *queues; /* by number */
+    int64_t count, room;
+    bool runs, is_read;
+    int64_t damaged; /* segments */
+    int64_t missed;  /* messages that the journal had lost */
+    int64_t lost;    /* and the ring as well */
+    void *copy;
+    int64_t copy_room;
+} audit;
+
+int64_t audit_add(audit *to, int64_t number, int64_t low, int64_t high);
+/* All are added. */
+void audit_begin(audit *of);
+void audit_end(audit *of);
+void audit_found(audit *of, int64_t number, int64_t first, int64_t last);
+/* Stage what is missing of a queue, until so many bytes are staged: SB_OK if that was all, SB_EMPTY if
+ * there may be more. */
+int64_t audit_stage(audit *of, sb_queue *queue, sb_port *port, int64_t number, sb_journal *journal,
+                    int64_t most);
+
+/* --- remembered.c: ids and producers' numbers, in the journal --------------------------------- */
+
+typedef struct remembered {
+    sb_queue *queue;
+    int64_t number;  /* in the journal */
+    int64_t serial;  /* ids up to here are in the journal, or staged: with a message, or in a list */
+    int64_t listed;  /* in lists */
+    int64_t listing; /* and in those that are staged */
+    struct {
+        int64_t identity, sequence;
+    } *numbers; /* by index in the table of producers; NULL none */
+} remembered;
+
+/* Of a queue that is followed from its gate on. */
+int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, const sb_cursor *gate);
+/* With the record of each message that counts; before it, what it needs is staged. */
+int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_journal *journal);
+/* When a segment begins; all messages below `until` are staged, or were. */
+int64_t remembered_stage(remembered *of, sb_port *port, int64_t until, sb_journal *journal);
+void remembered_committed(remembered *of, sb_journal *journal);
+int64_t remembered_gone(const remembered *of, sb_journal *journal);
+/* The segments that had lists may be lost: all of them are staged again with the next ones. */
+void remembered_again(remembered *of);
+void remembered_end(remembered *of);
+
+typedef struct ids_read {
+    struct ordered_id *ids;
+    int64_t count, room, most;
+} ids_read;
+
+/* What is read of it when the queue is restored. */
+typedef struct recollection {
+    ids_read listed, news; /* by serial, and by the position of their messages */
+    int64_t until, serial;
+    bool pages;
+} recollection;
+
+/* Of a queue that remembers so many ids, and that pages or does not. */
+void recollection_begin(recollection *of, int64_t most, bool pages);
+int64_t recollection_note(recollection *of, sb_port *port, int64_t position, const void *chunk);
+int64_t recollection_ids(recollection *of, const sb_journal_record *record);
+int64_t recollection_producers(sb_port *port, const sb_journal_record *record);
+/* Whether the ring needs more memory for it. */
+bool recollection_is_any(const recollection *of);
+/* All was read: into the memory of the ring, whose file is open then. */
+int64_t recollection_restore(recollection *of, sb_port *port, segment *ring);
+void recollection_end(recollection *of);
+
+#endif

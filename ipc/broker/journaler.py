@@ -1,0 +1,131 @@
+"""Writing the journal of a vhost, and restoring it from one (ipc/broker/journaler.c, restore.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shmbroker.core.codes import EMPTY, OK
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.base.names import name_bytes, path_bytes
+from shmbroker.ipc.broker.store_writer import StoreWriter
+
+Progress = Callable[[int, int], object]
+"""Told of the bytes that were read, and of how many."""
+
+
+def _check(code: int, what: str) -> int:
+    if code < 0:
+        raise error_for(code, what, ffi.errno, detail_of(code))
+    return code
+
+
+def keep_memory() -> None:
+    """Whoever is killed then lets go of its locks at once (ipc/repair/memory_keeper.c)."""
+    _check(lib.sb_keep_memory(), "a quick end")
+
+
+def attach(vhost: str) -> Broker:
+    """Observe a vhost, also one that is being restored: to join it later."""
+    made = ffi.new("sb_connection **")
+    _check(lib.sb_attach(name_bytes(vhost), made), f"attaching to vhost {vhost!r}")
+    return Broker(vhost, made[0])
+
+
+def join(broker: Broker, name: str) -> None:
+    """Take part in what is attached; NotFound if it was deleted meanwhile, or is not whole."""
+    code = lib.sb_join(broker._connection, name_bytes(name))
+    _check(code, f"taking part in vhost {broker.vhost!r}")
+
+
+class Restored:
+    """A vhost was made from a journal, which was read to its end."""
+
+    def __init__(self, messages: int, replay: Any) -> None:
+        self.messages = messages
+        self.replay = replay
+
+
+def begin_restoring(vhost: str, *, name: str, arena_bytes: int) -> Broker:
+    """Make a vhost that does not exist for others until `restore` has filled it."""
+    made = ffi.new("sb_connection **")
+    code = lib.sb_restore_begin(name_bytes(vhost), arena_bytes, name_bytes(name), made)
+    _check(code, f"making vhost {vhost!r}")
+    return Broker(vhost, made[0])
+
+
+def restore(broker: Broker, folder: Path, progress: Progress | None = None) -> Restored:
+    """Fill a vhost that was created just now with the durable queues that the journal has."""
+    opened = ffi.new("sb_replay **")
+    _check(lib.sb_replay_open(path_bytes(folder), 0, opened), f"journal {folder}")
+    replay = ffi.gc(opened[0], lib.sb_replay_close)
+    told = ffi.NULL
+    if progress is not None:
+        told = ffi.callback("void(int64_t, int64_t, void *)", lambda at, of, _: progress(at, of))
+    code = lib.sb_restore(broker._connection, replay, told, ffi.NULL)
+    return Restored(_check(code, f"restoring vhost {broker.vhost!r} from {folder}"), replay)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalerStatistics:
+    serial: int
+    segments: int
+    bytes: int
+    live_bytes: int
+    frames: int
+    records: int
+
+
+class Journaler(StoreWriter):
+    """Prepared when it is made; once started it writes until it is stopped, in a thread of C."""
+
+    def __init__(self, folder: Path, *, node: bytes | None = None, segment_bytes: int = 0) -> None:
+        self.folder = folder
+        made = ffi.new("sb_journaler **")
+        self._node = ffi.NULL if node is None else ffi.new("char[16]", node)
+        code = lib.sb_journaler_prepare(path_bytes(folder), segment_bytes, self._node, made)
+        _check(code, f"journal {folder}")
+        super().__init__("journaler", made[0], f"journal {folder}")
+
+    def watched(self, fence: int, beat: Any) -> None:
+        """Before it starts: look at the epoch in this file, and say in this word that it works."""
+        self._beat = ffi.NULL if beat is None else ffi.from_buffer("int64_t[]", beat)
+        lib.sb_journaler_watched(self._writer, fence, self._beat)
+
+    def placed(self, lock: Path) -> None:
+        """Before it starts: end if the journal, or what is watched, is not at its path."""
+        code = lib.sb_journaler_placed(self._writer, path_bytes(self.folder), path_bytes(lock))
+        _check(code, f"journal {self.folder}")
+
+    def leased(self, until: Any) -> None:
+        """Before it starts: write and confirm until the moment in this word (CLOCK_BOOTTIME)."""
+        self._until = ffi.NULL if until is None else until
+        lib.sb_journaler_leased(self._writer, self._until)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Before it begins: a segment is ready.  DiskFull: there was no room; it tries again."""
+        code = lib.sb_journaler_prepared(self._writer)
+        return code != EMPTY and _check(code, f"journal {self.folder}") == OK
+
+    def begin(self, epoch: int) -> None:
+        """Begin a segment in the background, for a start that follows."""
+        _check(lib.sb_journaler_begin(self._writer, epoch), f"journal {self.folder}")
+
+    def start(self, broker: Broker, epoch: int, restored: Restored | None = None) -> None:
+        """Write the journal of this vhost, as the one with this epoch."""
+        replay = ffi.NULL if restored is None else restored.replay
+        code = lib.sb_journaler_start(self._writer, broker._connection, epoch, replay)
+        _check(code, f"journal {self.folder}")
+
+    def statistics(self) -> JournalerStatistics:
+        told = ffi.new("sb_journal_statistics *")
+        lib.sb_journaler_statistics_of(self._writer, told)
+        return JournalerStatistics(
+            told.serial, told.segments, told.bytes, told.live_bytes, told.frames, told.records
+        )

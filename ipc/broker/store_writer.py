@@ -1,0 +1,61 @@
+"""What the journaler and the pager have in common: a thread of C that writes into a store.
+
+Its code is OK while it works, DISK_FULL while it waits for room; with any other it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shmbroker.core.codes import CLOSED, DISK_FULL, OK
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.base.errors import Error, error_for
+
+HOUR_NS = 3600 * 10**9
+
+
+class StoreWriter(Closable):
+    def __init__(self, kind: str, writer: Any, what: str) -> None:
+        """`kind`: its functions are sb_KIND_code and so on; `what` it writes, for people."""
+        self._writer = writer
+        self._what = what
+        self._code = getattr(lib, f"sb_{kind}_code")
+        self._await = getattr(lib, f"sb_{kind}_await")
+        self._why = getattr(lib, f"sb_{kind}_why")
+        self._stop = getattr(lib, f"sb_{kind}_stop")
+        self._free = getattr(lib, f"sb_{kind}_free")
+
+    @property
+    def failure(self) -> Error | None:
+        """Why it does not write: DiskFull while it waits for room, or why it has ended."""
+        code = self._code(self._writer)
+        return None if code in (OK, CLOSED) else self._error(code)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._code(self._writer) not in (OK, DISK_FULL)
+
+    def changes(self) -> Iterator[Error | None]:
+        """`failure`, each time that it is of another kind, until it has ended; waits in between."""
+        code = OK
+        while code in (OK, DISK_FULL):
+            seen, code = code, self._await(self._writer, code, HOUR_NS)
+            if code not in (seen, CLOSED):
+                yield None if code == OK else self._error(code)
+
+    def _error(self, code: int) -> Error:
+        return error_for(
+            code, self._what, detail=ffi.string(self._why(self._writer)).decode(errors="replace")
+        )
+
+    def stop(self) -> None:
+        """Write what is there, and end."""
+        self._stop(self._writer)
+
+    def close(self) -> None:
+        """Stop, and free it: nobody may look at its `changes` any more."""
+        if self._writer != ffi.NULL:
+            self._free(self._writer)
+            self._writer = ffi.NULL

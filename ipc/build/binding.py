@@ -1,0 +1,82 @@
+"""What cffi is told, to make shmbroker.ipc._native: libshmbroker as plain Python calls it.
+
+Run by setup.py.  API mode, against the stable ABI: bytes are passed as they are.
+
+cffi lets other threads run during each call, by giving up the interpreter's lock and taking it
+again.  That is some 40 ns, as long as publishing a message.  So the few calls that are made for
+each message, and never wait, are once more in shmbroker.ipc._quick, which keeps the lock.  They
+look for a message some LOOKS times at most; who finds none waits by _native.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cffi import FFI
+
+from shmbroker.ipc.build.header import declarations, enumerators
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+binding = FFI()
+binding.cdef(without_comments(enumerators() + declarations()))
+binding.set_source(
+    "shmbroker.ipc._native",
+    '#include "shmbroker.h"',
+    libraries=["shmbroker"],
+    extra_link_args=["-Wl,-rpath,$ORIGIN/../lib"],
+    py_limited_api=True,
+)
+
+LOOKS = 64
+"""Some 2 us: as long as it takes to give up the lock and take it again, many times over."""
+
+QUICK = (
+    "sb_port_publish",
+    "sb_port_take_next",
+    "sb_port_receive_next",
+    "sb_port_ack",
+    "sb_port_give_back",
+    "sb_port_reject",
+    "sb_publish_now",
+    "sb_look_and_copy",
+    "sb_look_and_receive",
+    "sb_ack",
+    "sb_give_back",
+    "sb_reject",
+    "sb_asked_end",
+    "sb_reply_with",
+)
+
+KEEPING_THE_LOCK = """
+#include "shmbroker.h"
+#undef Py_BEGIN_ALLOW_THREADS
+#undef Py_END_ALLOW_THREADS
+#define Py_BEGIN_ALLOW_THREADS {
+#define Py_END_ALLOW_THREADS }
+#undef _cffi_restore_errno
+#undef _cffi_save_errno
+#define _cffi_restore_errno() ((void)0)
+#define _cffi_save_errno() ((void)0)
+"""
+
+
+def quick_declarations() -> str:
+    """The prototypes of the quick calls, as the header has them."""
+    wanted = re.compile(rf"^int64_t ({'|'.join(QUICK)})\(.*?;$", re.DOTALL | re.MULTILINE)
+    return "\n".join(match.group() for match in wanted.finditer(declarations()))
+
+
+quick = FFI()
+quick.include(binding)
+quick.cdef(quick_declarations())
+quick.set_source(
+    "shmbroker.ipc._quick",
+    KEEPING_THE_LOCK,
+    libraries=["shmbroker"],
+    extra_link_args=["-Wl,-rpath,$ORIGIN/../lib"],
+    py_limited_api=True,
+)

@@ -1,0 +1,48 @@
+"""All kernels: importing this registers every one of them, lower floors first."""
+
+from __future__ import annotations
+
+from shmbroker.core import (  # noqa: F401
+    batch,
+    bell,
+    binding,
+    block,
+    carry,
+    catalog,
+    chunk,
+    cursor,
+    due,
+    duplicate,
+    gate,
+    head,
+    headers,
+    histogram,
+    ids,
+    latest,
+    once,
+    packed,
+    port,
+    producer,
+    publish,
+    purge,
+    put_aside,
+    reclaim,
+    restore,
+    route,
+    row,
+    run,
+    span,
+    spinning,
+    sweep,
+    tail,
+    take,
+    topic,
+    transaction,
+    word,
+)
+from shmbroker.core.kernel import KERNELS
+from shmbroker.ipc.ring import recording  # noqa: F401
+from shmbroker.ipc.ring import verbs  # noqa: F401
+from shmbroker.ipc.ring import waiting  # noqa: F401
+
+__all__ = ["KERNELS"]

@@ -1,0 +1,200 @@
+"""libshmbroker.so: all kernels compiled ahead of time, no Python in it.
+
+Numba gives one LLVM module a kernel; they are linked into one, each exported kernel gets a plain C
+function around it (which LLVM then inlines into), everything else is hidden, and one object comes
+out, position-independent and for the generic processor of the architecture.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numba
+from numba import njit
+
+from shmbroker.core import codes
+from shmbroker.core.kernel import Kernel, bind
+from shmbroker.core.llvm import ARCHITECTURES, extern, portable_intrinsics, signature_of
+from shmbroker.ipc.base import system
+from shmbroker.ipc.build.header import (
+    exported_kernels,
+    header,
+    layout_source,
+    strerror_source,
+    symbol,
+)
+from shmbroker.ipc.build.kernels import KERNELS
+from shmbroker.ipc.base.system import SYSTEM
+
+IPC = Path(__file__).parents[1]
+OF_PYTHON = IPC / "message" / "dropped.c"
+"""An extension of its own (setup.py): the library has no Python in it."""
+# prefetchw is a no-op where it is not known, so it is no requirement
+FEATURES = {"x86_64": "+prfchw", "aarch64": ""}
+TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
+
+
+def _satisfy_loader() -> None:
+    """Numba also loads what it compiles, though nobody calls it: give it some address."""
+    address = ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value
+    for name in (*SYSTEM, *ARCHITECTURES[platform.machine()]):
+        llvm.add_symbol(f"sb_{name}", address)
+
+
+def _compiled(kernel: Kernel, function: FunctionType) -> object:
+    """A kernel without the wrappers by which Python would call it."""
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    options |= {"error_model": "numpy", "nogil": True, "forceinline": not kernel.cold}
+    return njit(signature_of(kernel), **options)(function)
+
+
+def _wrapper(kernel: Kernel, mangled: str) -> str:
+    """A C function around a kernel: Numba returns through a pointer, and a status nobody needs."""
+    names = [f"%a{index}" for index in range(len(kernel.parameters))]
+    arguments = ", ".join(f"i64 {name}" for name in names)
+    types_of = ", ".join(["ptr", "ptr"] + ["i64"] * len(names))
+    passed = ", ".join(["ptr %result", "ptr %exception"] + [f"i64 {name}" for name in names])
+    return f"""
+declare i32 @{mangled}({types_of})
+define i64 @{symbol(kernel)}({arguments}) {{
+  %result = alloca i64
+  %exception = alloca ptr
+  store i64 0, ptr %result
+  %status = call i32 @{mangled}({passed})
+  %value = load i64, ptr %result
+  ret i64 %value
+}}
+"""
+
+
+def _retarget(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Parse a module for this machine, whichever it was made for."""
+    former = ("target triple", "target datalayout")
+    lines = [line for line in text.splitlines() if not line.startswith(former)]
+    module = llvm.parse_assembly("\n".join(lines))
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return module
+
+
+def _linked(machine_name: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    _satisfy_loader()
+    system = {name: extern(f"sb_{name}", arity) for name, arity in SYSTEM.items()}
+    atomics = {**portable_intrinsics(), **system}
+    compiled = bind(KERNELS.values(), atomics, _compiled)
+    whole = _retarget("", machine)
+    wrappers = []
+    for kernel in exported_kernels():
+        (overload,) = compiled[kernel.name].overloads.values()  # type: ignore[attr-defined]
+        whole.link_in(_retarget(overload.library.get_llvm_str(), machine))
+        wrappers.append(_wrapper(kernel, overload.fndesc.llvm_func_name))
+    native = [each.definition(f"sb_{name}") for name, each in ARCHITECTURES[machine_name].items()]
+    whole.link_in(_retarget("".join(wrappers + native), machine))
+    _hide(whole, {symbol(kernel) for kernel in exported_kernels()})
+    return whole
+
+
+def _hide(module: llvm.ModuleRef, public: set[str]) -> None:
+    for each in (*module.functions, *module.global_variables):
+        if not each.is_declaration and each.name not in public:
+            each.linkage = "internal"
+
+
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def emit_object(machine_name: str) -> bytes:
+    """The kernels as an object file for an architecture."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(TRIPLES[machine_name])
+    machine = target.create_target_machine(
+        cpu="generic", features=FEATURES[machine_name], opt=3, reloc="pic", codemodel="default"
+    )
+    module = _linked(machine_name, machine)
+    module.verify()
+    _optimise(module, machine)
+    return bytes(machine.emit_object(module))
+
+
+def _digest(machine_name: str) -> str:
+    """Changes with all that the object depends on: kernels, layouts, this file, the compiler."""
+    sources = {Path(each.function.__code__.co_filename) for each in KERNELS.values()}
+    sources |= set(Path(codes.__file__).parent.glob("*.py"))
+    sources |= {Path(__file__), Path(system.__file__)}
+    summary = hashlib.sha256(f"{machine_name} {numba.__version__} {llvmlite.__version__}".encode())
+    for source in sorted(sources, key=lambda path: path.name):
+        summary.update(source.read_bytes())
+    return summary.hexdigest()[:16]
+
+
+def kept_object(machine_name: str) -> bytes:
+    """The same, compiled once: it takes a minute, and most changes touch no kernel."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kept = root / "shmbroker" / "build" / f"{_digest(machine_name)}.o"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        made = kept.with_suffix(f".{os.getpid()}")
+        made.write_bytes(emit_object(machine_name))
+        made.rename(kept)  # whole or not there, whoever else builds at the same time
+    return kept.read_bytes()
+
+
+PKG_CONFIG = """\
+prefix=${{pcfiledir}}/../..
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include
+
+Name: shmbroker
+Description: Messages between processes through rings in shared memory
+Version: {version}
+Cflags: -I${{includedir}}
+Libs: -L${{libdir}} -lshmbroker -Wl,-rpath,${{libdir}}
+"""
+
+
+def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -> Path:
+    """Write lib/libshmbroker.so, include/shmbroker.h and the pkg-config file below target."""
+    library = target / "lib" / "libshmbroker.so"
+    include = target / "include"
+    package_config = target / "lib" / "pkgconfig" / "shmbroker.pc"
+    work = target / "work"
+    for folder in (package_config.parent, include, work):
+        folder.mkdir(parents=True, exist_ok=True)
+    (include / "shmbroker.h").write_text(header())
+    (work / "strerror.c").write_text(strerror_source())
+    (work / "layout.h").write_text(layout_source())
+    (work / "kernels.o").write_bytes(kept_object(machine_name))
+    package_config.write_text(PKG_CONFIG.format(version=version))
+    sources = [work / "strerror.c", *sorted(set(IPC.glob("*/*.c")) - {OF_PYTHON})]
+    flags = ["-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-std=gnu11", "-pthread"]
+    flags += ["-fvisibility=hidden", "-Werror=implicit-function-declaration"]
+    flags += ["-Wno-missing-field-initializers"]  # what is not named is 0, and meant to be
+    flags += [f"-I{include}", f"-I{work}"]
+
+    def compiled(source: Path) -> Path:
+        made = work / f"{source.parent.name}-{source.stem}.o"
+        subprocess.run([compiler, *flags, "-c", source, "-o", made], check=True)
+        return made
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compiled, sources))
+    link = [compiler, "-shared", "-pthread", "-Wl,-soname,libshmbroker.so", "-Wl,--no-undefined"]
+    subprocess.run([*link, *objects, work / "kernels.o", "-o", library], check=True)
+    for left in work.iterdir():
+        left.unlink()
+    work.rmdir()
+    return library

@@ -1,0 +1,203 @@
+"""The catalog, read: which queues, exchanges and bindings a vhost has.  No lock is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+from shmbroker.core import layout as at
+from shmbroker.core.codes import OK
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.exchange.exchange import kind_of
+from shmbroker.ipc.message.properties import unpack
+from shmbroker.ipc.settings.settings import Pattern
+
+_WORDS = Struct("<8q")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class QueueInfo:
+    name: str
+    slots: int
+    id: int
+    depth: int
+    published: int
+    consumers: int
+    producers: int
+    paused: bool
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ExchangeInfo:
+    name: str
+    kind: str
+    alternate: str | None
+    bindings: int
+
+
+@dataclass(frozen=True, slots=True)
+class BindingInfo:
+    exchange: str
+    destination: str
+    to: str
+    key: str
+    arguments: dict[str, Any]
+    match: str
+    exclusive: bool = False
+    """What it takes goes to no other binding of its exchange."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SubscriptionInfo:
+    name: str
+    queue: str
+    exchange: str | None
+    """None if the exchange was deleted."""
+    key: str
+    durable: bool
+    shared: bool
+    consumer: int | None
+    """The participant that has it, if it is not shared."""
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of a table, copied."""
+
+    index: int
+    reference: int
+    words: tuple[int, ...]
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        length = max(0, min(self.words[0], at.NAME_BYTES_MAX))
+        return self.data[at.ENTRY_NAME_AT : at.ENTRY_NAME_AT + length].decode(errors="replace")
+
+    def word(self, offset: int) -> int:
+        return self.words[offset // 8]
+
+
+def _in_page(entry: Entry, offset: int) -> int:
+    return int.from_bytes(_bytes_in(entry, offset, 8), "little")
+
+
+def _bytes_in(entry: Entry, offset: int, length: int) -> bytes:
+    start = offset - at.RING_SETTINGS_AT
+    return entry.data[start : start + length]
+
+
+def _pattern(entry: Entry) -> Pattern:
+    name = _bytes_in(entry, at.SETTINGS_PATTERN_AT + 8, _in_page(entry, at.SETTINGS_PATTERN_AT))
+    length = _in_page(entry, at.SETTINGS_GIVEN_LENGTH_AT)
+    settings = unpack(_bytes_in(entry, at.SETTINGS_GIVEN_AT, length))
+    return Pattern(name.decode(errors="replace"), settings)
+
+
+class Catalog:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._catalog = lib.sb_catalog(connection)
+        self._glanced = tuple(ffi.new("int64_t *") for _ in range(3))
+
+    def _rows(self, table: int) -> Iterator[Entry]:
+        size = at.SETTINGS_ENTRY_BYTES if table == at.SETTINGS else at.ENTRY_BYTES
+        buffer = ffi.new("char[]", size)
+        index = lib.sb_row_next(self._catalog, table, 0)
+        while index >= 0:
+            reference = lib.sb_row_copy(self._catalog, table, index, buffer)
+            if reference >= 0:  # not removed since
+                data = ffi.buffer(buffer)[:]
+                yield Entry(index, reference, _WORDS.unpack_from(data), data)
+            index = lib.sb_row_next(self._catalog, table, index + 1)
+
+    def queues(self) -> Iterator[Entry]:
+        """Those that have a name for people."""
+        for entry in self._rows(at.QUEUES):
+            if not entry.word(at.QUEUE_FLAGS_AT) & (at.QUEUE_SCHEDULE | at.QUEUE_INBOX):
+                yield entry
+
+    def queue_names(self) -> dict[int, str]:
+        """Name by reference."""
+        return {entry.reference: entry.name for entry in self.queues()}
+
+    def queue_info(self, entry: Entry, uses: dict[int, tuple[int, int]]) -> QueueInfo:
+        """A queue as a glance shows it; its depth is at most what it says."""
+        head, tail, paused = self._glanced
+        code = lib.sb_glance(self._connection, entry.reference, head, tail, paused)
+        known = code == OK
+        consumers, producers = uses.get(entry.reference, (0, 0))
+        return QueueInfo(
+            name=entry.name,
+            slots=entry.word(at.QUEUE_SLOTS_AT),
+            id=entry.index,
+            depth=max(0, tail[0] - head[0]) if known else 0,
+            published=tail[0] if known else 0,
+            consumers=consumers,
+            producers=producers,
+            paused=bool(known and paused[0]),
+            created_at=entry.word(at.QUEUE_CREATED_AT),
+        )
+
+    def patterns(self) -> list[Pattern]:
+        """While one is changed it is there twice: the later is valid."""
+        entries = sorted(
+            self._rows(at.SETTINGS), key=lambda entry: _in_page(entry, at.SETTINGS_SERIAL_AT)
+        )
+        found = (_pattern(entry) for entry in entries)
+        return list({each.pattern: each for each in found}.values())
+
+    def subscriptions(self) -> Iterator[SubscriptionInfo]:
+        bound = {each.destination: each for each in self.bindings() if each.to == "queue"}
+        for entry in self.queues():
+            flags = entry.word(at.QUEUE_FLAGS_AT)
+            if not flags & at.QUEUE_SUBSCRIPTION:
+                continue
+            binding = bound.get(entry.name)
+            shared = bool(flags & at.QUEUE_SHARED)
+            yield SubscriptionInfo(
+                name=entry.name.removeprefix("sub."),
+                queue=entry.name,
+                exchange=binding.exchange if binding else None,
+                key=binding.key if binding else "",
+                durable=not flags & at.QUEUE_TEMPORARY,
+                shared=shared,
+                consumer=None if shared else entry.word(at.QUEUE_OWNER_AT) or None,
+            )
+
+    def exchanges(self) -> Iterator[ExchangeInfo]:
+        entries = list(self._rows(at.EXCHANGES))
+        names = {entry.reference: entry.name for entry in entries}
+        for entry in entries:
+            yield ExchangeInfo(
+                name=entry.name,
+                kind=kind_of(entry.word(at.EXCHANGE_KIND_AT), entry.name),
+                alternate=names.get(entry.word(at.EXCHANGE_ALTERNATE_AT)),
+                bindings=lib.sb_bindings_from(self._catalog, entry.reference),
+            )
+
+    def bindings(self) -> Iterator[BindingInfo]:
+        exchanges = {entry.reference: entry.name for entry in self._rows(at.EXCHANGES)}
+        queues = self.queue_names()
+        for entry in self._rows(at.BINDINGS):
+            to_exchange = entry.word(at.BINDING_KIND_AT) == at.EXCHANGES
+            names = exchanges if to_exchange else queues
+            source = exchanges.get(entry.word(at.BINDING_SOURCE_AT))
+            destination = names.get(entry.word(at.BINDING_DESTINATION_AT))
+            if source is None or destination is None:
+                continue  # what it bound was deleted
+            key_end = at.BINDING_KEY_AT + entry.word(at.BINDING_KEY_LENGTH_AT)
+            end = key_end + entry.word(at.BINDING_ARGUMENTS_LENGTH_AT)
+            yield BindingInfo(
+                exchange=source,
+                destination=destination,
+                to="exchange" if to_exchange else "queue",
+                key=entry.data[at.BINDING_KEY_AT : key_end].decode(errors="replace"),
+                arguments=unpack(entry.data[key_end:end]),
+                match="any" if entry.word(at.BINDING_MATCH_AT) == at.MATCH_ANY else "all",
+                exclusive=entry.word(at.BINDING_EXCLUSIVE_AT) != 0,
+            )

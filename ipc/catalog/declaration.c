@@ -1,0 +1,266 @@
+/* Declarations: what a vhost consists of, as bodies of the journal's records.
+ *
+ * Rows and references are of one boot only, so records name things: a queue by its random identity
+ * (the lower half is its number in the journal) and its name, ends of bindings by their names.
+ *
+ * The schedule of a queue is declared as a queue of its own, flagged so, under the name of its queue:
+ * in place of the reference in its settings stands that queue's number, and there is the last id that
+ * was given, so that none is given twice. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "catalog/catalog.h"
+#include "latency/latency.h"
+#include "queue/queue.h"
+#include "settings/settings.h"
+#include "vhost/vhost.h"
+
+#define HEAD_BYTES ((int64_t)sizeof(declaration_head))
+
+/* --- queues ------------------------------------------------------------------------------------- */
+
+/* Settings without the zeros at their end. */
+static int64_t settings_length(const char *settings)
+{
+    int64_t length = L_RING_GATES_AT - L_RING_SETTINGS_AT;
+    while (length > 0 && settings[length - 1] == 0)
+        length--;
+    return length;
+}
+
+static int64_t name_of(const char *entry, char *name)
+{
+    int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
+    if (length < 0 || length > L_NAME_BYTES_MAX)
+        return 0;
+    memcpy(name, entry + L_ENTRY_NAME_AT, (size_t)length);
+    return length;
+}
+
+/* Of a schedule: whose it is.  Of which queue the body speaks; SB_NOT_FOUND if that is gone. */
+static int64_t schedule_declare(sb_queue *schedule, char *settings, char *name)
+{
+    char entry[L_ENTRY_BYTES];
+    int64_t of = setting(schedule, L_SETTING_SCHEDULE_OF_AT), row = of & L_REFERENCE_INDEX_MASK;
+    if (sb_row_copy(schedule->connection->catalog.memory, L_QUEUES, row, entry) != of)
+        return SB_NOT_FOUND;
+    name[name_of(entry, name)] = 0;
+    word_store(settings, L_SETTING_SCHEDULE_OF_AT - L_RING_SETTINGS_AT,
+               word_load(entry, L_QUEUE_IDENTITY_LOW_AT) & INT64_MAX);
+    word_store(settings, L_SETTING_SCHEDULED_AT - L_RING_SETTINGS_AT,
+               word_load(schedule->ring.memory, L_RING_SCHEDULED_AT));
+    return SB_OK;
+}
+
+int64_t declaration_of(sb_queue *queue, const char *entry, char *body)
+{
+    char name[L_NAME_BYTES_MAX + 1], settings[L_RING_GATES_AT - L_RING_SETTINGS_AT];
+    memcpy(settings, (const char *)queue->ring.memory + L_RING_SETTINGS_AT, sizeof settings);
+    strcpy(name, queue->name);
+    if (word_load(entry, L_QUEUE_FLAGS_AT) & L_QUEUE_SCHEDULE &&
+        schedule_declare(queue, settings, name) != SB_OK)
+        return SB_NOT_FOUND;
+    declaration_head head = {
+        .identity = {word_load(entry, L_QUEUE_IDENTITY_HIGH_AT),
+                     word_load(entry, L_QUEUE_IDENTITY_LOW_AT)},
+        .slots = queue->slots,
+        .flags = word_load(entry, L_QUEUE_FLAGS_AT),
+        .created = word_load(entry, L_QUEUE_CREATED_AT),
+        .monotonic = sb_system_clock(),
+        .realtime = realtime_ns(),
+        .name_length = (int64_t)strlen(name),
+        .settings_length = settings_length(settings),
+    };
+    memcpy(body, &head, sizeof head);
+    memcpy(body + HEAD_BYTES, name, (size_t)head.name_length);
+    memcpy(body + HEAD_BYTES + head.name_length, settings, (size_t)head.settings_length);
+    return HEAD_BYTES + head.name_length + head.settings_length;
+}
+
+int64_t declaration_read(const void *body, int64_t length, declaration_head *head, char *name,
+                         char *page)
+{
+    if (length < HEAD_BYTES)
+        return SB_JOURNAL_DAMAGED;
+    memcpy(head, body, sizeof *head);
+    if (head->name_length < 1 || head->name_length > L_NAME_BYTES_MAX || head->settings_length < 0 ||
+        head->settings_length > L_RING_GATES_AT - L_RING_SETTINGS_AT ||
+        length != HEAD_BYTES + head->name_length + head->settings_length ||
+        sb_ring_bytes(head->slots) < 0)
+        return SB_JOURNAL_DAMAGED;
+    memcpy(name, (const char *)body + HEAD_BYTES, (size_t)head->name_length);
+    name[head->name_length] = 0;
+    memset(page, 0, L_RING_GATES_AT);
+    memcpy(page + L_RING_SETTINGS_AT, (const char *)body + HEAD_BYTES + head->name_length,
+           (size_t)head->settings_length);
+    return SB_OK;
+}
+
+/* --- exchanges, bindings, patterns: one record each, the first of all says that they begin anew --- */
+
+typedef struct catalog_record {
+    int64_t table, kind, match_any, exclusive, to_exchange;
+    int64_t first_length, second_length, key_length, arguments_length;
+    char bytes[2 * L_NAME_BYTES_MAX + L_BINDING_PAYLOAD_BYTES];
+} catalog_record;
+
+/* The name of what a reference stands for, its length; 0 if it is gone. */
+static int64_t name_at(sb_connection *connection, int64_t table, int64_t reference, char *entry,
+                       char *name)
+{
+    int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    if (sb_row_copy(connection->catalog.memory, table, row, entry) != reference)
+        return 0;
+    return name_of(entry, name);
+}
+
+static int64_t record_length(const catalog_record *record)
+{
+    return (int64_t)offsetof(catalog_record, bytes) + record->first_length + record->second_length +
+           record->key_length + record->arguments_length;
+}
+
+/* The exchange of this entry, which may have an alternate; its length, 0: not to be told. */
+static int64_t exchange_record(sb_connection *connection, const char *entry, catalog_record *made)
+{
+    char other[L_ENTRY_BYTES];
+    int64_t alternate = word_load(entry, L_EXCHANGE_ALTERNATE_AT);
+    *made = (catalog_record){.table = L_EXCHANGES, .kind = word_load(entry, L_EXCHANGE_KIND_AT)};
+    made->first_length = name_of(entry, made->bytes);
+    if (alternate)
+        made->second_length = name_at(connection, L_EXCHANGES, alternate, other,
+                                      made->bytes + made->first_length);
+    return made->first_length ? record_length(made) : 0;
+}
+
+/* A binding, unless it leads to a queue that does not outlive the machine. */
+static int64_t binding_record(sb_connection *connection, const char *entry, catalog_record *made)
+{
+    char other[L_ENTRY_BYTES];
+    int64_t kind = word_load(entry, L_BINDING_KIND_AT);
+    if (kind != L_QUEUES && kind != L_EXCHANGES)
+        return 0;
+    *made = (catalog_record){.table = L_BINDINGS, .to_exchange = kind == L_EXCHANGES,
+                             .match_any = word_load(entry, L_BINDING_MATCH_AT),
+                             .exclusive = word_load(entry, L_BINDING_EXCLUSIVE_AT),
+                             .key_length = word_load(entry, L_BINDING_KEY_LENGTH_AT),
+                             .arguments_length = word_load(entry, L_BINDING_ARGUMENTS_LENGTH_AT)};
+    made->first_length = name_at(connection, L_EXCHANGES, word_load(entry, L_BINDING_SOURCE_AT),
+                                 other, made->bytes);
+    made->second_length = name_at(connection, kind, word_load(entry, L_BINDING_DESTINATION_AT),
+                                  other, made->bytes + made->first_length);
+    bool lasts = kind == L_EXCHANGES || (word_load(other, L_QUEUE_FLAGS_AT) & L_QUEUE_DURABLE);
+    int64_t payload = made->key_length + made->arguments_length;
+    if (!made->first_length || !made->second_length || !lasts || made->key_length < 0 ||
+        made->arguments_length < 0 || payload > L_BINDING_PAYLOAD_BYTES)
+        return 0;
+    memcpy(made->bytes + made->first_length + made->second_length, entry + L_BINDING_KEY_AT,
+           (size_t)payload);
+    return record_length(made);
+}
+
+typedef int64_t (*record_maker)(sb_connection *connection, const char *entry, catalog_record *made);
+typedef int64_t (*record_taker)(void *context, const catalog_record *made, int64_t length);
+
+static int64_t each_record(sb_connection *connection, int64_t table, record_maker maker,
+                           record_taker taker, void *context)
+{
+    char entry[L_ENTRY_BYTES];
+    catalog_record made;
+    int64_t row = 0, code = SB_OK;
+    while (code == SB_OK && (row = sb_row_next(connection->catalog.memory, table, row)) >= 0) {
+        if (sb_row_copy(connection->catalog.memory, table, row++, entry) < 0)
+            continue;
+        int64_t length = maker(connection, entry, &made);
+        if (length)
+            code = taker(context, &made, length);
+    }
+    return code;
+}
+
+static int64_t each_of_both(sb_connection *connection, record_taker taker, void *context)
+{
+    int64_t code = each_record(connection, L_EXCHANGES, exchange_record, taker, context);
+    if (code == SB_OK)
+        code = each_record(connection, L_BINDINGS, binding_record, taker, context);
+    return code;
+}
+
+static int64_t stage_one(void *journal, const catalog_record *made, int64_t length)
+{
+    return sb_journal_stage(journal, SB_RECORD_CATALOG, 0, 1, made, length);
+}
+
+int64_t catalog_stage(sb_connection *connection, sb_journal *journal)
+{
+    int64_t code = sb_journal_stage(journal, SB_RECORD_CATALOG, 0, 0, "", 0);
+    return code == SB_OK ? each_of_both(connection, stage_one, journal) : code;
+}
+
+static int64_t digest_one(void *context, const catalog_record *made, int64_t length)
+{
+    uint64_t digest = *(uint64_t *)context;
+    for (int64_t at = 0; at < length; at++)
+        digest = (digest ^ ((const unsigned char *)made)[at]) * UINT64_C(0x100000001B3);
+    *(uint64_t *)context = digest;
+    return SB_OK;
+}
+
+uint64_t catalog_digest(sb_connection *connection)
+{
+    uint64_t digest = UINT64_C(0xCBF29CE484222325);
+    each_of_both(connection, digest_one, &digest);
+    return digest;
+}
+
+/* --- and back ----------------------------------------------------------------------------------- */
+
+static void text(char *to, const char *from, int64_t length)
+{
+    memcpy(to, from, (size_t)length);
+    to[length] = 0;
+}
+
+static int64_t exchange_declare(sb_connection *connection, const catalog_record *record)
+{
+    char name[L_NAME_BYTES_MAX + 1], alternate[L_NAME_BYTES_MAX + 1];
+    text(name, record->bytes, record->first_length);
+    text(alternate, record->bytes + record->first_length, record->second_length);
+    return sb_declare_exchange(connection, name, record->kind,
+                               record->second_length ? alternate : NULL);
+}
+
+static int64_t binding_declare(sb_connection *connection, const catalog_record *record)
+{
+    char source[L_NAME_BYTES_MAX + 1], destination[L_NAME_BYTES_MAX + 1];
+    const char *at = record->bytes + record->first_length + record->second_length;
+    text(source, record->bytes, record->first_length);
+    text(destination, record->bytes + record->first_length, record->second_length);
+    const sb_binding asked = {
+        .exchange = source, .destination = destination, .to_exchange = record->to_exchange,
+        .match_any = record->match_any, .exclusive = record->exclusive,
+        .key = at, .key_length = record->key_length,
+        .arguments = at + record->key_length, .arguments_length = record->arguments_length};
+    return sb_bind(connection, &asked);
+}
+
+int64_t catalog_declare(sb_connection *connection, const void *body, int64_t length)
+{
+    catalog_record record;
+    int64_t least = (int64_t)offsetof(catalog_record, bytes);
+    if (length < least || length > (int64_t)sizeof record)
+        return SB_JOURNAL_DAMAGED;
+    memcpy(&record, body, (size_t)length);
+    if (record.first_length < 1 || record.first_length > L_NAME_BYTES_MAX ||
+        record.second_length < 0 || record.second_length > L_NAME_BYTES_MAX ||
+        record.key_length < 0 || record.arguments_length < 0 ||
+        record.key_length + record.arguments_length > L_BINDING_PAYLOAD_BYTES ||
+        record_length(&record) != length)
+        return SB_JOURNAL_DAMAGED;
+    if (record.table == L_EXCHANGES)
+        return exchange_declare(connection, &record);
+    return record.table == L_BINDINGS ? binding_declare(connection, &record) : SB_JOURNAL_DAMAGED;
+}

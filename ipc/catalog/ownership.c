@@ -1,0 +1,88 @@
+/* Ownership: queues that belong to a participant, which its end does not leave behind.
+ *
+ * A temporary queue is deleted when its owner leaves or dies; a shared one goes to another of its
+ * consumers, as long as there is one.  A subscription that is not shared belongs to whoever consumes
+ * it, and to nobody after that.
+ *
+ * The owner's entry says that it owns something before the row of the queue does, so that most
+ * deaths cost no search.  Whoever repairs a death comes here first, while the id cannot be given
+ * away.  From then on nothing is given to it: an heir that is itself being repaired would keep a
+ * queue for ever. */
+
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/random.h>
+
+#include "base/base.h"
+#include "queue/queue.h"
+#include "vhost/vhost.h"
+
+static void *participant_entry(sb_connection *connection, int64_t id)
+{
+    return (char *)connection->participants.memory + participant_at(id);
+}
+
+bool ownership_begins_with(int64_t flags)
+{
+    return flags & L_QUEUE_TEMPORARY ||
+           (flags & (L_QUEUE_SUBSCRIPTION | L_QUEUE_SHARED)) == L_QUEUE_SUBSCRIPTION;
+}
+
+void ownership_give(sb_connection *connection, int64_t entry, int64_t id)
+{
+    if (id)
+        word_store(participant_entry(connection, id), L_PARTICIPANT_OWNS_AT,
+                   word_load(participant_entry(connection, id), L_PARTICIPANT_OWNS_AT) | L_OWNS_QUEUES);
+    word_store(connection->catalog.memory, entry + L_QUEUE_OWNER_AT, id);
+}
+
+bool ownership_give_up(sb_connection *connection, int64_t row, int64_t id)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
+    int64_t flags = word_load(catalog, entry + L_QUEUE_FLAGS_AT);
+    int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
+    int64_t heir = flags & L_QUEUE_SHARED ? participant_heir(connection, reference, id) : 0;
+    if (heir || !(flags & L_QUEUE_TEMPORARY)) {
+        ownership_give(connection, entry, heir);
+        return false;
+    }
+    queue_remove(connection, reference);
+    return true;
+}
+
+int64_t ownership_end(sb_connection *connection, int64_t id)
+{
+    void *catalog = connection->catalog.memory, *entry = participant_entry(connection, id);
+    int64_t code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    int64_t owns = word_load(entry, L_PARTICIPANT_OWNS_AT), row = 0;
+    word_store(entry, L_PARTICIPANT_OWNS_AT, owns | L_OWNS_NO_MORE);
+    while (owns & L_OWNS_QUEUES && (row = sb_row_next(catalog, L_QUEUES, row)) >= 0) {
+        if (word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_OWNER_AT) == id)
+            ownership_give_up(connection, row, id);
+        row++;
+    }
+    connection_unlock(connection);
+    return SB_OK;
+}
+
+int64_t sb_temporary_queue(sb_connection *connection, int64_t slots, const sb_settings *settings,
+                           sb_queue **queue)
+{
+    char name[64];
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return fail_system("random numbers");
+    snprintf(name, sizeof name, "tmp.%lld.%016llx", (long long)connection->id,
+             (unsigned long long)number);
+    int64_t code = queue_check(connection, name, slots);
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    int64_t reference = queue_declare(connection, name, slots, settings, L_QUEUE_TEMPORARY);
+    connection_unlock(connection);
+    return reference < 0 ? reference : sb_open_queue(connection, name, queue);
+}

@@ -1,0 +1,461 @@
+"""A connection to a vhost: the broker, as a program sees it.
+
+There is no process behind it: the vhost is segments in /dev/shm, and a connection makes this
+process one of those who share them.  Any thread may use it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal, Unpack
+
+from shmbroker.core.codes import OK
+from shmbroker.core.layout import QUEUE_SLOTS
+from shmbroker.ipc.vhost import vhost as vhosts
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.catalog.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo, SubscriptionInfo
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.queue.durable import DurableQueue
+from shmbroker.ipc.base.errors import Error, InvalidArgument, SegmentExists, error_for
+from shmbroker.ipc.exchange.exchange import KINDS, Exchange
+from shmbroker.ipc.connection.handle import Handles
+from shmbroker.ipc.exchange.named_subscription import NamedSubscription, open_subscription
+from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.connection.owner import owner_of
+from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo, Participants
+from shmbroker.ipc.ring.port import Port
+from shmbroker.ipc.message.properties import pack
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.settings.setting import OF_PATTERNS
+from shmbroker.ipc.settings.settings import CommonSettings, Pattern, PatternSettings, Settings, for_c
+from shmbroker.ipc.queue.subscription import Subscription
+from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.transaction.transaction import Transaction
+
+SCHEME = "shm://"
+SLOTS = QUEUE_SLOTS
+
+
+def vhost_of(url: str) -> str:
+    if not isinstance(url, str) or not url.startswith(SCHEME):
+        raise InvalidArgument(f"{url!r} is no address of a vhost: write {SCHEME}NAME")
+    return url.removeprefix(SCHEME)
+
+
+def connect(
+    url: str,
+    *,
+    create: bool = False,
+    name: str | None = None,
+    spin: float | None = None,
+    observe: bool = False,
+    arena_bytes: int = vhosts.ARENA_BYTES,
+) -> Broker:
+    """Take part in the vhost shm://NAME; with `create` it is made if there is none.
+
+    `name` is how people see us; the program's if it is left out.  `spin` is for how many seconds a
+    wait looks before it sleeps: a few microseconds, unless you have a processor to spare.  Who
+    observes looks only, is no participant, and repairs nothing.
+    """
+    vhost = vhost_of(url)
+    if create and not vhosts.exists(vhost):
+        with suppress(SegmentExists):  # somebody else was faster: just as well
+            vhosts.create(vhost, arena_bytes=arena_bytes)
+    made = ffi.new("sb_connection **")
+    if observe:
+        code = lib.sb_observe(name_bytes(vhost), made)
+    else:
+        called = name_bytes(name) if name is not None else ffi.NULL
+        code = lib.sb_connect(name_bytes(vhost), called, made)
+    if code != OK:
+        raise _error(code, f"connecting to {url}")
+    lib.sb_wait_in_slices(made[0])
+    broker = Broker(vhost, made[0])
+    if spin is not None:
+        lib.sb_spin(made[0], nanoseconds(spin))
+    return broker
+
+
+def slots_for_c(slots: int) -> int:
+    if not isinstance(slots, int) or slots < 0:
+        raise InvalidArgument(f"slots is a number of messages, not {slots!r}")
+    return min(slots, 1 << 60)
+
+
+def _error(code: int, what: str) -> Error:
+    return error_for(code, what, ffi.errno, detail_of(code))
+
+
+class Broker(Closable):
+    """A context manager: leaving it closes the connection."""
+
+    def __init__(self, vhost: str, connection: Any) -> None:
+        self.vhost = vhost
+        self._connection = connection
+        # freed when neither we, nor a queue, nor a view of a message needs it any more
+        self._owner = owner_of(connection)
+        self._handles = Handles(self._owner)
+        length = ffi.new("int64_t *")
+        arena = lib.sb_arena(connection, length)
+        kept = ffi.gc(ffi.cast("char *", arena), _Keeper(self._owner))
+        self._arena = ffi.buffer(kept, length[0])
+        self._catalog = Catalog(self._connection)
+        self._participants = Participants(self._connection)
+        self._queues: weakref.WeakValueDictionary[str, Queue] = weakref.WeakValueDictionary()
+        self._asked: list[Any] = []  # structures for requests that are not in use
+        self._ports: weakref.WeakSet[Port] = weakref.WeakSet()
+
+    # --- declaring ----------------------------------------------------------------------------
+
+    def declare_queue(
+        self, name: str, *, slots: int = SLOTS, **settings: Unpack[Settings]
+    ) -> Queue:
+        """Make a queue of so many slots, a power of two; nothing if it exists just so."""
+        wanted, _kept = for_c(settings)
+        self._check(
+            lib.sb_declare_queue_with(
+                self._connection, name_bytes(name), slots_for_c(slots), wanted
+            ),
+            f"declaring queue {name!r}",
+        )
+        return self.queue(name)
+
+    def settings(self, pattern: str, **settings: Unpack[PatternSettings]) -> None:
+        """Settings of queues that are declared from now on and whose names match the pattern.
+
+        Words between dots, as in topics: `orders.#`, `*.eu`.  What a queue is declared with wins
+        over any pattern; of patterns the most specific that has the setting.  Once more for the
+        same pattern replaces all that it had.  Queues that are there keep what they have.
+        """
+        wanted, _kept = for_c(settings, OF_PATTERNS)
+        code = lib.sb_settings_put(self._connection, name_bytes(pattern), wanted)
+        self._check(code, f"settings of {pattern!r}")
+
+    def remove_settings(self, pattern: str) -> None:
+        """Queues that are declared from now on get nothing from this pattern."""
+        code = lib.sb_settings_remove(self._connection, name_bytes(pattern))
+        self._check(code, f"settings of {pattern!r}")
+
+    def temporary_queue(self, *, slots: int = SLOTS, **settings: Unpack[Settings]) -> Queue:
+        """Make a queue with a name of its own, which vanishes when we close, or die."""
+        wanted, _kept = for_c(settings)
+        made = ffi.new("sb_queue **")
+        self._check(
+            lib.sb_temporary_queue(self._connection, slots_for_c(slots), wanted, made),
+            "a temporary queue",
+        )
+        return self._queue_of(made[0])
+
+    def declare_exchange(
+        self,
+        name: str,
+        kind: Literal["direct", "topic", "fanout", "headers"] | str,
+        *,
+        alternate: str | None = None,
+    ) -> Exchange:
+        """Make an exchange; what none of its bindings takes goes to the alternate."""
+        if kind not in KINDS:
+            raise InvalidArgument(f"an exchange is {', '.join(KINDS)}, not {kind!r}")
+        other = name_bytes(alternate) if alternate is not None else ffi.NULL
+        self._check(
+            lib.sb_declare_exchange(self._connection, name_bytes(name), KINDS.index(kind), other),
+            f"declaring exchange {name!r}",
+        )
+        return self.exchange(name)
+
+    def bind(
+        self,
+        exchange: str,
+        destination: str,
+        key: str = "",
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        match: Literal["all", "any"] = "all",
+        to: Literal["queue", "exchange"] = "queue",
+    ) -> None:
+        """Let messages of an exchange reach a queue, or another exchange; twice is once."""
+        binding, _kept = self._binding(exchange, destination, key, arguments, match, to)
+        self._check(
+            lib.sb_bind(self._connection, binding), f"binding {destination!r} to {exchange!r}"
+        )
+
+    def unbind(
+        self,
+        exchange: str,
+        destination: str,
+        key: str = "",
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        match: Literal["all", "any"] = "all",
+        to: Literal["queue", "exchange"] = "queue",
+    ) -> None:
+        """Undo just this binding."""
+        binding, _kept = self._binding(exchange, destination, key, arguments, match, to)
+        self._check(
+            lib.sb_unbind(self._connection, binding),
+            f"unbinding {destination!r} from {exchange!r}",
+        )
+
+    def divert(
+        self, source: str, to: str, *, exclusive: bool = False, key: str | None = None
+    ) -> None:
+        """Let what goes to one exchange go to another as well, or exclusively: only there.
+
+        With a key, just what a binding of that key would take.
+        """
+        binding, _kept = self._diversion(source, to, key)
+        binding.exclusive = bool(exclusive)
+        self._check(lib.sb_bind(self._connection, binding), f"diverting {source!r} to {to!r}")
+
+    def undivert(self, source: str, to: str, *, key: str | None = None) -> None:
+        """Undo just this divert."""
+        binding, _kept = self._diversion(source, to, key)
+        self._check(lib.sb_unbind(self._connection, binding), f"no longer diverting {source!r}")
+
+    def _diversion(self, source: str, to: str, key: str | None) -> tuple[Any, tuple[Any, ...]]:
+        kind = self.exchange(source).kind
+        if key is None and kind == "direct":
+            raise InvalidArgument(
+                f"exchange {source!r} is direct: name the key of what is to be diverted"
+            )
+        every = "#" if kind == "topic" else ""
+        return self._binding(source, to, every if key is None else key, None, "all", "exchange")
+
+    def _binding(
+        self,
+        exchange: str,
+        destination: str,
+        key: str,
+        arguments: Mapping[str, Any] | None,
+        match: str,
+        to: str,
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """A binding for C, and what must live as long as it."""
+        if match not in ("all", "any") or to not in ("queue", "exchange"):
+            raise InvalidArgument(f"match is all or any, to is queue or exchange: {match}, {to}")
+        packed = pack(arguments)
+        texts = [name_bytes(each) for each in (exchange, destination, key)]
+        kept = tuple(ffi.from_buffer(each) if each else ffi.NULL for each in (*texts, packed))
+        named = tuple(ffi.new("char[]", each) for each in texts[:2])
+        binding = ffi.new(
+            "sb_binding *",
+            {
+                "exchange": named[0],
+                "destination": named[1],
+                "to_exchange": to == "exchange",
+                "match_any": match == "any",
+                "key": kept[2],
+                "key_length": len(texts[2]),
+                "arguments": kept[3],
+                "arguments_length": len(packed),
+            },
+        )
+        return binding, (kept, named, texts, packed)
+
+    def delete_queue(self, name: str, *, force: bool = False) -> None:
+        """Delete a queue and its messages; InUse if another participant uses it."""
+        self._check(
+            lib.sb_delete_queue(self._connection, name_bytes(name), force),
+            f"deleting queue {name!r}",
+        )
+
+    def delete_exchange(self, name: str, *, force: bool = False) -> None:
+        """Delete an exchange; InUse if it has bindings or is an alternate."""
+        self._check(
+            lib.sb_delete_exchange(self._connection, name_bytes(name), force),
+            f"deleting exchange {name!r}",
+        )
+
+    # --- using --------------------------------------------------------------------------------
+
+    def queue(self, name: str) -> Queue:
+        """A queue that exists, or that a pattern with auto_create is for."""
+        opened = ffi.new("sb_queue **")
+        self._check(
+            lib.sb_open_queue(self._connection, name_bytes(name), opened), f"queue {name!r}"
+        )
+        return self._queue_of(opened[0])
+
+    def _queue_of(self, queue: Any) -> Queue:
+        """What C has opened; the one object that we have for it, if there is one."""
+        queue = self._handles.opened(queue)
+        name = ffi.string(lib.sb_queue_name(queue)).decode()
+        known = self._queues.get(name)
+        if known is not None and known._queue == queue:
+            return known
+        kind = DurableQueue if lib.sb_is_durable(queue) else Queue
+        made = self._queues[name] = kind(self, name, queue, self._arena)
+        return made
+
+    def exchange(self, name: str) -> Exchange:
+        """An exchange that exists; "" is the default one, whose keys are names of queues."""
+        opened = ffi.new("sb_exchange **")
+        encoded = name_bytes(name)
+        self._check(lib.sb_open_exchange(self._connection, encoded, opened), f"exchange {name!r}")
+        return Exchange(self, name, opened[0])
+
+    def subscribe(
+        self,
+        queue: str,
+        *,
+        start: Literal["now", "earliest"] = "now",
+        lossy: bool = False,
+        timeout: float | None = None,
+    ) -> Subscription:
+        """See every message of a queue without taking any.
+
+        A subscriber holds the ring back while it is slow, unless it is lossy.
+        """
+        if start not in ("now", "earliest"):
+            raise InvalidArgument(f"start is 'now' or 'earliest', not {start!r}")
+        from_now = start == "now"
+        return Subscription(self.queue(queue), from_now=from_now, lossy=lossy, timeout=timeout)
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """Publishes and acknowledgements that happen together: `with broker.transaction() as tx`.
+
+        `timeout` is for how long the commit at the end of `with` waits for room.
+        """
+        return Transaction(self, timeout)
+
+    def subscription(
+        self,
+        name: str,
+        *,
+        exchange: str,
+        key: str = "",
+        durable: bool = False,
+        shared: bool = False,
+        slots: int = SLOTS,
+        **settings: Unpack[CommonSettings],
+    ) -> NamedSubscription:
+        """Consume what an exchange has for this key, from a queue that this name stands for.
+
+        A durable one collects messages while nobody consumes it; another one vanishes with its last
+        consumer.  A shared one has any number of them; SubscriptionTaken if another one has another
+        consumer.
+        """
+        wanted = slots_for_c(slots)
+        return open_subscription(self, name, exchange, key, durable, shared, wanted, settings)
+
+    def unsubscribe(self, name: str, *, force: bool = False) -> None:
+        """Delete a subscription and what it has collected; InUse if another participant has it."""
+        code = lib.sb_subscription_delete(self._connection, name_bytes(name), force)
+        self._check(code, f"unsubscribing {name!r}")
+
+    # --- looking ------------------------------------------------------------------------------
+
+    @property
+    def participant(self) -> int:
+        """Our number among the participants."""
+        number: int = lib.sb_participant(self._connection)
+        return number
+
+    @property
+    def message_bytes_max(self) -> int:
+        """What a message has at most: a quarter of the arena."""
+        return len(self._arena) // 4
+
+    def queues(self) -> list[QueueInfo]:
+        """All queues, by name."""
+        self._check_open()
+        entries = list(self._catalog.queues())
+        uses = self._participants.uses([entry.reference for entry in entries])
+        listed = (self._catalog.queue_info(entry, uses) for entry in entries)
+        return sorted(each if each.depth == 0 else self._exactly(each) for each in listed)
+
+    def _exactly(self, queue: QueueInfo) -> QueueInfo:
+        """With the depth counted: between head and tail may be what is done with."""
+        try:
+            told = self.queue(queue.name)._told()
+        except Error:  # deleted since, or damaged: it is listed all the same
+            return queue
+        return replace(queue, depth=told.ready + told.leased)
+
+    def patterns(self) -> list[Pattern]:
+        """All settings by pattern."""
+        self._check_open()
+        return sorted(self._catalog.patterns())
+
+    def exchanges(self) -> list[ExchangeInfo]:
+        """All exchanges, by name."""
+        self._check_open()
+        return sorted(self._catalog.exchanges())
+
+    def bindings(self) -> list[BindingInfo]:
+        """All bindings, by exchange and destination."""
+        self._check_open()
+        return sorted(self._catalog.bindings(), key=lambda each: (each.exchange, each.destination))
+
+    def subscriptions(self) -> list[SubscriptionInfo]:
+        """All subscriptions by name."""
+        self._check_open()
+        found = self._catalog.subscriptions()
+        return sorted(replace(each, depth=self._depth(each.queue)) for each in found)
+
+    def _depth(self, queue: str) -> int:
+        try:
+            told = self.queue(queue)._told()
+        except Error:  # deleted since, or damaged
+            return 0
+        return int(told.ready + told.leased)
+
+    def participants(self) -> list[ParticipantInfo]:
+        """Everybody who takes part in this vhost, by number."""
+        self._check_open()
+        return self._participants.listed(self._catalog.queue_names())
+
+    def errors(self) -> list[ErrorInfo]:
+        """The distinct errors that participants have met, the latest first."""
+        self._check_open()
+        return self._participants.errors()
+
+    # --- upkeep -------------------------------------------------------------------------------
+
+    def repair(self) -> int:
+        """Put right what dead participants have left; waiting calls do so by themselves."""
+        repaired: int = lib.sb_repair(self._connection)
+        if repaired < 0:
+            raise self._error(repaired, "repairing")
+        return repaired
+
+    def tend(self, timeout: float | None = None) -> int:
+        """Wait for the death of a participant, and repair what it left at once."""
+        repaired: int = lib.sb_tend(self._connection, nanoseconds(timeout))
+        if repaired < 0 and repaired != lib.SB_INTERRUPTED:
+            raise self._error(repaired, "tending")
+        return max(0, repaired)
+
+    def close(self) -> None:
+        """Leave the vhost; messages that we have taken and not dealt with go to others."""
+        for port in list(self._ports):
+            port.disconnect()
+        lib.sb_disconnect(self._connection)
+
+    @property
+    def is_closed(self) -> bool:
+        return bool(lib.sb_closed(self._connection) != OK)
+
+    def _check_open(self) -> None:
+        self._check(lib.sb_closed(self._connection), "looking")
+
+    def _check(self, code: int, what: str) -> None:
+        if code < 0:
+            raise self._error(code, what)
+
+    def _error(self, code: int, what: str) -> Error:
+        return _error(code, f"vhost {self.vhost!r}, {what}")
+
+
+class _Keeper:
+    """Called when the last view of the arena is gone: then the connection may be freed."""
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
+
+    def __call__(self, arena: Any) -> None:
+        del self._owner

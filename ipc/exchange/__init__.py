@@ -1,0 +1,1 @@
+"""Exchanges and their bindings, and subscriptions by name."""

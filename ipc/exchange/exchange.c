@@ -1,0 +1,359 @@
+/* Publishing through an exchange: which queues a key leads to is searched once, and kept until the
+ * catalog changes. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "exchange/exchange.h"
+#include "message/message.h"
+#include "queue/queue.h"
+#include "vhost/vhost.h"
+
+#define ROUTES 4096 /* kept at once; when there are more, all are dropped */
+#define TABLE (2 * ROUTES)
+#define DELETED_TRIES 8
+
+struct sb_exchange {
+    sb_connection *connection;
+    int64_t reference; /* 0: the default exchange */
+    int64_t kind;
+    int64_t generation;
+    int64_t kept;
+    int64_t *found; /* room for the longest route */
+    kept_route *table[TABLE];
+    pthread_mutex_t mutex;
+    sb_exchange *next;
+    char name[L_NAME_BYTES_MAX + 1];
+};
+
+void route_leave(kept_route *route)
+{
+    if (atomic_fetch_sub(&route->users, 1) > 1)
+        return;
+    for (int64_t each = 0; each < route->count; each++)
+        sb_close_queue(route->queues[each]);
+    free(route->queues);
+    free(route);
+}
+
+static void forget(sb_exchange *exchange)
+{
+    for (int each = 0; each < TABLE; each++) {
+        if (exchange->table[each])
+            route_leave(exchange->table[each]);
+        exchange->table[each] = NULL;
+    }
+    exchange->kept = 0;
+}
+
+int64_t exchange_close(sb_exchange *exchange)
+{
+    for (sb_exchange **at = &exchange->connection->exchanges; *at; at = &(*at)->next)
+        if (*at == exchange) {
+            *at = exchange->next;
+            break;
+        }
+    forget(exchange);
+    free(exchange->found);
+    pthread_mutex_destroy(&exchange->mutex);
+    free(exchange);
+    return SB_OK;
+}
+
+int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchange **opened)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t reference = 0, kind = L_DIRECT, code = atomic_load(&connection->closed);
+    if (code == SB_OK && *name)
+        code = name_check("exchange", name);
+    if (code != SB_OK)
+        return code;
+    if (*name) {
+        reference = sb_reference_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
+        if (reference < 0)
+            return fail(SB_NOT_FOUND, "there is no exchange '%s' in vhost '%s': declare it first",
+                        name, connection->vhost);
+        int64_t row = reference & L_REFERENCE_INDEX_MASK;
+        kind = word_load(catalog, sb_catalog_entry_at(L_EXCHANGES, row) + L_EXCHANGE_KIND_AT);
+    }
+    /* one handle for each: they live as long as the connection */
+    pthread_mutex_lock(&connection->mutex);
+    sb_exchange *exchange = connection->exchanges;
+    while (exchange && exchange->reference != reference)
+        exchange = exchange->next;
+    if (exchange || !(exchange = calloc(1, sizeof *exchange))) {
+        pthread_mutex_unlock(&connection->mutex);
+        *opened = exchange;
+        return exchange ? SB_OK : fail_system("memory for an exchange");
+    }
+    exchange->connection = connection;
+    exchange->reference = reference;
+    exchange->kind = kind;
+    exchange->generation = -1;
+    strcpy(exchange->name, name);
+    pthread_mutex_init(&exchange->mutex, NULL);
+    exchange->next = connection->exchanges;
+    connection->exchanges = exchange;
+    pthread_mutex_unlock(&connection->mutex);
+    *opened = exchange;
+    return SB_OK;
+}
+
+static uint64_t hash_of(const char *bytes, int64_t length, uint64_t hash)
+{
+    for (int64_t each = 0; each < length; each++)
+        hash = (hash ^ (unsigned char)bytes[each]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* Where the route of this message is kept, or would be. */
+static kept_route **place_of(sb_exchange *exchange, const sb_outgoing *message, int64_t properties,
+                             uint64_t hash)
+{
+    for (uint64_t at = hash;; at++) {
+        kept_route **place = &exchange->table[at % TABLE], *route = *place;
+        if (!route)
+            return place;
+        if (route->hash == hash && route->key_length == message->key_length &&
+            route->properties_length == properties &&
+            memcmp(route->bytes, message->key, (size_t)message->key_length) == 0 &&
+            memcmp(route->bytes + message->key_length, message->properties,
+                   (size_t)properties) == 0)
+            return place;
+    }
+}
+
+/* A pattern may want a queue of this name to be made. */
+static int64_t created(sb_connection *connection, const sb_outgoing *message)
+{
+    char name[L_NAME_BYTES_MAX + 1];
+    if (message->key_length > L_NAME_BYTES_MAX)
+        return SB_NOT_FOUND;
+    memcpy(name, message->key, (size_t)message->key_length);
+    name[message->key_length] = 0;
+    if (memchr(message->key, 0, (size_t)message->key_length) || name_check("queue", name) != SB_OK)
+        return SB_NOT_FOUND;
+    return queue_create(connection, name);
+}
+
+static int64_t search(sb_exchange *exchange, const sb_outgoing *message, int64_t *found,
+                      int64_t capacity)
+{
+    sb_connection *connection = exchange->connection;
+    void *catalog = connection->catalog.memory;
+    uint64_t visited[SB_ROUTE_VISITED_BYTES / 8];
+    if (exchange->reference == 0) {
+        found[0] = sb_reference_find(catalog, L_QUEUES, message->key, message->key_length);
+        if (found[0] < 0)
+            found[0] = created(connection, message);
+        return found[0] >= 0;
+    }
+    int64_t row = sb_row_of(catalog, L_EXCHANGES, exchange->reference);
+    int64_t count = row < 0 ? row
+                            : sb_route(catalog, row, message->key, message->key_length,
+                                       message->properties, message->properties_length, visited,
+                                       found, capacity);
+    if (count == SB_NOT_FOUND)
+        return fail(count, "exchange '%s' was deleted", exchange->name);
+    return count;
+}
+
+static int64_t keep(sb_exchange *exchange, const sb_outgoing *message, int64_t properties,
+                    uint64_t hash, kept_route **place)
+{
+    int64_t *found = exchange->found;
+    if (!found)
+        found = exchange->found = malloc(sizeof *found * L_QUEUE_ROWS);
+    int64_t code = found ? search(exchange, message, found, L_QUEUE_ROWS)
+                         : fail_system("memory for a route");
+    size_t bytes = (size_t)(message->key_length + properties);
+    kept_route *route = code < 0 ? NULL : calloc(1, sizeof *route + bytes);
+    sb_queue **queues = code < 0 ? NULL : calloc((size_t)code + 1, sizeof *queues);
+    if (code >= 0 && (!route || !queues))
+        code = fail_system("memory for a route");
+    if (code >= 0) {
+        *route = (kept_route){.hash = hash, .key_length = message->key_length, .users = 1,
+                              .properties_length = properties, .queues = queues};
+        memcpy(route->bytes, message->key, (size_t)message->key_length);
+        memcpy(route->bytes + message->key_length, message->properties, (size_t)properties);
+        pthread_mutex_lock(&exchange->connection->mutex);
+        for (int64_t each = 0; each < code; each++)
+            /* one that was deleted since takes nothing */
+            if (queue_handle(exchange->connection, found[each], &queues[route->count]) == SB_OK)
+                sb_share_queue(queues[route->count++]);
+        pthread_mutex_unlock(&exchange->connection->mutex);
+        *place = route;
+        exchange->kept++;
+    } else {
+        free(route);
+        free(queues);
+    }
+    return code < 0 ? code : SB_OK;
+}
+
+/* The route of a message; the exchange's mutex is held. */
+static int64_t route_of(sb_exchange *exchange, const sb_outgoing *message, kept_route **route)
+{
+    int64_t generation = sb_catalog_generation(exchange->connection->catalog.memory);
+    if (generation != exchange->generation || exchange->kept >= ROUTES) {
+        forget(exchange);
+        exchange->generation = generation;
+        departed_forget(exchange->connection);
+    }
+    /* a topic or direct exchange may lead to one that looks at properties */
+    int64_t properties = exchange->reference ? message->properties_length : 0;
+    uint64_t hash = hash_of(message->key, message->key_length, UINT64_C(14695981039346656037));
+    hash = hash_of(message->properties, properties, hash ^ 0xFF);
+    kept_route **place = place_of(exchange, message, properties, hash);
+    int64_t code = *place ? SB_OK : keep(exchange, message, properties, hash, place);
+    *route = *place;
+    return code;
+}
+
+int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_route **route)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    int64_t code = route_of(exchange, message, route);
+    /* another thread may drop the route while we wait for room in a queue */
+    if (code == SB_OK)
+        atomic_fetch_add(&(*route)->users, 1);
+    pthread_mutex_unlock(&exchange->mutex);
+    return code == SB_OK ? (*route)->count : code;
+}
+
+/* A durable queue has the message: note where it can be confirmed.  There is room for it. */
+static void received(sb_receipts *receipts, sb_receipt where, int64_t code)
+{
+    if (code == SB_DUPLICATE) /* the one that counts may not be on disk yet */
+        where.position = sb_published(where.queue) - 1;
+    if ((code >= 0 || code == SB_DUPLICATE) && where.position >= 0 && sb_is_durable(where.queue) == 1) {
+        sb_share_queue(where.queue); /* until sb_receipts_free */
+        receipts->entries[receipts->count++] = where;
+    }
+}
+
+static int64_t receipts_room(sb_receipts *receipts, int64_t more)
+{
+    int64_t room = receipts->count + more;
+    if (room <= receipts->room)
+        return SB_OK;
+    sb_receipt *moved = realloc(receipts->entries, (size_t)room * sizeof *moved);
+    if (!moved)
+        return fail_system("memory for receipts");
+    receipts->entries = moved;
+    receipts->room = room;
+    return SB_OK;
+}
+
+static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
+                              int64_t *done, sb_receipts *receipts)
+{
+    int64_t code = atomic_load(&exchange->connection->closed);
+    if (code != SB_OK)
+        return code;
+    if (message->producer)
+        return fail(SB_INVALID, "a named producer is one queue's: publish to it, or with an id");
+    int64_t deadline = timeout_ns > 0 && timeout_ns < SB_FOREVER ? monotonic_deadline(timeout_ns) : 0;
+    kept_route *route;
+    bool was_deleted;
+    int tries = 0;
+again:
+    was_deleted = false;
+    int64_t count = exchange_route(exchange, message, &route);
+    code = count < 0 ? count : receipts ? receipts_room(receipts, count) : SB_OK;
+    for (; code >= 0 && *done < count; *done += code >= 0) {
+        int64_t left = timeout_ns;
+        if (deadline) {
+            left = deadline - sb_system_clock();
+            left = left > 0 ? left : 0;
+        }
+        sb_receipt where;
+        code = publish_receipt(route->queues[*done], message, left, &where);
+        if (receipts)
+            received(receipts, where, code);
+        was_deleted = code == SB_NOT_FOUND;
+        if (was_deleted || code == SB_DUPLICATE) /* since; or this queue has it */
+            code = SB_OK;
+    }
+    if (count >= 0)
+        route_leave(route);
+    if (was_deleted && exchange->reference == 0 && tries++ < DELETED_TRIES) {
+        *done = 0; /* nobody has it: perhaps there is a queue of this name again, or can be */
+        goto again;
+    }
+    return code < 0 ? code : count;
+}
+
+int64_t sb_exchange_publish(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
+                            int64_t *done)
+{
+    int64_t code = outgoing_check(message);
+    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, NULL) : code;
+}
+
+int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *message,
+                                     int64_t timeout_ns, int64_t *done, sb_receipts *receipts)
+{
+    int64_t code = outgoing_check(message);
+    return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, receipts) : code;
+}
+
+int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t timeout_ns)
+{
+    int64_t deadline = monotonic_deadline(timeout_ns), code = SB_OK;
+    for (int64_t each = 0; each < receipts->count && code == SB_OK; each++) {
+        int64_t left = deadline - sb_system_clock();
+        code = sb_confirm(receipts->entries[each].queue, receipts->entries[each].position,
+                          left > 0 ? left : 0);
+        if (code == SB_NOT_FOUND) /* deleted since, with all that was in it */
+            code = SB_OK;
+    }
+    return code;
+}
+
+void sb_receipts_free(sb_receipts *receipts)
+{
+    for (int64_t each = 0; each < receipts->count; each++)
+        sb_close_queue(receipts->entries[each].queue);
+    free(receipts->entries);
+    *receipts = (sb_receipts){0};
+}
+
+int64_t sb_exchange_publish_with(sb_exchange *exchange, const void *body, int64_t length,
+                                 const void *key, int64_t key_length, const void *properties,
+                                 int64_t properties_length, int64_t ttl_ns, int64_t priority,
+                                 const void *id, int64_t id_length, int64_t timeout_ns,
+                                 int64_t *done)
+{
+    const sb_outgoing message = {body, length, key, key_length, properties, properties_length,
+                                 ttl_ns, priority, id, id_length, 0, 0, 0, 0};
+    return sb_exchange_publish(exchange, &message, timeout_ns, done);
+}
+
+int64_t sb_exchange_full(sb_exchange *exchange, const void *key, int64_t key_length,
+                         const void *properties, int64_t properties_length, int64_t done,
+                         sb_queue **queue)
+{
+    const sb_outgoing message = {.key = key, .key_length = key_length, .properties = properties,
+                                 .properties_length = properties_length};
+    kept_route *route;
+    pthread_mutex_lock(&exchange->mutex);
+    int64_t code = route_of(exchange, &message, &route);
+    *queue = code == SB_OK && done < route->count ? route->queues[done] : NULL;
+    if (*queue)
+        sb_share_queue(*queue); /* the program closes it */
+    pthread_mutex_unlock(&exchange->mutex);
+    return code;
+}
+
+const char *sb_exchange_name(sb_exchange *exchange)
+{
+    return exchange->name;
+}
+
+int64_t sb_exchange_kind(sb_exchange *exchange)
+{
+    return exchange->kind;
+}

@@ -1,0 +1,23 @@
+/* Exchanges: where a message goes. */
+
+#ifndef SHMBROKER_EXCHANGE_ROOM_H
+#define SHMBROKER_EXCHANGE_ROOM_H
+
+#include "base/base.h"
+
+/* --- exchange.c ------------------------------------------------------------------------------- */
+
+/* Queues that a message goes to; they stay valid until route_leave. */
+typedef struct kept_route {
+    uint64_t hash;
+    int64_t key_length, properties_length, count;
+    _Atomic int64_t users; /* messages on their way, and 1 while it is kept */
+    sb_queue **queues;
+    char bytes[]; /* key, then properties if the exchange looks at them */
+} kept_route;
+
+/* How many queues a message goes to, and which. */
+int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_route **route);
+void route_leave(kept_route *route);
+
+#endif

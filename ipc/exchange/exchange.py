@@ -1,0 +1,77 @@
+"""An exchange: publish to it, and its bindings say which queues get the message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.base.errors import Damaged
+from shmbroker.ipc.message.group import grouped
+from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.exchange.publication import Publication
+from shmbroker.ipc.schedule.scheduled import When
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+
+KINDS = ("direct", "topic", "fanout", "headers")
+
+
+def kind_of(number: int, name: str) -> str:
+    """The kind of an exchange, as its entry in the catalog numbers it."""
+    if number not in range(len(KINDS)):
+        raise Damaged(f"exchange {name!r} has kind {number}, which is none: delete the vhost")
+    return KINDS[number]
+
+
+class Exchange:
+    """Made by Broker.exchange and Broker.declare_exchange."""
+
+    def __init__(self, broker: Broker, name: str, exchange: Any) -> None:
+        self._broker = broker
+        self.name = name
+        self._exchange = exchange
+
+    @property
+    def kind(self) -> str:
+        return kind_of(lib.sb_exchange_kind(self._exchange), self.name)
+
+    def publish(
+        self,
+        body: Any,
+        *,
+        key: str = "",
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
+        mandatory: bool = False,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
+        confirm: Confirm | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Publish to every queue that a binding leads to: how many.
+
+        With `mandatory`, Unroutable if there is none.  If a queue has no room within the timeout
+        it is QueueFull, and the queues before it have the message: the error says how many.
+
+        With a delay, or a time of day, each of them has it in its schedule (docs/scheduled.md).
+        With a message_id, each queue takes it once: a queue that has it already is counted as well.
+
+        With confirm="disk" it is done when the message is on disk in every durable queue that it
+        went to: how many these are; Unconfirmed, which can ask again, if nobody says so in time.
+        """
+        deadline = Deadline(nanoseconds(timeout))
+        publication = Publication(
+            self, body, key, grouped(properties, group), ttl, priority, message_id, mandatory,
+            deliver_after, deliver_at, confirm,
+        )  # fmt: skip
+        count = publication.go_on(nanoseconds(timeout))
+        return publication.confirm(deadline.seconds_left()) if confirm == "disk" else count
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.name!r} of {self._broker.vhost!r}>"

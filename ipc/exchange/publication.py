@@ -1,0 +1,132 @@
+"""A publication: one message on its way through an exchange to all queues that are to have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import FULL, INTERRUPTED, NOT_FOUND, OK
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import Error, InvalidArgument, Unconfirmed, Unroutable, error_for
+from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing, parts
+from shmbroker.ipc.schedule.scheduled import When, schedule
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.exchange.exchange import Exchange
+
+_publish = lib.sb_exchange_publish_with
+
+
+class Publication:
+    """Remembers which queues have the message, so that it can go on where one had no room."""
+
+    __slots__ = ("_done", "_exchange", "_kept", "_mandatory", "_message", "_outgoing", "_receipts")
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        body: Any,
+        key: str,
+        properties: Mapping[str, Any] | None,
+        ttl: float | None,
+        priority: int | None,
+        message_id: str | bytes | None,
+        mandatory: bool,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
+        confirm: Confirm | None = None,
+    ) -> None:
+        if confirm not in (None, "shm", "disk"):
+            raise InvalidArgument(f'confirm is "disk" or "shm", not {confirm!r}')
+        self._exchange = exchange
+        self._mandatory = mandatory
+        self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))
+        self._outgoing: Any = None
+        self._receipts: Any = None
+        if deliver_after is not None or deliver_at is not None or confirm == "disk":
+            self._outgoing, *self._kept = outgoing(body, key, properties, ttl, priority, message_id)
+            schedule(self._outgoing, deliver_after, deliver_at)
+        if confirm == "disk":
+            self._receipts = exchange._broker._handles.receipts()
+        self._done = ffi.new("int64_t *")
+
+    def go_on(self, timeout_ns: int) -> int:
+        """Publish to those that are left: how many have it, all told; QueueFull if one is full."""
+        done = self._done
+        deadline = Deadline(timeout_ns)
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = self._publish(deadline.left())
+        if code < 0:
+            had = f" ({done[0]} queues have the message)" if done[0] else ""
+            raise self._error(code, had)
+        if code == 0 and self._mandatory:
+            key = self._message[2].decode(errors="surrogatepass")
+            raise Unroutable(
+                f"exchange {self._exchange.name!r}: no binding takes a message with key {key!r}, "
+                "and it is mandatory: bind a queue, or declare an alternate exchange"
+            )
+        return code
+
+    def _publish(self, timeout_ns: int) -> int:
+        exchange, done = self._exchange._exchange, self._done
+        if self._receipts is not None:
+            code: int = lib.sb_exchange_publish_receipts(
+                exchange, self._outgoing, timeout_ns, done, self._receipts
+            )
+        elif self._outgoing is not None:
+            code = lib.sb_exchange_publish(exchange, self._outgoing, timeout_ns, done)
+        else:
+            code = _publish(exchange, *self._message, timeout_ns, done)
+        return code
+
+    def receipts(self) -> list[tuple[Any, int]]:
+        """The durable queues that have it, as C knows them, and where."""
+        entries, count = self._receipts.entries, self._receipts.count
+        shared = self._exchange._broker._handles.shared
+        return [(shared(entries[each].queue), entries[each].position) for each in range(count)]
+
+    def confirm(self, timeout: float | None) -> int:
+        """Wait until it is on disk in all durable queues that have it: how many these are."""
+        deadline = Deadline(nanoseconds(timeout))
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_receipts_confirm(self._receipts, deadline.left())
+        if code < 0:
+            raise self._unconfirmed(self._error(code, ""))
+        count: int = self._receipts.count
+        return count
+
+    def confirm_one(self, queue: Any, position: int) -> None:
+        """It is on disk in this one, or is no more there; else Unconfirmed at once."""
+        code = lib.sb_confirm(queue, position, 0)
+        if code not in (OK, NOT_FOUND):
+            raise self._unconfirmed(self._error(code, ""))
+
+    def _unconfirmed(self, error: Error) -> Error:
+        if isinstance(error, Unconfirmed):
+            error.pending = tuple(
+                (ffi.string(lib.sb_queue_name(queue)).decode(), position)
+                for queue, position in self.receipts()
+            )
+            error.ask = self.confirm
+        return error
+
+    def full_queue(self) -> Any:
+        """After QueueFull: the queue, as C knows it, that had no room."""
+        queue = ffi.new("sb_queue **")
+        code = lib.sb_exchange_full(
+            self._exchange._exchange, *self._message[2:6], self._done[0], queue
+        )
+        if code < 0:
+            raise self._error(code, "")
+        if queue[0] == ffi.NULL:
+            raise self._error(FULL, ", whose bindings have changed meanwhile")
+        return self._exchange._broker._handles.opened(queue[0])
+
+    def _error(self, code: int, had: str) -> Error:
+        detail = detail_of(code)
+        what = f"publishing to exchange {self._exchange.name!r}{had}"
+        return error_for(code, what, ffi.errno, detail)

@@ -1,0 +1,1 @@
+"""The configuration of an instance, its options and secrets."""

@@ -1,0 +1,201 @@
+"""The configuration of an instance: shmbroker.toml in its folder.
+
+A key that nobody knows is an error, because a misspelt option would silently be another one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.instance.config.option import OPTIONS, RENEW_MIN, STALL_LIMIT_MIN, Option
+from shmbroker.ipc.instance.config.secret import Secret
+from shmbroker.ipc.base.refusal import told
+
+FILE = "shmbroker.toml"
+
+Given = dict[str, object]
+"""Values as they stand in TOML, by key: `ha.role`."""
+
+
+class ConfigError(InvalidArgument):
+    """The configuration of an instance is wrong; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """The lease in a database that says who is live."""
+
+    url: Secret
+    password: Secret
+    table: str
+    renew: float
+    expiration: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolConfig:
+    """The histograms that a live writes."""
+
+    path: str
+    interval: float
+    rotate: float
+    size: int
+    keep: int
+    parquet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    folder: Path
+    name: str
+    vhost: str
+    arena: int
+    store: Path
+    segment: int
+    lock: str
+    sql: Sql
+    log: Path
+    spool: SpoolConfig
+    role: str
+    failover_on_shutdown: bool
+    allow_failback: bool
+    restart_backup: bool
+    wait_for_activation: bool
+    on_promote: tuple[str, ...]
+    on_promote_timeout: float
+    stall_limit: float
+
+
+def flattened(tables: Mapping[str, Any], place: Path) -> Iterator[tuple[str, object]]:
+    for table, values in tables.items():
+        if not isinstance(values, dict):
+            raise ConfigError(f"{place}: {table} stands outside of any table")
+        for name, value in values.items():
+            yield f"{table}.{name}", value
+
+
+def read(folder: Path) -> Given:
+    """What is configured, by key."""
+    place = folder / FILE
+    try:
+        with place.open("rb") as file:
+            return dict(flattened(tomllib.load(file), place))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{folder} is no instance: it has no {FILE}; make one with shmbroker create {folder}"
+        ) from None
+    except OSError as error:
+        raise ConfigError(told(error)) from None
+    except RecursionError:
+        raise ConfigError(f"{place}: it is nested too deeply") from None
+    except ValueError as error:  # no TOML, no UTF-8, a number of thousands of digits
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def configured(folder: Path, given: Given) -> Config:
+    """What is given, and the defaults of the rest, checked."""
+    folder = folder.absolute()
+    place = folder / FILE
+    known = {option.key: option for option in OPTIONS}
+    for key in given:
+        if key not in known:
+            meant = difflib.get_close_matches(key, known, 1)
+            hint = f"; did you mean {meant[0]}?" if meant else ""
+            raise ConfigError(f"{place}: there is no option {key}{hint}")
+    values = {key: _value(option, given, place) for key, option in known.items()}
+    limit: float = values["ha.stall-limit"]
+    if 0 < limit < STALL_LIMIT_MIN:
+        raise ConfigError(
+            f"{place}: ha.stall-limit is 0s (never) or at least 250ms, not {limit * 1000:g}ms: "
+            "a live that is merely busy must not be killed"
+        )
+    sql = Sql(**_table("sql", values))
+    _check_lease(sql, place)
+    if values["store.lock"] == "sql" and not sql.url.content:
+        raise ConfigError(
+            f'{place}: store.lock is "sql", and sql.url does not say which database, as in '
+            '"postgresql://broker@db.example/broker"'
+        )
+    return Config(
+        folder=folder,
+        name=values["instance.name"],
+        vhost=values["instance.vhost"],
+        arena=values["instance.arena"],
+        store=folder / values["store.path"],
+        segment=values["store.segment"],
+        lock=values["store.lock"],
+        sql=sql,
+        log=folder / values["log.path"],
+        spool=_spool(_table("spool", values), place),
+        **_table("ha", values),
+    )
+
+
+def _table(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a table of the file has, by names of ours."""
+    of_it = (option for option in OPTIONS if option.table == name)
+    return {option.name.replace("-", "_"): values[option.key] for option in of_it}
+
+
+def _spool(values: dict[str, Any], place: Path) -> SpoolConfig:
+    for name in ("interval", "rotate", "size", "keep"):
+        if not values[name]:
+            raise ConfigError(f"{place}: spool.{name} is more than nothing")
+    return SpoolConfig(**values)
+
+
+def _check_lease(sql: Sql, place: Path) -> None:
+    if sql.renew < RENEW_MIN:
+        raise ConfigError(f"{place}: sql.renew is at least {RENEW_MIN * 1000:g}ms")
+    if 3 * round(sql.renew * 1e9) > round(sql.expiration * 1e9):
+        raise ConfigError(
+            f"{place}: sql.renew is at most a third of sql.expiration, so that one that fails may "
+            f"be tried again; {sql.renew:g}s is more than a third of {sql.expiration:g}s"
+        )
+
+
+def _value(option: Option, given: Given, place: Path) -> Any:
+    value = given.get(option.key, option.default)
+    try:
+        return option.value_of(value)
+    except ValueError as error:
+        if option.kind == "secret":
+            raise ConfigError(f"{place}: {option.key} is {error}") from None
+        raise ConfigError(f"{place}: {option.key} is {error}, not {value!r:.200}") from None
+
+
+def load(folder: Path) -> Config:
+    """The configuration of the instance in a folder."""
+    return configured(folder, read(folder))
+
+
+def toml_of(given: Given) -> str:
+    """A file with these values; the others stand there with their defaults, as comments."""
+    lines: list[str] = []
+    table = ""
+    for option in OPTIONS:
+        if option.table != table:
+            table = option.table
+            lines += ["", f"[{table}]"]
+        is_given = option.key in given
+        value = given.get(option.key, option.default)
+        shown = _toml_value(value)
+        lines.append(f"# {option.help}")
+        lines.append(f"{'' if is_given else '# '}{option.name} = {shown}")
+    return "\n".join(["# An instance of shmbroker; see docs/durability.md.", *lines, ""])
+
+
+def _toml_value(value: object) -> str:
+    """JSON's text, numbers, booleans and lists of text are TOML's; its objects are not."""
+    if isinstance(value, Mapping):
+        return (
+            "{ " + ", ".join(f"{key} = {_toml_value(each)}" for key, each in value.items()) + " }"
+        )
+    return json.dumps(value)

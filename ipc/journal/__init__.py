@@ -1,0 +1,1 @@
+"""The files of a journal: writing, reading, verifying, exporting.  It knows no queue."""

@@ -1,0 +1,129 @@
+"""The journal's part of shmbroker.h: what must survive, in files."""
+
+from __future__ import annotations
+
+from shmbroker.ipc.journal import records
+
+JOURNAL = """\
+/* --- the journal ---
+ * Records in a folder of segments.  What is staged becomes one frame, which a commit writes and
+ * syncs: it is there as a whole, or not at all.  One thread at a time, and one process, whose right
+ * to write is not looked at here. */
+
+typedef struct sb_journal sb_journal;
+typedef struct sb_replay sb_replay;
+
+/* Stage what a new segment begins with: everything that is not a message and must be known. */
+typedef int64_t (*sb_journal_snapshot)(sb_journal *journal, void *context);
+/* Whether a message is needed: 1 or 0. */
+typedef int64_t (*sb_journal_needed)(int64_t queue, int64_t position, void *context);
+
+typedef struct sb_journal_options {
+    int64_t segment_bytes; /* 0: 64 MiB; a multiple of 4096, at least 4 of it */
+    int64_t spares;        /* segments out of use that are kept for reuse; 0: 2 */
+    const void *node;      /* 16 bytes, noted in each segment; NULL: zeros */
+    sb_journal_snapshot snapshot; /* NULL: nothing */
+    void *context;
+    int64_t reserve; /* 1: the room of one segment is set aside, for whoever begins when the disk is
+                      * full, after the writer was killed */
+} sb_journal_options;
+
+typedef struct sb_journal_record {
+    int64_t kind, queue, position;
+    const void *body; /* until the next call */
+    int64_t length;
+    int64_t serial, offset; /* where it lies: which segment, and which byte of it */
+    int64_t frame;          /* which commit of the segment, from 1 on */
+    int64_t last;           /* 1: the last one of its frame */
+} sb_journal_record;
+
+typedef struct sb_journal_statistics {
+    int64_t serial, offset;   /* where the next frame begins */
+    int64_t segments, bytes;  /* that are needed, the one in use included */
+    int64_t spares;           /* written over and ready, or soon */
+    int64_t unknown;          /* segments of before, not yet looked through */
+    int64_t damaged;          /* of those: they are kept */
+    int64_t live_bytes;       /* of messages, estimated */
+    int64_t frames, records, recycled, deleted, made, waited; /* so far; waited: for a segment */
+} sb_journal_statistics;
+
+typedef struct sb_journal_report {
+    int64_t segments, frames, records, messages, bytes;
+    int64_t torn;    /* ends that were cut */
+    int64_t damages; /* only of a salvage that goes on behind them */
+    int64_t ignored; /* segments that are no longer needed */
+    int64_t epoch;   /* the highest */
+} sb_journal_report;
+
+/* Begin a new segment after the highest there is.  SB_STALE: one of a higher epoch is there. */
+int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_options *options,
+                        sb_journal **journal);
+/* The same in two steps, for a backup: the first only gets a segment ready (in a thread of its own,
+ * nothing in the folder is looked at), so that the second is quick.  If the second fails, it may be
+ * called again, or the journal closed. */
+int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options,
+                           sb_journal **journal);
+int64_t sb_journal_begin(sb_journal *journal, int64_t epoch);
+/* What the replay has found needs not be looked for in the background: which segments are needed,
+ * where they end, what is in them.  After prepare, before begin; the replay is at its end. */
+int64_t sb_journal_adopt(sb_journal *journal, const sb_replay *replay);
+/* What is staged and not committed is forgotten. */
+void sb_journal_close(sb_journal *journal);
+
+/* One more record for the frame that is gathered; the body is copied.  position: below 2^48.
+ * SB_INVALID, SB_TOO_LARGE, SB_NO_MEMORY: it is not staged. */
+int64_t sb_journal_stage(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
+                         const void *body, int64_t length);
+/* Messages of a queue at positions one after the other; their bodies lie end to end. */
+int64_t sb_journal_stage_many(sb_journal *journal, int64_t queue, int64_t position,
+                              const void *bodies, const int64_t *lengths, int64_t count);
+/* The same body in two parts, for a head that is elsewhere. */
+int64_t sb_journal_stage_parts(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
+                               const void *head, int64_t head_length, const void *body,
+                               int64_t length);
+/* How many bytes of the log are staged. */
+int64_t sb_journal_staged(sb_journal *journal);
+/* Begin to write what is staged, as far as it is whole pages: so that the disk works while more is
+ * staged.  It is there after the commit, and not before.  SB_JOURNAL_FAILED: as of a commit. */
+int64_t sb_journal_ahead(sb_journal *journal);
+/* Write and sync what is staged, if anything is, or if the segment is new.
+ * SB_DISK_FULL: nothing has happened, it stays staged; commit again when there is room.
+ * SB_JOURNAL_FAILED: it is unknown what the disk has; every call says so from now on.
+ * What the snapshot answers, if that is not SB_OK: it stays staged as well. */
+int64_t sb_journal_commit(sb_journal *journal);
+/* All messages of the queue below the position are not needed any more.  Nothing is written: stage
+ * a record of it before.  SB_JOURNAL_ALL: all there will ever be. */
+int64_t sb_journal_retire(sb_journal *journal, int64_t queue, int64_t position);
+/* Commit, and let go of segments in which no message is needed: how many.  A commit that begins a
+ * segment does so too. */
+int64_t sb_journal_tidy(sb_journal *journal);
+/* Stage again what is needed of a segment of which at most `share` percent are, about so many bytes
+ * of the log; once all of it is committed, the segment can go.  SB_OK: call again; SB_EMPTY: there
+ * is no such segment.  With 100 percent: of those that were there when the journal began. */
+int64_t sb_journal_compact(sb_journal *journal, int64_t share, int64_t bytes,
+                           sb_journal_needed needed, void *context);
+int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *told);
+/* Wait until the thread of the journal has nothing to do. */
+int64_t sb_journal_settle(sb_journal *journal, int64_t timeout_ns);
+
+/* Read the records of a folder, oldest first.  With `salvage`, all that checks is told, of frames
+ * that are not whole as well. */
+int64_t sb_replay_open(const char *folder, int64_t salvage, sb_replay **replay);
+/* SB_OK, and a record.  SB_EMPTY: that was all.  SB_TORN: here a frame was cut that a crash had
+ * left half written and nobody was told of; sb_detail says where; go on calling.
+ * SB_JOURNAL_DAMAGED: something that was synced is not there; sb_detail says what and where.  A
+ * salvage may go on. */
+int64_t sb_replay_next(sb_replay *replay, sb_journal_record *record);
+/* How far it is: bytes read, of so many. */
+int64_t sb_replay_progress(sb_replay *replay, int64_t *bytes);
+void sb_replay_report(const sb_replay *replay, sb_journal_report *report);
+void sb_replay_close(sb_replay *replay);
+/* The highest epoch that a segment of a folder was begun with, from the headers that check; 0:
+ * there is none.  `node`: 16 bytes, filled with what the newest of them has noted. */
+int64_t sb_journal_epoch(const char *folder, void *node);
+"""
+
+
+def journal_enumerators() -> list[str]:
+    kinds = {name: value for name, value in vars(records).items() if isinstance(value, int)}
+    return [f"    SB_RECORD_{name} = {value}," for name, value in kinds.items()]

@@ -1,0 +1,567 @@
+/* The journal's writer: frames into segments, and which segments are still needed.
+ *
+ * What is staged stays staged until a commit has written and synced it, also what is written ahead of
+ * it: so that the disk works while the rest of a large frame is gathered.  What is written ahead and
+ * then goes elsewhere is the torn end of its segment.  A frame that the segment
+ * has no room for goes to the next one, behind the list of the segments that are needed and what
+ * the snapshot stages, all in one frame: so a segment with one whole frame can be read by itself. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "journal/fence.h"
+#include "journal/writer.h"
+
+#define SEGMENT_BYTES (INT64_C(64) << 20)
+#define SEGMENT_BYTES_MIN (4 * JOURNAL_PAGE)
+#define SPARES 2
+#define REACHED_NS 100000000
+#define KEPT_SHARE 8
+#define BEGIN_TRIES 16 /* a stale live gets its next segment ready, and then does not use it */
+
+/* --- open and close ------------------------------------------------------------------------------ */
+
+int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options, sb_journal **made)
+{
+    sb_journal *journal = calloc(1, sizeof *journal);
+    if (!journal)
+        return fail_system("memory for a journal");
+    if (options)
+        journal->options = *options;
+    sb_journal_options *with = &journal->options;
+    with->segment_bytes = with->segment_bytes ? with->segment_bytes : SEGMENT_BYTES;
+    with->spares = with->spares ? with->spares : SPARES;
+    journal->current.file = journal->in.file = -1;
+    int64_t code = SB_OK;
+    if (with->segment_bytes < SEGMENT_BYTES_MIN || with->segment_bytes % JOURNAL_PAGE ||
+        with->segment_bytes > JOURNAL_BYTES_MAX || with->spares < 0)
+        code = fail(SB_INVALID, "a segment has a multiple of 4096 bytes, at least %lld; there are "
+                    "no less than 0 spares", (long long)SEGMENT_BYTES_MIN);
+    if (code == SB_OK)
+        code = folder_open(&journal->in, folder);
+    if (code == SB_OK)
+        code = store_start(&journal->store, &journal->in, with);
+    if (code != SB_OK) {
+        sb_journal_close(journal);
+        return code;
+    }
+    *made = journal;
+    return SB_OK;
+}
+
+static const uint8_t *node_of(const sb_journal *journal)
+{
+    static const uint8_t none[16];
+    return journal->options.node ? journal->options.node : none;
+}
+
+/* Another that has begun after us has a higher epoch, and it is the one that may write. */
+static int64_t newest_check(const sb_journal *journal, int64_t serial, int64_t epoch)
+{
+    reader newest;
+    int64_t code = reader_open(&newest, &journal->in, serial, false), theirs = newest.epoch;
+    if (code != SB_OK)
+        return SB_OK; /* whoever reads it will say what is wrong; we only write behind it */
+    char path[sizeof newest.path];
+    strcpy(path, newest.path);
+    bool is_foreign = !node_fits(newest.node, node_of(journal));
+    reader_close(&newest);
+    if (theirs <= epoch || is_foreign)
+        return SB_OK;
+    return fail(SB_STALE, "%s was begun with epoch %lld, and this is epoch %lld: this one must end",
+                path, (long long)theirs, (long long)epoch);
+}
+
+/* What is there and on no list is not needed. */
+static int64_t account_for(sb_journal *journal, const int64_t *serials, int64_t count)
+{
+    for (int64_t each = 0; each < count; each++) {
+        if (segment_with(journal, serials[each]))
+            continue;
+        segment_state *unneeded = segment_note(journal, serials[each]);
+        if (!unneeded)
+            return fail_system("memory for a list of segments");
+        unneeded->state = SEGMENT_UNNEEDED;
+    }
+    return SB_OK;
+}
+
+/* Behind what there is now.  SB_EXISTS: one more is there meanwhile. */
+static int64_t begin_behind(sb_journal *journal, int64_t epoch)
+{
+    segment_list list = {0};
+    const listed reached = reached_read(&journal->in);
+    const bool is_audited = journal->auditor.found != NULL; /* then no message waits for much reading */
+    int64_t *serials, count = folder_segments(&journal->in, &serials), code = SB_OK;
+    if (count < 0)
+        return count;
+    int64_t highest = count > 0 ? serials[count - 1] : 0;
+    if (highest > 0)
+        code = newest_check(journal, highest, epoch);
+    highest = highest > reached.serial ? highest : reached.serial;
+    if (code == SB_OK && !journal->adopted) {
+        code = list_inherit(&journal->in, node_of(journal), serials, count, reached, is_audited, &list);
+        code = code == SB_OK ? segments_inherit(journal, &list) : code;
+    }
+    if (code == SB_OK)
+        code = account_for(journal, serials, count);
+    if (code == SB_OK) {
+        code = store_begin(journal->store, epoch, highest + 1, &journal->current);
+        code = code == SB_STALE ? SB_EXISTS : code;
+    }
+    if (code == SB_OK)
+        store_learn(journal->store, list.entries, list.count, is_audited);
+    list_free(&list);
+    free(serials);
+    return code;
+}
+
+int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
+{
+    if (journal->current.file >= 0 || epoch < 0)
+        return fail(SB_INVALID, "the journal has begun already, or its epoch is below 0");
+    int64_t code = SB_EXISTS;
+    for (int tries = 0; code == SB_EXISTS && tries < BEGIN_TRIES; tries++)
+        code = begin_behind(journal, epoch);
+    if (code == SB_EXISTS)
+        return fail(SB_STALE, "another goes on writing in %s", journal->in.path);
+    if (code != SB_OK)
+        return code;
+    journal->fresh = true;
+    journal->first_serial = journal->current.serial;
+    journal->end = JOURNAL_PAGE;
+    journal->number = 1;
+    return SB_OK;
+}
+
+int64_t journal_prepared(sb_journal *journal)
+{
+    return store_prepared(journal->store);
+}
+
+int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_options *options,
+                        sb_journal **made)
+{
+    sb_journal *journal;
+    int64_t code = sb_journal_prepare(folder, options, &journal);
+    if (code != SB_OK)
+        return code;
+    code = sb_journal_begin(journal, epoch);
+    if (code != SB_OK) {
+        sb_journal_close(journal);
+        return code;
+    }
+    *made = journal;
+    return SB_OK;
+}
+
+static void note_reached(sb_journal *journal)
+{
+    const listed now = {journal->current.serial, journal->end};
+    if (now.serial == journal->noted.serial && now.end == journal->noted.end)
+        return;
+    journal->reached_at = sb_system_clock();
+    journal->noted = now;
+    store_note(journal->store, &now);
+}
+
+void journal_rests(sb_journal *journal)
+{
+    if (journal->current.file >= 0 && !journal->fresh && !journal->failed)
+        note_reached(journal);
+}
+
+void sb_journal_close(sb_journal *journal)
+{
+    char name[SEGMENT_NAME_ROOM];
+    if (!journal)
+        return;
+    journal_rests(journal);
+    if (journal->store)
+        store_stop(journal->store);
+    if (journal->current.file >= 0) {
+        segment_file_name(name, journal->current.serial);
+        if (journal->fresh && !journal->failed)
+            unlinkat(journal->in.file, name, 0);
+        close(journal->current.file);
+    }
+    compaction_end(journal);
+    frame_free(&journal->frame);
+    segments_free(journal);
+    tally_free(&journal->written);
+    tally_free(&journal->heads);
+    tally_free(&journal->then);
+    folder_close(&journal->in);
+    free(journal);
+}
+
+/* --- writing ------------------------------------------------------------------------------------ */
+
+static int64_t fatal(sb_journal *journal, int64_t code)
+{
+    if (code != SB_JOURNAL_FAILED && code != SB_STALE)
+        return code;
+    journal->failed = code;
+    strncpy(journal->text, sb_detail(code), sizeof journal->text - 1);
+    return code;
+}
+
+static int64_t usable(const sb_journal *journal)
+{
+    if (journal->failed)
+        return fail(journal->failed, "%s", journal->text);
+    if (journal->current.file < 0)
+        return fail(SB_INVALID, "the journal was prepared and has not begun yet");
+    return SB_OK;
+}
+
+static frame_place place_of(const sb_journal *journal)
+{
+    return (frame_place){journal->current.seed, journal->end & -JOURNAL_PAGE, journal->number};
+}
+
+/* One write, one sync.  What the kernel could not sync it may have dropped, and a second sync would
+ * not tell: so the first that fails is the last. */
+static int64_t write_frame(sb_journal *journal, frame *out)
+{
+    written *to = &journal->current;
+    int64_t records = out->records, ahead = out->ahead;
+    const frame_place place = place_of(journal);
+    frame_seal(out, &place);
+    int64_t code = tally_make_room(&journal->written, &out->tally);
+    if (code == SB_OK)
+        code = write_all(to->file, out->memory + ahead, frame_written_bytes(out->filled) - ahead,
+                         place.page_at + ahead);
+    if (code == SB_OK && fdatasync(to->file) != 0)
+        code = fail(SB_JOURNAL_FAILED, "syncing segment %016llx: %s", (unsigned long long)to->serial,
+                    strerror(errno));
+    if (code != SB_OK)
+        return fatal(journal, code);
+    tally_merge(&journal->written, &out->tally); /* there is memory for it */
+    journal->end += out->filled - out->start;
+    journal->number++;
+    if (journal->number == 2 || sb_system_clock() - journal->reached_at >= REACHED_NS)
+        note_reached(journal);
+    journal->counts.frames++;
+    journal->counts.records += records;
+    frame_follow(out);
+    return SB_OK;
+}
+
+/* What is left free of each segment, for a list and for heads: with these, a disk that is full can be
+ * freed of what is dead.  If there are so many queues that it would be much, heads need the reserve. */
+static int64_t kept_room(const sb_journal *journal)
+{
+    int64_t heads = journal->heads.count * record_bytes(0);
+    int64_t most = journal->options.segment_bytes / KEPT_SHARE;
+    return room_beside(list_bytes(journal) + (heads < most ? heads : most));
+}
+
+static bool fits(const sb_journal *journal, const frame *out)
+{
+    int64_t page_at = journal->end & -JOURNAL_PAGE;
+    return page_at + frame_written_bytes(out->filled) + kept_room(journal) <= journal->current.bytes;
+}
+
+/* How the disk writes it is not asked before the sync: that tells of all errors. */
+int64_t sb_journal_ahead(sb_journal *journal)
+{
+    frame *out = &journal->frame;
+    int64_t code = usable(journal);
+    if (code != SB_OK || journal->fresh || journal->in_snapshot || !fits(journal, out))
+        return code;
+    const frame_place place = place_of(journal);
+    int64_t end = frame_seal_begun(out, &place), bytes = end - out->ahead;
+    int64_t at = place.page_at + out->ahead;
+    if (bytes <= 0)
+        return SB_OK;
+    code = write_all(journal->current.file, out->memory + out->ahead, bytes, at);
+    if (code == SB_DISK_FULL)
+        return SB_OK; /* the commit will say so */
+    if (code != SB_OK)
+        return fatal(journal, code);
+    sync_file_range(journal->current.file, at, bytes, SYNC_FILE_RANGE_WRITE);
+    out->ahead = end;
+    return SB_OK;
+}
+
+/* How large a segment must be that begins with a list and this frame; a snapshot comes on top of it. */
+static int64_t bytes_for(const sb_journal *journal, const frame *out)
+{
+    int64_t bytes = out->filled - out->start + list_bytes(journal);
+    return JOURNAL_PAGE + frame_written_bytes(bytes) + kept_room(journal);
+}
+
+/* The next segment, if one is ready, or when it is.  Where even the reserve is used, it makes room for
+ * itself: what is written then makes another segment dead. */
+static int64_t turn_over(sb_journal *journal, bool opens_reserve)
+{
+    written next;
+    segment_state *done = segment_note(journal, journal->current.serial);
+    if (!done)
+        return fail_system("memory for a list of segments");
+    int64_t code = store_take(journal->store, bytes_for(journal, &journal->frame), opens_reserve, &next);
+    if (code != SB_OK) {
+        segment_forget(journal, journal->current.serial);
+        return fatal(journal, code);
+    }
+    done->state = SEGMENT_KNOWN;
+    done->end = journal->end;
+    done->tally = journal->written;
+    journal->written = (tally){0};
+    close(journal->current.file);
+    journal->current = next;
+    journal->fresh = true;
+    journal->end = JOURNAL_PAGE;
+    journal->number = 1;
+    return SB_OK;
+}
+
+/* A frame that no usual segment has room for gets one of its own size. */
+static int64_t make_fit(sb_journal *journal, const frame *out)
+{
+    written large;
+    if (fits(journal, out))
+        return SB_OK;
+    int64_t bytes = JOURNAL_PAGE + frame_written_bytes(out->filled) + kept_room(journal);
+    int64_t code = store_take(journal->store, bytes, false, &large);
+    if (code != SB_OK)
+        return fatal(journal, code);
+    store_recycle(journal->store, journal->current.serial); /* nothing was in it */
+    close(journal->current.file);
+    journal->current = large;
+    return SB_OK;
+}
+
+/* The first frame of a segment: the list, the snapshot, and what was staged. */
+static int64_t write_first(sb_journal *journal)
+{
+    frame staged = journal->frame;
+    tally before = {0};
+    journal->frame = (frame){0};
+    journal->in_snapshot = true;
+    int64_t code = heads_advance(journal, &before, true);
+    bool advanced = code == SB_OK;
+    if (code == SB_OK)
+        code = list_stage(journal, &journal->frame);
+    if (code == SB_OK && journal->options.snapshot)
+        code = journal->options.snapshot(journal, journal->options.context);
+    journal->in_snapshot = false;
+    if (code == SB_OK)
+        code = frame_append(&journal->frame, &staged);
+    if (code == SB_OK)
+        code = make_fit(journal, &journal->frame);
+    if (code == SB_OK)
+        code = write_frame(journal, &journal->frame);
+    if (advanced && code == SB_OK)
+        tally_free(&before);
+    else if (advanced)
+        heads_restore(journal, &before);
+    if (code != SB_OK) {
+        frame_free(&journal->frame);
+        journal->frame = staged;
+        return code;
+    }
+    frame_free(&staged);
+    journal->fresh = false;
+    store_go_on(journal->store);
+    segments_recycle(journal);
+    return SB_OK;
+}
+
+static int64_t commit(sb_journal *journal, bool opens_reserve)
+{
+    int64_t code = usable(journal);
+    if (code != SB_OK || (journal->frame.records == 0 && !journal->fresh))
+        return code;
+    if (journal->in_snapshot)
+        return fail(SB_INVALID, "a snapshot stages, and does not commit");
+    segments_learn(journal);
+    if (!journal->fresh && !fits(journal, &journal->frame)) {
+        code = turn_over(journal, false);
+        if (code == SB_DISK_FULL && sb_journal_tidy(journal) > 0)
+            code = turn_over(journal, false);
+        if (code == SB_DISK_FULL && opens_reserve)
+            code = turn_over(journal, true);
+        if (code != SB_OK)
+            return code;
+    }
+    code = journal->fresh ? write_first(journal) : write_frame(journal, &journal->frame);
+    journal->commits += code == SB_OK;
+    if (code == SB_OK)
+        heads_written(journal);
+    return code;
+}
+
+int64_t sb_journal_commit(sb_journal *journal)
+{
+    return commit(journal, false);
+}
+
+/* How many segments are dead with the heads that are about to be written. */
+static int64_t dead_then(sb_journal *journal)
+{
+    tally before = {0};
+    if (heads_advance(journal, &before, true) != SB_OK)
+        return 0;
+    bool needed;
+    int64_t dead = segments_dead(journal);
+    tally_live(&journal->written, &journal->heads, &needed);
+    heads_restore(journal, &before);
+    return dead + !needed;
+}
+
+int64_t journal_commit_full(sb_journal *journal)
+{
+    return commit(journal, !journal->fresh && dead_then(journal) > 0);
+}
+
+/* What was written ahead of a frame that goes elsewhere is not to be found behind the one that comes
+ * in its place. */
+static int64_t blank_ahead(const sb_journal *journal, const frame *staged)
+{
+    static const unsigned char zeros[JOURNAL_PAGE];
+    int64_t code = SB_OK, page_at = place_of(journal).page_at;
+    for (int64_t at = JOURNAL_PAGE; at < staged->ahead && code == SB_OK; at += JOURNAL_PAGE)
+        code = write_all(journal->current.file, zeros, JOURNAL_PAGE, page_at + at);
+    return code;
+}
+
+static const tally no_heads;
+
+/* A frame of its own, ahead of what is staged, with these heads and the list of what is needed then. */
+static int64_t write_list(sb_journal *journal, const tally *heads)
+{
+    frame alone, staged = journal->frame;
+    int64_t code = frame_beside(&alone, &staged);
+    for (int64_t each = 0; each < heads->count && code == SB_OK; each++)
+        if (heads->entries[each].high < SB_JOURNAL_ALL)
+            code = frame_add(&alone, &(record_parts){.kind = SB_RECORD_RETIRED, .body = "",
+                                                     .queue = heads->entries[each].queue,
+                                                     .position = heads->entries[each].high});
+    if (code == SB_OK)
+        code = list_stage(journal, &alone);
+    int64_t bytes = (journal->end & -JOURNAL_PAGE) + frame_written_bytes(alone.filled);
+    if (code == SB_OK && bytes > journal->current.bytes)
+        code = SB_EMPTY; /* no room for it here: the next segment's list will do */
+    if (code == SB_OK)
+        code = blank_ahead(journal, &staged);
+    if (code == SB_OK) {
+        journal->frame.ahead = 0;
+        code = write_frame(journal, &alone);
+    }
+    if (code != SB_OK) {
+        frame_free(&alone);
+        return code;
+    }
+    code = frame_append(&alone, &staged);
+    if (code != SB_OK) { /* it cannot be staged where it must be now, and is not to be lost */
+        frame_free(&alone);
+        journal->failed = SB_JOURNAL_FAILED;
+        return fatal(journal, fail(SB_JOURNAL_FAILED, "no memory to move what is staged"));
+    }
+    journal->frame = alone;
+    frame_free(&staged);
+    return SB_OK;
+}
+
+int64_t sb_journal_tidy(sb_journal *journal)
+{
+    int64_t code = usable(journal);
+    if (code != SB_OK)
+        return code;
+    segments_learn(journal);
+    if (journal->fresh || journal->in_snapshot || segments_dead(journal) == 0)
+        return 0;
+    code = write_list(journal, &no_heads);
+    if (code != SB_OK)
+        return code == SB_EMPTY ? 0 : code;
+    return segments_recycle(journal);
+}
+
+int64_t journal_relieve(sb_journal *journal)
+{
+    tally before = {0};
+    int64_t code = usable(journal);
+    if (code != SB_OK)
+        return code;
+    segments_learn(journal);
+    if (journal->fresh || journal->in_snapshot)
+        return 0;
+    code = heads_advance(journal, &before, false);
+    if (code != SB_OK)
+        return code;
+    bool any = segments_dead(journal) > 0;
+    code = any ? write_list(journal, &journal->then) : SB_EMPTY;
+    if (code != SB_OK) {
+        heads_restore(journal, &before);
+        return code == SB_EMPTY || code == SB_DISK_FULL ? 0 : code;
+    }
+    tally_free(&before);
+    return segments_recycle(journal);
+}
+
+int64_t journal_list_anew(sb_journal *journal)
+{
+    int64_t code = usable(journal);
+    segments_learn(journal);
+    if (code != SB_OK || journal->fresh || journal->in_snapshot)
+        return code;
+    code = write_list(journal, &no_heads);
+    if (code != SB_OK)
+        return code == SB_EMPTY ? SB_OK : code;
+    segments_recycle(journal);
+    return SB_OK;
+}
+
+/* --- staging ------------------------------------------------------------------------------------ */
+
+static int64_t stage(sb_journal *journal, const record_parts *parts)
+{
+    int64_t code = usable(journal);
+    if (code != SB_OK)
+        return code;
+    if (parts->kind <= SB_RECORD_SEGMENTS || parts->kind > SB_RECORD_KINDS_MAX ||
+        parts->position < 0 || parts->position >= SB_JOURNAL_ALL || parts->length < 0 ||
+        parts->head_length < 0)
+        return fail(SB_INVALID, "a record has a kind from 1 to 255, a position from 0 to 2^48 - 1");
+    if (parts->length > JOURNAL_BODY_MAX - parts->head_length)
+        return fail(SB_TOO_LARGE, "a record has at most %lld bytes", (long long)JOURNAL_BODY_MAX);
+    return frame_add(&journal->frame, parts);
+}
+
+int64_t sb_journal_stage(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
+                         const void *body, int64_t length)
+{
+    return stage(journal, &(record_parts){kind, queue, position, NULL, 0, body, length});
+}
+
+int64_t sb_journal_stage_parts(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
+                               const void *head, int64_t head_length, const void *body,
+                               int64_t length)
+{
+    return stage(journal, &(record_parts){kind, queue, position, head, head_length, body, length});
+}
+
+int64_t sb_journal_stage_many(sb_journal *journal, int64_t queue, int64_t position,
+                              const void *bodies, const int64_t *lengths, int64_t count)
+{
+    const char *body = bodies;
+    for (int64_t each = 0; each < count; body += lengths[each++]) {
+        int64_t code = stage(journal, &(record_parts){SB_RECORD_MESSAGE, queue, position + each,
+                                                      NULL, 0, body, lengths[each]});
+        if (code != SB_OK)
+            return each > 0 ? each : code;
+    }
+    return count;
+}
+
+int64_t sb_journal_staged(sb_journal *journal)
+{
+    return journal->frame.filled - journal->frame.start;
+}

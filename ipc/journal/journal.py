@@ -1,0 +1,162 @@
+"""Writing a journal, for tools and tests: the broker does it in C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shmbroker.core.codes import EMPTY, OK
+from shmbroker.ipc.journal import records
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.base.names import path_bytes
+from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.base.timeout import nanoseconds
+
+ALL_POSITIONS: int = lib.SB_JOURNAL_ALL
+"""What retires everything that a queue has and will have."""
+
+Snapshot = Callable[["Journal"], object]
+Needed = Callable[[int, int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalStatistics:
+    """Where a journal is, and what it holds."""
+
+    serial: int
+    offset: int
+    segments: int
+    bytes: int
+    spares: int
+    unknown: int
+    damaged: int
+    live_bytes: int
+    frames: int
+    records: int
+    recycled: int
+    deleted: int
+    made: int
+    waited: int
+
+
+class Journal(Closable):
+    """A journal that is written: stage records, commit them.  One thread, one process.
+
+    `snapshot` is called when a new segment begins, and stages all that is needed and no message.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        epoch: int | None = 0,
+        segment_bytes: int = 0,
+        spares: int = 0,
+        node: bytes | None = None,
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        """With epoch None it is only prepared: `begin` follows."""
+        self.folder = str(folder)
+        self._journal: Any = ffi.NULL
+        self._failure: BaseException | None = None
+        self._snapshot = snapshot
+        self._callback = ffi.callback("sb_journal_snapshot", self._stage_snapshot)
+        self._options = ffi.new("sb_journal_options *")
+        self._options.segment_bytes = segment_bytes
+        self._options.spares = spares
+        self._node = ffi.from_buffer(node) if node else ffi.NULL
+        self._options.node = self._node
+        self._options.snapshot = self._callback if snapshot else ffi.NULL
+        made = ffi.new("sb_journal **")
+        self._check(lib.sb_journal_prepare(path_bytes(self.folder), self._options, made))
+        self._journal = made[0]
+        if epoch is not None:
+            try:
+                self.begin(epoch)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """What is staged and not committed is forgotten."""
+        lib.sb_journal_close(self._journal)
+        self._journal = ffi.NULL
+
+    def begin(self, epoch: int, replay: Replay | None = None) -> None:
+        """Write from now on; what a replay that is at its end has found is taken over."""
+        if replay is not None:
+            self._check(lib.sb_journal_adopt(self._journal, replay._replay))
+        self._check(lib.sb_journal_begin(self._journal, epoch))
+
+    def stage(self, kind: int, queue: int, position: int, body: bytes = b"") -> None:
+        code = lib.sb_journal_stage(self._journal, kind, queue, position, body, len(body))
+        self._check(code)
+
+    def message(self, queue: int, position: int, body: bytes) -> None:
+        self.stage(records.MESSAGE, queue, position, body)
+
+    @property
+    def staged_bytes(self) -> int:
+        return int(lib.sb_journal_staged(self._journal))
+
+    def commit(self) -> None:
+        """All that is staged is on the disk.  DiskFull: it is still staged, try again."""
+        code = lib.sb_journal_commit(self._journal)
+        self._reraise()
+        self._check(code)
+
+    def retire(self, queue: int, position: int = ALL_POSITIONS) -> None:
+        """The messages below the position are not needed; it is not written, stage that before."""
+        self._check(lib.sb_journal_retire(self._journal, queue, position))
+
+    def ahead(self) -> None:
+        """Begin to write what is staged; it is there after the commit, and not before."""
+        self._check(lib.sb_journal_ahead(self._journal))
+
+    def tidy(self) -> int:
+        """Let go of segments that are not needed: how many."""
+        return self._check(lib.sb_journal_tidy(self._journal))
+
+    def compact(self, share: int, step: int = 1 << 20, needed: Needed | None = None) -> bool:
+        """Stage a bit of a segment of which at most `share` percent are needed; whether there was
+        one."""
+        chosen = ffi.NULL
+        if needed is not None:
+            chosen = ffi.callback("sb_journal_needed", lambda q, p, _: bool(needed(q, p)))
+        code = lib.sb_journal_compact(self._journal, share, step, chosen, ffi.NULL)
+        return code != EMPTY and self._check(code) == OK
+
+    def settle(self, timeout: float | None = None) -> bool:
+        """Wait until nothing goes on in the background."""
+        code: int = lib.sb_journal_settle(self._journal, nanoseconds(timeout))
+        return code == OK
+
+    def statistics(self) -> JournalStatistics:
+        told = ffi.new("sb_journal_statistics *")
+        self._check(lib.sb_journal_statistics_of(self._journal, told))
+        slots = JournalStatistics.__slots__
+        return JournalStatistics(**{name: getattr(told, name) for name in slots})
+
+    def _stage_snapshot(self, _journal: object, _context: object) -> int:
+        try:
+            assert self._snapshot
+            self._snapshot(self)
+        except BaseException as error:  # noqa: BLE001 - it passes through C, and is raised behind it
+            self._failure = error
+            return -1
+        return OK
+
+    def _reraise(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _check(self, code: int) -> int:
+        if code < 0:
+            raise error_for(code, f"journal {self.folder}", ffi.errno, detail_of(code))
+        return code

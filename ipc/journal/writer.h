@@ -1,0 +1,91 @@
+/* The writer's state, for the files that it is in: journal.c, journal/needed.c, journal/compaction.c. */
+
+#ifndef SHMBROKER_JOURNAL_WRITER_H
+#define SHMBROKER_JOURNAL_WRITER_H
+
+#include "journal/format.h"
+#include "journal/audit.h"
+
+#define NOT_MOVED INT64_C(-2)
+
+/* A segment that is not written any more. */
+typedef struct segment_state {
+    int64_t serial, end;
+    enum { SEGMENT_UNKNOWN, SEGMENT_KNOWN, SEGMENT_DAMAGED, SEGMENT_UNNEEDED } state;
+    tally tally;
+    runs_found runs; /* its messages, until the auditor was told */
+    int64_t moved; /* all that is needed was staged anew, and is committed by more commits than so */
+    bool dropped; /* the list that is about to be written does not have it */
+} segment_state;
+
+struct sb_journal {
+    sb_journal_options options;
+    folder in;
+    store *store;
+    written current; /* the segment that is written */
+    bool fresh;      /* it has no frame yet */
+    bool in_snapshot, adopted;
+    int64_t end, number; /* of the current segment: where the next frame begins, and its number */
+    int64_t first_serial; /* of those that we have written */
+    int64_t commits;
+    frame frame;   /* what is staged */
+    tally written; /* what the current segment has */
+    tally heads;   /* below `high` nothing of a queue is needed */
+    tally then;    /* the same once it is written */
+    segment_state *segments; /* ascending */
+    int64_t segment_count, segment_room;
+    struct {
+        reader segment;
+        bool reading;
+        int64_t offset, number, frame_end, end;
+    } compaction;
+    int64_t failed;
+    char text[512];
+    journal_auditor auditor; /* or zeros */
+    int64_t reached_at;      /* when it was noted last how far it was synced */
+    listed noted;            /* and how far */
+    struct {
+        int64_t frames, records;
+    } counts;
+};
+
+/* --- journal/store.c ---------------------------------------------------------------------------- */
+
+int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at);
+
+/* --- journal/needed.c --------------------------------------------------------------------------- */
+
+segment_state *segment_with(sb_journal *journal, int64_t serial);
+/* One more, of which nothing is known; it is the last.  NULL: there is no memory. */
+segment_state *segment_note(sb_journal *journal, int64_t serial);
+void segment_forget(sb_journal *journal, int64_t serial);
+void segments_free(sb_journal *journal);
+/* Take over what was found out in the background. */
+void segments_learn(sb_journal *journal);
+/* How many are not needed any more. */
+int64_t segments_dead(const sb_journal *journal);
+/* Those of before that are needed are these. */
+int64_t segments_inherit(sb_journal *journal, const segment_list *list);
+/* Take the heads that are about to be written for those that hold; `before` has those of before. */
+int64_t heads_advance(sb_journal *journal, tally *before, bool with_all);
+/* They could not be written. */
+void heads_restore(sb_journal *journal, tally *before);
+/* The frame was that they were waiting for. */
+void heads_written(sb_journal *journal);
+/* The list of those that are needed, as a record; the others are dropped when it is synced. */
+int64_t list_stage(sb_journal *journal, frame *to);
+/* How many bytes such a list has at most. */
+int64_t list_bytes(const sb_journal *journal);
+/* And how many a frame of its own takes, wherever in a page it begins. */
+static inline int64_t room_beside(int64_t bytes)
+{
+    return JOURNAL_PAGE + frame_written_bytes(bytes);
+}
+/* The list is synced: let go of what was dropped: how many. */
+int64_t segments_recycle(sb_journal *journal);
+
+/* --- journal/compaction.c ----------------------------------------------------------------------- */
+
+void compaction_end(sb_journal *journal);
+
+#endif

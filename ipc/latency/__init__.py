@@ -1,0 +1,1 @@
+"""Histograms of the times that messages take, and the statistics of a queue."""

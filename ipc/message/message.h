@@ -1,0 +1,29 @@
+/* Properties of a message. */
+
+#ifndef SHMBROKER_MESSAGE_ROOM_H
+#define SHMBROKER_MESSAGE_ROOM_H
+
+#include "base/base.h"
+
+/* --- properties.c: pairs of texts in MessagePack maps ----------------------------------------- */
+
+#define PAIR_ROOM(name, value) (sizeof name + (value) + 4)
+
+typedef struct text_pair {
+    const char *name, *value;
+    int64_t length; /* of the value, at most 255 */
+    bool is_bytes;  /* and no text */
+} text_pair;
+
+/* Whether such a message can be published: SB_OK, or SB_INVALID and why not. */
+int64_t outgoing_check(const sb_outgoing *message);
+/* The text that a property has: its length, or -1. */
+int64_t property_text(const void *properties, int64_t length, const char *name, const char **text);
+/* The same for a text or bytes; for those below 0.  0 if there is neither. */
+int64_t property_id(const void *properties, int64_t length, const char *name, const char **id);
+/* Properties with more pairs, in a buffer with room for them: their length, SB_INVALID if they
+ * are no map, SB_TOO_LARGE. */
+int64_t properties_with(unsigned char *made, const void *properties, int64_t length,
+                        const text_pair *pairs, int count);
+
+#endif

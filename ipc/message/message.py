@@ -1,0 +1,249 @@
+"""A message that we have taken and not yet dealt with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from shmbroker.core.codes import FULL, INTERRUPTED, REVOKED
+from shmbroker.ipc.message import properties
+from shmbroker.ipc._dropped import Dropped
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.message.copied import deliveries_of
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import DeliveryRevoked, error_for
+from shmbroker.ipc.message.group import group_of
+from shmbroker.ipc.message.outgoing import as_buffer
+from shmbroker.ipc.message.properties import message_id_in, pack
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class PortMessage:
+    """Acknowledged on a clean exit of `with`, given back on an exception.
+
+    What C knows of it lies in a structure that comes from spare ones and returns there when the
+    message is dealt with: making one anew costs more than taking a message.
+    """
+
+    __slots__ = ("_arena", "_message", "_source", "_spare", "body")
+
+    body: bytes
+    """A copy of the body.  Of a large one it is made when it is asked for: do so before ack()."""
+
+    _ack_call: ClassVar[Any] = quick.sb_port_ack
+    _give_back_call: ClassVar[Any] = quick.sb_port_give_back
+    _reject_call: ClassVar[Any] = quick.sb_port_reject
+
+    def __init__(
+        self, source: Any, message: Any, arena: Any, spare: list[Any], copied: bytes
+    ) -> None:
+        self._source = source
+        self._message = message
+        self._arena = arena
+        self._spare = spare
+        self.body = copied
+
+    @property
+    def view(self) -> memoryview:
+        """The body where it lies: valid until the message is acknowledged or given back."""
+        message = self._message or self._dealt_with()
+        start = message.offset
+        return memoryview(self._arena)[start : start + message.length].toreadonly()
+
+    @property
+    def key(self) -> str | None:
+        """The key that it was published with."""
+        length = ffi.new("int64_t *")
+        key = lib.sb_message_key(self._message or self._dealt_with(), length)
+        return ffi.buffer(key, length[0])[:].decode(errors="replace") if length[0] else None
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """The properties that it was published with."""
+        length = ffi.new("int64_t *")
+        packed = lib.sb_message_properties(self._message or self._dealt_with(), length)
+        return properties.unpack(ffi.buffer(packed, length[0])[:])
+
+    @property
+    def message_id(self) -> str | bytes | None:
+        """The id that it was published with."""
+        return message_id_in(self.properties)
+
+    @property
+    def position(self) -> int:
+        position: int = (self._message or self._dealt_with()).position
+        return position
+
+    @property
+    def deliveries(self) -> int:
+        """How often it was delivered before."""
+        message = self._message or self._dealt_with()
+        return deliveries_of(message.word, message.mark)
+
+    @property
+    def published_at(self) -> int:
+        """Nanoseconds since the epoch, 0 if unknown."""
+        published: int = lib.sb_message_published_at(self._message or self._dealt_with())
+        return published
+
+    @property
+    def is_in_hand(self) -> bool:
+        """False once it was acknowledged, given back or rejected."""
+        return self._message is not None
+
+    def ack(self) -> None:
+        """The message is dealt with; raises DeliveryRevoked if it is no longer ours."""
+        message = self._message or self._dealt_with()
+        self._message = None
+        code = self._ack_call(self._source, message)
+        self._spare.append(message)
+        if code < 0:
+            raise self._error(code, message)
+
+    def give_back(self) -> None:
+        """Let somebody else have it; raises DeliveryRevoked if it is no longer ours."""
+        message = self._message or self._dealt_with()
+        self._message = None
+        code = self._give_back_call(self._source, message)
+        self._spare.append(message)
+        if code < 0:
+            raise self._error(code, message)
+
+    def reject(self) -> None:
+        """It is of no use to anybody: it goes to the dead-letter queue, or is dropped and counted.
+
+        DeliveryRevoked if it is not ours; QueueFull if there is no room, then it is given back.
+        """
+        message = self._message or self._dealt_with()
+        self._message = None
+        code = self._reject_call(self._source, message)
+        self._spare.append(message)
+        if code < 0:
+            raise self._error(code, message)
+
+    def _detail(self, code: int) -> str:
+        return ""
+
+    def _dealt_with(self) -> Any:
+        raise DeliveryRevoked("this message was acknowledged, given back or rejected before")
+
+    def _error(self, code: int, message: Any) -> Exception:
+        if code != REVOKED:
+            return error_for(code, f"message {message.position}", detail=self._detail(code))
+        return DeliveryRevoked(
+            f"message {message.position}: the delivery was revoked; somebody else may have it"
+        )
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._message is None:
+            return  # dealt with inside
+        if kind is None:
+            self.ack()
+        else:
+            self.give_back()
+
+
+class Message(PortMessage, Dropped):
+    """A message of a queue.
+
+    One that is dropped without being dealt with is given back: an exception at any moment, such
+    as Ctrl-C between taking it and entering `with`, leaves it to others.
+    """
+
+    __slots__ = ()
+
+    _ack_call: ClassVar[Any] = quick.sb_ack
+    _give_back_call: ClassVar[Any] = quick.sb_give_back
+    _reject_call: ClassVar[Any] = quick.sb_reject
+
+    def _detail(self, code: int) -> str:
+        return detail_of(code)
+
+    @property
+    def reply_to(self) -> str | None:
+        """The queue that a reply goes to; None if none is asked for."""
+        return self.properties.get("JMSReplyTo")
+
+    @property
+    def group(self) -> str | None:
+        """The group that it was published with."""
+        return group_of(self.properties)
+
+    @property
+    def correlation_id(self) -> str | None:
+        """What tells whoever asked to which request a reply belongs."""
+        return self.properties.get("JMSCorrelationID")
+
+    def reply(
+        self,
+        body: Any,
+        *,
+        properties: Mapping[str, Any] | None = None,
+        timeout: float | None = 1.0,
+    ) -> None:
+        """Answer a request, before it is acknowledged; RequesterLeft if nobody waits for it.
+
+        A requester's own queue always has room; if JMSReplyTo names another one: QueueFull if it
+        has none within the timeout.
+        """
+        message = self._message or self._dealt_with()
+        held = body if type(body) is bytes else as_buffer(body)
+        packed = pack(properties) if properties else b""
+        answer = (self._source, message, held, len(held), packed, len(packed))
+        code = quick.sb_reply_with(*answer, 0)
+        if code == FULL and timeout != 0:
+            deadline = Deadline(nanoseconds(timeout))
+            code = lib.sb_reply_with(*answer, deadline.left())
+            while code == INTERRUPTED:
+                code = lib.sb_reply_with(*answer, deadline.left())
+        if code < 0:
+            what = f"replying to message {message.position}"
+            raise error_for(code, what, ffi.errno, detail_of(code))
+
+    async def __aenter__(self) -> Message:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+class Uncopied(PortMessage):
+    """The body is copied when it is asked for: it is large, or came with many others."""
+
+    __slots__ = ()
+
+    def __init__(self, source: Any, message: Any, arena: Any, spare: list[Any]) -> None:
+        self._source = source
+        self._message = message
+        self._arena = arena
+        self._spare = spare
+
+    @property
+    def body(self) -> bytes:  # type: ignore[override]  # what reads it sees no difference
+        message = self._message or self._dealt_with()
+        start = message.offset
+        copied: bytes = self._arena[start : start + message.length]
+        return copied
+
+
+class UncopiedMessage(Uncopied, Message):
+    """A message of a queue whose body is copied when it is asked for."""
+
+    __slots__ = ()

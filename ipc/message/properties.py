@@ -1,0 +1,66 @@
+"""Properties of messages and arguments of bindings: MessagePack maps with text keys.
+
+MessagePack because C programs have libraries for it, and an exchange of kind headers compares
+encoded values byte by byte (core/headers.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgpack
+
+from shmbroker.core.layout import PROPERTIES_BYTES_MAX
+from shmbroker.ipc.base.errors import InvalidArgument
+
+
+def pack(properties: Mapping[str, Any] | None) -> bytes:
+    """The bytes that go with the message; none for no properties."""
+    if properties is None:
+        return b""
+    if not isinstance(properties, Mapping):
+        raise InvalidArgument(f"properties are a mapping, not {type(properties).__name__}")
+    if not properties:
+        return b""
+    for name in properties:
+        if not isinstance(name, str):
+            raise InvalidArgument(f"the names of properties are text, not {name!r}")
+    try:
+        packed: bytes = msgpack.packb(dict(properties))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(f"properties {dict(properties)!r}: {error}") from error
+    if len(packed) > PROPERTIES_BYTES_MAX:
+        raise InvalidArgument(
+            f"properties take {len(packed)} bytes, and may have {PROPERTIES_BYTES_MAX}"
+        )
+    return packed
+
+
+def unpack(packed: bytes) -> dict[str, Any]:
+    """What pack was given."""
+    if not packed:
+        return {}
+    try:
+        properties: dict[str, Any] = msgpack.unpackb(packed, strict_map_key=False)
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise InvalidArgument(f"these properties are no MessagePack: {error}") from error
+    if not isinstance(properties, dict):
+        raise InvalidArgument(f"these properties are no map, but {type(properties).__name__}")
+    return properties
+
+
+def unpack_all(packed: bytes) -> list[Any]:
+    """Objects that lie one behind the other."""
+    unpacker = msgpack.Unpacker(strict_map_key=False)
+    unpacker.feed(packed)
+    return list(unpacker)
+
+
+MESSAGE_ID = "JMSMessageID"
+
+
+def message_id_in(properties: dict[str, Any]) -> str | bytes | None:
+    """The id that a message was published with, or the property of its name."""
+    found = properties.get(MESSAGE_ID)
+    return found if isinstance(found, (str, bytes)) else None

@@ -1,0 +1,103 @@
+/* Queues that page: the second ring, the page files, the thread between them. */
+
+#ifndef SHMBROKER_PAGING_ROOM_H
+#define SHMBROKER_PAGING_ROOM_H
+
+#include "base/base.h"
+
+/* --- inbox.c: queues that page ---------------------------------------------------------------- */
+
+/* The inbox of a queue that pages, made if that is wanted; NULL, with SB_OK if it has none. */
+sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code);
+/* The reference of the inbox of this queue, or SB_NOT_FOUND. */
+int64_t inbox_find(sb_connection *connection, int64_t reference);
+/* The first half of an inbox's identity is the second of its queue's: so it is found after the machine
+ * was started anew. */
+int64_t inbox_identity(sb_connection *connection, const void *settings);
+/* The ring of an inbox is restored, as is that of its queue: with these references they are one. */
+void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int64_t of);
+/* If it is one in the inbox: the inbox, and the position there. */
+sb_queue *inbox_of_position(sb_queue *queue, int64_t *position);
+/* Remove inboxes whose queues are gone; under the catalog's lock. */
+void inboxes_tidy(sb_connection *connection);
+/* What is published now goes to the inbox. */
+bool is_paging(sb_queue *queue);
+/* The paging word of an inbox; and it does not page any more, unless the word was moved since. */
+int64_t paging_begun(const sb_queue *inbox);
+bool paging_ended(sb_queue *inbox, int64_t since);
+/* If this ring is an inbox: something was published in it. */
+void inbox_noted(sb_queue *ring);
+/* Somebody found nothing to take: if it pages, the pager may be asleep. */
+void inbox_look(sb_queue *queue);
+/* Up to which position of the inbox all was put into the queue's ring, by a port of that. */
+int64_t inbox_passed(sb_queue *inbox, sb_port *of);
+/* How many messages of a queue are not in its ring yet, by a port of its inbox. */
+int64_t inbox_count(sb_port *inbox, int64_t passed);
+/* For who has the connection's mutex. */
+bool inbox_is_empty(sb_queue *queue);
+/* Whether such a message may be published in a queue that pages. */
+int64_t inbox_admits(const sb_queue *queue, const sb_outgoing *message);
+/* Why there is no room in it. */
+int64_t inbox_explain(sb_queue *inbox);
+/* Publish to a queue that pages, where it is the message's turn. */
+int64_t inbox_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns);
+int64_t inbox_publish_many(sb_queue *queue, const void *bodies, const int64_t *lengths,
+                           int64_t count, int64_t timeout_ns);
+/* Drop what is in inbox and pages: how many. */
+int64_t inbox_purge(sb_queue *queue);
+
+/* --- page_store.c: the page files of one queue ------------------------------------------------ */
+
+typedef struct page_store page_store;
+
+typedef struct paged_message {
+    int64_t position;
+    const void *chunk; /* NULL: there is none; all below the position is done with */
+    int64_t length;
+    int64_t later; /* to be added to its expiry */
+} paged_message;
+
+/* Of a durable queue, whose files are synced. */
+typedef struct page_safety {
+    int64_t epoch;
+    int64_t next;   /* all below is out of the files */
+    int64_t backed; /* all from here on is in the inbox */
+} page_safety;
+
+/* Told of what is wrong with a file. */
+typedef void (*page_teller)(void *context, const char *text);
+
+/* The files in this folder, which is made if there is none.  safety: NULL, nothing is synced. */
+int64_t page_store_open(const char *folder, int64_t page_bytes, const page_safety *safety,
+                        page_teller told, void *context, page_store **opened);
+/* Put a message behind all others, in a file by page_store_write at the latest: SB_OK, SB_DISK_FULL,
+ * SB_SYSTEM. */
+int64_t page_store_put(page_store *to, const paged_message *message);
+int64_t page_store_write(page_store *to);
+/* So much was put that it is written before more is. */
+bool page_store_is_due(const page_store *of);
+/* Forget what was put since it was written. */
+void page_store_forget(page_store *to);
+/* The oldest message, until page_store_pass: SB_OK, or SB_EMPTY; or why it cannot be read. */
+int64_t page_store_look(page_store *from, paged_message *message);
+void page_store_pass(page_store *from);
+/* Drop all that is there, which is below this position. */
+int64_t page_store_clear(page_store *of, int64_t position);
+/* The journal has all below this position again: files with nothing else go, if they were read. */
+void page_store_settled(page_store *of, int64_t position);
+/* All of them are read, and there are no files any more. */
+bool page_store_is_empty(const page_store *of);
+/* Of all that are there. */
+int64_t page_store_bytes(const page_store *of);
+void page_store_close(page_store *closed);
+/* Remove the files and the folder. */
+void page_store_remove(const char *folder);
+
+/* --- pager.c ---------------------------------------------------------------------------------- */
+
+/* There is something to do for whoever pages. */
+void pager_ring(sb_connection *connection);
+/* Ours ends, if we have one.  `closed` is set. */
+void pager_end(sb_connection *connection);
+
+#endif

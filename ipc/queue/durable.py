@@ -1,0 +1,84 @@
+"""A durable queue: what is published is safe once the broker's journal has it.
+
+Publishing has done its part when the message is in the ring: there it outlives every program, the
+broker included.  It outlives the machine when it is on disk, and that is what publish waits for
+unless told otherwise.  If nobody confirms in time, the message is in the queue all the same, and
+will be delivered when a broker has written it: Unconfirmed means "unknown", not "failed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+from shmbroker.ipc.message.outgoing import Confirm, Options
+from shmbroker.ipc.queue.producer import Producer
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+
+
+class DurableProducer(Producer):
+    def publish(
+        self,
+        body: Any,
+        *,
+        confirm: Confirm | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> int | None:
+        """Producer.publish, and wait until the message is on disk: Unconfirmed if not in time.
+
+        Publish it again then, under the same number: if it is there it is not there twice.
+        """
+        deadline = Deadline(nanoseconds(timeout))
+        position = super().publish(body, timeout=timeout, **options)
+        if confirm != "shm":
+            self._queue.confirm(position, timeout=deadline.seconds_left())
+        return position
+
+
+class DurableQueue(Queue):
+    __slots__ = ()
+
+    def publish(  # type: ignore[override]  # as Queue.publish, which is overloaded
+        self, body: Any, *, timeout: float | None = None, **options: Any
+    ) -> int | None:
+        """Queue.publish, and wait until the message is on disk: Unconfirmed if not in time.
+
+        confirm="shm" does not wait; `confirmed` and `confirm` tell about its position later.  What
+        is scheduled is on disk when its place in the schedule is.
+        """
+        waits = options.pop("confirm", None) != "shm"
+        deadline = Deadline(nanoseconds(timeout))
+        after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
+        if after is not None or at is not None:
+            number, receipt = self._schedule(body, deadline.left(), after, at, options)
+            if waits:
+                self._confirm_at(receipt.queue, receipt.position, deadline.seconds_left(), number)
+            return number
+        position: int | None = super().publish(body, timeout=timeout, **options)
+        if waits:  # also for a duplicate: the message that counts may not be there yet
+            self.confirm(position, timeout=deadline.seconds_left())
+        return position
+
+    def producer(self, name: str | bytes) -> DurableProducer:
+        return DurableProducer(self, name)
+
+    def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
+        """publish without waiting, for the disk neither: QueueFull at once."""
+        options["confirm"] = "shm"
+        return self.publish(body, timeout=0, **options)  # type: ignore[return-value]
+
+    def publish_many(
+        self,
+        bodies: Iterable[Any],
+        *,
+        timeout: float | None = None,
+        confirm: Confirm | None = "disk",
+    ) -> int:
+        """Queue.publish_many, and wait until all are on disk: Unconfirmed if not in time."""
+        deadline = Deadline(nanoseconds(timeout))
+        published = super().publish_many(bodies, timeout=timeout)
+        if confirm != "shm":
+            self.confirm(timeout=deadline.seconds_left())
+        return published

@@ -1,0 +1,131 @@
+"""Messages as lines of JSON, and back: for looking at them, and for taking them elsewhere.
+
+A line is one message.  `key` and `properties` may be missing, as may `priority` and `ttl` (the
+seconds that were left).  `body` is text, or base64 if `body_encoding` says so.  `deliveries` and
+`published_at` tell what was; a message that is imported begins anew.  Bytes in properties are
+{"base64": "..."}.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.ipc.base.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.message.copied import CopiedMessage
+    from shmbroker.ipc.queue.queue import Queue
+
+FIELDS = {
+    "key": (str, type(None)), "properties": (dict,), "body": (str,), "body_encoding": (str,),
+    "priority": (int, type(None)), "ttl": (int, float, type(None)),
+    "deliveries": (int,), "published_at": (int,),
+}  # fmt: skip
+BYTES = "base64"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return {BYTES: b64encode(value).decode()}
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def _as_was(value: dict[str, Any]) -> Any:
+    return b64decode(value[BYTES], validate=True) if set(value) == {BYTES} else value
+
+
+def line_of(message: CopiedMessage) -> str:
+    """A message as a line, without its end."""
+    try:
+        body, encoding = message.body.decode(), "utf-8"
+    except UnicodeDecodeError:
+        body, encoding = b64encode(message.body).decode(), BYTES
+    left = (message.expires_at - time.monotonic_ns()) / 1e9 if message.expires_at else None
+    fields = {
+        "key": message.key,
+        "properties": message.properties,
+        "body": body,
+        "body_encoding": encoding,
+        "priority": message.priority,
+        "ttl": left,
+        "deliveries": message.deliveries,
+        "published_at": message.published_at,
+    }
+    return json.dumps(fields, default=_plain)
+
+
+def exported(queue: Queue) -> Iterator[str]:
+    """All messages that are there, taken or not, oldest first; none is taken.
+
+    What is expired and still there is left out.
+    """
+    for message in queue.browse():
+        if not message.expires_at or message.expires_at > time.monotonic_ns():
+            yield line_of(message)
+
+
+def message_of(line: str | bytes) -> tuple[bytes, dict[str, Any]]:
+    """Body and arguments of publish; InvalidArgument says what was expected."""
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise InvalidArgument(f"expected a JSON object, {error}") from error
+    if not isinstance(fields, dict) or "body" not in fields:
+        raise InvalidArgument("expected a JSON object with a body")
+    for name, value in fields.items():
+        if name not in FIELDS:
+            raise InvalidArgument(f"{name!r} is none of {', '.join(FIELDS)}")
+        if not isinstance(value, FIELDS[name]) or isinstance(value, bool):
+            kinds = " or ".join("null" if k is type(None) else k.__name__ for k in FIELDS[name])
+            raise InvalidArgument(f"expected {name} to be {kinds}, not {json.dumps(value)}")
+    options = {name: fields.get(name) for name in ("key", "priority", "ttl")}
+    try:
+        properties = json.loads(json.dumps(fields.get("properties", {})), object_hook=_as_was)
+        if not isinstance(properties, dict):
+            raise ValueError("properties are a map")
+        return _body_of(fields), options | {"properties": properties or None}
+    except ValueError as error:
+        raise InvalidArgument(f"expected base64: {error}") from error
+
+
+def _body_of(fields: dict[str, Any]) -> bytes:
+    encoding = fields.get("body_encoding", "utf-8")
+    if encoding not in ("utf-8", BYTES):
+        raise InvalidArgument(f"expected body_encoding to be utf-8 or {BYTES}, not {encoding!r}")
+    if encoding == BYTES:
+        return b64decode(fields["body"], validate=True)
+    body: bytes = fields["body"].encode()
+    return body
+
+
+def imported(
+    queue: Queue,
+    lines: Iterable[str | bytes],
+    *,
+    timeout: float | None = None,
+    skip: Callable[[str], object] | None = None,
+) -> int:
+    """Publish what the lines say: how many.
+
+    A bad line is an InvalidArgument that names it, and those before it are published; with `skip`
+    that is told of it instead, and it goes on.
+    """
+    published = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            body, options = message_of(line)
+            queue.publish(body, timeout=timeout, **options)
+        except InvalidArgument as error:
+            text = f"line {number}: {error}"
+            if skip is None:
+                raise InvalidArgument(f"{text}; {published} before it are published") from error
+            skip(text)
+        else:
+            published += 1
+    return published

@@ -1,0 +1,232 @@
+/* Moving and copying messages from one queue to another, of this vhost or of another.
+ *
+ * To move is to take, publish there, acknowledge here: a death in between leaves the message in both
+ * queues, and the one here comes back.  None is lost.  Order, key, properties and priority stay, and
+ * a message lives as long there as it would have lived here. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "latency/latency.h"
+#include "paging/paging.h"
+#include "queue/queue.h"
+#include "transaction/transaction.h"
+#include "vhost/vhost.h"
+
+#define BUFFER_BYTES 65536
+
+typedef struct passage {
+    sb_queue *from, *to;
+    lane *out, *in;
+    int64_t deadline; /* of waiting for room */
+    bool waits;
+    bool shares_journal;
+    sb_chooser chooses;
+    void *context;
+} passage;
+
+static int64_t enter(passage *made)
+{
+    int64_t code;
+    if (made->from->reference == made->to->reference &&
+        strcmp(made->from->connection->vhost, made->to->connection->vhost) == 0)
+        return fail(SB_INVALID, "queue '%s' cannot be moved or copied to itself", made->from->name);
+    made->out = lane_enter(made->from, &code);
+    if (!made->out)
+        return code;
+    made->in = lane_enter(made->to, &code);
+    if (!made->in)
+        lane_leave(made->out);
+    else
+        queue_note_use(made->to, L_USE_PRODUCES);
+    return made->in ? SB_OK : code;
+}
+
+static void leave(passage *done)
+{
+    lane_leave(done->in);
+    lane_leave(done->out);
+}
+
+static bool is_chosen(const passage *over, const sb_message *message)
+{
+    return !over->chooses || over->chooses(message, over->context);
+}
+
+static int64_t ttl_left(const sb_message *message)
+{
+    if (!(message->mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT))
+        return 0;
+    int64_t expiry = word_load(message->chunk, L_CHUNK_EXPIRY_AT), now = sb_system_clock();
+    return expiry <= 0 ? 0 : expiry > now ? expiry - now : 1;
+}
+
+static sb_outgoing copy_of(const sb_message *message)
+{
+    sb_outgoing copy = {.body = message->body, .length = message->length,
+                        .ttl_ns = ttl_left(message)};
+    copy.key = sb_message_key(message, &copy.key_length);
+    copy.properties = sb_message_properties(message, &copy.properties_length);
+    copy.priority = (message->mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK;
+    return copy;
+}
+
+static int64_t publish_there(passage *over, const sb_message *message)
+{
+    const sb_outgoing copy = copy_of(message);
+    if (over->to->pages) {
+        int64_t left = over->waits ? over->deadline - sb_system_clock() : 0;
+        return inbox_publish(over->to, &copy, left > 0 ? left : 0);
+    }
+    int64_t code = queue_offer(over->to, over->in, &copy);
+    while (code == SB_FULL && over->waits &&
+           (code = queue_wait_for_room(over->to, over->in, over->deadline)) == SB_OK)
+        code = queue_offer(over->to, over->in, &copy);
+    return code;
+}
+
+static bool has_room(passage *over, const sb_outgoing *copy)
+{
+    sb_queue *to = over->to;
+    sb_port *port = &over->in->port;
+    if (to->pages)
+        return true;
+    if (to->last_value)
+        return last_value_room(to, port, copy->key, copy->key_length) == SB_OK;
+    int64_t used = sb_port_window(port);
+    return used < to->slots && (to->max_messages == 0 || used < to->max_messages);
+}
+
+/* What is taken and given back counts as delivered once more: so no message is taken that has no
+ * room there, unless another producer is faster. */
+static int64_t await_room(passage *over, const sb_message *message)
+{
+    const sb_outgoing copy = copy_of(message);
+    while (!has_room(over, &copy)) {
+        if (queue_make_room(over->to, over->in, &copy))
+            continue;
+        if (!over->waits)
+            return SB_FULL;
+        int64_t code = queue_wait_for_room(over->to, over->in, over->deadline);
+        if (code != SB_OK)
+            return code;
+    }
+    return SB_OK;
+}
+
+/* SB_OK, SB_GONE if there is none to move at this position, or why it cannot go on. */
+static int64_t move_one(passage *over, int64_t position)
+{
+    sb_message message;
+    sb_port *port = &over->out->port;
+    int64_t code = sb_port_look(port, position, &message);
+    if (code != SB_OK || is_expired(&message) || !is_chosen(over, &message))
+        return SB_GONE;
+    code = await_room(over, &message);
+    if (code != SB_OK)
+        return code;
+    if (sb_port_take_seen(port, &message) != SB_OK)
+        return SB_GONE;
+    code = publish_there(over, &message);
+    if (code < 0) {
+        sb_port_give_back(port, &message);
+        return code;
+    }
+    if (over->shares_journal)
+        door_copied(over->from->connection);
+    sb_port_ack(port, &message);
+    return SB_OK;
+}
+
+/* The message at a position, copied if nobody has it; the buffer grows as needed. */
+static int64_t peek(sb_port *port, int64_t position, sb_message *message, void **buffer,
+                    int64_t *capacity)
+{
+    int64_t code;
+    while ((code = sb_port_peek_whole(port, position, message, *buffer, *capacity)) == SB_TOO_SMALL) {
+        int64_t wanted = (const char *)message->body - (const char *)message->chunk +
+                         message->length;
+        void *larger = realloc(*buffer, (size_t)wanted);
+        if (!larger)
+            return fail_system("memory for a message");
+        *buffer = larger;
+        *capacity = wanted;
+    }
+    if (code < 0)
+        return code == SB_NO_MEMORY || code == SB_SYSTEM ? code : SB_GONE;
+    bool is_ready = ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) == L_READY;
+    /* the copy is what is read from here on */
+    message->body = (char *)*buffer +
+                    ((const char *)message->body - (const char *)message->chunk);
+    message->chunk = *buffer;
+    return is_ready ? SB_OK : SB_GONE;
+}
+
+static int64_t copy_one(passage *over, int64_t position, void **buffer, int64_t *capacity)
+{
+    sb_message message;
+    int64_t code = peek(&over->out->port, position, &message, buffer, capacity);
+    if (code == SB_OK && (is_expired(&message) || !is_chosen(over, &message)))
+        code = SB_GONE;
+    if (code == SB_OK)
+        code = publish_there(over, &message);
+    return code < 0 ? code : SB_OK;
+}
+
+/* How many: what is there now, from the first on.  Whoever finds no room stops there. */
+static int64_t pass(passage *over, int64_t most, bool copies)
+{
+    int64_t done = 0, code = SB_OK, capacity = BUFFER_BYTES;
+    void *buffer = copies ? malloc(BUFFER_BYTES) : NULL;
+    if (copies && !buffer)
+        return fail_system("memory for a message");
+    int64_t tail = sb_port_true_tail(&over->out->port);
+    int64_t head = word_load(over->from->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
+    if (tail - head > over->from->slots) /* head has moved on since, or the memory is damaged */
+        head = tail - over->from->slots;
+    for (int64_t position = head; position < tail && (most <= 0 || done < most); position++) {
+        code = copies ? copy_one(over, position, &buffer, &capacity) : move_one(over, position);
+        if (code != SB_OK && code != SB_GONE)
+            break;
+        done += code == SB_OK;
+    }
+    free(buffer);
+    return done > 0 || code == SB_OK || code == SB_GONE || code == SB_FULL ? done : code;
+}
+
+static int64_t pass_over(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns,
+                         sb_chooser chooses, void *context, bool copies)
+{
+    passage over = {.from = from, .to = to, .waits = timeout_ns != 0, .chooses = chooses,
+                    .context = context};
+    over.shares_journal = sb_is_durable(from) && sb_is_durable(to) &&
+                          strcmp(from->connection->vhost, to->connection->vhost) == 0;
+    over.deadline = over.waits ? monotonic_deadline(timeout_ns) : 0;
+    int64_t code = enter(&over);
+    if (code != SB_OK)
+        return code;
+    code = pass(&over, most, copies);
+    leave(&over);
+    return code;
+}
+
+int64_t sb_is_selected(const sb_message *message, void *selection)
+{
+    const sb_selection *wanted = selection;
+    sb_subject subject;
+    return sb_subject_of(message, &subject) == SB_OK &&
+           sb_selector_matches(wanted->program, wanted->bytes, &subject);
+}
+
+int64_t sb_move(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
+                void *context)
+{
+    return pass_over(from, to, most, timeout_ns, chooses, context, false);
+}
+
+int64_t sb_copy(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns, sb_chooser chooses,
+                void *context)
+{
+    return pass_over(from, to, most, timeout_ns, chooses, context, true);
+}

@@ -1,0 +1,90 @@
+/* Queues that are deleted when they are empty and nobody has used them for a while.
+ *
+ * Every use leaves its time in the ring.  Whoever does upkeep looks; it marks the ring as doomed, and
+ * then looks whether it is empty.  A producer publishes, and then looks for the mark: so if a message
+ * came too late to be seen by the one, the other sees the mark, waits for what becomes of the queue,
+ * and answers SB_NOT_FOUND if it is gone.  No message is confirmed and then deleted. */
+
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/base.h"
+#include "queue/queue.h"
+#include "vhost/vhost.h"
+
+#define LOOKS 64 /* rows that one waiting call looks at between two sleeps */
+
+static bool is_unused(const sb_queue *queue)
+{
+    return queue->auto_delete_ns > 0 &&
+           sb_system_clock() - word_load(queue->ring.memory, L_RING_USED_AT) >= queue->auto_delete_ns;
+}
+
+/* Under the catalog's lock. */
+static bool is_over(sb_queue *queue)
+{
+    if (!is_unused(queue))
+        return false;
+    _Atomic int64_t *doomed = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_DOOMED_AT);
+    atomic_store(doomed, 1);
+    if (queue_is_empty(queue) && is_unused(queue))
+        return true;
+    atomic_store(doomed, 0);
+    return false;
+}
+
+int64_t auto_delete_outcome(sb_queue *queue, int64_t code)
+{
+    _Atomic int64_t *doomed = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_DOOMED_AT);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(doomed) == 0)
+        return code;
+    int64_t outcome = connection_lock(queue->connection);
+    if (outcome != SB_OK)
+        return outcome;
+    /* whoever marked it has deleted it, or died before it could */
+    bool lives = sb_row_of(queue->connection->catalog.memory, L_QUEUES, queue->reference) >= 0;
+    if (lives)
+        atomic_store(doomed, 0);
+    connection_unlock(queue->connection);
+    return lives ? code : fail(SB_NOT_FOUND, "queue '%s' was deleted: nobody had used it", queue->name);
+}
+
+static void look_at(sb_connection *connection, int64_t row)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t flags = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_FLAGS_AT);
+    int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
+    sb_queue *queue = NULL;
+    if (!(flags & L_QUEUE_AUTO_DELETE) || reference < 0)
+        return;
+    if (queue_find(connection, reference, &queue) != SB_OK)
+        return;
+    char name[L_NAME_BYTES_MAX + 1] = "";
+    if (is_unused(queue))
+        strcpy(name, queue->name);
+    queue_looked(queue);
+    if (*name)
+        queue_delete_if(connection, name, is_over);
+}
+
+void auto_delete(sb_connection *connection, int64_t looks)
+{
+    static _Atomic int64_t turn;
+    if (connection->id == 0)
+        return;
+    int64_t row = looks == 0 ? 0 : atomic_load(&turn);
+    for (int64_t look = 0; looks == 0 || look < looks; look++) {
+        row = sb_row_next(connection->catalog.memory, L_QUEUES, row);
+        if (row < 0)
+            break;
+        look_at(connection, row++);
+    }
+    if (looks)
+        atomic_store(&turn, row < 0 ? 0 : row);
+}
+
+void auto_delete_some(sb_connection *connection)
+{
+    auto_delete(connection, LOOKS);
+}

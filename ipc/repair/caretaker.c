@@ -1,0 +1,116 @@
+/* The caretaker: repairs what a participant has left as soon as it dies.
+ *
+ * The kernel tells of a death through the pidfd of each participant; of newcomers through inotify,
+ * because everybody who joins or leaves writes its state to the file (participant.c).  A process
+ * of another pid namespace has no pidfd for us: as long as there is one, we look every 100 ms. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "latency/latency.h"
+#include "queue/queue.h"
+#include "schedule/schedule.h"
+#include "vhost/vhost.h"
+
+#define LOOK_NS 100000000
+#define UPKEEP_NS 1000000000
+
+typedef struct watch {
+    struct pollfd files[L_PARTICIPANTS + 1];
+    int64_t ids[L_PARTICIPANTS + 1];
+    int64_t count;
+    bool blind; /* somebody lives whom we cannot watch */
+} watch;
+
+static void watch_all(sb_connection *connection, watch *made)
+{
+    char *participants = connection->participants.memory;
+    int64_t end = word_load(participants, L_PARTICIPANTS_HIGH_AT);
+    for (int64_t id = 1; id < end && id < L_PARTICIPANTS; id++) {
+        char *entry = participants + participant_at(id);
+        if (id == connection->id || word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_LIVE)
+            continue;
+        int file = participant_pidfd(entry);
+        made->blind |= file < 0;
+        if (file < 0)
+            continue;
+        made->files[made->count] = (struct pollfd){.fd = file, .events = POLLIN};
+        made->ids[made->count++] = id;
+    }
+}
+
+/* What is expired leaves, also queues that nobody uses; and those go whose time it is. */
+static void upkeep(sb_connection *connection)
+{
+    int64_t row = 0, code;
+    while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
+        sb_queue *queue = NULL;
+        int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row);
+        int64_t flags = word_load(connection->catalog.memory,
+                                  sb_catalog_entry_at(L_QUEUES, row++) + L_QUEUE_FLAGS_AT);
+        if (reference < 0 ||
+            !(flags & L_QUEUE_SLOW || queue_needs_upkeep(connection, reference)))
+            continue;
+        if (queue_find(connection, reference, &queue) != SB_OK)
+            continue;
+        queue_note_use(queue, L_USE_SERVES);
+        lane *in = lane_enter(queue, &code);
+        if (in) {
+            queue_expire(queue, &in->port);
+            slow_look(queue, &in->port);
+            lane_leave(in);
+        }
+        queue_looked(queue);
+    }
+    clerk_upkeep(connection);
+    auto_delete(connection, 0);
+    departed_forget(connection);
+}
+
+static int64_t tend(sb_connection *connection, watch *made, int64_t deadline)
+{
+    char path[NAME_ROOM];
+    vhost_path(path, connection->vhost, "participants");
+    int news = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (news < 0 || inotify_add_watch(news, path, IN_MODIFY) < 0)
+        return fail_system("watching %s", path);
+    made->files[made->count++] = (struct pollfd){.fd = news, .events = POLLIN};
+    watch_all(connection, made);
+    int64_t repaired = sb_repair(connection); /* whoever died before we watched */
+    upkeep(connection);
+    int64_t left = deadline - sb_system_clock();
+    if (repaired != 0 || left <= 0)
+        return repaired;
+    if (left > UPKEEP_NS)
+        left = UPKEEP_NS;
+    if (made->blind && left > LOOK_NS)
+        left = LOOK_NS;
+    struct timespec timeout = {left / 1000000000, left % 1000000000};
+    int ready = ppoll(made->files, (nfds_t)made->count, &timeout, NULL);
+    if (ready < 0)
+        return errno == EINTR ? SB_INTERRUPTED : fail_system("watching participants");
+    return sb_repair(connection);
+}
+
+int64_t sb_tend(sb_connection *connection, int64_t timeout_ns)
+{
+    int64_t code = atomic_load(&connection->closed);
+    if (code != SB_OK)
+        return code;
+    participant_tends(connection);
+    watch *made = calloc(1, sizeof *made);
+    if (!made)
+        return fail_system("memory for watching participants");
+    code = tend(connection, made, monotonic_deadline(timeout_ns));
+    for (int64_t each = 0; each < made->count; each++)
+        close(made->files[each].fd);
+    free(made);
+    return code;
+}

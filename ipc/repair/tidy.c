@@ -1,0 +1,110 @@
+/* Tidying up after somebody who died while it held the catalog's lock.
+ *
+ * The one store that makes a row live, or not, is the change; what a deleted queue or exchange had
+ * besides its row is removed afterwards, and what a new one needs is made before.  A death in between
+ * leaves segments, blocks and bindings that no row accounts for.  The next who gets the lock finds
+ * the mark of the dead one in the catalog, and removes them. */
+
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "paging/paging.h"
+#include "queue/queue.h"
+#include "schedule/schedule.h"
+#include "settings/settings.h"
+#include "vhost/vhost.h"
+
+static int64_t generation_of(sb_connection *connection, int64_t column_at, int64_t row)
+{
+    int64_t word = word_load(connection->catalog.memory, column_at + (row << L_ROW_SHIFT));
+    return (word >> L_ROW_GENERATION_SHIFT) & L_ROW_GENERATION_MASK;
+}
+
+int64_t row_next_reference(sb_connection *connection, int64_t row)
+{
+    int64_t generation = generation_of(connection, L_QUEUE_COLUMN_AT, row);
+    return (generation > 0 ? generation : 1) << L_REFERENCE_INDEX_BITS | row;
+}
+
+/* Nothing is left of the row's former queue that somebody may still use. */
+bool row_is_deserted(sb_connection *connection, int64_t row)
+{
+    if (sb_row_reference(connection->catalog.memory, L_QUEUES, row) >= 0)
+        return false;
+    int64_t former = row_next_reference(connection, row) - (INT64_C(1) << L_REFERENCE_INDEX_BITS);
+    return former >> L_REFERENCE_INDEX_BITS == 0 || !participant_used(connection, former);
+}
+
+/* Segments of this kind, of queues that were deleted or never came to be. */
+static void tidy_segments(sb_connection *connection, const char *kind)
+{
+    char prefix[NAME_ROOM], path[NAME_ROOM];
+    int length = snprintf(prefix, sizeof prefix, "shmbroker.%s.%s-", connection->vhost, kind);
+    DIR *directory = opendir("/dev/shm");
+    struct dirent *each;
+    while (directory && (each = readdir(directory))) {
+        long long row, generation;
+        if (strncmp(each->d_name, prefix, (size_t)length) != 0 ||
+            sscanf(each->d_name + length, "%lld-%lld", &row, &generation) != 2 || row < 0 ||
+            row >= L_QUEUE_ROWS || generation < 0 || generation > L_ROW_GENERATION_MASK)
+            continue;
+        int64_t reference = (int64_t)generation << L_REFERENCE_INDEX_BITS | row;
+        if (sb_row_of(connection->catalog.memory, L_QUEUES, reference) >= 0)
+            continue;
+        snprintf(path, sizeof path, "/dev/shm/%.255s", each->d_name);
+        unlink(path);
+    }
+    if (directory)
+        closedir(directory);
+}
+
+/* Bindings of queues and exchanges that were deleted. */
+static void tidy_bindings(sb_connection *connection)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t row = 0;
+    while ((row = sb_row_next(catalog, L_BINDINGS, row)) >= 0) {
+        int64_t entry = sb_catalog_entry_at(L_BINDINGS, row);
+        int64_t kind = word_load(catalog, entry + L_BINDING_KIND_AT);
+        int64_t source = word_load(catalog, entry + L_BINDING_SOURCE_AT);
+        int64_t destination = word_load(catalog, entry + L_BINDING_DESTINATION_AT);
+        if (sb_row_of(catalog, L_EXCHANGES, source) < 0 ||
+            sb_row_of(catalog, kind == L_EXCHANGES ? L_EXCHANGES : L_QUEUES, destination) < 0)
+            sb_row_remove(catalog, L_BINDINGS, row);
+        row++;
+    }
+}
+
+/* Blocks of queues that were deleted. */
+static void tidy_blocks(sb_connection *connection)
+{
+    int64_t blocks = word_load(connection->arena.memory, L_ARENA_BLOCKS_AT), kept = -1;
+    int64_t committed = word_load(connection->arena.memory, L_ARENA_COMMITTED_AT);
+    for (int64_t block = 0; block < committed && block < blocks; block++) {
+        int64_t word = word_load(connection->arena.memory,
+                                 L_ARENA_TABLE_AT + (block << L_BLOCK_ENTRY_SHIFT));
+        int64_t row = (word >> L_BLOCK_QUEUE_SHIFT) & L_QUEUE_MASK;
+        if (((word >> L_BLOCK_STATE_SHIFT) & L_STATE_MASK) == L_BLOCK_FREE || row == kept)
+            continue;
+        if (row < L_QUEUE_ROWS && row_is_deserted(connection, row))
+            blocks_drop(connection, row);
+        else
+            kept = row; /* neighbours are mostly of the same queue */
+    }
+}
+
+void catalog_tidy(sb_connection *connection)
+{
+    patterns_tidy(connection);
+    schedules_tidy(connection);
+    inboxes_tidy(connection);
+    tidy_segments(connection, "queue");
+    tidy_segments(connection, "latency");
+    tidy_bindings(connection);
+    tidy_blocks(connection);
+    sb_catalog_changed(connection->catalog.memory);
+}

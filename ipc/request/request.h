@@ -1,0 +1,21 @@
+/* Requests and their replies. */
+
+#ifndef SHMBROKER_REQUEST_ROOM_H
+#define SHMBROKER_REQUEST_ROOM_H
+
+#include "base/base.h"
+
+/* --- request.c, reply.c ----------------------------------------------------------------------- */
+
+#define REPLY_TO "JMSReplyTo"
+#define CORRELATION "JMSCorrelationID"
+#define GROUP "JMSXGroupID"
+#define CORRELATION_BYTES 16
+
+void request_free(sb_connection *connection);
+void reply_shut(sb_connection *connection);
+void reply_free(sb_connection *connection);
+/* Whether a handle of reply.c is open for this queue; the connection's mutex is held. */
+bool reply_goes_to(sb_connection *connection, int64_t reference);
+
+#endif

@@ -1,0 +1,92 @@
+"""Requests: a message that asks for a reply, and the reply (ipc/request/request.c, ipc/request/reply.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from shmbroker.core.codes import INTERRUPTED, OK
+from shmbroker.ipc.message import properties as maps
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.message.outgoing import Parts, parts
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.queue.queue import Queue
+
+REPLY_TO: Final = "JMSReplyTo"
+CORRELATION: Final = "JMSCorrelationID"
+BARE: Final = 3 + 1 + len(CORRELATION) + 1 + 16
+"""So long are the properties of a reply to which none were given (ipc/request/request.c)."""
+
+_request = lib.sb_request_with
+
+
+class Reply:
+    """What came back; it is copied and acknowledged."""
+
+    __slots__ = ("_properties", "body")
+
+    def __init__(self, body: bytes, packed: bytes) -> None:
+        self.body = body
+        self._properties = packed
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What the replier has given with it."""
+        given = maps.unpack(self._properties)
+        given.pop(CORRELATION, None)
+        return given
+
+    def __repr__(self) -> str:
+        return f"<Reply {self.body[:32]!r}>"
+
+
+def check_properties(properties: Mapping[str, Any] | None) -> None:
+    for name in (REPLY_TO, CORRELATION):
+        if properties is not None and name in properties:
+            raise InvalidArgument(f"property {name} is what a request itself sets: leave it out")
+
+
+def request(
+    queue: Queue,
+    body: Any,
+    key: str | None,
+    properties: Mapping[str, Any] | None,
+    timeout: float | None,
+) -> Reply:
+    if properties is not None:
+        check_properties(properties)
+    message = parts(body, key, properties, None, None)
+    timeout_ns = -1 if timeout is None else nanoseconds(timeout)
+    deadline = Deadline(timeout_ns)
+    spare = queue._broker._asked
+    try:
+        asked = spare.pop()
+    except IndexError:
+        asked = ffi.new("sb_asked *")
+    try:
+        code: int = _request(queue._queue, *message, asked, timeout_ns)
+        if code == INTERRUPTED:
+            code = _go_on(queue, message, asked, deadline)
+        if code != OK:
+            raise queue._error(code, "a request to")
+        reply = asked.reply
+        start, length = reply.offset, asked.properties_length
+        packed = ffi.buffer(asked.properties, length)[:] if length > BARE else b""
+        return Reply(queue._arena[start : start + reply.length], packed)
+    finally:
+        quick.sb_asked_end(asked)
+        spare.append(asked)
+
+
+def _go_on(queue: Queue, message: Parts, asked: Any, deadline: Deadline) -> int:
+    """A signal came, while we waited for room or for the reply."""
+    code = INTERRUPTED
+    while code == INTERRUPTED and not asked.requester:
+        code = _request(queue._queue, *message, asked, deadline.left())
+    while code == INTERRUPTED:
+        code = lib.sb_await_reply(asked, deadline.left())
+    return code

@@ -1,0 +1,77 @@
+/* Messages that are to be delivered later, and the thread that moves them. */
+
+#ifndef SHMBROKER_SCHEDULE_ROOM_H
+#define SHMBROKER_SCHEDULE_ROOM_H
+
+#include "base/base.h"
+#include "latency/latency.h"
+
+/* --- schedule.c ------------------------------------------------------------------------------- */
+
+/* What is to be known of a message in a schedule. */
+typedef struct scheduled {
+    int64_t id, time_of_day, not_before, expiry;
+} scheduled;
+
+/* The schedule of a queue, made if that is wanted; NULL, with SB_OK if it has none. */
+sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code);
+/* The name of the schedule of the queue of this reference. */
+void schedule_name(char *name, int64_t reference);
+/* The reference of the schedule of this queue, or SB_NOT_FOUND. */
+int64_t schedule_find(sb_connection *connection, int64_t reference);
+/* Remove schedules whose queues are gone; under the catalog's lock. */
+void schedules_tidy(sb_connection *connection);
+/* The address of its due word. */
+int64_t due_word(const sb_queue *schedule);
+/* A message that is due then was put into it. */
+void schedule_note(sb_queue *schedule, int64_t due);
+/* A ring that was filled from the journal is the schedule of the queue of this reference. */
+void schedule_restored(segment *ring, int64_t reference, int64_t last_id);
+/* If this ring is a schedule: somebody may have put something into it, and not noted it. */
+void schedule_unknown(sb_queue *ring);
+bool is_scheduled(const sb_outgoing *message);
+/* When the message is due, in monotonic ns: 0 at once, or SB_INVALID. */
+int64_t schedule_due(const sb_outgoing *message);
+/* Publish it then: its id; and where it is. */
+int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t due,
+                         int64_t timeout_ns, sb_receipt *where);
+/* Whether one more may be put into the schedule: SB_OK or SB_FULL. */
+int64_t schedule_room(sb_queue *schedule, lane *in);
+/* The code, with more words about it. */
+int64_t schedule_explain(sb_queue *queue, int64_t code);
+/* A chunk of this port for a message that is due then, by this port of the schedule. */
+int64_t schedule_reserve(sb_queue *queue, sb_queue *schedule, sb_port *port,
+                         const sb_outgoing *message, int64_t due, int64_t *id);
+int64_t schedule_chunk(sb_queue *schedule, sb_port *port, const sb_outgoing *message,
+                       const int64_t *extension, int64_t time_of_day, int64_t *id);
+/* A chunk of this port with all of a message but its body, and with this body. */
+int64_t schedule_copy(sb_port *port, const sb_message *from, const void *body, int64_t length);
+/* Note in a chunk of this port how often its message was delivered. */
+void schedule_deliveries(sb_port *port, int64_t chunk, int64_t deliveries);
+/* What is READY at a position of a schedule: false if there is nothing. */
+bool schedule_read(sb_queue *schedule, sb_port *port, int64_t position, sb_message *message,
+                   scheduled *read);
+/* Take it, for a short while: whether it was still there. */
+bool schedule_take(sb_port *port, sb_message *message);
+int64_t schedule_count(sb_queue *queue);
+/* The same for who has the connection's mutex. */
+bool schedule_is_empty(sb_queue *queue);
+int64_t schedule_purge(sb_queue *queue);
+
+/* --- clerk.c ---------------------------------------------------------------------------------- */
+
+#define LEASE_MS INT64_C(1000) /* of a message that is being moved */
+
+/* This connection sees to it that what is scheduled for the queue is moved.  `serves`: nobody else
+ * may be there. */
+void clerk_attend(sb_queue *queue, bool serves);
+/* The same, if the queue has a schedule and we did not know. */
+static inline void clerk_look(sb_queue *queue);
+/* For all schedules of the vhost. */
+void clerk_upkeep(sb_connection *connection);
+/* Tell whoever serves this schedule to look at its due word; or all who might. */
+void clerk_ring(sb_connection *connection, int64_t reference, bool others);
+/* The thread ends, and others may take its place.  `closed` is set. */
+void clerk_end(sb_connection *connection);
+
+#endif

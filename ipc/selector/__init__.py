@@ -1,0 +1,1 @@
+"""Selectors: their text, the program that it compiles to, and the machine that runs it."""

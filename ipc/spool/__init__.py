@@ -1,0 +1,1 @@
+"""Interval histograms in files: .hlog and Parquet."""

@@ -1,0 +1,1 @@
+"""Transactions: publishes and acknowledgements that happen together."""

@@ -1,0 +1,466 @@
+/* A transaction: publishes and acknowledgements that happen together, or not at all.
+ *
+ * Until it is committed, its messages are chunks on loan that are in no ring, and what it is to
+ * acknowledge is in our hand like any other message: so a death before has no traces of its own.
+ * settlement.c has the rest. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "exchange/exchange.h"
+#include "latency/latency.h"
+#include "message/message.h"
+#include "paging/paging.h"
+#include "queue/queue.h"
+#include "schedule/schedule.h"
+#include "transaction/transaction.h"
+#include "vhost/vhost.h"
+
+#define NAP_NS INT64_C(1000000)
+#define NAP_NS_MAX INT64_C(16000000)
+
+struct sb_transaction {
+    sb_connection *connection;
+    pthread_mutex_t mutex;
+    int64_t state; /* SB_OK: open, SB_UNFINISHED: committed, SB_ENDED */
+    int64_t serial; /* which commit of the connection it was */
+    int64_t stamp;  /* and which of those on durable queues, 0: of none */
+    operation *operations;
+    int64_t count, room;
+};
+
+int64_t sb_transaction_begin(sb_connection *connection, sb_transaction **made)
+{
+    int64_t code = atomic_load(&connection->closed);
+    if (code != SB_OK)
+        return code;
+    if (connection->id == 0)
+        return fail(SB_INVALID, "the connection only observes: connect to publish or take");
+    sb_transaction *transaction = calloc(1, sizeof *transaction);
+    if (!transaction)
+        return fail_system("memory for a transaction");
+    transaction->connection = connection;
+    pthread_mutex_init(&transaction->mutex, NULL);
+    *made = transaction;
+    return SB_OK;
+}
+
+/* Lock it, if it may be used. */
+static int64_t enter(sb_transaction *transaction)
+{
+    /* first: after a fork the lock may be held by a thread that is not here */
+    int64_t code = atomic_load(&transaction->connection->closed);
+    if (code != SB_OK)
+        return code;
+    pthread_mutex_lock(&transaction->mutex);
+    return SB_OK;
+}
+
+static int64_t leave(sb_transaction *transaction, int64_t code)
+{
+    pthread_mutex_unlock(&transaction->mutex);
+    return code;
+}
+
+/* A place for one more operation, after the queue was looked at. */
+static int64_t make_room(sb_transaction *transaction, sb_queue *queue)
+{
+    int64_t code;
+    if (transaction->state != SB_OK)
+        return fail(SB_ENDED, "%s", sb_strerror(SB_ENDED));
+    if (queue->connection != transaction->connection)
+        return fail(SB_INVALID, "queue '%s' belongs to another connection than the transaction",
+                    queue->name);
+    if (!queue_is_usable(queue, &code))
+        return code;
+    if (transaction->count >= L_TRANSACTION_OPERATIONS)
+        return fail(SB_TOO_MANY, "a transaction has at most %d operations, one for each queue that "
+                    "a message goes to: commit it, and begin another",
+                    (int)L_TRANSACTION_OPERATIONS);
+    if (transaction->count < transaction->room)
+        return SB_OK;
+    int64_t room = transaction->room ? 2 * transaction->room : 16;
+    operation *moved = realloc(transaction->operations, (size_t)room * sizeof *moved);
+    if (!moved)
+        return fail_system("memory for a transaction");
+    transaction->operations = moved;
+    transaction->room = room;
+    return SB_OK;
+}
+
+/* --- lanes --------------------------------------------------------------------------------------- */
+
+/* The chunks are of this lane's port, and nobody else enters it until we end. */
+static lane *lane_lent(sb_transaction *transaction, const sb_queue *queue)
+{
+    for (int64_t index = transaction->count - 1; index >= 0; index--)
+        if (transaction->operations[index].queue == queue && transaction->operations[index].lane)
+            return transaction->operations[index].lane;
+    return NULL;
+}
+
+static void lane_lend(lane *in)
+{
+    atomic_store(&in->busy, ON_LOAN);
+}
+
+/* It is not needed by the last operation any more; perhaps by one before. */
+static void lane_return(sb_transaction *transaction, lane *in)
+{
+    for (int64_t index = transaction->count - 1; index >= 0; index--)
+        if (transaction->operations[index].lane == in) {
+            lane_lend(in);
+            return;
+        }
+    lane_leave(in);
+}
+
+/* Go back to the first so many operations: chunks are dropped. */
+static void shorten(sb_transaction *transaction, int64_t count)
+{
+    while (transaction->count > count) {
+        operation *last = &transaction->operations[--transaction->count];
+        if (last->lane) {
+            atomic_store(&last->lane->busy, IN);
+            sb_port_unreserve(&last->lane->port, last->where);
+            lane_return(transaction, last->lane);
+        }
+        sb_close_queue(last->queue);
+    }
+}
+
+/* --- operations ---------------------------------------------------------------------------------- */
+
+/* To be published to a queue, or to its schedule. */
+typedef struct target {
+    sb_queue *queue, *schedule; /* the schedule, or NULL */
+    int64_t due;
+} target;
+
+static sb_queue *ring_of(const target *to)
+{
+    return to->schedule ? to->schedule : to->queue;
+}
+
+static int64_t target_of(target *to, sb_queue *queue, const sb_outgoing *message)
+{
+    int64_t code = SB_OK;
+    *to = (target){.queue = queue};
+    if (is_scheduled(message) && (to->due = schedule_due(message)) != 0) {
+        if (to->due < 0)
+            return to->due;
+        to->schedule = schedule_of(queue, true, &code);
+        lane *in = to->schedule ? lane_enter(to->schedule, &code) : NULL;
+        if (!in)
+            return code;
+        clerk_attend(queue, true);
+        code = schedule_room(to->schedule, in);
+        lane_part(in);
+    } else if (queue->pages && (code = inbox_admits(queue, message)) == SB_OK) {
+        to->queue = inbox_of(queue, true, &code); /* where it is put when it is committed */
+    }
+    return code;
+}
+
+static int64_t reserve(const target *to, lane *in, const sb_outgoing *message)
+{
+    int64_t id;
+    if (to->schedule)
+        return schedule_reserve(to->queue, to->schedule, &in->port, message, to->due, &id);
+    sb_port *port = &in->port;
+    int64_t chunk = queue_reserve(to->queue, port, message);
+    if (chunk >= 0 && message->length > 0)
+        memcpy(sb_port_loan_body(port, chunk), message->body, (size_t)message->length);
+    return chunk;
+}
+
+static int64_t reserve_in(sb_transaction *transaction, const target *to, lane *in,
+                          const sb_outgoing *message)
+{
+    int64_t chunk = reserve(to, in, message);
+    if (chunk >= 0) {
+        sb_share_queue(ring_of(to)); /* until the operation is dropped: shorten */
+        transaction->operations[transaction->count++] =
+            (operation){.queue = ring_of(to), .lane = in, .where = chunk};
+    }
+    lane_return(transaction, in);
+    return chunk;
+}
+
+static int64_t add_looked(sb_transaction *transaction, sb_queue *queue, const sb_outgoing *message)
+{
+    pthread_mutex_t *mutex = &transaction->connection->settle;
+    int64_t chunk = SB_TOO_MANY_LOANS;
+    target to;
+    int64_t code = target_of(&to, queue, message);
+    if (code != SB_OK)
+        return code == SB_FULL ? schedule_explain(queue, code) : code;
+    pthread_mutex_lock(mutex); /* who closes the connection waits, and then we see it */
+    code = make_room(transaction, queue);
+    lane *in = code == SB_OK ? lane_lent(transaction, ring_of(&to)) : NULL;
+    if (in) {
+        atomic_store(&in->busy, IN);
+        chunk = reserve_in(transaction, &to, in, message);
+    }
+    /* the first, or one more than a port can lend */
+    if (code == SB_OK && chunk == SB_TOO_MANY_LOANS && (in = lane_enter(ring_of(&to), &code))) {
+        queue_note_use(ring_of(&to), L_USE_PRODUCES);
+        chunk = reserve_in(transaction, &to, in, message);
+    }
+    pthread_mutex_unlock(mutex);
+    return code != SB_OK ? code : chunk < 0 ? explained(queue, chunk) : SB_OK;
+}
+
+static int64_t add(sb_transaction *transaction, sb_queue *queue, const sb_outgoing *message)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = add_looked(transaction, queue, message);
+    queue_looked(queue);
+    return code;
+}
+
+int64_t sb_transaction_publish(sb_transaction *transaction, sb_queue *queue,
+                               const sb_outgoing *message)
+{
+    int64_t code = outgoing_check(message);
+    if (code == SB_OK)
+        code = enter(transaction);
+    return code != SB_OK ? code : leave(transaction, add(transaction, queue, message));
+}
+
+int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
+                             const sb_outgoing *message)
+{
+    kept_route *route;
+    int64_t code = outgoing_check(message);
+    if (code == SB_OK)
+        code = enter(transaction);
+    if (code != SB_OK)
+        return code;
+    int64_t before = transaction->count, count = 0;
+    if (transaction->state != SB_OK)
+        return leave(transaction, fail(SB_ENDED, "%s", sb_strerror(SB_ENDED)));
+    count = exchange_route(exchange, message, &route);
+    code = count < 0 ? count : SB_OK;
+    int64_t routed = 0;
+    for (int64_t each = 0; each < count && code == SB_OK; each++) {
+        code = add(transaction, route->queues[each], message);
+        routed += code == SB_OK;
+        if (code == SB_NOT_FOUND)
+            code = SB_OK; /* deleted since */
+    }
+    if (code != SB_OK)
+        shorten(transaction, before);
+    if (count >= 0)
+        route_leave(route);
+    return leave(transaction, code < 0 ? code : routed);
+}
+
+static bool is_in_hand(sb_queue *queue, const sb_message *message)
+{
+    sb_port port;
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return false;
+    bool is = ((message->word >> L_STATE_SHIFT) & L_STATE_MASK) == L_LEASED &&
+           ((message->word >> L_OWNER_SHIFT) & L_OWNER_MASK) == queue->connection->id &&
+           port_to_look(queue, &port) == SB_OK &&
+           sb_port_is_in_hand(&port, message->position, message->word);
+    queue_looked(queue);
+    return is;
+}
+
+int64_t sb_transaction_ack(sb_transaction *transaction, sb_queue *queue, sb_message *message)
+{
+    int64_t code = enter(transaction);
+    if (code != SB_OK)
+        return code;
+    code = make_room(transaction, queue);
+    if (code == SB_OK && !is_in_hand(queue, message))
+        code = fail(SB_REVOKED, "message %lld of queue '%s' is not in hand: it was dealt with, or "
+                    "revoked", (long long)message->position, queue->name);
+    if (code == SB_OK) {
+        sb_share_queue(queue);
+        transaction->operations[transaction->count++] = (operation){
+            .queue = queue, .where = message->position, .word = message->word};
+        message->word = 0;
+    }
+    return leave(transaction, code);
+}
+
+int64_t sb_transaction_operations(sb_transaction *transaction)
+{
+    return transaction->count;
+}
+
+/* --- the end ------------------------------------------------------------------------------------- */
+
+/* Its messages are in their rings: the lanes may be used by others. */
+static int64_t end(sb_transaction *transaction)
+{
+    while (transaction->count > 0) {
+        operation *last = &transaction->operations[--transaction->count];
+        if (last->lane) {
+            atomic_store(&last->lane->busy, IN);
+            sb_port_loan_placed(&last->lane->port, last->where);
+            lane_return(transaction, last->lane);
+        } else if (queue_is_gone(last->queue)) {
+            departed_dealt_with(last->queue,
+                                &(sb_message){.position = last->where, .word = last->word});
+        }
+        sb_close_queue(last->queue);
+    }
+    transaction->state = SB_ENDED;
+    return SB_OK;
+}
+
+/* Go on with what is committed. */
+static int64_t finish(sb_transaction *transaction)
+{
+    sb_connection *connection = transaction->connection;
+    pthread_mutex_lock(&connection->settle);
+    int64_t code = atomic_load(&connection->closed);
+    if (code == SB_OK && connection->settled < transaction->serial)
+        record_settle(connection, connection->id);
+    bool settled = connection->settled >= transaction->serial;
+    pthread_mutex_unlock(&connection->settle);
+    if (settled)
+        transaction->stamp = door_passed(connection, transaction->stamp);
+    if (settled)
+        return end(transaction);
+    return code != SB_OK ? code : fail(SB_UNFINISHED, "%s", sb_strerror(SB_UNFINISHED));
+}
+
+static int64_t try_once(sb_transaction *transaction, sb_queue **full)
+{
+    sb_connection *connection = transaction->connection;
+    pthread_mutex_lock(&connection->settle);
+    int64_t code = atomic_load(&connection->closed);
+    if (code == SB_OK)
+        code = record_commit(connection, transaction->operations, transaction->count, full);
+    if (code == SB_OK) {
+        transaction->state = SB_UNFINISHED;
+        transaction->serial = connection->commits;
+        transaction->stamp = connection->stamp;
+    }
+    pthread_mutex_unlock(&connection->settle);
+    return code;
+}
+
+static int64_t nap(int64_t ns)
+{
+    const struct timespec length = {0, ns};
+    return nanosleep(&length, NULL) == 0 ? SB_OK : errno == EINTR ? SB_INTERRUPTED : SB_SYSTEM;
+}
+
+/* Wait until it may be worth trying again: more than the room of one message may be wanted, so it
+ * tries ever more rarely while there is some, and sleeps when there is none. */
+static int64_t wait_for_room(sb_transaction *transaction, sb_queue *full, int64_t deadline,
+                             int64_t *nap_ns)
+{
+    sb_port port;
+    int64_t now = sb_system_clock(), code = nap(*nap_ns);
+    *nap_ns = 2 * *nap_ns > NAP_NS_MAX ? NAP_NS_MAX : 2 * *nap_ns;
+    if (code != SB_OK)
+        return code;
+    if (now >= deadline)
+        return SB_FULL;
+    if (!full) {
+        sb_repair(transaction->connection);
+        return transaction->connection->waits_in_slices && *nap_ns == NAP_NS_MAX ? SB_INTERRUPTED
+                                                                                 : SB_OK;
+    }
+    if (!queue_look(full, &code))
+        return code;
+    code = port_to_look(full, &port);
+    if (code == SB_OK)
+        code = wait_in(full, &port, sb_port_wait_for_room, deadline);
+    queue_looked(full);
+    return code;
+}
+
+static int64_t commit(sb_transaction *transaction, int64_t timeout_ns)
+{
+    sb_queue *full = NULL;
+    if (transaction->state == SB_ENDED)
+        return fail(SB_ENDED, "%s", sb_strerror(SB_ENDED));
+    int64_t code = SB_OK, nap_ns = NAP_NS;
+    if (transaction->state == SB_OK && transaction->count > 0) {
+        int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
+        code = try_once(transaction, &full);
+        while (code == SB_FULL && timeout_ns != 0) {
+            int64_t waited = wait_for_room(transaction, full, deadline, &nap_ns);
+            if (waited != SB_FULL)
+                code = waited;
+            if (waited != SB_OK)
+                break;
+            code = try_once(transaction, &full);
+        }
+    }
+    if (code != SB_OK)
+        return code == SB_FULL && full ? explained(full, code) : code;
+    code = finish(transaction);
+    if (code == SB_UNFINISHED && timeout_ns != 0 && nap(NAP_NS) == SB_OK) {
+        sb_repair(transaction->connection); /* one of the dead may hold what has no room */
+        code = finish(transaction);
+    }
+    return code;
+}
+
+int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns)
+{
+    int64_t code = enter(transaction);
+    return code != SB_OK ? code : leave(transaction, commit(transaction, timeout_ns));
+}
+
+int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t timeout_ns)
+{
+    int64_t code = enter(transaction);
+    if (code != SB_OK)
+        return code;
+    if (transaction->state == SB_ENDED)
+        code = transaction->stamp ? door_await(transaction->connection, transaction->stamp, timeout_ns)
+                                  : SB_OK;
+    else
+        code = fail(SB_INVALID, "the transaction is not committed: nothing of it can be on disk");
+    return leave(transaction, code);
+}
+
+static int64_t roll_back(sb_transaction *transaction)
+{
+    if (transaction->state != SB_OK)
+        return fail(SB_ENDED, "%s", sb_strerror(SB_ENDED));
+    transaction->state = SB_ENDED;
+    for (int64_t index = 0; index < transaction->count; index++) {
+        operation *each = &transaction->operations[index];
+        sb_message message = {.position = each->where, .word = each->word};
+        if (!each->lane)
+            sb_give_back(each->queue, &message); /* or it is another's already: just as well */
+    }
+    shorten(transaction, 0);
+    return SB_OK;
+}
+
+int64_t sb_transaction_rollback(sb_transaction *transaction)
+{
+    int64_t code = enter(transaction);
+    return code != SB_OK ? code : leave(transaction, roll_back(transaction));
+}
+
+void sb_transaction_free(sb_transaction *transaction)
+{
+    if (!transaction)
+        return;
+    if (transaction->state == SB_OK)
+        sb_transaction_rollback(transaction);
+    while (transaction->count > 0) /* it is committed and not finished, or the connection is closed */
+        sb_close_queue(transaction->operations[--transaction->count].queue);
+    free(transaction->operations);
+    free(transaction);
+}

@@ -1,0 +1,185 @@
+"""A transaction: publishes and acknowledgements that happen together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import INTERRUPTED, OK, UNFINISHED
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import (
+    ConnectionClosed,
+    ConnectionForked,
+    Error,
+    InvalidArgument,
+    TransactionEnded,
+    Unconfirmed,
+    Unroutable,
+    error_for,
+)
+from shmbroker.ipc.exchange.exchange import Exchange
+from shmbroker.ipc.message.message import Message
+from shmbroker.ipc.message.outgoing import Confirm, outgoing
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.schedule.scheduled import When, schedule
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from shmbroker.ipc.connection.broker import Broker
+
+
+class Transaction:
+    """Made by Broker.transaction: commits on a clean exit of `with`, rolls back on an exception.
+
+    Of one thread at a time.  docs/transactions.md says what others see, and when.
+    """
+
+    __slots__ = ("__weakref__", "_broker", "_timeout", "_transaction")
+
+    def __init__(self, broker: Broker, timeout: float | None) -> None:
+        nanoseconds(timeout)  # refuses what is no time-out
+        self._timeout = timeout
+        self._broker = broker
+        made = ffi.new("sb_transaction **")
+        self._check(lib.sb_transaction_begin(broker._connection, made), "beginning")
+        self._transaction = made[0]
+
+    def ack(self, message: Message) -> None:
+        """Acknowledge at commit; on rollback the message is given back in place.
+
+        It is the transaction's from now on: read what you need of it before.
+        """
+        if not isinstance(message, Message):
+            raise InvalidArgument(f"a transaction acknowledges messages of queues, not {message!r}")
+        inner = message._message or message._dealt_with()
+        self._check(
+            lib.sb_transaction_ack(self._transaction, message._source, inner),
+            f"acknowledging message {inner.position}",
+        )
+        message._message = None
+        message._spare.append(inner)
+
+    def publish(
+        self,
+        destination: Queue | Exchange,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
+        mandatory: bool = False,
+        deliver_after: float | None = None,
+        deliver_at: When | None = None,
+    ) -> None:
+        """Publish at commit: the body is copied, and an exchange decides who gets it, now.
+
+        With `mandatory`, Unroutable if no queue takes it.  With a message_id that a queue has
+        already, or gets before, it is left out there, and the rest happens.  A delay counts from
+        now.
+        """
+        message, _kept = outgoing(body, key, properties, ttl, priority, message_id, group)
+        schedule(message, deliver_after, deliver_at)
+        if isinstance(destination, Queue):
+            code = lib.sb_transaction_publish(self._transaction, destination._queue, message)
+        elif isinstance(destination, Exchange):
+            exchange = destination._exchange
+            code = lib.sb_transaction_route(self._transaction, exchange, message)
+            if code == 0 and mandatory:
+                raise Unroutable(
+                    f"exchange {destination.name!r}: no binding takes a message with key "
+                    f"{key or ''!r}, and it is mandatory: bind a queue, or declare an alternate"
+                )
+        else:
+            raise InvalidArgument(f"publish to a queue or an exchange, not {destination!r}")
+        self._check(code, f"publishing to {destination.name!r}")
+
+    def commit(self, *, timeout: float | None = None, confirm: Confirm | None = None) -> None:
+        """All of it happens, at once for whoever looks later.
+
+        With durable queues in it, it is done when all of it is on disk, unless confirm is "shm":
+        Unconfirmed if nobody says so in time; it is committed all the same.
+
+        QueueFull if a queue has no room within the timeout (None waits for ever), DeliveryRevoked
+        if a message is no longer ours, NotFound if a queue was deleted: then nothing has happened,
+        and the transaction can be committed again or rolled back.
+        """
+        deadline = Deadline(nanoseconds(timeout))
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = self._commit(deadline.left())
+        while code in (UNFINISHED, INTERRUPTED):  # it is decided: what is left takes its time
+            code = self._commit(-1)
+        self._check(code, "committing")
+        if confirm != "shm":
+            self.confirm(timeout=deadline.seconds_left())
+
+    def confirm(self, *, timeout: float | None = None) -> None:
+        """Wait until all of it is on disk, once it is committed: Unconfirmed if not in time."""
+        deadline = Deadline(nanoseconds(timeout))
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_transaction_confirm(self._transaction, deadline.left())
+        if code < 0:
+            error = self._error(code, "confirming")
+            if isinstance(error, Unconfirmed):
+                error.ask = lambda timeout: self.confirm(timeout=timeout)
+            raise error
+
+    def _commit(self, timeout_ns: int) -> int:
+        code: int = lib.sb_transaction_commit(self._transaction, timeout_ns)
+        return code
+
+    def rollback(self) -> None:
+        """Nothing of it happens: its messages are given back, in place."""
+        self._check(lib.sb_transaction_rollback(self._transaction), "rolling back")
+
+    def __len__(self) -> int:
+        """How many operations it has: one for each queue that a message goes to or is from."""
+        count: int = lib.sb_transaction_operations(self._transaction)
+        return count
+
+    def _check(self, code: int, doing: str) -> None:
+        if code < OK:
+            raise self._error(code, doing)
+
+    def _error(self, code: int, doing: str) -> Error:
+        what = f"vhost {self._broker.vhost!r}, a transaction, {doing}"
+        return error_for(code, what, ffi.errno, detail_of(code))
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            with suppress(TransactionEnded):  # explicitly, inside
+                self._commit_or_roll_back()
+        else:
+            self._roll_back_quietly()
+
+    def _commit_or_roll_back(self) -> None:
+        try:
+            self.commit(timeout=self._timeout)
+        except BaseException:
+            self._roll_back_quietly()
+            raise
+
+    def _roll_back_quietly(self) -> None:
+        """Unless it is over: a connection that was closed has given everything back."""
+        with suppress(TransactionEnded, ConnectionClosed, ConnectionForked):
+            self.rollback()
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):  # it was not begun
+            lib.sb_transaction_free(self._transaction)

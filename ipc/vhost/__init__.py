@@ -1,0 +1,1 @@
+"""A vhost: its segments, its participants, and what is repaired when one dies."""

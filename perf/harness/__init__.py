@@ -1,0 +1,1 @@
+"""A contest of peers: topologies, tasks, runs, and the check of what arrived."""

@@ -1,0 +1,1 @@
+"""The machine that is measured on: processors, files, processes, packages."""

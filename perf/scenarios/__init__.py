@@ -1,0 +1,1 @@
+"""Scenarios: what is measured from options to report."""

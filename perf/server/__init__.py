@@ -1,0 +1,1 @@
+"""Peers that are servers: started, driven and ended."""

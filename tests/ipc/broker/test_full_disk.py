@@ -1,0 +1,148 @@
+"""A journal on a disk that is full, with no room made from outside: acknowledgements make it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import shmbroker
+from shmbroker import Queue, Unconfirmed
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.base.errors import DiskFull
+from shmbroker.ipc.journal.replay import Replay
+from tests.support.host import PATIENCE, after_the_host_died, journaling
+from tests.support.small_disk import small_disk
+
+DISK = 12 << 20
+SLOTS = 8192
+BODY = 8000
+
+
+def body(number: int) -> bytes:
+    return number.to_bytes(8, "little") + bytes(BODY)
+
+
+def number_of(received: bytes) -> int:
+    return int.from_bytes(received[:8], "little")
+
+
+def publish_until_full(queue: Queue, first: int = 0) -> int:
+    """How many were confirmed; one more is in the ring."""
+    for number in range(first, first + SLOTS):
+        try:
+            queue.publish(body(number), timeout=0.5)
+        except Unconfirmed:
+            return number
+    raise AssertionError("it never became full")
+
+
+def take(queue: Queue, count: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < count:
+        found += map(number_of, queue.receive_many(count - len(found), timeout=PATIENCE))
+    return found
+
+
+def moments(folder: Path) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Of two queues: in which frame the last message of the first that was declared was written,
+    and in which the first of the other was retired."""
+    declared: list[int] = []
+    retired, written = [], []
+    with Replay(folder) as replay:
+        for record in replay:
+            where = (record.serial, record.frame)
+            if record.kind == records.QUEUE and record.queue not in declared:
+                declared.append(record.queue)
+            elif record.kind == records.MESSAGE and record.queue == declared[0]:
+                written.append(where)
+            elif record.kind == records.RETIRED and record.queue == declared[1]:
+                retired += [where] if record.position > 0 else []
+    return max(written), min(retired)
+
+
+def test_consuming_makes_room(tmp_path: Path, vhost: str) -> None:
+    """Publishers go on when what was confirmed is consumed, again and again."""
+    with (
+        small_disk(tmp_path / "disk", DISK) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, disk / "journal") as journaler,
+    ):
+        queue = broker.declare_queue("orders", durable=True, slots=SLOTS)
+        first = 0
+        for _ in range(3):
+            full = publish_until_full(queue, first)
+            assert isinstance(journaler.failure, DiskFull)
+            assert take(queue, full - first) == [*range(first, full)]
+            queue.confirm(timeout=PATIENCE)
+            assert take(queue, 1) == [full]
+            first = full + 1
+        assert journaler.failure is None
+        with after_the_host_died(vhost, disk / "journal") as again:
+            # what is acknowledged is written after a moment, and may come again until then
+            assert again.queue("orders").statistics().depth <= 1
+
+
+def test_consuming_makes_room_beside_transactions(tmp_path: Path, vhost: str) -> None:
+    """What a transaction has acknowledged is let go of only with what it has published."""
+    with (
+        small_disk(tmp_path / "disk", DISK) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, disk / "journal"),
+    ):
+        orders = broker.declare_queue("orders", durable=True, slots=SLOTS)
+        bills = broker.declare_queue("bills", durable=True)
+        full = publish_until_full(orders)
+        billed = []
+        for _ in range(5):
+            message = orders.get(timeout=PATIENCE)
+            transaction = broker.transaction()
+            transaction.publish(bills, message.body)
+            billed.append(number_of(message.body))
+            transaction.ack(message)
+            transaction.commit(confirm="shm")
+        taken = take(orders, full - len(billed))
+        orders.confirm(timeout=PATIENCE)
+        bills.confirm(timeout=PATIENCE)
+        assert sorted(billed + taken) == [*range(full)]
+        with after_the_host_died(vhost, disk / "journal") as again:
+            found = [number_of(each.body) for each in again.queue("bills").browse()]
+            assert found == billed
+
+
+def test_dead_letters_are_not_lost_on_a_full_disk(tmp_path: Path, vhost: str) -> None:
+    """The message is let go of only with its copy, whatever else is acknowledged behind it."""
+    with (
+        small_disk(tmp_path / "disk", DISK) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+    ):
+        with journaling(vhost, disk / "journal") as journaler:
+            dead = broker.declare_queue("dead", durable=True)
+            orders = broker.declare_queue("orders", durable=True, slots=SLOTS, dead_letter="dead")
+            full = publish_until_full(orders)
+            rejected = []
+            for _ in range(20):
+                message = orders.get(timeout=PATIENCE)
+                rejected.append(number_of(message.body))
+                message.reject()
+            assert isinstance(journaler.failure, DiskFull)
+            take(orders, full - len(rejected))
+            dead.confirm(timeout=PATIENCE)
+        buried, retired = moments(disk / "journal")
+        assert buried <= retired, "a message was let go of before its copy was there"
+        with after_the_host_died(vhost, disk / "journal") as again:
+            assert [number_of(each.body) for each in again.queue("dead").browse()] == rejected
+
+
+def test_deleting_a_queue_makes_room(tmp_path: Path, vhost: str) -> None:
+    with (
+        small_disk(tmp_path / "disk", DISK) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, disk / "journal"),
+    ):
+        orders = broker.declare_queue("orders", durable=True)
+        bulk = broker.declare_queue("bulk", durable=True, slots=SLOTS)
+        publish_until_full(bulk)
+        broker.delete_queue("bulk", force=True)
+        orders.publish(b"on it goes", timeout=PATIENCE)
+        with after_the_host_died(vhost, disk / "journal") as again:
+            assert [queue.name for queue in again.queues()] == ["orders"]
+            assert again.queue("orders").receive(timeout=PATIENCE) == b"on it goes"

@@ -1,0 +1,236 @@
+"""After fork the child's copy of a connection is of no use, says so, and harms nobody."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import shmbroker
+from tests.support.compiler import compile_program
+
+
+def in_child(call: Callable[[], None]) -> None:
+    """Fork, call, and tell how it went."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            call()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def every_verb_says(error: type[shmbroker.Error], broker: shmbroker.Broker) -> None:
+    """Given a broker with a queue q and an exchange x that were used before."""
+    queue, exchange = broker._known_queue, broker._known_exchange  # type: ignore[attr-defined]
+    message, loan, subscription = broker._known_uses  # type: ignore[attr-defined]
+    calls: list[Callable[[], object]] = [
+        lambda: broker.declare_queue("q"),
+        lambda: broker.declare_exchange("x", "topic"),
+        lambda: broker.bind("x", "q", "#"),
+        lambda: broker.unbind("x", "q", "#"),
+        lambda: broker.queue("q"),
+        lambda: broker.exchange("x"),
+        lambda: broker.delete_queue("q"),
+        lambda: broker.delete_exchange("x"),
+        lambda: broker.subscribe("q"),
+        broker.queues,
+        broker.exchanges,
+        broker.bindings,
+        broker.participants,
+        broker.errors,
+        broker.repair,
+        lambda: broker.tend(1),
+        lambda: queue.publish(b"x"),
+        lambda: queue.publish(b"x", key="k"),
+        lambda: queue.publish_nowait(b"x"),
+        lambda: queue.publish_many([b"x"]),
+        lambda: queue.get(),
+        lambda: queue.get_nowait(),
+        lambda: queue.get_many(2),
+        lambda: queue.receive(),
+        lambda: queue.receive_many(),
+        lambda: list(queue.consume()),
+        lambda: list(queue.browse()),
+        lambda: queue.loan(1),
+        queue.purge,
+        queue.pause,
+        queue.resume,
+        queue.statistics,
+        queue.port,
+        lambda: queue.is_paused,
+        lambda: exchange.publish(b"x", key="k"),
+        message.ack,
+        loan.publish,
+        lambda: subscription.get(timeout=1),
+    ]
+    for call in calls:
+        with pytest.raises(error, match="connect"):
+            call()
+    assert broker.is_closed
+
+
+def used(vhost: str) -> shmbroker.Broker:
+    broker = shmbroker.connect(f"shm://{vhost}")
+    queue, exchange = broker.declare_queue("q", slots=8), broker.declare_exchange("x", "topic")
+    broker.bind("x", "q", "#")
+    queue.publish(b"a")
+    exchange.publish(b"b")
+    uses = (queue.get(), queue.loan(5), broker.subscribe("q"))
+    broker.__dict__.update(_known_queue=queue, _known_exchange=exchange, _known_uses=uses)
+    return broker
+
+
+def test_every_verb_of_a_closed_connection(vhost: str) -> None:
+    broker = used(vhost)
+    broker.close()
+    every_verb_says(shmbroker.ConnectionClosed, broker)
+
+
+def test_every_verb_of_a_forked_connection(vhost: str) -> None:
+    with used(vhost) as broker:
+        in_child(lambda: every_verb_says(shmbroker.ConnectionForked, broker))
+        message, loan, _ = broker._known_uses  # type: ignore[attr-defined]
+        message.ack()  # and the parent goes on
+        loan.view[:] = b"hello"
+        loan.publish()
+        assert broker.queue("q").receive_many() == [b"b", b"hello"]
+        assert [each.state for each in broker.participants()] == ["live"]
+
+
+def test_a_child_that_drops_its_copies_leaves_the_parent_s_alone(vhost: str) -> None:
+    with used(vhost) as broker:
+
+        def drop() -> None:
+            broker.close()
+            broker.__dict__.clear()
+
+        in_child(drop)
+        assert broker.queue("q").statistics().taken == 1
+        assert [each.state for each in broker.participants()] == ["live"]
+        assert broker.repair() == 0
+
+
+def test_a_child_connects_anew(vhost: str) -> None:
+    with used(vhost) as broker:
+
+        def publish() -> None:
+            with shmbroker.connect(f"shm://{vhost}") as own:
+                assert own.participant != broker.participant
+                own.queue("q").publish(b"child")
+
+        in_child(publish)
+        assert broker.queue("q").receive_many() == [b"b", b"child"]
+
+
+def test_a_child_that_lives_on_does_not_keep_its_dead_parent_alive(vhost: str) -> None:
+    """The parent's lock must fall with the parent, although the child has copies of all files."""
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("q")
+        queue.publish(b"a")
+        started, end = os.pipe(), os.pipe()
+        parent = os.fork()
+        if parent == 0:
+            own = shmbroker.connect(f"shm://{vhost}")
+            taken = own.queue("q").get()
+            if os.fork() == 0:  # the child: lives until the test ends
+                os.close(end[1])
+                os.read(end[0], 1)
+                os._exit(0)
+            os.write(started[1], b"%d" % len(taken.body))
+            os._exit(1)  # as a kill would: nothing is closed
+        os.close(end[0])
+        assert os.read(started[0], 1) == b"1"
+        os.waitpid(parent, 0)
+        with queue.get(timeout=5) as message:
+            assert (message.body, message.deliveries) == (b"a", 1)
+        for file in (*started, end[1]):
+            os.close(file)
+
+
+def publish_from(vhost: str, count: int) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        for index in range(count):
+            broker.queue("q").publish(b"%d" % index)
+
+
+def test_multiprocessing(vhost: str) -> None:
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queue = broker.declare_queue("q")
+        for method in ("fork", "spawn"):
+            context = multiprocessing.get_context(method)
+            children = [context.Process(target=publish_from, args=(vhost, 10)) for _ in range(2)]
+            for child in children:
+                child.start()
+            for child in children:
+                child.join(60)
+                assert child.exitcode == 0
+            assert sorted(queue.receive_many()) == sorted(
+                [b"%d" % index for index in range(10)] * 2
+            )
+
+
+FORKING = """
+#include <shmbroker.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(condition) \\
+    do { if (!(condition)) { printf("line %d\\n", __LINE__); return 1; } } while (0)
+
+int main(int count, char **arguments)
+{
+    sb_connection *connection, *own;
+    sb_queue *queue;
+    sb_message message;
+    CHECK(count == 2 && sb_connect(arguments[1], "parent", &connection) == SB_OK);
+    CHECK(sb_declare_queue(connection, "q", 8) == SB_OK);
+    CHECK(sb_open_queue(connection, "q", &queue) == SB_OK);
+    CHECK(sb_publish(queue, "a", 1, 0) == 0);
+    CHECK(sb_get(queue, &message, 0) == SB_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(sb_closed(connection) == SB_FORKED);
+        CHECK(sb_publish(queue, "b", 1, 0) == SB_FORKED);
+        CHECK(sb_ack(queue, &message) == SB_FORKED);
+        CHECK(sb_get(queue, &message, SB_FOREVER) == SB_FORKED);
+        CHECK(sb_repair(connection) == SB_FORKED);
+        CHECK(sb_disconnect(connection) == SB_FORKED);
+        sb_connection_free(connection);
+        CHECK(sb_connect(arguments[1], "child", &own) == SB_OK);
+        CHECK(sb_open_queue(own, "q", &queue) == SB_OK);
+        CHECK(sb_publish(queue, "c", 1, 0) == 1);
+        sb_connection_free(own);
+        return 0;
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(sb_ack(queue, &message) == SB_OK);
+    CHECK(sb_ack(queue, &message) == SB_REVOKED);
+    CHECK(sb_get(queue, &message, 0) == SB_OK && memcmp(message.body, "c", 1) == 0);
+    CHECK(sb_give_back(queue, &message) == SB_OK);
+    sb_connection_free(connection);
+    return 0;
+}
+"""
+
+
+def test_a_c_program_that_forks(vhost: str, tmp_path: Path) -> None:
+    source = tmp_path / "forking.c"
+    source.write_text(FORKING)
+    program = compile_program(source, tmp_path / "forking")
+    done = subprocess.run([program, vhost], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        assert [each.name for each in broker.participants()] == [broker.participants()[0].name]
+        with broker.queue("q").get(timeout=0) as message:
+            assert (message.body, message.deliveries) == (b"c", 1)

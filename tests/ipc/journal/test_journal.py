@@ -1,0 +1,255 @@
+"""The journal's file layer, on a disk that is well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.base.errors import InvalidArgument, JournalFailed
+from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
+from shmbroker.ipc.journal.export import compacted, exported, imported, verified
+from shmbroker.ipc.journal.replay import Record, Replay
+
+SEGMENT_BYTES = 32 << 10
+
+
+def read(folder: Path) -> list[Record]:
+    notes: list[str] = []
+    with Replay(folder, noted=notes.append) as replay:
+        found = list(replay)
+    assert notes == []
+    return [record for record in found if record.kind != records.SEGMENTS]
+
+
+def positions(folder: Path, queue: int = 1) -> list[int]:
+    return [r.position for r in read(folder) if (r.kind, r.queue) == (records.MESSAGE, queue)]
+
+
+def fill(journal: Journal, count: int, queue: int = 1, first: int = 0, size: int = 1000) -> None:
+    for position in range(first, first + count):
+        journal.message(queue, position, bytes(size))
+        journal.commit()
+
+
+def test_what_is_committed_is_read(tmp_path: Path) -> None:
+    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES) as journal:
+        journal.stage(records.QUEUE, -5, 0, b"declared")
+        journal.message(-5, ALL_POSITIONS - 1, b"")
+        journal.commit()
+        journal.stage(255, 1 << 62, 3, b"x" * 9)
+        journal.commit()
+        journal.commit()
+        journal.message(1, 1, b"never committed")
+    found = [(r.kind, r.queue, r.position, r.body, r.frame, r.last) for r in read(tmp_path)]
+    assert found == [
+        (records.QUEUE, -5, 0, b"declared", 1, False),
+        (records.MESSAGE, -5, ALL_POSITIONS - 1, b"", 1, True),
+        (255, 1 << 62, 3, b"x" * 9, 2, True),
+    ]
+
+
+def test_a_message_may_be_larger_than_a_segment(tmp_path: Path) -> None:
+    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES) as journal:
+        fill(journal, 3)
+        journal.message(1, 3, bytes(range(256)) * 1000)
+        journal.commit()
+        fill(journal, 3, first=4)
+        journal.settle()
+        journal.retire(1, 7)
+        fill(journal, 40, first=7)
+        journal.tidy()
+        journal.settle()
+        assert journal.statistics().deleted == 1, "it is too large to be used again"
+    assert positions(tmp_path)[-40:] == list(range(7, 47))
+
+
+@pytest.mark.parametrize(
+    ("kind", "position"), [(0, 0), (256, 0), (-1, 0), (1, -1), (1, ALL_POSITIONS)]
+)
+def test_what_cannot_be_staged(tmp_path: Path, kind: int, position: int) -> None:
+    journal = Journal(tmp_path, segment_bytes=SEGMENT_BYTES)
+    with pytest.raises(InvalidArgument):
+        journal.stage(kind, 1, position)
+    journal.close()
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="not-there: No such file or directory"):
+        Journal(tmp_path / "not-there")
+    with pytest.raises(Exception, match="not-there: No such file or directory"):
+        Replay(tmp_path / "not-there")
+    with pytest.raises(InvalidArgument, match="multiple of 4096"):
+        Journal(tmp_path, segment_bytes=5000)
+    assert read(tmp_path) == []
+
+
+def test_each_segment_begins_with_a_snapshot(tmp_path: Path) -> None:
+    def snapshot(journal: Journal) -> None:
+        journal.stage(records.QUEUE, 1, 0, b"declared")
+
+    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES, snapshot=snapshot) as journal:
+        fill(journal, 100)
+    serials = {record.serial for record in read(tmp_path)}
+    assert len(serials) > 3
+    assert {r.serial for r in read(tmp_path) if r.kind == records.QUEUE} == serials
+
+
+def test_a_snapshot_that_fails_keeps_what_is_staged(tmp_path: Path) -> None:
+    errors = [ZeroDivisionError("once")]
+
+    def snapshot(journal: Journal) -> None:
+        if errors:
+            raise errors.pop()
+
+    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES, snapshot=snapshot) as journal:
+        journal.message(1, 0, b"x")
+        with pytest.raises(ZeroDivisionError):
+            journal.commit()
+        assert positions(tmp_path) == []
+        journal.commit()
+    assert positions(tmp_path) == [0]
+
+
+def test_a_segment_without_needed_messages_is_used_again(tmp_path: Path) -> None:
+    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES) as journal:
+        for round in range(10):
+            fill(journal, 50, first=50 * round)
+            journal.retire(1, 50 * (round + 1))
+            journal.tidy()
+            journal.settle()
+        told = journal.statistics()
+    assert told.recycled >= 8
+    assert told.segments <= 2
+    assert len(list(tmp_path.glob("*.journal"))) <= told.segments
+
+
+def test_one_message_keeps_its_segment_until_it_is_compacted(tmp_path: Path) -> None:
+    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES) as journal:
+        fill(journal, 1, queue=2)
+        fill(journal, 100)
+        journal.retire(1)
+        journal.tidy()
+        assert positions(tmp_path, queue=2) == [0]
+        before = journal.statistics().segments
+        while journal.compact(50):
+            journal.commit()
+        assert journal.tidy() == 1
+        assert journal.statistics().segments == before - 1
+    assert positions(tmp_path, queue=2) == [0]
+
+
+def test_beginning_does_not_read_what_is_there(tmp_path: Path) -> None:
+    with Journal(tmp_path, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
+        fill(journal, 200)
+        segments = journal.statistics().segments
+    with Journal(tmp_path, epoch=2, segment_bytes=SEGMENT_BYTES) as journal:
+        assert journal.statistics().segments == segments + 1
+        journal.settle()
+        assert journal.statistics().unknown == 0
+        journal.retire(1, 200)
+        journal.commit()
+        assert journal.statistics().segments == 1
+    assert positions(tmp_path) == []
+
+
+def test_a_replay_is_adopted(tmp_path: Path) -> None:
+    with Journal(tmp_path, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
+        fill(journal, 200)
+        segments = journal.statistics().segments
+    with Replay(tmp_path) as replay, Journal(tmp_path, epoch=None) as journal:
+        with pytest.raises(InvalidArgument, match="read to its end"):
+            journal.begin(2, replay)
+        assert len(list(replay)) > 200
+        journal.begin(2, replay)
+        assert journal.statistics().unknown == 0
+        journal.retire(1, 190)
+        journal.commit()
+        assert journal.statistics().segments < segments / 2
+
+
+def test_only_what_was_begun_can_be_written(tmp_path: Path) -> None:
+    with Journal(tmp_path, epoch=None, segment_bytes=SEGMENT_BYTES) as journal:
+        with pytest.raises(InvalidArgument, match="has not begun"):
+            journal.message(1, 0, b"")
+        journal.settle()
+        (spare,) = tmp_path.iterdir()
+        with Journal(tmp_path, epoch=1, segment_bytes=SEGMENT_BYTES) as other:
+            fill(other, 1)
+            assert spare.exists(), "a backup's is left to it"
+        journal.begin(2)
+        fill(journal, 1, first=1)
+        with pytest.raises(InvalidArgument, match="has begun already"):
+            journal.begin(3)
+    assert positions(tmp_path) == [0, 1]
+    with pytest.raises(JournalFailed, match="epoch 2"):
+        Journal(tmp_path, epoch=1)
+
+
+def test_export_and_import(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    with Journal(here, segment_bytes=SEGMENT_BYTES) as journal:
+        journal.stage(records.QUEUE, 1, 0, b"\xff")
+        fill(journal, 100)
+        journal.message(1, 100, b"a")
+        journal.message(1, 101, b"b")
+        journal.commit()
+    lines = list(exported(here, print))
+    assert imported(there, lines, SEGMENT_BYTES) == 103
+    assert {r.body for r in read(there) if r.kind == records.QUEUE} == {b"\xff"}
+    messages = [
+        [(r.position, r.body, r.last) for r in read(folder) if r.kind == records.MESSAGE]
+        for folder in (here, there)
+    ]
+    assert messages[0] == messages[1]
+    with pytest.raises(InvalidArgument, match="empty folder"):
+        imported(there, lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("x", "line 1: expected a JSON object"),
+        ("[]", "line 1: expected a JSON object"),
+        ('{"kind": "egg", "queue": 1, "position": 1}', "'egg' is none of"),
+        ('{"kind": 1, "queue": "1", "position": 1}', "expected queue to be a number"),
+        ('{"kind": 1, "queue": 1, "position": 1, "body": "?"}', "base64"),
+        ('{"kind": 1, "queue": 1, "position": -1}', "line 1: .*position from 0"),
+    ],
+)
+def test_a_line_that_is_no_record(tmp_path: Path, line: str, expected: str) -> None:
+    with pytest.raises(InvalidArgument, match=expected):
+        imported(tmp_path, [line], SEGMENT_BYTES)
+
+
+def test_a_journal_is_compacted_at_rest(tmp_path: Path) -> None:
+    with Journal(tmp_path, epoch=3, segment_bytes=SEGMENT_BYTES) as journal:
+        journal.stage(records.QUEUE, 1, 0, b"declared")
+        fill(journal, 100)
+        fill(journal, 100, queue=2)
+        fill(journal, 30, queue=3)
+        journal.stage(records.QUEUE_GONE, 2, 0)
+        journal.stage(records.RETIRED, 1, 90, bytes([0b10]))
+        journal.commit()
+    before, after = compacted(tmp_path, print, SEGMENT_BYTES)
+    assert after < before / 2
+    assert positions(tmp_path) == [90, *range(92, 100)]
+    assert positions(tmp_path, queue=2) == []
+    assert positions(tmp_path, queue=3) == list(range(30))
+    assert verified(tmp_path, print).messages == 39
+
+
+def test_verify_tells_of_damage(tmp_path: Path) -> None:
+    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES) as journal:
+        fill(journal, 100)
+    assert verified(tmp_path, print).damages == 0
+    first = min(tmp_path.iterdir())
+    data = bytearray(first.read_bytes())
+    data[9000] ^= 4
+    first.write_bytes(data)
+    notes: list[str] = []
+    assert verified(tmp_path, notes.append).damages == 1
+    assert f"{first}, offset " in notes[0]

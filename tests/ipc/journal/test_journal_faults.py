@@ -1,0 +1,142 @@
+"""The journal on a disk that fails, and with the power gone at any call; each guard, removed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.journal_mutants import (
+    AHEAD,
+    COMPACTING,
+    CRASH,
+    DAMAGE,
+    INHERITING,
+    MUTANTS,
+    NAMING,
+    SYNC,
+    TAKEOVER,
+    Mutant,
+    library_with,
+)
+from tests.support.storage import MADE, RENAMED, entries
+
+ROOT = Path(__file__).parents[3]
+SOURCE = ROOT / "tests" / "support" / "native" / "storage.c"
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What writes down the calls."""
+    library = tmp_path_factory.mktemp("storage") / "storage.so"
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]
+    subprocess.run(["cc", *flags, SOURCE, "-o", library, "-ldl"], check=True)
+    return library
+
+
+def run(module: str, *arguments: object, preload: str = "", **environment: str) -> str:
+    """The last line that it says."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        env=os.environ | {"LD_PRELOAD": preload} | environment,
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    return lines[-1] if lines and done.returncode == 0 else f"{done.returncode}: {done.stderr}"
+
+
+def crash_points(storage: Path, folder: Path, seed: int, every: int = 1, mutant: str = "") -> str:
+    """Record a run and judge every state that a crash may have left."""
+    live, trace, left = folder / "live", folder / "trace", folder / "left"
+    live.mkdir()
+    left.mkdir()
+    script = "tests.support.journal_script"
+    preload = f"{storage} {mutant}"
+    environment = {"STORAGE_FOLDER": str(live), "STORAGE_TRACE": str(trace)}
+    said = run(script, "record", live, seed, preload=preload, **environment)
+    if said != "recorded":
+        return said
+    environment = {"STORAGE_FOLDER": str(left)}
+    return run(script, "check", trace, left, seed, every, preload=preload, **environment)
+
+
+def damage(folder: Path, count: int, mutant: str = "") -> str:
+    (folder / "damaged").mkdir()
+    return run("tests.support.journal_damage", folder / "damaged", 1, count, preload=mutant)
+
+
+def failures(storage: Path, folder: Path, part: str, mutant: str = "") -> str:
+    (folder / "failing").mkdir()
+    where = str(folder / "failing")
+    preload = f"{storage} {mutant}"
+    module = "tests.support.journal_failures"
+    return run(module, part, where, preload=preload, STORAGE_FOLDER=where)
+
+
+@pytest.mark.parametrize(("seed", "every"), [(1, 1), (2, 4)])
+def test_every_crash_point(storage: Path, tmp_path: Path, seed: int, every: int) -> None:
+    said = crash_points(storage, tmp_path, seed, every)
+    assert said.endswith(" states are well"), said
+    calls = list(entries(tmp_path / "trace"))
+    assert sum(call.kind == RENAMED for call in calls) > 5, "segments were recycled"
+    assert sum(call.kind == MADE for call in calls) > 5
+
+
+def test_every_crash_point_of_schedules_and_last_values(
+    storage: Path, tmp_path: Path, vhost: str
+) -> None:
+    """Recovered as a vhost: nothing that was confirmed is lost, or there twice."""
+    live, trace, left, events = (tmp_path / name for name in ("live", "trace", "left", "events"))
+    live.mkdir()
+    left.mkdir()
+    script = "tests.support.schedule_script"
+    environment = {"STORAGE_FOLDER": str(live), "STORAGE_TRACE": str(trace)}
+    said = run(script, "record", live, events, vhost, 1, preload=str(storage), **environment)
+    assert said == "recorded"
+    said = run(script, "check", trace, events, left, vhost, 1, 8)
+    assert said.endswith(" states are well"), said
+
+
+def test_damage(tmp_path: Path) -> None:
+    said = damage(tmp_path, 400)
+    assert said == "400 damages are well", said
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        SYNC,
+        TAKEOVER,
+        COMPACTING,
+        AHEAD,
+        INHERITING,
+        NAMING,
+        "full",
+        "room",
+        "read-only",
+        "scheduled",
+        "each-call",
+    ],
+)
+def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
+    said = failures(storage, tmp_path, part)
+    assert said == "well", said
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_each_guard_is_needed(storage: Path, tmp_path: Path, mutant: Mutant) -> None:
+    library = str(library_with(mutant, tmp_path))
+    if mutant.noticed_by == CRASH:
+        said = {crash_points(storage, tmp_path, 1, mutant=library)}
+    elif mutant.noticed_by == DAMAGE:
+        said = {damage(tmp_path, 400, library)}
+    else:
+        said = {failures(storage, tmp_path, mutant.noticed_by, library)}
+    assert not [each for each in said if each.endswith("well")], said

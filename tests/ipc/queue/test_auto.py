@@ -1,0 +1,196 @@
+"""Queues that are made when they are asked for, and deleted when nobody uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import shmbroker
+from shmbroker import Broker, Empty, NotFound, Unroutable, aio
+from shmbroker.core import layout as at
+from tests.conftest import SHM
+from tests.crash.leaks import blocks, live_queues, names
+from tests.support.victim import KILLS, Confirm, dying
+
+SOON = 0.01
+
+
+@pytest.fixture
+def broker(vhost: str) -> Iterator[Broker]:
+    with shmbroker.connect(f"shm://{vhost}") as connected:
+        yield connected
+
+
+def queues(broker: Broker) -> list[str]:
+    return [queue.name for queue in broker.queues()]
+
+
+def gone(broker: Broker, name: str) -> None:
+    """Wait for it, tending."""
+    ends_at = time.monotonic() + 30
+    while name in queues(broker):
+        assert time.monotonic() < ends_at, f"{name} is still there"
+        broker.tend(timeout=0)
+
+
+def test_a_queue_is_made_when_it_is_asked_for(broker: Broker) -> None:
+    broker.settings("auto.#", auto_create=True, max_deliveries=2)
+    made = broker.queue("auto.eu")
+    assert made.explain()["max_deliveries"].source == "pattern 'auto.#'"
+    assert made.slots == 1024
+    assert broker.queue("auto.eu") is made
+    broker.declare_queue("auto.eu")  # the same
+    with pytest.raises(NotFound, match="there is no queue 'other'"):
+        broker.queue("other")
+    broker.settings("auto.not", auto_create=False)
+    with pytest.raises(NotFound):
+        broker.queue("auto.not")
+    assert queues(broker) == ["auto.eu"]
+
+
+def test_publishing_through_the_default_exchange_makes_it_too(broker: Broker) -> None:
+    exchange = broker.exchange("")
+    with pytest.raises(Unroutable):
+        exchange.publish(b"x", key="auto.eu", mandatory=True)
+    broker.settings("auto.#", auto_create=True)
+    assert exchange.publish(b"x", key="auto.eu", mandatory=True) == 1
+    assert broker.queue("auto.eu").receive(timeout=0) == b"x"
+    for key in ("", "a/b", "x" * 300, "auto.\n"):
+        assert exchange.publish(b"x", key=key) == 0
+    broker.delete_queue("auto.eu")
+    assert exchange.publish(b"y", key="auto.eu") == 1
+
+
+def test_who_only_observes_makes_none(broker: Broker, vhost: str) -> None:
+    broker.settings("#", auto_create=True)
+    with shmbroker.connect(f"shm://{vhost}", observe=True) as observer, pytest.raises(NotFound):
+        observer.queue("auto")
+
+
+def test_it_is_deleted_when_nobody_uses_it(broker: Broker, vhost: str) -> None:
+    broker.settings("auto.#", auto_create=True, auto_delete=True, auto_delete_delay=SOON)
+    with shmbroker.connect(f"shm://{vhost}") as other:
+        other.queue("auto.eu").publish(b"x")
+        assert broker.queue("auto.eu").receive(timeout=0) == b"x"
+        gone(broker, "auto.eu")
+        with pytest.raises(NotFound):
+            other.queue("kept")
+    assert names(vhost) == {"catalog", "arena", "participants", "transactions"} | live_queues(vhost)
+    assert not blocks(vhost)
+
+
+def test_not_while_there_is_a_message_or_somebody_waits(broker: Broker, vhost: str) -> None:
+    queue = broker.declare_queue("q", auto_delete=True, auto_delete_delay=SOON)
+    queue.publish(b"x")
+    held = queue.get_nowait()
+    time.sleep(2 * SOON)  # nothing is to happen meanwhile
+    broker.tend(timeout=0)
+    held.give_back()
+    time.sleep(2 * SOON)
+    broker.tend(timeout=0)
+    assert queue.receive(timeout=0) == b"x"
+    patient = broker.declare_queue("patient", auto_delete=True, auto_delete_delay=0.3)
+    got: list[bytes] = []
+    thread = threading.Thread(target=lambda: got.append(patient.receive(timeout=30)))
+    thread.start()
+    with shmbroker.connect(f"shm://{vhost}") as other:
+        ends_at = time.monotonic() + 0.8
+        while time.monotonic() < ends_at:
+            other.tend(timeout=0.05)
+        other.queue("patient").publish(b"y")
+    thread.join()
+    assert got == [b"y"]
+
+
+def test_somebody_who_waits_elsewhere_deletes_it(broker: Broker) -> None:
+    broker.declare_queue("q", auto_delete=True, auto_delete_delay=SOON)
+    with pytest.raises(Empty):
+        broker.declare_queue("other").get(timeout=0.5)
+    assert queues(broker) == ["other"]
+
+
+def test_asyncio(vhost: str) -> None:
+    async def session() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            await broker.settings("auto.#", auto_create=True, auto_delete=True,
+                                  auto_delete_delay=0.5)  # fmt: skip
+            queue = await broker.queue("auto.eu")
+            with pytest.raises(Empty):
+                await queue.get(timeout=1)  # it is in use all the while
+            await queue.publish(b"x", timeout=0)
+            await queue.receive(timeout=0)
+            other = await broker.declare_queue("other")
+            with pytest.raises(Empty):
+                await other.get(timeout=1.5)
+            assert [each.name for each in await broker.queues()] == ["other"]
+
+    asyncio.run(session())
+
+
+def test_it_goes_although_its_users_were_killed(broker: Broker, vhost: str, tmp_path: Path) -> None:
+    broker.settings("#", auto_create=True, auto_delete=True, auto_delete_delay=SOON)
+
+    def work(theirs: Broker, confirm: Confirm) -> None:
+        queue = theirs.queue("q")
+        queue.publish(b"x")
+        queue.receive()
+        confirm(1)
+        queue.get()
+
+    with dying(vhost, work, tmp_path, Random(1)):
+        while "q" not in queues(broker):
+            pass
+    broker.repair()
+    for message in broker.queue("q").consume(timeout=0):
+        message.ack()
+    gone(broker, "q")
+
+
+def test_the_mark_of_one_who_died_before_he_deleted_it_is_taken_off(
+    broker: Broker, vhost: str
+) -> None:
+    queue = broker.declare_queue("q", auto_delete=True)
+    (ring,) = SHM.glob(f"shmbroker.{vhost}.queue-*")
+    with ring.open("r+b", buffering=0) as file:
+        file.seek(at.RING_DOOMED_AT)
+        file.write((1).to_bytes(8, "little"))
+        assert queue.publish(b"x") == 0
+        file.seek(at.RING_DOOMED_AT)
+        assert file.read(8) == bytes(8)
+    assert queue.receive(timeout=0) == b"x"
+
+
+def test_no_confirmed_message_is_deleted_whoever_is_killed(
+    broker: Broker, vhost: str, tmp_path: Path
+) -> None:
+    """Others delete it all the time, and are killed doing so; we publish, and what is confirmed is
+    there until we take it."""
+    broker.settings("#", auto_create=True, auto_delete=True, auto_delete_delay=1e-9)
+    exchange = broker.exchange("")
+    random = Random(11)
+
+    def work(theirs: Broker, confirm: Confirm) -> None:
+        while True:
+            theirs.tend(timeout=0)
+
+    published = 0
+    for _ in range(KILLS):
+        with dying(vhost, work, tmp_path, random):
+            for number in range(20):
+                try:
+                    if number % 2:
+                        assert exchange.publish(b"x", key="q", mandatory=True) == 1
+                    else:
+                        broker.queue("q").publish(b"x")
+                except NotFound:  # it was deleted just then, and says so
+                    continue
+                published += 1
+                assert broker.queue("q").receive(timeout=0) == b"x"
+        broker.repair()
+    assert published > KILLS

@@ -1,0 +1,266 @@
+"""A message is not delivered after its time, wherever it waits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import shmbroker
+from shmbroker import Broker, Empty, InvalidArgument, Queue, aio
+from tests.support.victim import KILLS, Confirm, dying
+
+SOON = 0.002
+LONG = 3600.0
+
+
+@pytest.fixture
+def broker(vhost: str) -> Iterator[Broker]:
+    with shmbroker.connect(f"shm://{vhost}") as connected:
+        yield connected
+
+
+def over(seconds: float = SOON) -> None:
+    """Let that time pass."""
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() <= ends_at:
+        pass
+
+
+def bodies(queue: Queue) -> list[bytes]:
+    return [message.body for message in queue.browse()]
+
+
+def test_it_is_not_delivered_after_its_time(broker: Broker) -> None:
+    orders = broker.declare_queue("orders")
+    orders.publish(b"late", ttl=SOON)
+    orders.publish(b"good", ttl=LONG)
+    orders.publish(b"for ever")
+    over()
+    assert [orders.receive(timeout=0), orders.receive(timeout=0)] == [b"good", b"for ever"]
+    numbers = orders.statistics()
+    assert (numbers.expired, numbers.acked, numbers.dead_lettered) == (1, 2, 0)
+
+
+def test_nor_in_a_batch(broker: Broker) -> None:
+    orders = broker.declare_queue("orders")
+    for body in (b"a", b"late", b"b", b"late"):
+        orders.publish(body, ttl=SOON if body == b"late" else LONG)
+    over()
+    assert orders.receive_many(8) == [b"a", b"b"]
+    for body in (b"late", b"c"):
+        orders.publish(body, ttl=SOON if body == b"late" else LONG)
+    over()
+    (message,) = orders.get_many(8)
+    with message:
+        assert message.body == b"c"
+    orders.publish(b"late", ttl=SOON)
+    over()
+    with pytest.raises(Empty):
+        orders.get_many(8, timeout=0)
+    with pytest.raises(Empty):
+        orders.receive_many(8, timeout=0)
+
+
+def test_it_goes_to_the_expiry_queue(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", expiry_queue="late", dead_letter="dead")
+    orders.publish(b"x", ttl=SOON, properties={"n": 1})
+    over()
+    with pytest.raises(Empty):
+        orders.get_nowait()
+    (letter,) = broker.queue("late").browse()
+    assert letter.properties["n"] == 1
+    assert letter.properties["dead.reason"] == "expired"
+    assert letter.properties["dead.deliveries"] == 0
+    assert bodies(broker.queue("dead")) == []
+
+
+def test_behind_others_it_leaves_as_well(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", expiry_queue="late")
+    orders.publish(b"first")
+    orders.publish(b"late", ttl=SOON)
+    orders.publish(b"last", ttl=LONG)
+    assert orders.expire() == 0
+    over()
+    assert orders.expire() == 1
+    assert (bodies(orders), bodies(broker.queue("late"))) == ([b"first", b"last"], [b"late"])
+    assert orders.expire() == 0
+
+
+def test_one_that_comes_back_expires_too(broker: Broker) -> None:
+    orders = broker.declare_queue("orders")
+    orders.publish(b"x", ttl=SOON)
+    message = orders.get_nowait()
+    over()
+    assert orders.expire() == 0  # it is in our hand
+    message.give_back()
+    assert orders.expire() == 1
+
+
+def test_one_that_a_dead_process_had_expires_too(
+    broker: Broker, vhost: str, tmp_path: Path
+) -> None:
+    orders = broker.declare_queue("orders")
+
+    def work(theirs: Broker, confirm: Confirm) -> None:
+        message = theirs.queue("orders").get()
+        confirm(message.deliveries)
+        theirs.declare_queue("nothing").get()
+
+    with dying(vhost, work, tmp_path, Random(1)):
+        orders.publish(b"x", ttl=0.5)
+        while not orders.statistics().taken:
+            pass
+        over(0.5)
+        assert orders.expire() == 0
+    broker.repair()
+    assert orders.expire() == 1
+
+
+def test_a_queue_that_is_full_of_what_is_expired_has_room(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", slots=4)
+    for _ in range(4):
+        orders.publish(b"late", ttl=SOON)
+    over()
+    orders.publish(b"new", timeout=0)
+    assert orders.receive() == b"new"
+    for _ in range(4):
+        orders.publish(b"late", ttl=SOON)
+    over()
+    assert orders.publish_many([b"a", b"b", b"c"], timeout=0) == 3
+    assert bodies(orders) == [b"a", b"b", b"c"]
+
+
+def test_the_ttl_of_the_queue_is_for_messages_that_name_none(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", ttl=SOON)
+    orders.publish(b"late")
+    orders.publish(b"late", priority=1)
+    orders.publish_many([b"late", b"late"])
+    with orders.loan(4) as loan:
+        loan.view[:] = b"late"
+    orders.publish(b"good", ttl=LONG)
+    over()
+    assert orders.expire() == 5
+    assert bodies(orders) == [b"good"]
+
+
+def test_ttl_min_and_ttl_max(broker: Broker) -> None:
+    least = broker.declare_queue("least", ttl_min=LONG)
+    least.publish(b"x", ttl=1e-9)
+    least.publish(b"no ttl")
+    assert len(bodies(least)) == 2
+    assert least.get_nowait().body == b"x"
+    most = broker.declare_queue("most", ttl_max=SOON)
+    most.publish(b"x", ttl=LONG)
+    most.publish(b"for ever")
+    over()
+    assert most.expire() == 2
+
+
+def test_a_full_expiry_queue_keeps_it_where_it_is(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", slots=2, expiry_queue="late")
+    late = broker.queue("late")
+    late.publish_many([b"old", b"old"])
+    orders.publish(b"x", ttl=SOON)
+    over()
+    with pytest.raises(Empty):
+        orders.get(timeout=0)
+    assert orders.expire() == 0
+    assert bodies(orders) == [b"x"]
+    late.receive()
+    assert orders.expire() == 1
+    assert bodies(late) == [b"old", b"x"]
+
+
+def test_somebody_who_waits_expires_what_is_behind(broker: Broker) -> None:
+    """A waiting call does so by itself, and so does whoever tends the vhost."""
+    orders = broker.declare_queue("orders", expiry_queue="late")
+    other = broker.declare_queue("other", expiry_queue="late")
+    orders.publish(b"late", ttl=0.02)
+    orders.pause()
+    with pytest.raises(Empty):
+        orders.get(timeout=0.3)
+    assert bodies(orders) == [b"late"]  # nothing leaves a queue that is paused
+    assert orders.expire() == 0
+    orders.resume()
+    held = orders.get_many(1, timeout=0) if orders.statistics().taken else []
+    assert held == []
+    other.publish(b"late", ttl=SOON)
+    over()
+    broker.tend(timeout=0)
+    assert bodies(other) == []
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, float("nan"), float("inf"), "5", [1]])
+def test_a_ttl_is_a_number_of_seconds(broker: Broker, wrong: object) -> None:
+    text = "a ttl is a number of seconds above 0, at most 1e[+]09, not"
+    orders = broker.declare_queue("orders")
+    with pytest.raises(InvalidArgument, match=text):
+        orders.publish(b"x", ttl=wrong)  # type: ignore[arg-type]
+    for name in ("ttl", "ttl_min", "ttl_max"):
+        with pytest.raises(InvalidArgument, match=f"{name}: {text}"):
+            broker.declare_queue("other", **{name: wrong})  # type: ignore[arg-type]
+
+
+def test_ttl_min_above_ttl_max(broker: Broker) -> None:
+    with pytest.raises(InvalidArgument, match="ttl_min is longer than ttl_max"):
+        broker.declare_queue("orders", ttl_min=2, ttl_max=1)
+    with pytest.raises(InvalidArgument, match="expiry_queue 'orders' of queue 'orders' leads back"):
+        broker.declare_queue("orders", expiry_queue="orders")
+
+
+def test_asyncio(vhost: str) -> None:
+    async def session() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            await broker.declare_queue("late", slots=8)
+            orders = await broker.declare_queue("orders", slots=2, expiry_queue="late")
+            await orders.publish(b"late", ttl=SOON)
+            await orders.publish(b"good")
+            over()
+            assert await orders.expire() == 1
+            assert await orders.receive() == b"good"
+            for _ in range(2):
+                await orders.publish(b"late", ttl=0.02)
+            # nobody takes any: only the expiry makes room for it
+            await orders.publish(b"more", timeout=10)
+            assert await orders.receive() == b"more"
+            exchange = await broker.exchange("")
+            await exchange.publish(b"late", key="orders", ttl=SOON)
+            over()
+            with pytest.raises(Empty):
+                await orders.get(timeout=0.01)
+            assert (await (await broker.queue("late")).statistics()).depth == 4
+
+    asyncio.run(session())
+
+
+def test_nothing_is_lost_whenever_one_is_killed(broker: Broker, vhost: str, tmp_path: Path) -> None:
+    orders = broker.declare_queue("orders", slots=32, expiry_queue="late")
+    late = broker.queue("late")
+    random = Random(6)
+
+    def work(theirs: Broker, confirm: Confirm) -> None:
+        queue = theirs.queue("orders")
+        for number in range(1 << 20):
+            queue.publish(b"%d" % number, ttl=1e-5)
+            confirm(number)
+            queue.expire()
+
+    for _ in range(KILLS):
+        with dying(vhost, work, tmp_path, random) as confirmed:
+            drained: list[bytes] = []
+            for _ in range(4):  # somebody else takes from there meanwhile
+                drained += late.receive_many(64, timeout=0) if late.statistics().depth else []
+        broker.repair()
+        over(2e-5)
+        letters = drained
+        letters += [letter.body for letter in late.consume(timeout=0)]
+        while orders.expire():
+            letters += [letter.body for letter in late.consume(timeout=0)]
+        assert orders.statistics().depth == 0  # found although the dead one did not note it
+        assert {b"%d" % number for number in confirmed} <= set(letters)
+        assert len(letters) - len(set(letters)) <= 1

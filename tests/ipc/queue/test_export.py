@@ -1,0 +1,120 @@
+"""Messages as lines of JSON, there and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import shmbroker
+from shmbroker import Broker, InvalidArgument
+from shmbroker.ipc.queue.export import exported, imported, message_of
+from tests.support.killed import victims
+
+
+@pytest.fixture
+def broker(vhost: str) -> Iterator[Broker]:
+    with shmbroker.connect(f"shm://{vhost}") as connected:
+        yield connected
+
+
+def test_there_and_back(broker: Broker) -> None:
+    here, there = broker.declare_queue("here"), broker.declare_queue("there")
+    here.publish("grün\n".encode(), key="k.ü", properties={"n": 1, "raw": b"\xff", "x": [None]})
+    here.publish(b"\xff\x00", ttl=100, priority=9)
+    here.publish(b"")
+    held = here.get_nowait()
+    lines = list(exported(here))
+    assert here.statistics().depth == 3
+    assert imported(there, lines) == 3
+    messages = list(there.browse())
+    assert [m.body for m in messages] == ["grün\n".encode(), b"\xff\x00", b""]
+    assert messages[0].key == "k.ü"
+    assert messages[0].properties == {"n": 1, "raw": b"\xff", "x": [None]}
+    assert (messages[1].priority, messages[2].priority) == (9, None)
+    assert messages[1].expires_at > 0
+    assert messages[2].expires_at == 0
+    held.ack()
+
+
+def test_what_a_line_has(broker: Broker) -> None:
+    queue = broker.declare_queue("here")
+    queue.publish(b"x", ttl=100)
+    queue.get_nowait().give_back()
+    (line,) = map(json.loads, exported(queue))
+    assert 99 < line.pop("ttl") <= 100
+    assert line.pop("published_at") > 0
+    assert line == {
+        "key": None,
+        "properties": {},
+        "body": "x",
+        "body_encoding": "utf-8",
+        "priority": None,
+        "deliveries": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", "expected a JSON object, Expecting value"),
+        ("[1]", "expected a JSON object with a body"),
+        ('{"key": "k"}', "expected a JSON object with a body"),
+        ('{"body": 5}', "expected body to be str, not 5"),
+        ('{"body": "x", "ttl": "5s"}', 'expected ttl to be int or float or null, not "5s"'),
+        ('{"body": "x", "priority": true}', "expected priority to be int or null, not true"),
+        ('{"body": "x", "bdy": ""}', "'bdy' is none of key, properties, body"),
+        ('{"body": "x", "body_encoding": "rot13"}', "body_encoding to be utf-8 or base64"),
+        ('{"body": "!", "body_encoding": "base64"}', "expected base64: "),
+        ('{"body": "x", "properties": {"n": {"base64": "!"}}}', "expected base64: "),
+    ],
+)
+def test_what_is_no_message(line: str, expected: str) -> None:
+    with pytest.raises(InvalidArgument, match=expected):
+        message_of(line)
+
+
+def test_nothing_behind_a_bad_line_is_published(broker: Broker) -> None:
+    queue = broker.declare_queue("here")
+    lines = ['{"body": "a"}', "", '{"body": "b", "priority": 11}', '{"body": "c"}']
+    with pytest.raises(InvalidArgument, match=r"line 3: a priority is .*; 1 before it are"):
+        imported(queue, lines)
+    assert [message.body for message in queue.browse()] == [b"a"]
+    told: list[str] = []
+    assert imported(queue, lines, skip=told.append) == 2
+    assert told == ["line 3: a priority is a number from 0 to 9, not 11"]
+
+
+def test_what_is_expired_is_not_exported(broker: Broker) -> None:
+    queue = broker.declare_queue("here")
+    queue.publish(b"late", ttl=1e-9)
+    assert list(exported(queue)) == []
+
+
+def import_again(broker: Broker) -> None:
+    here, there = broker.queue("here"), broker.queue("there")
+    imported(there, exported(here), timeout=0)
+
+
+def test_whoever_is_killed_each_message_is_whole_and_in_order(
+    vhost: str, broker: Broker, tmp_path: Path
+) -> None:
+    here, there = broker.declare_queue("here"), broker.declare_queue("there", slots=65536)
+    bodies = [b"%d" % number * 100 for number in range(10)]
+    for number, body in enumerate(bodies):
+        here.publish(body, key=f"k{number}", properties={"n": number})
+    before = whole = 0
+    for _number, _victim in victims(f"shm://{vhost}", tmp_path, import_again, 6):
+        broker.repair()
+        assert [message.body for message in here.browse()] == bodies
+        found = list(there.browse())
+        assert there.publish(b"the next one") == before + len(found)
+        for number, message in enumerate(found):
+            n = number % len(bodies)
+            assert (message.body, message.key, message.properties) == (bodies[n], f"k{n}", {"n": n})
+        whole += len(found) // len(bodies)
+        there.purge()
+        before += len(found) + 1
+    assert whole >= 50, "they had no time to do anything"

@@ -1,0 +1,110 @@
+"""Dead letters that go back to where they come from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import shmbroker
+from shmbroker import Broker, Queue, aio
+from tests.support.victim import KILLS, Confirm, dying
+
+
+@pytest.fixture
+def broker(vhost: str) -> Iterator[Broker]:
+    with shmbroker.connect(f"shm://{vhost}") as connected:
+        yield connected
+
+
+def die(queue: Queue, *bodies: bytes) -> None:
+    for body in bodies:
+        queue.publish(body, key="k", properties={"n": 1}, priority=7)
+        queue.get_nowait().reject()
+
+
+def bodies(queue: Queue) -> list[bytes]:
+    return [message.body for message in queue.browse()]
+
+
+def test_they_go_back_and_the_next_death_counts_on(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", dead_letter="dead")
+    dead = broker.queue("dead")
+    die(orders, b"a", b"b")
+    (first, _) = (letter.properties["dead.first"] for letter in dead.browse())
+    done = dead.retry()
+    assert (done.sent, done.stayed) == (2, {})
+    assert (bodies(orders), bodies(dead)) == ([b"a", b"b"], [])
+    message = orders.get_nowait()
+    assert (message.key, message.deliveries) == ("k", 0)
+    assert message.properties == {"n": 1, "dead.count": 1, "dead.first": first}
+    message.reject()
+    (letter,) = dead.browse()
+    assert (letter.properties["dead.count"], letter.properties["dead.first"]) == (2, first)
+    assert letter.priority == 7
+
+
+def test_no_more_than_the_limit(broker: Broker) -> None:
+    orders = broker.declare_queue("orders", dead_letter="dead")
+    die(orders, b"a", b"b", b"c")
+    assert broker.queue("dead").retry(2).sent == 2
+    assert (bodies(orders), bodies(broker.queue("dead"))) == ([b"a", b"b"], [b"c"])
+
+
+def test_what_cannot_go_back_stays_and_is_reported(broker: Broker) -> None:
+    die(broker.declare_queue("gone", dead_letter="dead"), b"a")
+    die(broker.declare_queue("full", slots=2, dead_letter="dead"), b"b")
+    die(broker.declare_queue("good", dead_letter="dead"), b"c")
+    broker.delete_queue("gone")
+    broker.queue("full").publish_many([b"x", b"x"])
+    dead = broker.queue("dead")
+    dead.publish(b"stranger")
+    done = dead.retry()
+    assert done.sent == 1
+    assert done.stayed == {
+        "there is no queue 'gone'": 1,
+        "queue 'full' is full": 1,
+        "it does not say where it comes from": 1,
+    }
+    assert bodies(dead) == [b"a", b"b", b"stranger"]
+    assert bodies(broker.queue("good")) == [b"c"]
+
+
+def test_asyncio(vhost: str) -> None:
+    async def session() -> None:
+        async with aio.connect(f"shm://{vhost}") as broker:
+            orders = await broker.declare_queue("orders", dead_letter="dead")
+            await orders.publish(b"x")
+            (await orders.get()).reject()
+            assert (await (await broker.queue("dead")).retry()).sent == 1
+            assert await orders.receive(timeout=0) == b"x"
+
+    asyncio.run(session())
+
+
+def test_nothing_is_lost_whenever_one_is_killed(broker: Broker, vhost: str, tmp_path: Path) -> None:
+    orders = broker.declare_queue("orders", slots=64, max_deliveries=None, dead_letter="dead")
+    dead = broker.queue("dead")
+    random = Random(3)
+    names = [b"%d" % number for number in range(32)]
+    die(orders, *names)
+
+    def work(theirs: Broker, confirm: Confirm) -> None:
+        theirs.queue("dead").retry()
+
+    for _ in range(KILLS):
+        with dying(vhost, work, tmp_path, random):
+            pass
+        broker.repair()
+        there = Counter(bodies(orders)) + Counter(bodies(dead))
+        assert set(there) == set(names)
+        twice = there.total() - len(names)
+        assert twice <= 1
+        seen: set[bytes] = set(bodies(dead))
+        for message in orders.consume(timeout=0):
+            message.ack() if message.body in seen else message.reject()
+            seen.add(message.body)

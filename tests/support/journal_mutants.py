@@ -1,0 +1,230 @@
+"""The journal with one guard removed, each with the test that must object.
+
+A snippet is the text of the real source and must occur in it exactly once; when the source changes
+so that it does not, the test says so, and the mutant is to be written anew.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from shmbroker.ipc.build.header import layout_source, strerror_source
+from tests.support.compiler import PREFIX
+
+IPC = Path(__file__).parents[2] / "ipc"
+SHARED = ("base/crc32c.c", "base/detail.c", "base/segment.c", "base/system.c")
+
+CRASH, DAMAGE, SYNC, TAKEOVER, COMPACTING = "crash", "damage", "sync", "takeover", "compacting"
+AHEAD, INHERITING, NAMING = "ahead", "inheriting", "naming"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One guard removed; what must notice."""
+
+    name: str
+    noticed_by: str
+    file: str
+    old: str
+    new: str
+
+
+MUTANTS: Final = (
+    # --- what is read
+    Mutant(
+        "body-crc-not-looked-at", DAMAGE, "journal/reader.c",
+        "if (seen.body_crc != crc32c(0, bytes + HEAD, (size_t)(whole - HEAD)))",
+        "if (0)",
+    ),
+    Mutant(
+        "body-crc-not-looked-at-after-a-crash", CRASH, "journal/reader.c",
+        "if (seen.body_crc != crc32c(0, bytes + HEAD, (size_t)(whole - HEAD)))",
+        "if (0)",
+    ),
+    Mutant(
+        "head-crc-not-looked-at", DAMAGE, "journal/reader.c",
+        "if (seen.crc != record_crc(in->seed, offset, &seen) || ",
+        "if (",
+    ),
+    Mutant(
+        "header-crc-not-looked-at", DAMAGE, "journal/record.c",
+        "if (header->crc != header_crc(header))",
+        "if (0)",
+    ),
+    Mutant(
+        "crc-without-the-segment", CRASH, "journal/record.c",
+        "return crc32c(seed, &covered", "(void)seed; return crc32c(0, &covered",
+    ),
+    Mutant(
+        "crc-without-the-offset", DAMAGE, "journal/record.c",
+        "covered = {offset, *head};", "covered = {0, *head}; (void)offset;",
+    ),
+    Mutant(
+        "torn-tail-not-cut", CRASH, "journal/replay.c",
+        "int64_t code = torn ? torn_at(replay, offset) : SB_OK;",
+        "int64_t code = torn ? damaged_at(replay, offset, \"torn\") : SB_OK;",
+    ),
+    Mutant(
+        "torn-tail-not-told", DAMAGE, "journal/replay.c",
+        "int64_t code = torn ? torn_at(replay, offset) : SB_OK;",
+        "int64_t code = torn ? SB_OK : SB_OK;",
+    ),
+    Mutant(
+        "half-a-frame-is-told", CRASH, "journal/reader.c",
+        "            *bad = at;\n",
+        "            in->keep = INT64_MAX;\n"
+        "            if (at > offset) return at;\n"
+        "            *bad = at;\n",
+    ),
+    Mutant(
+        "later-frames-not-looked-for", DAMAGE, "journal/replay.c",
+        "if (reader_search(in, bad, replay->number + 1, INT64_MAX))",
+        "if (0)",
+    ),
+    Mutant(
+        "known-end-not-looked-at", DAMAGE, "journal/replay.c",
+        "    if (end_is_known(known) || offset < end_reached(known))\n",
+        "    if (0)\n",
+    ),
+    Mutant(
+        "missing-segment-not-told", DAMAGE, "journal/replay.c",
+        "        if (entry->end == UNKNOWN_END)\n            return SB_OK;",
+        "        if (1)\n            return SB_OK;",
+    ),
+    # --- what is taken over
+    Mutant(
+        "ends-are-forgotten", INHERITING, "journal/needed.c",
+        "needed->end = list->entries[each].end;", "needed->end = UNKNOWN_END;",
+    ),
+    Mutant(
+        "missing-segments-are-forgotten", INHERITING, "journal/list.c",
+        "        code = inherit_from(", "        code = 1 ? SB_EMPTY : inherit_from(",
+    ),
+    Mutant(
+        "what-was-reached-is-not-looked-at", INHERITING, "journal/replay.c",
+        "    if (end_is_known(known) || offset < end_reached(known))\n",
+        "    if (end_is_known(known))\n",
+    ),
+    Mutant(
+        "newest-segment-is-not-missed", INHERITING, "journal/list.c",
+        "    if (reached.serial <= newest)\n", "    if (1)\n",
+    ),
+    Mutant(
+        "noted-before-it-is-synced", CRASH, "journal/journal.c",
+        "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n",
+        "    const frame_place place = place_of(journal);\n    frame_seal(out, &place);\n"
+        "    reached_write(&journal->in, &(listed){to->serial, journal->end + out->filled -\n"
+        "                                          out->start});\n",
+    ),
+    Mutant(
+        "foreign-segment-is-read", INHERITING, "journal/replay.c",
+        "    if (!node_fits(replay->segment.node, replay->node))\n", "    if (0)\n",
+    ),
+    # --- what is written
+    Mutant(
+        "frame-not-synced", CRASH, "journal/journal.c",
+        "if (code == SB_OK && fdatasync(to->file) != 0)", "if (0)",
+    ),
+    Mutant(
+        "folder-not-synced", CRASH, "journal/folder.c",
+        "if (fsync(in->file) == 0)", "if (1)",
+    ),
+    Mutant(
+        "header-not-synced", CRASH, "journal/store.c",
+        "if (code == SB_OK && fdatasync(from->file) != 0)", "if (0)",
+    ),
+    Mutant(
+        "named-before-its-header", CRASH, "journal/store.c",
+        "    int64_t code = write_all(from->file, (unsigned char *)&pages, sizeof pages, 0);\n",
+        "    linkat(of->in.file, from->name, of->in.file, name, 0);\n"
+        "    folder_sync(&of->in);\n"
+        "    int64_t code = write_all(from->file, (unsigned char *)&pages, sizeof pages, 0);\n"
+        "    unlinkat(of->in.file, name, 0);\n",
+    ),
+    Mutant(
+        "recycled-before-its-name-is-gone", CRASH, "journal/store.c",
+        "if (folder_sync(&of->in) != SB_OK) {", "if (0) {",
+    ),
+    Mutant(
+        "recycled-before-the-list-is-synced", CRASH, "journal/journal.c",
+        "        code = make_fit(journal, &journal->frame);\n",
+        "        code = (segments_recycle(journal), store_settle(journal->store, SB_FOREVER),\n"
+        "                make_fit(journal, &journal->frame));\n",
+    ),
+    Mutant(
+        "compacted-before-it-is-committed", COMPACTING, "journal/compaction.c",
+        "of->moved = journal->frame.records ? journal->commits : journal->commits - 1;",
+        "of->moved = journal->commits - 1;",
+    ),
+    Mutant(
+        "used-before-what-is-ready", CRASH, "journal/store.c",
+        "    if (from->ready_code == SB_OK) {\n        close(from->ready.file);",
+        "    if (0) {\n        close(from->ready.file);",
+    ),
+    # --- what is written ahead
+    Mutant(
+        "a-frame-is-whole-ahead-of-its-end", CRASH, "journal/frame.c",
+        "seal_below(begun, begun->last, place);", "seal_below(begun, begun->filled, place);",
+    ),
+    Mutant(
+        "ahead-of-what-is-complete", CRASH, "journal/frame.c",
+        "return begun->sealed & -JOURNAL_PAGE;", "return begun->filled & -JOURNAL_PAGE;",
+    ),
+    Mutant(
+        "ahead-of-another-frame", CRASH, "journal/frame.c",
+        "next->records = next->ahead = 0;", "next->records = 0;",
+    ),
+    Mutant(
+        "what-was-written-ahead-stays", AHEAD, "journal/journal.c",
+        "at < staged->ahead && code == SB_OK;", "at < 0 * staged->ahead && code == SB_OK;",
+    ),
+    Mutant(
+        "written-ahead-without-an-error", AHEAD, "journal/journal.c",
+        "    if (code != SB_OK)\n        return fatal(journal, code);\n    sync_file_range",
+        "    sync_file_range",
+    ),
+    # --- errors
+    Mutant(
+        "failed-sync-tried-again", SYNC, "journal/journal.c",
+        "    if (code != SB_OK)\n        return fatal(journal, code);\n    tally_merge(",
+        "    if (code != SB_OK)\n        return code;\n    tally_merge(",
+    ),
+    Mutant(
+        "stale-live-begins", TAKEOVER, "journal/journal.c",
+        "    if (theirs <= epoch || is_foreign)\n", "    if (1)\n",
+    ),
+    Mutant(
+        "a-segment-is-taken-for-room", NAMING, "journal/folder.c",
+        "status.st_nlink == 1 &&", "status.st_nlink > 0 &&",
+    ),
+    Mutant(
+        "over-another-s-segment", TAKEOVER, "journal/store.c",
+        "    if (linkat(of->in.file, from->name, of->in.file, name, 0) != 0)\n",
+        "    unlinkat(of->in.file, name, 0);\n"
+        "    if (linkat(of->in.file, from->name, of->in.file, name, 0) != 0)\n",
+    ),
+)  # fmt: skip
+
+
+def library_with(mutant: Mutant, target: Path) -> Path:
+    """The journal alone, to be preloaded: it comes before that of libshmbroker."""
+    sources = [*NATIVE.glob("journal*.c"), *(NATIVE / name for name in SHARED)]
+    made = []
+    for source in sources:
+        text = source.read_text()
+        if source.name == mutant.file:
+            assert text.count(mutant.old) == 1, f"{mutant.name}: write it anew"
+            text = text.replace(mutant.old, mutant.new)
+        made.append(target / source.name)
+        made[-1].write_text(text)
+    (target / "layout.h").write_text(layout_source())
+    (target / "strerror.c").write_text(strerror_source())
+    library = target / "libmutant.so"
+    flags = ["-shared", "-fPIC", "-O1", "-std=gnu11", "-pthread", "-fvisibility=hidden", "-w"]
+    folders = [f"-I{target}", f"-I{NATIVE}", f"-I{PREFIX / 'include'}"]
+    command = ["cc", *flags, *folders, *made, target / "strerror.c", "-o", library]
+    subprocess.run(command, check=True)
+    return library

@@ -1,0 +1,72 @@
+"""A disk that is full while a queue pages: with native/storage.c preloaded.
+
+python -m tests.support.paging_failures VHOST FOLDER
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import shmbroker
+from shmbroker.ipc.base.errors import DiskFull
+from shmbroker.ipc.paging.pager import Pager
+
+BODY = bytes(1000)
+shim = ctypes.CDLL(None)
+
+
+def room(count: int) -> None:
+    shim.storage_room(ctypes.c_int64(count))
+
+
+def main(vhost: str, folder: Path) -> int:
+    with (
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        Pager(broker, folder, page_bytes=64 << 10) as pager,
+    ):
+        queue = broker.declare_queue("orders", slots=64, when_full="page")
+        changes = pager.changes()
+        room(200_000)
+        published = 0
+        with pytest.raises(DiskFull, match=r"queue 'orders' is full and pages, .* make room"):
+            for _ in range(1 << 20):
+                queue.publish(published.to_bytes(4, "little") + BODY)
+                published += 1
+        failure = next(changes)
+        assert isinstance(failure, DiskFull)
+        assert str(folder) in str(failure)
+        with pytest.raises(DiskFull):
+            queue.publish_many([BODY])
+        with pytest.raises(DiskFull), broker.transaction() as transaction:
+            transaction.publish(queue, BODY)
+        assert 4096 < published < 6000, "the ring, the inbox, and 200 kB"
+        # a full disk does not hold up what is there, nor what has room in memory afterwards
+        for number in range(published - 100):
+            assert queue.receive(timeout=10)[:4] == number.to_bytes(4, "little")
+        for _ in range(1000):
+            queue.publish(published.to_bytes(4, "little") + BODY, timeout=10)
+            published += 1
+        first = published - 1100
+        room(1 << 30)
+        last = published + 10_000
+        while published < last or pager.failure is not None:
+            with suppress(DiskFull):  # until the pager has looked again
+                queue.publish(published.to_bytes(4, "little") + BODY, timeout=10)
+                published += 1
+        assert next(changes) is None
+        for number in range(first, published):
+            assert queue.receive(timeout=10)[:4] == number.to_bytes(4, "little")
+        said = [each.text for each in broker.errors()]
+        assert any("No space left on device" in each for each in said), said
+        assert any("there is room on the disk again" in each for each in said), said
+    sys.stdout.write(f"{published} in order\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
