@@ -3,37 +3,38 @@
 #ifndef SHMBROKER_BASE_ROOM_H
 #define SHMBROKER_BASE_ROOM_H
 
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "layout.h"
 #include "shmbroker.h"
 
 #define NAME_ROOM 384 /* a path in /dev/shm */
 
-/* --- words of shared memory ------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static inline int64_t word_load(const void *memory, int64_t at)
 {
     return atomic_load_explicit((_Atomic int64_t *)((char *)memory + at), memory_order_acquire);
 }
-
 static inline void word_store(void *memory, int64_t at, int64_t value)
 {
     atomic_store_explicit((_Atomic int64_t *)((char *)memory + at), value, memory_order_release);
 }
 
-/* --- detail.c: what a code alone does not tell ------------------------------------------------ */
+/* --- detail.c --------------------------------------------------------------------------------- */
 
 int64_t fail(int64_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A call begins that may answer a code without words: it is not to be told with those of an earlier one. */
 void detail_forget(void);
 /* SB_SYSTEM or SB_NO_MEMORY, with errno's text behind ours. */
 int64_t fail_system(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* A disk, a quota or a limit of a file's size leaves no room: there may be some later. */
 static inline bool is_full_disk(int error)
 {
@@ -48,12 +49,11 @@ static inline bool is_full_disk(int error)
 typedef struct system_word {
     int64_t address, value;
 } system_word;
-
 /* sb_system_wait for several words: until one is woken or has another value, or the deadline.  A
  * kernel without FUTEX_WAITV sleeps on one of them, for TURN_NS at most, and says SB_OK. */
 int64_t system_wait_any(const system_word *words, int64_t count, int64_t deadline);
 
-/* --- trust.c: whether what is in a file may be believed --------------------------------------- */
+/* --- trust.c ---------------------------------------------------------------------------------- */
 
 #define NOBODY (-1)
 #define TRUST_PATH_ROOM 4400 /* a folder's path and a name */
@@ -64,10 +64,8 @@ typedef struct trust {
     int64_t group;  /* its members have what we have; or NOBODY */
     unsigned refused; /* bits of a mode that others may not have */
 } trust;
-
 /* Files of ours or root's that nobody else may read or write. */
 extern const trust trust_segments;
-
 /* Open a file in a folder, `in` for people (NULL: the name is a path): SB_UNTRUSTED if what is in it
  * cannot be believed; errno is set in any case. */
 int64_t trusted_open(int folder, const char *in, const char *name, int how, const trust *whose,
@@ -78,14 +76,14 @@ int64_t trusted_segment(const char *path, int how, const trust *whose, int *file
 /* Why something could not be named so: SB_EXISTS, or SB_UNTRUSTED if we cannot remove it. */
 int64_t trust_obstacle(const char *path);
 
-/* --- segment.c: files in /dev/shm that are mapped --------------------------------------------- */
+/* --- segment.c -------------------------------------------------------------------------------- */
+
 
 typedef struct segment {
     void *memory;
     int64_t bytes;
     int file;
 } segment;
-
 /* Make a segment without a name, with memory behind its first `committed` bytes. */
 int64_t segment_make(segment *made, int64_t bytes, int64_t committed);
 /* Give it its name: SB_EXISTS if another has it.  The mapping stays. */
@@ -107,6 +105,7 @@ void signals_restore(const sigset_t *before);
 
 /* --- stamp.c ---------------------------------------------------------------------------------- */
 
+
 /* The time of day for a thread that asks often: counted in cycles from a moment that is not long
  * ago.  All zero at first. */
 typedef struct stamp_clock {
@@ -115,7 +114,6 @@ typedef struct stamp_clock {
     uint64_t factor; /* nanoseconds a cycle, times 2^32 */
     int64_t base_ns;
 } stamp_clock;
-
 int64_t stamp_renew(stamp_clock *clock);
 
 static inline uint64_t stamp_cycles(void)
@@ -130,7 +128,6 @@ static inline uint64_t stamp_cycles(void)
     return 0;
 #endif
 }
-
 static inline int64_t stamp_ns(stamp_clock *clock)
 {
     uint64_t since = stamp_cycles() - clock->cycles;
@@ -138,11 +135,40 @@ static inline int64_t stamp_ns(stamp_clock *clock)
         return clock->base_ns + (int64_t)((since * clock->factor) >> 32);
     return stamp_renew(clock);
 }
-
 /* Have a factor now, if need be by waiting 100 us for it. */
 void stamp_settle(stamp_clock *clock);
 
+/* --- fence.c ---------------------------------------------------------------------------------- */
+
+#define EPOCH_DIGITS 16 /* hexadecimal */
+
+/* A file or folder that is open, and the path at which others look for it. */
+typedef struct open_path {
+    char *path;
+    dev_t device;
+    ino_t inode;
+} open_path;
+#define PLACES_MAX 2
+
+typedef struct fence {
+    int file; /* begins with the epoch of who may write; -1: nobody else can */
+    char epoch[EPOCH_DIGITS + 1];
+    const _Atomic int64_t *lease; /* until when we may, by the clock of the boot, or NULL */
+    open_path places[PLACES_MAX];
+    int64_t place_count, looked_at;
+} fence;
+void fence_begin(fence *made, int64_t epoch);
+/* SB_OK or SB_STALE, as far as the lease says; and both. */
+int64_t fence_lease(const fence *at);
+int64_t fence_check(fence *at);
+/* This file has to stay at this path: SB_SYSTEM. */
+int64_t fence_place(fence *at, int file, const char *path);
+/* Whether all are there, now and then; SB_JOURNAL_FAILED if not. */
+int64_t fence_look(fence *at);
+void fence_end(fence *at);
+
 /* --- heap.c ----------------------------------------------------------------------------------- */
+
 
 typedef struct due {
     int64_t at, position;
@@ -152,10 +178,17 @@ typedef struct heap {
     due *all; /* the first is the earliest; two behind each are later */
     int64_t count, room;
 } heap;
-
 /* false if there is no memory for one more. */
 bool heap_put(heap *in, due added);
 /* The first one; there is one. */
 due heap_pop(heap *from);
+
+/* --- crc32c.c --------------------------------------------------------------------------------- */
+
+/* --- crc32c.c ----------------------------------------------------------------------------------- */
+
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t count);
+/* The same of what it copies. */
+uint32_t crc32c_copy(uint32_t crc, void *to, const void *from, size_t count);
 
 #endif

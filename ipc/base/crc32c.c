@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "journal/format.h"
+#include "base/base.h"
 
 #if defined(__aarch64__)
 #include <arm_acle.h>

@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "journal/fence.h"
 
 #define LOOK_NS 250000000 /* whether the files are at their paths */
 

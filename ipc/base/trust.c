@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "journal/format.h"
 
 #define OF_OTHERS 07
 #define OF_GROUP 070

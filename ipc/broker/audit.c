@@ -14,7 +14,8 @@
 
 #include "base/base.h"
 #include "broker/broker.h"
-#include "queue/queue.h"
+#include "journal/writer.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 static int by_number(const void *one, const void *other)

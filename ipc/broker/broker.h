@@ -4,14 +4,11 @@
 #define SHMBROKER_BROKER_ROOM_H
 
 #include "base/base.h"
+#include "journal/format.h"
+#include "journal/writer.h"
 
-/* --- restore.c -------------------------------------------------------------------------------- */
+/* --- audit.c ---------------------------------------------------------------------------------- */
 
-/* A chunk of this port, reserved and filled with the bytes of another: its offset.  They come from a
- * file: SB_JOURNAL_DAMAGED if they contradict themselves. */
-int64_t chunk_reserved_for(sb_port *port, const void *from, int64_t length);
-
-/* --- audit.c: whether the journal has what the rings have ------------------------------------- */
 
 typedef struct audited {
     int64_t number, low, high; /* of a queue: it had these positions when we took over */
@@ -29,7 +26,6 @@ typedef struct audit {
     void *copy;
     int64_t copy_room;
 } audit;
-
 int64_t audit_add(audit *to, int64_t number, int64_t low, int64_t high);
 /* All are added. */
 void audit_begin(audit *of);
@@ -40,7 +36,8 @@ void audit_found(audit *of, int64_t number, int64_t first, int64_t last);
 int64_t audit_stage(audit *of, sb_queue *queue, sb_port *port, int64_t number, sb_journal *journal,
                     int64_t most);
 
-/* --- remembered.c: ids and producers' numbers, in the journal --------------------------------- */
+/* --- remembered.c ----------------------------------------------------------------------------- */
+
 
 typedef struct remembered {
     sb_queue *queue;
@@ -52,7 +49,6 @@ typedef struct remembered {
         int64_t identity, sequence;
     } *numbers; /* by index in the table of producers; NULL none */
 } remembered;
-
 /* Of a queue that is followed from its gate on. */
 int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, const sb_cursor *gate);
 /* With the record of each message that counts; before it, what it needs is staged. */
@@ -76,7 +72,6 @@ typedef struct recollection {
     int64_t until, serial;
     bool pages;
 } recollection;
-
 /* Of a queue that remembers so many ids, and that pages or does not. */
 void recollection_begin(recollection *of, int64_t most, bool pages);
 int64_t recollection_note(recollection *of, sb_port *port, int64_t position, const void *chunk);

@@ -33,15 +33,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "journal/audit.h"
 #include "base/base.h"
 #include "broker/broker.h"
 #include "catalog/catalog.h"
-#include "journal/fence.h"
-#include "latency/latency.h"
-#include "queue/queue.h"
-#include "settings/settings.h"
-#include "transaction/transaction.h"
+#include "commit/commit.h"
+#include "journal/audit.h"
+#include "journal/format.h"
+#include "journal/journal.h"
+#include "journal/writer.h"
+#include "repair/repair.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define FRAME_BYTES (INT64_C(1) << 20) /* gathered at most; a larger one gains nothing */

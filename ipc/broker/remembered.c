@@ -22,8 +22,9 @@
 
 #include "base/base.h"
 #include "broker/broker.h"
-#include "latency/latency.h"
-#include "queue/queue.h"
+#include "journal/format.h"
+#include "journal/writer.h"
+#include "ring/ring.h"
 
 #define LIST_IDS 4096 /* in one record */
 

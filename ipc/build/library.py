@@ -183,7 +183,7 @@ def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -
     flags = ["-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-std=gnu11", "-pthread"]
     flags += ["-fvisibility=hidden", "-Werror=implicit-function-declaration"]
     flags += ["-Wno-missing-field-initializers"]  # what is not named is 0, and meant to be
-    flags += [f"-I{include}", f"-I{work}"]
+    flags += [f"-I{include}", f"-I{work}", f"-I{IPC}"]
 
     def compiled(source: Path) -> Path:
         made = work / f"{source.parent.name}-{source.stem}.o"

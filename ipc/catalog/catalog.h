@@ -1,11 +1,13 @@
-/* What a vhost consists of, as bodies of records of the journal. */
+/* What a vhost consists of: declaring and deleting it, and its records in the journal. */
 
 #ifndef SHMBROKER_CATALOG_ROOM_H
 #define SHMBROKER_CATALOG_ROOM_H
 
 #include "base/base.h"
+#include "journal/writer.h"
 
-/* --- declaration.c: what a vhost consists of, as bodies of the journal's records -------------- */
+/* --- declaration.c ---------------------------------------------------------------------------- */
+
 
 typedef struct declaration_head {
     int64_t identity[2]; /* the queue's; the second is its number in the journal */
@@ -13,9 +15,7 @@ typedef struct declaration_head {
     int64_t monotonic, realtime; /* one moment by both clocks: expiry is monotonic, of one boot */
     int64_t name_length, settings_length;
 } declaration_head;
-
 #define DECLARATION_ROOM (sizeof(declaration_head) + L_NAME_BYTES_MAX + L_PAGE_BYTES)
-
 /* The body that declares a queue, from its handle and its entry: its length; SB_NOT_FOUND for the
  * schedule of a queue that is gone. */
 int64_t declaration_of(sb_queue *queue, const char *entry, char *body);
@@ -24,6 +24,41 @@ int64_t declaration_read(const void *body, int64_t length, declaration_head *hea
                          char *page);
 /* Stage all exchanges, and what they are bound to that lasts. */
 int64_t catalog_stage(sb_connection *connection, sb_journal *journal);
+/* What catalog_stage would stage, in short: it is the same as long as this is. */
+uint64_t catalog_digest(sb_connection *connection);
+/* And back, of one record: SB_NOT_FOUND if it needs another one first. */
+int64_t catalog_declare(sb_connection *connection, const void *body, int64_t length);
+
+/* --- declare_queue.c -------------------------------------------------------------------------- */
+
+/* Whether the dead that go to `first` would come back to this queue, by way of others. */
+bool leads_back(sb_connection *connection, const char *name, const char *first, int64_t setting_at);
+/* The handle of the queue with this reference; the connection's mutex is held. */
+int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue);
+/* The same for who does not hold the mutex: to be left with queue_looked. */
+int64_t queue_find(sb_connection *connection, int64_t reference, sb_queue **queue);
+/* Make the queue if a pattern wants that: its reference, or SB_NOT_FOUND. */
+int64_t queue_create(sb_connection *connection, const char *name);
+/* Whether such a queue can be declared: before the lock is taken. */
+int64_t queue_check(sb_connection *connection, const char *name, int64_t slots);
+/* Make a queue, or find it just so: its reference.  This and what follows: under the lock. */
+int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots,
+                      const sb_settings *settings, int64_t flags);
+
+/* --- delete_queue.c --------------------------------------------------------------------------- */
+
+/* Delete the queue if this says so, under the catalog's lock. */
+int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*condition)(sb_queue *));
+/* It is no more, nor are its schedule and its inbox; whoever is in one of their lanes finds out. */
+void queue_remove(sb_connection *connection, int64_t reference);
+
+/* --- queue_entry.c ---------------------------------------------------------------------------- */
+
+/* Make a queue with a page of settings, as settings_write has it: its reference. */
+int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
+                  int64_t flags);
+/* One more gate, for the broker to adopt: before others know of the ring. */
+void ring_add_gate(void *ring, int64_t position);
 /* The ring of a queue in this row, without a name; its name; and its row, once it is filled.
  * All (connection.c) under the catalog's lock. */
 int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_t slots,
@@ -31,9 +66,75 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
 int64_t ring_name(sb_connection *connection, const segment *ring, int64_t reference);
 int64_t queue_put(sb_connection *connection, int64_t row, const char *name,
                   const declaration_head *declared);
-/* What catalog_stage would stage, in short: it is the same as long as this is. */
-uint64_t catalog_digest(sb_connection *connection);
-/* And back, of one record: SB_NOT_FOUND if it needs another one first. */
-int64_t catalog_declare(sb_connection *connection, const void *body, int64_t length);
+int64_t reference_of(sb_connection *connection, const char *name);
+
+/* --- exchange_entry.c ------------------------------------------------------------------------- */
+
+/* The reference of an exchange, or SB_NOT_FOUND with what to do. */
+int64_t exchange_reference(sb_connection *connection, const char *name);
+
+/* --- binding.c -------------------------------------------------------------------------------- */
+
+int64_t binding_add(sb_connection *connection, const sb_binding *asked);
+
+/* --- ownership.c ------------------------------------------------------------------------------ */
+
+bool ownership_begins_with(int64_t flags);
+/* The queue of this entry belongs to a participant, if its row is or becomes live. */
+void ownership_give(sb_connection *connection, int64_t entry, int64_t id);
+/* The participant gives up a queue that it owns: whether it was deleted.  Its blocks wait until the
+ * participant's list is gone through, or it forgets the queue itself. */
+bool ownership_give_up(sb_connection *connection, int64_t row, int64_t id);
+/* The participant leaves or is dead: what it owns is deleted, or goes to others. */
+int64_t ownership_end(sb_connection *connection, int64_t id);
+
+/* --- settings.c ------------------------------------------------------------------------------- */
+
+/* All of these take a page of settings as a ring, or as if it were in one: at L_RING_SETTINGS_AT. */
+/* Check settings, and write what is given into a page that is all zero. */
+int64_t settings_write(const sb_settings *settings, void *page);
+/* Take over what a pattern has and the page has not, but for what is refused; *have: bits SB_SET_*. */
+int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
+void settings_default(void *page, int64_t have);
+int64_t settings_agree(const void *page);
+/* The same, once nothing is missing any more. */
+int64_t settings_finished(const void *page);
+/* How a ring with these settings is taken from: its RING_MODE. */
+int64_t settings_mode(const void *page);
+/* Whether what is asked for, and was written, is what a queue was declared as. */
+bool settings_same(const void *asked, const void *there);
+int64_t name_in(const void *page, int64_t at, char *name);
+/* A queue's name in the settings: its length, 0 if there is none. */
+int64_t setting_name(const sb_queue *queue, int64_t at, char *name);
+
+/* --- pattern.c -------------------------------------------------------------------------------- */
+
+/* Complete the settings of a queue of this name with those of the patterns that match. */
+int64_t patterns_apply(sb_connection *connection, const char *name, void *page);
+/* Whether a queue of this name is to be made when somebody asks for it. */
+bool patterns_create(sb_connection *connection, const char *name);
+/* Remove what a death in the middle of a change has left. */
+void patterns_tidy(sb_connection *connection);
+
+/* --- schedule_entry.c ------------------------------------------------------------------------- */
+
+/* The name of the schedule of the queue of this reference. */
+void schedule_name(char *name, int64_t reference);
+/* The reference of the schedule of this queue, or SB_NOT_FOUND. */
+int64_t schedule_find(sb_connection *connection, int64_t reference);
+/* Remove schedules whose queues are gone; under the catalog's lock. */
+void schedules_tidy(sb_connection *connection);
+
+/* --- inbox_entry.c ---------------------------------------------------------------------------- */
+
+/* The reference of the inbox of this queue, or SB_NOT_FOUND. */
+int64_t inbox_find(sb_connection *connection, int64_t reference);
+/* The first half of an inbox's identity is the second of its queue's: so it is found after the machine
+ * was started anew. */
+int64_t inbox_identity(sb_connection *connection, const void *settings);
+/* The ring of an inbox is restored, as is that of its queue: with these references they are one. */
+void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int64_t of);
+/* Remove inboxes whose queues are gone; under the catalog's lock. */
+void inboxes_tidy(sb_connection *connection);
 
 #endif

@@ -13,9 +13,8 @@
 
 #include "base/base.h"
 #include "catalog/catalog.h"
-#include "latency/latency.h"
-#include "queue/queue.h"
-#include "settings/settings.h"
+#include "journal/writer.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define HEAD_BYTES ((int64_t)sizeof(declaration_head))

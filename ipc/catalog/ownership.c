@@ -14,7 +14,8 @@
 #include <sys/random.h>
 
 #include "base/base.h"
-#include "queue/queue.h"
+#include "catalog/catalog.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 static void *participant_entry(sb_connection *connection, int64_t id)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "settings/settings.h"
+#include "catalog/catalog.h"
 #include "vhost/vhost.h"
 
 #define RANK_EXACT (INT64_C(1) << 40)

@@ -5,11 +5,12 @@
  * page of the same shape, so that a setting is taken over by copying its bytes. */
 
 #define _GNU_SOURCE
+
 #include <string.h>
 
 #include "base/base.h"
-#include "queue/queue.h"
-#include "settings/settings.h"
+#include "catalog/catalog.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 static const sb_settings NONE;
@@ -47,6 +48,7 @@ static const struct place {
     {SB_SET_SLOW_CONSUMER_THRESHOLD, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT, false},
     {SB_SET_SLOW_CONSUMER_POLICY, L_SETTING_SLOW_CONSUMER_POLICY_AT, false},
 };
+
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
 /* --- from the caller ---------------------------------------------------------------------------- */
@@ -344,13 +346,6 @@ bool settings_same(const void *asked, const void *there)
             return false;
     }
     return true;
-}
-
-/* --- of a queue that is there ------------------------------------------------------------------- */
-
-int64_t setting(const sb_queue *queue, int64_t at)
-{
-    return word_load(queue->ring.memory, at);
 }
 
 int64_t name_in(const void *page, int64_t at, char *name)

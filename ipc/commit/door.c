@@ -14,15 +14,19 @@
  * messages nobody can take before they are written.  Then it goes on without that one. */
 
 #define _GNU_SOURCE
+
 #include <time.h>
 
 #include "base/base.h"
-#include "transaction/transaction.h"
+#include "commit/commit.h"
 #include "vhost/vhost.h"
 
 #define DOOR_NS 5000000
+
 #define INSIDE_NS 200000000
+
 #define NAP_NS 50000
+
 #define AWAIT_NS 100000000
 
 static _Atomic int64_t *word_of(sb_connection *connection, int64_t at)
@@ -83,20 +87,6 @@ void door_copied(sb_connection *connection)
 {
     atomic_fetch_add(word_of(connection, L_TRANSACTIONS_BEGUN_AT), 1);
     journaler_rouse(connection);
-}
-
-/* --- the journaler ------------------------------------------------------------------------------ */
-
-static void *arena_bell(sb_connection *connection)
-{
-    return (char *)connection->arena.memory + L_ARENA_JOURNALER_BELL_AT;
-}
-
-void journaler_rouse(sb_connection *connection)
-{
-    int64_t bell = (int64_t)(intptr_t)arena_bell(connection);
-    if (sb_bell_ring(bell))
-        sb_system_wake(bell, 1);
 }
 
 int64_t door_begun(sb_connection *connection)

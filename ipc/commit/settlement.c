@@ -18,11 +18,11 @@
 #include <time.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
+#include "catalog/catalog.h"
+#include "commit/commit.h"
+#include "journal/format.h"
 #include "paging/paging.h"
-#include "queue/queue.h"
-#include "schedule/schedule.h"
-#include "transaction/transaction.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define BLOCKED_MAX 64 /* queues without room that one settlement goes around */
@@ -411,7 +411,7 @@ static int64_t await_settled(sb_connection *connection, int64_t serial)
         pthread_mutex_unlock(&connection->settle);
         nanosleep(&nap, NULL);
         if (naps % REPAIR_NAPS == 0)
-            sb_repair(connection); /* one of the dead may hold what has no room */
+            connection->duties->repair(connection); /* one of the dead may hold what has no room */
         pthread_mutex_lock(&connection->settle);
         if (atomic_load(&connection->closed) != SB_OK)
             return SB_UNFINISHED;

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "catalog/catalog.h"
 #include "exchange/exchange.h"
 #include "message/message.h"
 #include "queue/queue.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define ROUTES 4096 /* kept at once; when there are more, all are dropped */

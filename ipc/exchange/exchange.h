@@ -7,6 +7,8 @@
 
 /* --- exchange.c ------------------------------------------------------------------------------- */
 
+int64_t exchange_close(sb_exchange *exchange);
+
 /* Queues that a message goes to; they stay valid until route_leave. */
 typedef struct kept_route {
     uint64_t hash;
@@ -15,7 +17,6 @@ typedef struct kept_route {
     sb_queue **queues;
     char bytes[]; /* key, then properties if the exchange looks at them */
 } kept_route;
-
 /* How many queues a message goes to, and which. */
 int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_route **route);
 void route_leave(kept_route *route);

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "queue/queue.h"
+#include "catalog/catalog.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define PREFIX "sub."

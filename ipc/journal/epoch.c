@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "journal/format.h"
 
 /* A header that does not check tells nothing, and is passed over. */

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "journal/format.h"
 
 #define SERIAL_DIGITS 16

@@ -48,11 +48,6 @@
 #define UNKNOWN_END INT64_C(0)
 #define AT_LEAST INT64_C(1) /* a bit of an end, which is a multiple of 8: it may be further on */
 
-/* --- crc32c.c ----------------------------------------------------------------------------------- */
-
-uint32_t crc32c(uint32_t crc, const void *bytes, size_t count);
-/* The same of what it copies. */
-uint32_t crc32c_copy(uint32_t crc, void *to, const void *from, size_t count);
 
 /* --- journal/record.c --------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "journal/format.h"
 
 #define ROOM_FIRST (INT64_C(256) << 10)

@@ -14,7 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "journal/fence.h"
+#include "base/base.h"
+#include "journal/audit.h"
+#include "journal/format.h"
+#include "journal/journal.h"
 #include "journal/writer.h"
 
 #define SEGMENT_BYTES (INT64_C(64) << 20)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "journal/format.h"
 
 static int64_t add(segment_list *all, listed entry)

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "journal/fence.h"
+#include "base/base.h"
+#include "journal/audit.h"
+#include "journal/format.h"
+#include "journal/journal.h"
 #include "journal/writer.h"
 
 /* --- the segments ------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "latency/latency.h"
+#include "base/base.h"
 #include "journal/format.h"
 
 #define REACHED_FILE "reached"

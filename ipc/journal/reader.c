@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "journal/format.h"
 
 #define WINDOW_BYTES (INT64_C(1) << 20)

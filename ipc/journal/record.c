@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "latency/latency.h"
+#include "base/base.h"
 #include "journal/format.h"
 
 uint32_t header_crc(const journal_header *header)

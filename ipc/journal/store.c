@@ -21,7 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "journal/format.h"
+#include "journal/writer.h"
 
 #define SPARES_MAX 64
 #define WRITE_OVER_BYTES ((int64_t)1 << 20)

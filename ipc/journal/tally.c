@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "journal/format.h"
 
 static uint64_t scattered(int64_t queue)

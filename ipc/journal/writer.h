@@ -3,8 +3,9 @@
 #ifndef SHMBROKER_JOURNAL_WRITER_H
 #define SHMBROKER_JOURNAL_WRITER_H
 
-#include "journal/format.h"
+#include "base/base.h"
 #include "journal/audit.h"
+#include "journal/format.h"
 
 #define NOT_MOVED INT64_C(-2)
 

@@ -1,11 +1,11 @@
-/* Properties of a message. */
+/* A message: key, properties, times. */
 
 #ifndef SHMBROKER_MESSAGE_ROOM_H
 #define SHMBROKER_MESSAGE_ROOM_H
 
 #include "base/base.h"
 
-/* --- properties.c: pairs of texts in MessagePack maps ----------------------------------------- */
+/* --- properties.c ----------------------------------------------------------------------------- */
 
 #define PAIR_ROOM(name, value) (sizeof name + (value) + 4)
 
@@ -14,7 +14,6 @@ typedef struct text_pair {
     int64_t length; /* of the value, at most 255 */
     bool is_bytes;  /* and no text */
 } text_pair;
-
 /* Whether such a message can be published: SB_OK, or SB_INVALID and why not. */
 int64_t outgoing_check(const sb_outgoing *message);
 /* The text that a property has: its length, or -1. */
@@ -25,5 +24,9 @@ int64_t property_id(const void *properties, int64_t length, const char *name, co
  * are no map, SB_TOO_LARGE. */
 int64_t properties_with(unsigned char *made, const void *properties, int64_t length,
                         const text_pair *pairs, int count);
+#define REPLY_TO "JMSReplyTo"
+#define CORRELATION "JMSCorrelationID"
+#define GROUP "JMSXGroupID"
+#define CORRELATION_BYTES 16
 
 #endif

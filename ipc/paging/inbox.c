@@ -30,63 +30,35 @@
  * until it is confirmed knows in which of the two. */
 
 #define _GNU_SOURCE
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/base.h"
+#include "catalog/catalog.h"
 #include "paging/paging.h"
-#include "queue/queue.h"
-#include "settings/settings.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
-#define NAME "\001inbox-%llx" /* no name for people: they have no control characters */
 #define PAGER 1               /* its number among producers: nobody else is numbered in that ring */
+
 #define SLOTS 4096            /* what the pager takes up in a millisecond or two */
+
 #define SLICE_NS 100000000    /* who waits for room looks so often whether there can be any */
+
 #define PURGE_NS INT64_C(10000000000)
+
 #define PURGE_NAP_NS 1000000
 
-/* --- whose it is, and where it is --------------------------------------------------------------- */
+/* In the inbox: the code and, if something was published, the word is moved. */
+typedef int64_t (*publish_there)(sb_queue *inbox, void *what, int64_t timeout_ns);
 
-int64_t inbox_find(sb_connection *connection, int64_t reference)
-{
-    char name[L_NAME_BYTES_MAX + 1];
-    sprintf(name, NAME, (unsigned long long)reference);
-    return sb_reference_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
-}
-
-int64_t inbox_identity(sb_connection *connection, const void *settings)
-{
-    char entry[L_ENTRY_BYTES] = "";
-    int64_t reference = word_load(settings, L_SETTING_INBOX_OF_AT);
-    sb_row_copy(connection->catalog.memory, L_QUEUES, reference & L_REFERENCE_INDEX_MASK, entry);
-    return word_load(entry, L_QUEUE_IDENTITY_LOW_AT);
-}
-
-void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int64_t of)
-{
-    sprintf(name, NAME, (unsigned long long)of);
-    word_store(inbox, L_SETTING_INBOX_OF_AT, of);
-    word_store(inbox, L_RING_PAGING_AT, 1); /* until the pager has looked */
-    word_store(ring, L_RING_INBOX_AT, reference);
-    /* while it was restored, all below the journal's gate was retired: now also this one's is */
-    ring_add_gate(inbox, word_load(inbox, L_RING_HEAD_AT) & L_POSITION_MASK);
-}
-
-void inboxes_tidy(sb_connection *connection)
-{
-    void *catalog = connection->catalog.memory;
-    int64_t row = 0;
-    for (; (row = sb_row_next(catalog, L_QUEUES, row)) >= 0; row++) {
-        int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
-        unsigned long long reference;
-        if (word_load(catalog, entry + L_QUEUE_FLAGS_AT) & L_QUEUE_INBOX &&
-            sscanf((const char *)catalog + entry + L_ENTRY_NAME_AT, NAME, &reference) == 1 &&
-            sb_row_of(catalog, L_QUEUES, (int64_t)reference) < 0)
-            queue_remove(connection, sb_row_reference(catalog, L_QUEUES, row));
-    }
-}
+typedef struct several {
+    const char *bodies;
+    const int64_t *lengths;
+    int64_t count, done;
+} several;
 
 /* Under the catalog's lock. */
 static int64_t make(sb_queue *queue)
@@ -252,9 +224,6 @@ int64_t inbox_explain(sb_queue *inbox)
                 "written: wait longer", inbox->name);
 }
 
-/* In the inbox: the code and, if something was published, the word is moved. */
-typedef int64_t (*publish_there)(sb_queue *inbox, void *what, int64_t timeout_ns);
-
 static int64_t publish_in_inbox(sb_queue *queue, publish_there publish, void *what,
                                 int64_t timeout_ns)
 {
@@ -277,7 +246,7 @@ static int64_t publish_in_inbox(sb_queue *queue, publish_there publish, void *wh
 
 static int64_t publish_one(sb_queue *ring, void *what, int64_t timeout_ns)
 {
-    return ring_publish(ring, what, timeout_ns);
+    return explained(ring, ring_publish(ring, what, timeout_ns));
 }
 
 int64_t inbox_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns)
@@ -285,7 +254,7 @@ int64_t inbox_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeo
     int64_t code = inbox_admits(queue, message);
     if (code != SB_OK || !queue_look(queue, &code))
         return code;
-    code = is_paging(queue) ? SB_FULL : ring_publish(queue, message, 0);
+    code = is_paging(queue) ? SB_FULL : explained(queue, ring_publish(queue, message, 0));
     if (code == SB_FULL) {
         code = publish_in_inbox(queue, publish_one, (void *)message, timeout_ns);
         code = code >= 0 && sb_is_durable(queue) ? code | L_IN_INBOX : code;
@@ -294,17 +263,11 @@ int64_t inbox_publish(sb_queue *queue, const sb_outgoing *message, int64_t timeo
     return code;
 }
 
-typedef struct several {
-    const char *bodies;
-    const int64_t *lengths;
-    int64_t count, done;
-} several;
-
 static int64_t publish_rest(sb_queue *ring, void *what, int64_t timeout_ns)
 {
     several *all = what;
-    int64_t code = ring_publish_many(ring, all->bodies, all->lengths + all->done,
-                                     all->count - all->done, timeout_ns);
+    int64_t code = explained(ring, ring_publish_many(ring, all->bodies, all->lengths + all->done,
+                                                     all->count - all->done, timeout_ns));
     for (int64_t each = 0; each < code; each++)
         all->bodies += all->lengths[all->done++];
     if (code > 0)

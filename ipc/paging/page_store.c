@@ -40,10 +40,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "latency/latency.h"
+#include "base/base.h"
+#include "journal/format.h"
 #include "paging/paging.h"
 #include "vhost/vhost.h"
-#include "journal/format.h"
 
 #define PAGE_MAGIC UINT64_C(0x6567617062687300) /* \0shbpage */
 #define PAGE_VERSION 1

@@ -40,11 +40,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "broker/broker.h"
-#include "journal/fence.h"
+#include "catalog/catalog.h"
+#include "journal/format.h"
 #include "paging/paging.h"
-#include "queue/queue.h"
-#include "settings/settings.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define PAGE_BYTES (INT64_C(10) << 20)

@@ -4,22 +4,14 @@
 #define SHMBROKER_PAGING_ROOM_H
 
 #include "base/base.h"
+#include "journal/format.h"
 
-/* --- inbox.c: queues that page ---------------------------------------------------------------- */
+/* --- inbox.c ---------------------------------------------------------------------------------- */
 
 /* The inbox of a queue that pages, made if that is wanted; NULL, with SB_OK if it has none. */
 sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code);
-/* The reference of the inbox of this queue, or SB_NOT_FOUND. */
-int64_t inbox_find(sb_connection *connection, int64_t reference);
-/* The first half of an inbox's identity is the second of its queue's: so it is found after the machine
- * was started anew. */
-int64_t inbox_identity(sb_connection *connection, const void *settings);
-/* The ring of an inbox is restored, as is that of its queue: with these references they are one. */
-void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int64_t of);
 /* If it is one in the inbox: the inbox, and the position there. */
 sb_queue *inbox_of_position(sb_queue *queue, int64_t *position);
-/* Remove inboxes whose queues are gone; under the catalog's lock. */
-void inboxes_tidy(sb_connection *connection);
 /* What is published now goes to the inbox. */
 bool is_paging(sb_queue *queue);
 /* The paging word of an inbox; and it does not page any more, unless the word was moved since. */
@@ -46,7 +38,8 @@ int64_t inbox_publish_many(sb_queue *queue, const void *bodies, const int64_t *l
 /* Drop what is in inbox and pages: how many. */
 int64_t inbox_purge(sb_queue *queue);
 
-/* --- page_store.c: the page files of one queue ------------------------------------------------ */
+/* --- page_store.c ----------------------------------------------------------------------------- */
+
 
 typedef struct page_store page_store;
 
@@ -66,7 +59,6 @@ typedef struct page_safety {
 
 /* Told of what is wrong with a file. */
 typedef void (*page_teller)(void *context, const char *text);
-
 /* The files in this folder, which is made if there is none.  safety: NULL, nothing is synced. */
 int64_t page_store_open(const char *folder, int64_t page_bytes, const page_safety *safety,
                         page_teller told, void *context, page_store **opened);
@@ -99,5 +91,10 @@ void page_store_remove(const char *folder);
 void pager_ring(sb_connection *connection);
 /* Ours ends, if we have one.  `closed` is set. */
 void pager_end(sb_connection *connection);
+
+/* --- explain.c -------------------------------------------------------------------------------- */
+
+/* The code, with more words about it. */
+int64_t explained(sb_queue *queue, int64_t code);
 
 #endif

@@ -3,13 +3,12 @@
  * The handshake is that of core/bell.py: arm all bells, look at everything once more, sleep.  The
  * looking is done in lanes of the queues, and no lane is kept while we sleep. */
 
-#include "base/base.h"
-#include "latency/latency.h"
-#include "paging/paging.h"
-#include "queue/queue.h"
-#include "schedule/schedule.h"
+#define _GNU_SOURCE
 
-#define UPKEEP 8 /* queues that are swept after one sleep: with many, they take turns */
+
+#include "base/base.h"
+#include "paging/paging.h"
+#include "ring/ring.h"
 
 static int64_t bell_of(const sb_queue *queue, int64_t position, int64_t returned)
 {
@@ -61,26 +60,6 @@ static int64_t look_at_all(sb_wait *waits, int64_t count)
         ready += waits[each].code != SB_EMPTY;
     }
     return ready;
-}
-
-void wait_upkeep(const sb_wait *waits, int64_t count)
-{
-    static _Atomic uint64_t turn;
-    for (int64_t each = 0; each < count && each < UPKEEP; each++) {
-        int64_t code;
-        sb_queue *queue = waits[atomic_fetch_add(&turn, 1) % (uint64_t)count].queue;
-        lane *in = lane_enter(queue, &code);
-        if (!in)
-            continue;
-        queue_upkeep(&in->port);
-        queue_expire(queue, &in->port);
-        clerk_look(queue);
-        lane_leave(in);
-    }
-    if (count > 0) {
-        sb_repair(waits[0].queue->connection);
-        auto_delete_some(waits[0].queue->connection);
-    }
 }
 
 /* The word that tells of new waits, and as many bells as the kernel takes. */
@@ -140,7 +119,7 @@ static int64_t wait_any(sb_wait *waits, int64_t count, const int64_t *control, i
         if (sb_system_clock() >= deadline) {
             ready = look_at_all(waits, count);
             if (ready == 0)
-                wait_upkeep(waits, count);
+                waits[0].queue->connection->duties->look_after_some(waits, count);
             return ready;
         }
     }

@@ -3,10 +3,12 @@
  * The gate is the barrier of the ring (core/visible.py), so what a publisher waits for and what a
  * consumer may take is one and the same word, and it stays true if the broker that moved it dies. */
 
+#define _GNU_SOURCE
+
+
 #include "base/base.h"
-#include "latency/latency.h"
 #include "paging/paging.h"
-#include "queue/queue.h"
+#include "ring/ring.h"
 #include "schedule/schedule.h"
 #include "vhost/vhost.h"
 
@@ -14,17 +16,6 @@ static int64_t not_durable(const sb_queue *queue)
 {
     return fail(SB_INVALID, "queue '%s' is not durable: declare it so, or do not ask whether its "
                 "messages are on disk", queue->name);
-}
-
-int64_t sb_is_durable(sb_queue *queue)
-{
-    return queue->durable;
-}
-
-bool is_journaled(const sb_queue *queue, sb_port *port, int64_t position)
-{
-    int64_t barrier = word_load(queue->ring.memory, L_RING_BARRIER_AT);
-    return barrier == 0 || position < sb_port_gate_position(port, barrier - 1);
 }
 
 int64_t sb_is_confirmed(sb_queue *queue, int64_t position)
@@ -90,7 +81,7 @@ static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_
     while ((code = sb_port_wait_for_gate(&in->port, position, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
-        queue_look_after(queue, &in->port);
+        queue->connection->duties->look_after(queue, &in->port);
         if (queue->connection->waits_in_slices)
             return SB_INTERRUPTED;
     }

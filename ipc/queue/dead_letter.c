@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
+#include "catalog/catalog.h"
+#include "commit/commit.h"
 #include "paging/paging.h"
 #include "queue/queue.h"
-#include "settings/settings.h"
-#include "transaction/transaction.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define PATIENCE_NS 10000000 /* of one who rejects, and is told if there is no room */

@@ -6,11 +6,10 @@
  * room in the schedule it is delivered at once: late is better than never. */
 
 #include "base/base.h"
-#include "latency/latency.h"
+#include "commit/commit.h"
 #include "queue/queue.h"
+#include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "settings/settings.h"
-#include "transaction/transaction.h"
 #include "vhost/vhost.h"
 
 static int64_t delay_for(const sb_queue *queue, int64_t deliveries)

@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
+#include "commit/commit.h"
 #include "paging/paging.h"
-#include "queue/queue.h"
-#include "transaction/transaction.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define BUFFER_BYTES 65536

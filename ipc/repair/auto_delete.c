@@ -6,10 +6,14 @@
  * and answers SB_NOT_FOUND if it is gone.  No message is confirmed and then deleted. */
 
 #define _GNU_SOURCE
+
 #include <string.h>
 
 #include "base/base.h"
+#include "catalog/catalog.h"
 #include "queue/queue.h"
+#include "repair/repair.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define LOOKS 64 /* rows that one waiting call looks at between two sleeps */
@@ -31,23 +35,6 @@ static bool is_over(sb_queue *queue)
         return true;
     atomic_store(doomed, 0);
     return false;
-}
-
-int64_t auto_delete_outcome(sb_queue *queue, int64_t code)
-{
-    _Atomic int64_t *doomed = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_DOOMED_AT);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(doomed) == 0)
-        return code;
-    int64_t outcome = connection_lock(queue->connection);
-    if (outcome != SB_OK)
-        return outcome;
-    /* whoever marked it has deleted it, or died before it could */
-    bool lives = sb_row_of(queue->connection->catalog.memory, L_QUEUES, queue->reference) >= 0;
-    if (lives)
-        atomic_store(doomed, 0);
-    connection_unlock(queue->connection);
-    return lives ? code : fail(SB_NOT_FOUND, "queue '%s' was deleted: nobody had used it", queue->name);
 }
 
 static void look_at(sb_connection *connection, int64_t row)

@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
+#include "catalog/catalog.h"
 #include "queue/queue.h"
+#include "repair/repair.h"
+#include "ring/ring.h"
 #include "schedule/schedule.h"
 #include "vhost/vhost.h"
 

@@ -18,8 +18,8 @@
 
 #include "base/base.h"
 #include "message/message.h"
-#include "queue/queue.h"
-#include "settings/settings.h"
+#include "repair/repair.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define NOTIFICATIONS "shmbroker.notifications"

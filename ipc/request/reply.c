@@ -11,6 +11,7 @@
 #include "message/message.h"
 #include "queue/queue.h"
 #include "request/request.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define FEW_BYTES 1024 /* of properties, for which the stack has room */

@@ -16,6 +16,7 @@
 #include "message/message.h"
 #include "queue/queue.h"
 #include "request/request.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define REPLY_SLOTS 64

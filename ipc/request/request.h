@@ -5,14 +5,12 @@
 
 #include "base/base.h"
 
-/* --- request.c, reply.c ----------------------------------------------------------------------- */
-
-#define REPLY_TO "JMSReplyTo"
-#define CORRELATION "JMSCorrelationID"
-#define GROUP "JMSXGroupID"
-#define CORRELATION_BYTES 16
+/* --- request.c -------------------------------------------------------------------------------- */
 
 void request_free(sb_connection *connection);
+
+/* --- reply.c ---------------------------------------------------------------------------------- */
+
 void reply_shut(sb_connection *connection);
 void reply_free(sb_connection *connection);
 /* Whether a handle of reply.c is open for this queue; the connection's mutex is held. */

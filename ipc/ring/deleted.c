@@ -19,10 +19,7 @@
 #include <sys/mman.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
-#include "queue/queue.h"
-#include "request/request.h"
-#include "schedule/schedule.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define ROWS_AT_ONCE 64
@@ -77,7 +74,7 @@ void departed_add(sb_queue *queue)
     atomic_store(&queue->gone, SB_NOT_FOUND);
     put_into(queue, &queue->connection->gone);
     if (atomic_load(&queue->schedule))
-        clerk_ring(queue->connection, 0, true); /* who serves it is to let go of it */
+        schedule_ring(queue->connection, 0, true); /* who serves it is to let go of it */
 }
 
 /* --- 1. the ring -------------------------------------------------------------------------------- */
@@ -155,7 +152,7 @@ static bool forget(sb_queue *queue)
         return true;
     if (queue->left_count && atomic_load(&queue->opened))
         return false;
-    if (connection->id && !reply_goes_to(connection, queue->reference))
+    if (connection->id && !connection->duties->replies_to(connection, queue->reference))
         participant_forgets(connection, connection->id, queue->reference);
     queue->forgotten = true;
     free(queue->left);

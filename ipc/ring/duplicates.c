@@ -9,6 +9,7 @@
  * costs nothing. */
 
 #define _GNU_SOURCE
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,14 +18,24 @@
 
 #include "base/base.h"
 #include "message/message.h"
-#include "paging/paging.h"
-#include "queue/queue.h"
-#include "settings/settings.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define MESSAGE_ID "JMSMessageID"
+
 #define ID_BYTES_MAX 255
+
 #define FEW_BYTES 1024
+
+/* --- what is asked for -------------------------------------------------------------------------- */
+
+typedef struct once {
+    sb_outgoing outgoing; /* with the id among the properties */
+    int64_t identity[2];  /* the hash of the id; two zeros if there is none, or it is not checked */
+    int64_t origin;       /* producer and number, 0 none */
+    bool is_checked;
+    unsigned char few[FEW_BYTES], *properties;
+} once;
 
 /* --- the hash ----------------------------------------------------------------------------------- */
 
@@ -70,16 +81,6 @@ void siphash_128(const int64_t key[2], const void *bytes, int64_t length, uint64
     rounds(v, 4);
     hash[1] = v[0] ^ v[1] ^ v[2] ^ v[3];
 }
-
-/* --- what is asked for -------------------------------------------------------------------------- */
-
-typedef struct once {
-    sb_outgoing outgoing; /* with the id among the properties */
-    int64_t identity[2];  /* the hash of the id; two zeros if there is none, or it is not checked */
-    int64_t origin;       /* producer and number, 0 none */
-    bool is_checked;
-    unsigned char few[FEW_BYTES], *properties;
-} once;
 
 static int64_t ids_of(const sb_queue *queue)
 {
@@ -146,7 +147,7 @@ static void identify(sb_queue *queue, const sb_outgoing *message, int64_t identi
     identity[1] = (int64_t)(hash[1] >> 1) | (hash[0] == 0);
 }
 
-static int64_t no_numbers(const sb_queue *queue)
+int64_t no_numbers(const sb_queue *queue)
 {
     return fail(SB_INVALID, "queue '%s' keeps the last values: it has no named producers, a value that "
                 "is published again replaces itself", queue->name);
@@ -283,39 +284,6 @@ int64_t once_refused_loan(sb_queue *queue, sb_port *port, int64_t chunk, const v
         return SB_FULL;
     sb_port_unreserve(port, chunk);
     return refused(queue);
-}
-
-/* --- named producers ---------------------------------------------------------------------------- */
-
-int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length)
-{
-    sb_port port;
-    uint64_t hash[2];
-    int64_t code;
-    if (length < 1 || length > ID_BYTES_MAX)
-        return fail(SB_INVALID, "the name of a producer has 1 to %d bytes, not %lld", ID_BYTES_MAX,
-                    (long long)length);
-    if (!queue_is_usable(queue, &code))
-        return code;
-    if (queue->last_value)
-        return no_numbers(queue);
-    code = queue->pages ? inbox_admits(queue, &(sb_outgoing){.producer = 1}) : SB_OK;
-    if (code != SB_OK)
-        return code;
-    if (queue->connection->id == 0)
-        return fail(SB_INVALID, "the connection only observes: connect to publish or take");
-    if (!queue_look(queue, &code))
-        return code;
-    code = port_to_look(queue, &port);
-    siphash_128(queue->key, name, length, hash);
-    if (code == SB_OK)
-        code = sb_port_producer_find(&port, (int64_t)(hash[0] >> 2) | 1);
-    queue_looked(queue);
-    if (code == 0)
-        return fail(SB_NO_PRODUCER, "queue '%s' knows %d named producers, and has room for no more: "
-                    "publish with message ids, or give a producer the name that it had before",
-                    queue->name, (int)(L_PRODUCERS - L_SERIES_KEPT - 1));
-    return code;
 }
 
 int64_t sb_producer_sequence(sb_queue *queue, int64_t producer)

@@ -1,23 +1,12 @@
-/* Expiry: a message that has one is never delivered after it.
- *
- * Whoever takes a message looks (dead_letter.c); so what follows only has to happen some time: expired
- * messages leave the ring, also those behind others.  The ring remembers a time before which none
- * expires, so that looking costs nothing while there are none.  A search begins by forgetting it;
- * whoever publishes or gives back notes the message's after that is done.  So a message is either
- * there when a search looks, or noted after it began.  Who dies in between is swept, and then nothing
- * is known: the next search looks.
- *
- * What could not go where it belongs was set aside (dead_letter.c), and is found by the same search:
- * it is to be tried again, which is noted as if it expired then. */
+/* When messages expire: noted by whoever publishes, looked at by whoever takes. */
+
+#define _GNU_SOURCE
+
 
 #include "base/base.h"
-#include "queue/queue.h"
-#include "settings/settings.h"
+#include "ring/ring.h"
 
-#define AGAIN_NS 100000000
-#define FAILURES_MAX 8
-
-static _Atomic int64_t *next_expiry(sb_queue *queue)
+_Atomic int64_t *next_expiry(sb_queue *queue)
 {
     return (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_NEXT_EXPIRY_AT);
 }
@@ -30,7 +19,7 @@ void expiry_note(sb_queue *queue, int64_t expiry)
         ;
 }
 
-static _Atomic int64_t *asides(sb_queue *queue)
+_Atomic int64_t *asides(sb_queue *queue)
 {
     return (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_ASIDE_AT);
 }
@@ -59,7 +48,7 @@ int64_t expiry_of_chunk(const void *chunk)
     return word_load(chunk, L_CHUNK_EXPIRY_AT);
 }
 
-static int64_t expiry_of(const sb_message *message)
+int64_t message_expiry(const sb_message *message)
 {
     if (!(message->mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT))
         return 0;
@@ -68,87 +57,6 @@ static int64_t expiry_of(const sb_message *message)
 
 bool is_expired(const sb_message *message)
 {
-    int64_t expiry = expiry_of(message);
+    int64_t expiry = message_expiry(message);
     return expiry > 0 && expiry <= sb_system_clock();
-}
-
-/* One look through a ring for what is to leave it. */
-typedef struct search {
-    int64_t now, next;      /* when the next one expires, or is to be tried again */
-    int64_t failed, buried; /* how many found no room, and how many did */
-} search;
-
-static void note_next(search *of, int64_t expiry)
-{
-    if (of->next == 0 || expiry < of->next)
-        of->next = expiry;
-}
-
-/* After some that found no room the others are not tried, and the next search begins behind those:
- * one may be too large for where it belongs, and there may be thousands. */
-static void retire(sb_queue *queue, sb_port *port, sb_message *message, death reason,
-                   int64_t deliveries, search *of)
-{
-    if (of->failed >= FAILURES_MAX) {
-        aside_note(queue);
-        note_next(of, of->now + AGAIN_NS);
-        return;
-    }
-    if (sb_port_take_seen(port, message) != SB_OK) {
-        if (sb_is_aside(message->word))
-            aside_note(queue);
-        note_next(of, of->now); /* the queue is paused, or somebody has it, and may give it back */
-        return;
-    }
-    if (reason == ALIVE)
-        sb_port_give_back(port, message); /* it was taken for one that was set aside */
-    else if (bury(queue, port, message, reason, deliveries) != SB_FULL)
-        of->buried++;
-    else {
-        of->failed++;
-        atomic_store(&queue->asides_from, message->position + 1);
-        dead_aside(queue, port, message, false);
-    }
-}
-
-static void expire_at(sb_queue *queue, sb_port *port, int64_t position, search *of)
-{
-    sb_message message;
-    int64_t deliveries;
-    if (sb_port_look(port, position, &message) != SB_OK)
-        return; /* one in somebody's hand: if it is given back, that is noted */
-    int64_t expiry = expiry_of(&message);
-    bool is_aside = sb_is_aside(message.word);
-    if (expiry <= 0 && !is_aside)
-        return;
-    death reason = death_of(queue, &message, &deliveries);
-    if (is_aside || reason == EXPIRED)
-        retire(queue, port, &message, reason, deliveries, of);
-    else
-        note_next(of, expiry);
-}
-
-int64_t queue_expire(sb_queue *queue, sb_port *port)
-{
-    search of = {.now = sb_system_clock()};
-    int64_t seen = atomic_load(next_expiry(queue));
-    if (seen == 0 || seen > of.now || burying() ||
-        setting(queue, L_SETTING_SCHEDULE_OF_AT) || setting(queue, L_SETTING_INBOX_OF_AT) || /* it expires where it is to be delivered */
-        !atomic_compare_exchange_strong(next_expiry(queue), &seen, 0))
-        return 0;
-    atomic_store(asides(queue), 0);
-    int64_t tail = sb_port_true_tail(port);
-    int64_t head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
-    if (tail - head > queue->slots) /* head has moved on since, or the memory is damaged */
-        head = tail - queue->slots;
-    int64_t from = atomic_load(&queue->asides_from);
-    if (from < head || from > tail)
-        from = head;
-    for (int64_t position = from; position < tail; position++)
-        expire_at(queue, port, position, &of);
-    for (int64_t position = head; position < from; position++)
-        expire_at(queue, port, position, &of);
-    if (of.next)
-        expiry_note(queue, of.next);
-    return of.buried;
 }

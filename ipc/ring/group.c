@@ -10,9 +10,7 @@
 
 #include "base/base.h"
 #include "message/message.h"
-#include "queue/queue.h"
-#include "request/request.h"
-#include "settings/settings.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 int64_t group_of(const void *properties, int64_t length)

@@ -14,8 +14,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
-#include "queue/queue.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define LANES_KEPT 64 /* idle at least, before one is used again */

@@ -5,7 +5,7 @@
  * used up its oldest messages are carried to the end.  A key that is there may always be updated. */
 
 #include "base/base.h"
-#include "queue/queue.h"
+#include "ring/ring.h"
 
 #define REPLACED_PART 8 /* one slot of so many is for what was replaced, or is carried */
 

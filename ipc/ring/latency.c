@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
-#include "queue/queue.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define LOOKS 8

@@ -7,8 +7,7 @@
 #include <sched.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
-#include "queue/queue.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 /* Now, not when it connected: threads are moved, and pin themselves whenever they like. */

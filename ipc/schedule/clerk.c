@@ -22,12 +22,11 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
+#include "catalog/catalog.h"
+#include "commit/commit.h"
 #include "paging/paging.h"
-#include "queue/queue.h"
+#include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "settings/settings.h"
-#include "transaction/transaction.h"
 #include "vhost/vhost.h"
 
 #define GRACE_NS INT64_C(20000000)   /* so late is nobody who serves, if it can run */
@@ -40,8 +39,6 @@
 #define BATCH 256
 #define READ_AT_ONCE 4096
 #define STALE 4096
-
-enum { OTHERS = 1u << 31 }; /* who sleeps on the bell: a bit for each schedule that it serves */
 
 typedef struct desk {
     sb_queue *queue, *schedule;
@@ -59,29 +56,10 @@ typedef struct desk {
 
 /* --- the bell ----------------------------------------------------------------------------------- */
 
-static _Atomic uint32_t *bell_of(sb_connection *connection)
-{
-    return (_Atomic uint32_t *)((char *)connection->participants.memory +
-                                L_PARTICIPANTS_CLERK_BELL_AT);
-}
-
-static uint32_t bit_of(int64_t reference)
-{
-    return 1u << (reference & L_REFERENCE_INDEX_MASK) % 31;
-}
-
-void clerk_ring(sb_connection *connection, int64_t reference, bool others)
-{
-    _Atomic uint32_t *bell = bell_of(connection);
-    atomic_fetch_add(bell, 1);
-    syscall(SYS_futex, bell, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL,
-            others ? bit_of(reference) | OTHERS : bit_of(reference));
-}
-
 static void sleep_until(sb_connection *connection, uint32_t seen, int64_t until, uint32_t bits)
 {
     struct timespec end = {until / 1000000000, until % 1000000000};
-    syscall(SYS_futex, bell_of(connection), FUTEX_WAIT_BITSET, seen,
+    syscall(SYS_futex, schedule_bell(connection), FUTEX_WAIT_BITSET, seen,
             until < SB_FOREVER ? &end : NULL, NULL, bits);
 }
 
@@ -372,7 +350,7 @@ static int64_t tend(desk *at, uint32_t *bits)
     int64_t code, now = sb_system_clock();
     sb_connection *connection = at->queue->connection;
     int64_t word = word_load(at->schedule->ring.memory, L_RING_DUE_AT);
-    *bits |= at->serves ? bit_of(at->schedule->reference) : OTHERS;
+    *bits |= at->serves ? schedule_bell_bit(at->schedule->reference) : SCHEDULE_OTHERS;
     if (word == 0)
         return SB_FOREVER;
     int64_t due = word & ~L_DUE_CLAIMED;
@@ -380,7 +358,7 @@ static int64_t tend(desk *at, uint32_t *bits)
     if (now < turn)
         return at->serves || turn < now + STANDBY_NS ? turn : now + STANDBY_NS;
     if (!at->serves)
-        sb_repair(connection); /* whoever should have done it may be dead */
+        connection->duties->repair(connection); /* whoever should have done it may be dead */
     lane *out = lane_enter(at->schedule, &code);
     lane *in = out ? lane_enter(at->queue, &code) : NULL;
     if (in && (at->claim = sb_due_claim(due_word(at->schedule), word, now + CLAIM_NS)))
@@ -425,7 +403,7 @@ static void *work(void *argument)
 {
     sb_connection *connection = argument;
     while (!atomic_load(&connection->closed)) {
-        uint32_t seen = atomic_load(bell_of(connection)), bits = OTHERS;
+        uint32_t seen = atomic_load(schedule_bell(connection)), bits = SCHEDULE_OTHERS;
         int64_t until = SB_FOREVER, code;
         for (desk *each = first_desk(connection), *next; each; each = next) {
             next = each->next; /* new ones come before the first */
@@ -490,7 +468,7 @@ void clerk_attend(sb_queue *queue, bool serves)
     }
     pthread_mutex_unlock(&connection->mutex);
     if (works)
-        clerk_ring(connection, schedule->reference, true);
+        schedule_ring(connection, schedule->reference, true);
 }
 
 void clerk_end(sb_connection *connection)
@@ -498,9 +476,9 @@ void clerk_end(sb_connection *connection)
     struct clerk *clerk = connection->clerk;
     if (!clerk)
         return;
-    clerk_ring(connection, 0, true);
+    schedule_ring(connection, 0, true);
     while (pthread_tryjoin_np(clerk->thread, NULL) == EBUSY) {
-        _Atomic uint32_t *bell = bell_of(connection);
+        _Atomic uint32_t *bell = schedule_bell(connection);
         atomic_fetch_add(bell, 1);
         syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         const struct timespec pause = {0, 100000};
@@ -511,7 +489,7 @@ void clerk_end(sb_connection *connection)
         clerk->desks = last->next;
         if (last->serves && word_load(last->schedule->ring.memory, L_RING_DUE_AT)) {
             sb_due_note(due_word(last->schedule), 0); /* another is to take our place at once */
-            clerk_ring(connection, last->schedule->reference, true);
+            schedule_ring(connection, last->schedule->reference, true);
         }
         free(last->by_clock.all);
         free(last->by_day.all);

@@ -18,22 +18,22 @@
  * at the end: that is a transaction as well. */
 
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
+
 #include <string.h>
 
 #include "base/base.h"
-#include "latency/latency.h"
-#include "queue/queue.h"
+#include "catalog/catalog.h"
+#include "commit/commit.h"
+#include "paging/paging.h"
+#include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "settings/settings.h"
-#include "transaction/transaction.h"
 #include "vhost/vhost.h"
 
 #define SECONDS_MAX_NS INT64_C(1000000000000000000)
+
 #define SPARE_SHIFT 4 /* one slot of 16 is for moving the oldest */
+
 #define MOVED_AT_ONCE 64
-#define NAME "\001schedule-%llx" /* no name for people: they have no control characters */
 
 /* --- whose it is, and where it is --------------------------------------------------------------- */
 
@@ -43,32 +43,6 @@ static int64_t slots_for(int64_t most)
     while (slots - (slots >> (SPARE_SHIFT - 1)) < most + (most >> SPARE_SHIFT) + 2)
         slots *= 2;
     return slots;
-}
-
-void schedule_name(char *name, int64_t reference)
-{
-    sprintf(name, NAME, (unsigned long long)reference);
-}
-
-int64_t schedule_find(sb_connection *connection, int64_t reference)
-{
-    char name[L_NAME_BYTES_MAX + 1];
-    schedule_name(name, reference);
-    return sb_reference_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
-}
-
-void schedules_tidy(sb_connection *connection)
-{
-    void *catalog = connection->catalog.memory;
-    int64_t row = 0;
-    for (; (row = sb_row_next(catalog, L_QUEUES, row)) >= 0; row++) {
-        int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
-        unsigned long long reference;
-        if (word_load(catalog, entry + L_QUEUE_FLAGS_AT) & L_QUEUE_SCHEDULE &&
-            sscanf((const char *)catalog + entry + L_ENTRY_NAME_AT, NAME, &reference) == 1 &&
-            sb_row_of(catalog, L_QUEUES, (int64_t)reference) < 0)
-            queue_remove(connection, sb_row_reference(catalog, L_QUEUES, row));
-    }
 }
 
 /* Under the catalog's lock. */
@@ -150,31 +124,11 @@ int64_t sb_schedule(sb_queue *queue, sb_queue **schedule)
     return code;
 }
 
-/* --- when it is to be looked at ----------------------------------------------------------------- */
-
-int64_t due_word(const sb_queue *schedule)
-{
-    return (int64_t)(intptr_t)schedule->ring.memory + L_RING_DUE_AT;
-}
-
-void schedule_note(sb_queue *schedule, int64_t due)
-{
-    int64_t told = sb_due_note(due_word(schedule), due);
-    if (told > 0)
-        clerk_ring(schedule->connection, schedule->reference, told > 1);
-}
-
 void schedule_restored(segment *ring, int64_t reference, int64_t last_id)
 {
     word_store(ring->memory, L_SETTING_SCHEDULE_OF_AT, reference);
     word_store(ring->memory, L_RING_SCHEDULED_AT, last_id);
     sb_due_note((int64_t)(intptr_t)ring->memory + L_RING_DUE_AT, 0);
-}
-
-void schedule_unknown(sb_queue *ring)
-{
-    if (setting(ring, L_SETTING_SCHEDULE_OF_AT))
-        schedule_note(ring, 0);
 }
 
 /* --- room --------------------------------------------------------------------------------------- */

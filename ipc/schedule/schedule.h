@@ -4,31 +4,19 @@
 #define SHMBROKER_SCHEDULE_ROOM_H
 
 #include "base/base.h"
-#include "latency/latency.h"
+#include "ring/ring.h"
 
 /* --- schedule.c ------------------------------------------------------------------------------- */
+
 
 /* What is to be known of a message in a schedule. */
 typedef struct scheduled {
     int64_t id, time_of_day, not_before, expiry;
 } scheduled;
-
 /* The schedule of a queue, made if that is wanted; NULL, with SB_OK if it has none. */
 sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code);
-/* The name of the schedule of the queue of this reference. */
-void schedule_name(char *name, int64_t reference);
-/* The reference of the schedule of this queue, or SB_NOT_FOUND. */
-int64_t schedule_find(sb_connection *connection, int64_t reference);
-/* Remove schedules whose queues are gone; under the catalog's lock. */
-void schedules_tidy(sb_connection *connection);
-/* The address of its due word. */
-int64_t due_word(const sb_queue *schedule);
-/* A message that is due then was put into it. */
-void schedule_note(sb_queue *schedule, int64_t due);
 /* A ring that was filled from the journal is the schedule of the queue of this reference. */
 void schedule_restored(segment *ring, int64_t reference, int64_t last_id);
-/* If this ring is a schedule: somebody may have put something into it, and not noted it. */
-void schedule_unknown(sb_queue *ring);
 bool is_scheduled(const sb_outgoing *message);
 /* When the message is due, in monotonic ns: 0 at once, or SB_INVALID. */
 int64_t schedule_due(const sb_outgoing *message);
@@ -61,7 +49,6 @@ int64_t schedule_purge(sb_queue *queue);
 /* --- clerk.c ---------------------------------------------------------------------------------- */
 
 #define LEASE_MS INT64_C(1000) /* of a message that is being moved */
-
 /* This connection sees to it that what is scheduled for the queue is moved.  `serves`: nobody else
  * may be there. */
 void clerk_attend(sb_queue *queue, bool serves);
@@ -69,9 +56,12 @@ void clerk_attend(sb_queue *queue, bool serves);
 static inline void clerk_look(sb_queue *queue);
 /* For all schedules of the vhost. */
 void clerk_upkeep(sb_connection *connection);
-/* Tell whoever serves this schedule to look at its due word; or all who might. */
-void clerk_ring(sb_connection *connection, int64_t reference, bool others);
 /* The thread ends, and others may take its place.  `closed` is set. */
 void clerk_end(sb_connection *connection);
+static inline void clerk_look(sb_queue *queue)
+{
+    if (word_load(queue->ring.memory, L_RING_SCHEDULE_AT) && !atomic_load(&queue->attended))
+        clerk_attend(queue, false);
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* Texts that are like a pattern. */
+/* Selectors: the machine that runs them, and what a text is like. */
 
 #ifndef SHMBROKER_SELECTOR_ROOM_H
 #define SHMBROKER_SELECTOR_ROOM_H

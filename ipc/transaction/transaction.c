@@ -11,13 +11,12 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "commit/commit.h"
 #include "exchange/exchange.h"
-#include "latency/latency.h"
 #include "message/message.h"
 #include "paging/paging.h"
-#include "queue/queue.h"
+#include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "transaction/transaction.h"
 #include "vhost/vhost.h"
 
 #define NAP_NS INT64_C(1000000)
@@ -372,7 +371,7 @@ static int64_t wait_for_room(sb_transaction *transaction, sb_queue *full, int64_
     if (now >= deadline)
         return SB_FULL;
     if (!full) {
-        sb_repair(transaction->connection);
+        transaction->connection->duties->repair(transaction->connection);
         return transaction->connection->waits_in_slices && *nap_ns == NAP_NS_MAX ? SB_INTERRUPTED
                                                                                  : SB_OK;
     }
@@ -407,7 +406,7 @@ static int64_t commit(sb_transaction *transaction, int64_t timeout_ns)
         return code == SB_FULL && full ? explained(full, code) : code;
     code = finish(transaction);
     if (code == SB_UNFINISHED && timeout_ns != 0 && nap(NAP_NS) == SB_OK) {
-        sb_repair(transaction->connection); /* one of the dead may hold what has no room */
+        transaction->connection->duties->repair(transaction->connection); /* one of the dead may hold what has no room */
         code = finish(transaction);
     }
     return code;

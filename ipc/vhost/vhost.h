@@ -1,9 +1,10 @@
-/* A vhost and who takes part in it: segments, connections, participants, repair. */
+/* A vhost and who takes part in it: its segments, connections, participants. */
 
 #ifndef SHMBROKER_VHOST_ROOM_H
 #define SHMBROKER_VHOST_ROOM_H
 
 #include "base/base.h"
+#include "queue/queue.h"
 
 /* --- vhost.c ---------------------------------------------------------------------------------- */
 
@@ -12,12 +13,28 @@ int64_t vhost_create(const char *vhost, int64_t arena_bytes, bool restoring);
 void vhost_path(char *path, const char *vhost, const char *kind);
 void queue_path(char *path, const char *vhost, int64_t reference);
 int64_t boot_hash(void);
-
-/* --- connection.c ----------------------------------------------------------------------------- */
-
 #define ADDRESSEES 256
 
+/* What has to be done now and then, whatever is called, by whoever comes along: rooms below the one
+ * that does it ask for it here.  connection/duties.c fills it in. */
+typedef struct duties {
+    /* Remove what is left of changes that a death cut short; under the catalog's lock. */
+    void (*tidy)(sb_connection *connection);
+    /* Repair what dead participants have left: how many repairs. */
+    int64_t (*repair)(sb_connection *connection);
+    /* Between two sleeps of a wait: what is repaired or overdue in this ring, and in the vhost. */
+    void (*look_after)(sb_queue *queue, sb_port *port);
+    void (*look_after_some)(const sb_wait *waits, int64_t count);
+    /* Take out of a ring what is expired: how many. */
+    int64_t (*expire)(sb_queue *queue, sb_port *port);
+    /* Whether the program replies to this queue; the connection's mutex is held. */
+    bool (*replies_to)(sb_connection *connection, int64_t reference);
+    /* We were found to be slow, and are to leave. */
+    int64_t (*leave)(sb_connection *connection);
+} duties;
+
 struct sb_connection {
+    const duties *duties;
     char vhost[L_CATALOG_NAME_BYTES_MAX + 1];
     segment catalog, arena, participants, transactions;
     int64_t id;            /* ours, as a participant */
@@ -53,8 +70,13 @@ struct sb_connection {
     sb_connection *next;    /* all connections of this process, for fork */
 };
 
-/* Whether the dead that go to `first` would come back to this queue, by way of others. */
-bool leads_back(sb_connection *connection, const char *name, const char *first, int64_t setting_at);
+/* --- log.c ------------------------------------------------------------------------------------ */
+
+void log_note(sb_connection *connection, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* --- lock.c ----------------------------------------------------------------------------------- */
+
 /* Whether it may change the catalog: SB_OK or why not. */
 int64_t change_code(sb_connection *connection);
 int64_t connection_lock(sb_connection *connection);
@@ -63,54 +85,19 @@ int64_t connection_try_lock(sb_connection *connection);
 void connection_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
 int64_t name_check(const char *kind, const char *name);
-/* The handle of the queue with this reference; the connection's mutex is held. */
-int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue);
-/* The same for who does not hold the mutex: to be left with queue_looked. */
-int64_t queue_find(sb_connection *connection, int64_t reference, sb_queue **queue);
-/* Delete the queue if this says so, under the catalog's lock. */
-int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*condition)(sb_queue *));
-/* Make the queue if a pattern wants that: its reference, or SB_NOT_FOUND. */
-int64_t queue_create(sb_connection *connection, const char *name);
-int64_t exchange_close(sb_exchange *exchange);
-/* Whether such a queue can be declared: before the lock is taken. */
-int64_t queue_check(sb_connection *connection, const char *name, int64_t slots);
-/* Make a queue, or find it just so: its reference.  This and what follows: under the lock. */
-int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots,
-                      const sb_settings *settings, int64_t flags);
-/* Make a queue with a page of settings, as settings_write has it: its reference. */
-int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
-                  int64_t flags);
-/* One more gate, for the broker to adopt: before others know of the ring. */
-void ring_add_gate(void *ring, int64_t position);
-/* It is no more, nor are its schedule and its inbox; whoever is in one of their lanes finds out. */
-void queue_remove(sb_connection *connection, int64_t reference);
-/* The reference of an exchange, or SB_NOT_FOUND with what to do. */
-int64_t exchange_reference(sb_connection *connection, const char *name);
-int64_t binding_add(sb_connection *connection, const sb_binding *asked);
+int64_t with_catalog_lock(sb_connection *connection, const sb_binding *asked, int64_t (*change)(sb_connection *, const sb_binding *));
 
-/* --- log.c ------------------------------------------------------------------------------------ */
-
-void log_note(sb_connection *connection, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* --- tidy.c ----------------------------------------------------------------------------------- */
+/* --- row.c ------------------------------------------------------------------------------------ */
 
 /* The reference that the row of a queue has, or will have once it is live. */
 int64_t row_next_reference(sb_connection *connection, int64_t row);
 /* No queue is here, and nobody uses the one that was. */
 bool row_is_deserted(sb_connection *connection, int64_t row);
-/* Remove what is left of changes that a death cut short; under the catalog's lock. */
-void catalog_tidy(sb_connection *connection);
 
 /* --- participant.c ---------------------------------------------------------------------------- */
 
-int64_t participant_join(sb_connection *connection, const char *name, bool repairs);
-void participant_leave(sb_connection *connection);
 /* Note that we use this queue; before its ring is touched. */
 int64_t participant_uses(sb_connection *connection, int64_t reference, int64_t use);
-/* This participant uses the queue no more; under the catalog's lock.  The last one who used a queue
- * that was deleted frees its memory. */
-void participant_forgets(sb_connection *connection, int64_t id, int64_t reference);
 /* A descriptor that tells of the participant's death, -1 if there can be none. */
 int participant_pidfd(const char *entry);
 /* How many use this queue so. */
@@ -136,37 +123,47 @@ static inline int64_t participant_at(int64_t id)
 {
     return L_PARTICIPANTS_AT + id * L_PARTICIPANT_BYTES;
 }
-
 /* Where it is noted how far our transaction is, or that of another. */
 static inline void *participant_transaction(sb_connection *connection, int64_t id)
 {
     return (char *)connection->participants.memory + participant_at(id) +
            L_PARTICIPANT_TRANSACTION_AT;
 }
+bool participant_lock_byte(int file, int64_t byte, short kind);
+int64_t pid_namespace(void);
+int64_t start_of(int64_t pid);
+char *participant_entry(sb_connection *connection, int64_t id);
+int64_t participants_high(sb_connection *connection);
+void raise_high(sb_connection *connection, int64_t wanted);
+void participant_state_set(sb_connection *connection, int64_t id, int64_t state);
+bool participant_still_runs(char *entry);
+int64_t participant_list_length(const char *entry);
+bool participant_list_is_full(const char *entry);
+_Atomic unsigned char *participant_row_byte(sb_connection *connection, int64_t id, int64_t row);
+int64_t row_last_reference(sb_connection *connection, int64_t row);
 
-/* --- ownership.c: under the catalog's lock, but for ownership_end ----------------------------- */
+/* --- bell.c ----------------------------------------------------------------------------------- */
 
-bool ownership_begins_with(int64_t flags);
-/* The queue of this entry belongs to a participant, if its row is or becomes live. */
-void ownership_give(sb_connection *connection, int64_t entry, int64_t id);
-/* The participant gives up a queue that it owns: whether it was deleted.  Its blocks wait until the
- * participant's list is gone through, or it forgets the queue itself. */
-bool ownership_give_up(sb_connection *connection, int64_t row, int64_t id);
-/* The participant leaves or is dead: what it owns is deleted, or goes to others. */
-int64_t ownership_end(sb_connection *connection, int64_t id);
+/* The journaler of the vhost, if it sleeps, looks again. */
+void journaler_rouse(sb_connection *connection);
 
-/* --- departed.c ------------------------------------------------------------------------------- */
+#define SCHEDULE_OTHERS (1u << 31) /* who sleeps on the bell: a bit for each schedule that it serves */
 
-/* Let go of deleted queues, as far as nobody is in a call with them: of all, or of some. */
-void departed_forget(sb_connection *connection);
-void departed_some(sb_connection *connection);
-/* This queue was deleted by us just now; the caller looks at it, and no longer does after this. */
-void departed_shut(sb_queue *queue);
-/* The mutex is held: this handle, out of the table of rows, is one of a deleted queue. */
-void departed_add(sb_queue *queue);
-/* A call for a message that is still in hand has found its queue deleted: it is in hand no more. */
-void departed_dealt_with(sb_queue *queue, const sb_message *message);
-/* At the end of the connection. */
-void departed_free(sb_connection *connection);
+_Atomic uint32_t *schedule_bell(sb_connection *connection);
+uint32_t schedule_bell_bit(int64_t reference);
+/* Tell whoever serves this schedule to look at its due word; or all who might. */
+void schedule_ring(sb_connection *connection, int64_t reference, bool others);
+
+/* --- fork.c ----------------------------------------------------------------------------------- */
+
+void connections_add(sb_connection *connection);
+void connections_remove(sb_connection *connection);
+
+/* --- attach.c --------------------------------------------------------------------------------- */
+
+int64_t usable_code(sb_connection *connection);
+int64_t attach_segments(sb_connection *connection);
+int64_t open_locks(sb_connection *connection);
+void close_locks(sb_connection *connection);
 
 #endif

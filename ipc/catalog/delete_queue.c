@@ -1,0 +1,88 @@
+/* Deleting queues. */
+
+#define _GNU_SOURCE
+
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "catalog/catalog.h"
+#include "ring/ring.h"
+#include "vhost/vhost.h"
+
+void queue_remove(sb_connection *connection, int64_t reference)
+{
+    char path[NAME_ROOM];
+    void *catalog = connection->catalog.memory;
+    int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    sb_queue *known = connection->queues[row];
+    sb_row_remove(catalog, L_QUEUES, row);
+    sb_bindings_remove(catalog, L_QUEUES, reference);
+    latency_remove(connection, reference);
+    queue_path(path, connection->vhost, reference);
+    unlink(path);
+    if (known && known->reference == reference)
+        atomic_store(&known->gone, SB_NOT_FOUND);
+    int64_t schedule = schedule_find(connection, reference);
+    if (schedule >= 0)
+        queue_remove(connection, schedule);
+    int64_t inbox = inbox_find(connection, reference);
+    if (inbox >= 0)
+        queue_remove(connection, inbox);
+}
+
+static int64_t delete_locked(sb_connection *connection, const char *name, int64_t force,
+                             bool (*condition)(sb_queue *), sb_queue **deleted)
+{
+    sb_queue *queue;
+    void *catalog = connection->catalog.memory;
+    int64_t row = sb_row_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
+    if (row < 0)
+        return fail(SB_NOT_FOUND, "there is no queue '%s' in vhost '%s'", name, connection->vhost);
+    int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
+    int64_t users = participant_others(connection, reference);
+    if (users > 0 && !force)
+        return fail(SB_IN_USE, "queue '%s' is in use by %lld other participant%s: close it there "
+                    "first, or force", name, (long long)users, users == 1 ? "" : "s");
+    int64_t code = queue_handle(connection, reference, &queue);
+    if (condition && (code != SB_OK || !condition(queue)))
+        return SB_IN_USE;
+    queue_remove(connection, reference);
+    if (code == SB_OK) { /* else its ring was damaged or gone: now the rest of it is gone too */
+        *deleted = queue;
+        atomic_fetch_add(&queue->looks, 1);
+    }
+    return SB_OK;
+}
+
+static int64_t delete_queue(sb_connection *connection, const char *name, int64_t force,
+                            bool (*condition)(sb_queue *))
+{
+    int64_t code = change_code(connection);
+    if (code == SB_OK)
+        code = name_check("queue", name);
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    sb_queue *deleted = NULL;
+    code = delete_locked(connection, name, force, condition, &deleted);
+    connection_unlock(connection);
+    if (!deleted)
+        return code;
+    departed_shut(deleted);
+    return code;
+}
+
+int64_t sb_delete_queue(sb_connection *connection, const char *name, int64_t force)
+{
+    return delete_queue(connection, name, force, NULL);
+}
+
+int64_t queue_delete_if(sb_connection *connection, const char *name, bool (*condition)(sb_queue *))
+{
+    return delete_queue(connection, name, 1, condition);
+}

@@ -1,0 +1,115 @@
+/* The entry of an exchange in the catalog: declaring and deleting it. */
+
+#define _GNU_SOURCE
+
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "catalog/catalog.h"
+#include "vhost/vhost.h"
+
+/* --- exchanges and bindings ---------------------------------------------------------------------- */
+
+int64_t exchange_reference(sb_connection *connection, const char *name)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
+    int64_t reference = row < 0 ? row : sb_row_reference(catalog, L_EXCHANGES, row);
+    if (reference < 0)
+        return fail(SB_NOT_FOUND, "there is no exchange '%s' in vhost '%s': declare it first",
+                    name, connection->vhost);
+    return reference;
+}
+
+static int64_t declare_exchange_locked(sb_connection *connection, const char *name, int64_t kind,
+                                       const char *alternate)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t other = alternate ? exchange_reference(connection, alternate) : 0;
+    if (other < 0)
+        return other;
+    int64_t row = sb_row_find(catalog, L_EXCHANGES, name, (int64_t)strlen(name));
+    if (row >= 0) {
+        int64_t entry = sb_catalog_entry_at(L_EXCHANGES, row);
+        if (word_load(catalog, entry + L_EXCHANGE_KIND_AT) == kind &&
+            word_load(catalog, entry + L_EXCHANGE_ALTERNATE_AT) == other)
+            return SB_OK;
+        return fail(SB_DIFFERENT, "exchange '%s' exists with another kind or alternate: declare it "
+                    "so, or delete it first", name);
+    }
+    row = sb_row_free(catalog, L_EXCHANGES);
+    if (row < 0)
+        return fail(row, "vhost '%s' has %d exchanges, and can have no more: delete some",
+                    connection->vhost, (int)L_EXCHANGE_ROWS);
+    int64_t entry = sb_catalog_entry_at(L_EXCHANGES, row);
+    int64_t code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
+    if (code != SB_OK)
+        return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
+    code = sb_exchange_put(catalog, row, name, (int64_t)strlen(name), kind, 0, other);
+    return code < 0 ? code : SB_OK;
+}
+
+int64_t sb_declare_exchange(sb_connection *connection, const char *name, int64_t kind,
+                            const char *alternate)
+{
+    int64_t code = change_code(connection);
+    if (code == SB_OK)
+        code = name_check("exchange", name);
+    if (code == SB_OK && (kind < L_DIRECT || kind > L_HEADERS))
+        code = fail(SB_INVALID, "an exchange is direct, topic, fanout or headers");
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = declare_exchange_locked(connection, name, kind, alternate);
+    connection_unlock(connection);
+    return code;
+}
+
+static bool is_alternate(sb_connection *connection, int64_t reference)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t row = 0;
+    while ((row = sb_row_next(catalog, L_EXCHANGES, row)) >= 0) {
+        int64_t entry = sb_catalog_entry_at(L_EXCHANGES, row++);
+        if (word_load(catalog, entry + L_EXCHANGE_ALTERNATE_AT) == reference)
+            return true;
+    }
+    return false;
+}
+
+static int64_t delete_exchange_locked(sb_connection *connection, const char *name, int64_t force)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t reference = exchange_reference(connection, name);
+    if (reference < 0)
+        return reference;
+    int64_t bindings = sb_bindings_from(catalog, reference) +
+                       sb_bindings_to(catalog, L_EXCHANGES, reference);
+    if (!force && bindings > 0)
+        return fail(SB_IN_USE, "exchange '%s' has %lld binding%s: unbind first, or force", name,
+                    (long long)bindings, bindings == 1 ? "" : "s");
+    if (!force && is_alternate(connection, reference))
+        return fail(SB_IN_USE, "exchange '%s' is another's alternate: delete that one first, or "
+                    "force", name);
+    sb_row_remove(catalog, L_EXCHANGES, reference & L_REFERENCE_INDEX_MASK);
+    sb_bindings_remove(catalog, L_EXCHANGES, reference);
+    return SB_OK;
+}
+
+int64_t sb_delete_exchange(sb_connection *connection, const char *name, int64_t force)
+{
+    int64_t code = change_code(connection);
+    if (code == SB_OK)
+        code = name_check("exchange", name);
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = delete_exchange_locked(connection, name, force);
+    connection_unlock(connection);
+    return code;
+}

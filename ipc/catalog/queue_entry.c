@@ -1,0 +1,138 @@
+/* The entry of a queue in the catalog, and its ring: made, filled, named. */
+
+#define _GNU_SOURCE
+
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "catalog/catalog.h"
+#include "ring/ring.h"
+#include "vhost/vhost.h"
+
+/* A row for a new queue.  Blocks name their queue by its row only, so a row whose former queue is
+ * still in somebody's hands is left alone. */
+static int64_t free_row(sb_connection *connection)
+{
+    void *catalog = connection->catalog.memory;
+    for (int64_t row = sb_row_free(catalog, L_QUEUES); row >= 0 && row < L_QUEUE_ROWS; row++)
+        if (row_is_deserted(connection, row))
+            return row;
+    return fail(SB_TABLE_FULL, "vhost '%s' has %d queues, and can have no more: delete some",
+                connection->vhost, (int)L_QUEUE_ROWS);
+}
+
+/* The gate of the journal, or of the pager, is there from the beginning, in nobody's hand: nothing is
+ * taken, or dropped, before the broker has adopted it and moved it.  If there are both, the journal's
+ * is the first. */
+void ring_add_gate(void *ring, int64_t position)
+{
+    int64_t gate = word_load(ring, L_RING_GATES_HIGH_AT);
+    word_store(ring, L_RING_GATES_AT + gate * L_GATE_BYTES,
+               L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_KIND_SHIFT | position);
+    word_store(ring, L_RING_GATES_HIGH_AT, gate + 1);
+}
+
+int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_t slots,
+                   const char *settings)
+{
+    int64_t ids = word_load(settings, L_SETTING_DUPLICATE_IDS_AT);
+    int64_t code = segment_make(ring, sb_ring_bytes_with(slots, ids), sb_ring_bytes(slots)); /* duplicates.c commits the rest */
+    if (code != SB_OK)
+        return code;
+    bool is_inbox = word_load(settings, L_SETTING_INBOX_OF_AT); /* nobody takes from it */
+    sb_ring_format(ring->memory, slots, row, is_inbox ? L_RING_BROADCAST : 0,
+                   word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
+    word_store(ring->memory, L_RING_IDS_AT, ids);
+    word_store(ring->memory, L_RING_USED_AT, sb_system_clock());
+    memcpy((char *)ring->memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
+           (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));
+    word_store(ring->memory, L_RING_MODE_AT, settings_mode(settings));
+    bool is_durable = word_load(settings, L_SETTING_DURABLE_AT);
+    if (is_durable)
+        ring_add_gate(ring->memory, 0);
+    if (is_durable)
+        word_store(ring->memory, L_RING_BARRIER_AT, 1);
+    if (is_inbox)
+        ring_add_gate(ring->memory, 0);
+    return SB_OK;
+}
+
+int64_t ring_name(sb_connection *connection, const segment *ring, int64_t reference)
+{
+    char path[NAME_ROOM];
+    queue_path(path, connection->vhost, reference);
+    unlink(path); /* left by one who died before the catalog knew of it */
+    return segment_name(ring, path);
+}
+
+static int64_t entry_begin(sb_connection *connection, int64_t row)
+{
+    void *catalog = connection->catalog.memory;
+    int64_t entry = sb_catalog_entry_at(L_QUEUES, row);
+    int64_t code = sb_system_allocate(connection->catalog.file, entry, L_ENTRY_BYTES);
+    if (code != SB_OK)
+        return fail_system("memory for the catalog of vhost '%s'", connection->vhost);
+    memset((char *)catalog + entry, 0, L_ENTRY_BYTES);
+    return entry;
+}
+
+int64_t queue_put(sb_connection *connection, int64_t row, const char *name,
+                  const declaration_head *declared)
+{
+    int64_t code = entry_begin(connection, row);
+    if (code < 0)
+        return code;
+    return sb_queue_put(connection->catalog.memory, row, name, (int64_t)strlen(name),
+                        declared->slots, declared->flags, declared->created, declared->identity[0],
+                        declared->identity[1]);
+}
+
+int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
+                  int64_t flags)
+{
+    void *catalog = connection->catalog.memory;
+    segment ring;
+    int64_t identity[2];
+    int64_t row = free_row(connection);
+    if (row < 0)
+        return row;
+    int64_t entry = entry_begin(connection, row);
+    if (entry < 0)
+        return entry;
+    int64_t code = ring_begin(connection, &ring, row, slots, settings);
+    if (code != SB_OK)
+        return code;
+    code = ring_name(connection, &ring, row_next_reference(connection, row));
+    segment_detach(&ring);
+    if (code != SB_OK)
+        return code;
+    if (getrandom(identity, sizeof identity, 0) != sizeof identity)
+        return fail_system("random numbers");
+    if (flags & L_QUEUE_INBOX)
+        identity[0] = inbox_identity(connection, settings);
+    if (word_load(settings, L_SETTING_AUTO_DELETE_AT))
+        flags |= L_QUEUE_AUTO_DELETE;
+    if (word_load(settings, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT))
+        flags |= L_QUEUE_SLOW;
+    if (word_load(settings, L_SETTING_DURABLE_AT))
+        flags |= L_QUEUE_DURABLE;
+    /* who closes deals with what it owns under this lock, after it has set `closed` */
+    if (ownership_begins_with(flags) && usable_code(connection) != SB_OK)
+        return usable_code(connection);
+    if (ownership_begins_with(flags))
+        ownership_give(connection, entry, connection->id);
+    code = sb_queue_put(catalog, row, name, (int64_t)strlen(name), slots, flags, realtime_ns(),
+                        identity[0], identity[1]);
+    if (flags & L_QUEUE_DURABLE)
+        journaler_rouse(connection);
+    return code;
+}
+
+int64_t reference_of(sb_connection *connection, const char *name)
+{
+    return sb_reference_find(connection->catalog.memory, L_QUEUES, name, (int64_t)strlen(name));
+}

@@ -1,0 +1,31 @@
+/* What the broker asks of a journal. */
+
+#ifndef SHMBROKER_JOURNAL_ROOM_H
+#define SHMBROKER_JOURNAL_ROOM_H
+
+#include "base/base.h"
+#include "journal/writer.h"
+
+/* --- journal.c -------------------------------------------------------------------------------- */
+
+/* Whether the segment that was to be got ready is: SB_OK, SB_EMPTY: not yet, or why not. */
+int64_t journal_prepared(sb_journal *journal);
+/* Write only what was told by journal_retire_then, ahead of all that is staged, into the room that each
+ * segment keeps for it: how many segments are let go of.  If there is none, nothing is written. */
+int64_t journal_relieve(sb_journal *journal);
+/* sb_journal_commit, and if there is no room, into the reserve, provided that what was told by
+ * journal_retire_then makes a segment dead. */
+int64_t journal_commit_full(sb_journal *journal);
+
+/* --- needed.c --------------------------------------------------------------------------------- */
+
+/* As sb_journal_retire, once it is written: by journal_relieve, or with the frame that is staged, if
+ * there is a record of it in that. */
+int64_t journal_retire_then(sb_journal *journal, int64_t queue, int64_t position);
+/* Whether all segments were looked through, so that it is known which are needed. */
+bool journal_is_known(const sb_journal *journal);
+/* These queues are there: of others nothing is needed that is in the segments of before, once it is
+ * written which there are. */
+int64_t journal_retire_others(sb_journal *journal, const int64_t *queues, int64_t count);
+
+#endif

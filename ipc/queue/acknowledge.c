@@ -1,0 +1,108 @@
+/* What becomes of a message that was taken: acknowledged, given back, or rejected. */
+
+#define _GNU_SOURCE
+
+#include <time.h>
+
+#include "base/base.h"
+#include "queue/queue.h"
+#include "ring/ring.h"
+
+typedef int64_t (*verdict_kernel)(sb_port *port, sb_message *message);
+
+/* The message is dealt with in this way, also if it was no longer ours. */
+static inline __attribute__((always_inline)) int64_t
+deal_with(verdict_kernel kernel, sb_queue *queue, sb_message *message)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in) {
+        if (code == SB_NOT_FOUND) {
+            departed_dealt_with(queue, message);
+            message->word = 0;
+        }
+        return code;
+    }
+    code = message->word ? kernel(&in->port, message) : SB_REVOKED;
+    message->word = 0;
+    lane_leave(in);
+    return code;
+}
+
+int64_t sb_ack(sb_queue *queue, sb_message *message)
+{
+    return deal_with(sb_port_ack, queue, message);
+}
+
+/* The last delivery that it may have: it goes where the dead go, unless there is no room. */
+static int64_t give_back_or_bury(sb_port *port, sb_message *message)
+{
+    sb_queue *queue = (sb_queue *)(intptr_t)*port_field(port, L_PORT_QUEUE_HANDLE);
+    int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
+    int64_t deliveries = sb_message_deliveries(message) + 1;
+    if (!message->chunk && sb_port_reread(port, message) != SB_OK)
+        return sb_port_give_back(port, message); /* it is no longer ours, or not to be read */
+    if (most > 0 && deliveries >= most) {
+        int64_t code = bury(queue, port, message, SPENT, deliveries);
+        if (code == SB_FULL) {
+            code = dead_aside(queue, port, message, true);
+            if (code == SB_OK)
+                ring_count(queue, L_COUNTER_GIVEN_BACK_AT);
+        }
+        return code;
+    } else if (queue->redelivery_ns) {
+        int64_t code = delay_redelivery(queue, port, message, deliveries);
+        if (code == SB_OK)
+            ring_count(queue, L_COUNTER_GIVEN_BACK_AT);
+        if (code == SB_OK || code == SB_REVOKED)
+            return code;
+    }
+    int64_t expiry = expiry_of_chunk(message->chunk), code = sb_port_give_back(port, message);
+    if (code == SB_OK && expiry)
+        expiry_note(queue, expiry);
+    return code;
+}
+
+int64_t sb_give_back(sb_queue *queue, sb_message *message)
+{
+    return deal_with(give_back_or_bury, queue, message);
+}
+
+static int64_t bury_rejected(sb_port *port, sb_message *message)
+{
+    sb_queue *queue = (sb_queue *)(intptr_t)*port_field(port, L_PORT_QUEUE_HANDLE);
+    int64_t code = bury(queue, port, message, REJECTED, sb_message_deliveries(message) + 1);
+    if (code != SB_FULL)
+        return code;
+    sb_port_give_back(port, message); /* nothing is lost: it will be rejected again */
+    return fail(code, "the dead-letter queue of '%s' is full: the message was given back",
+                queue->name);
+}
+
+int64_t sb_reject(sb_queue *queue, sb_message *message)
+{
+    return deal_with(bury_rejected, queue, message);
+}
+
+int64_t sb_expire(sb_queue *queue)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    expiry_unknown(queue); /* who asks wants it now, also what is to be tried again later */
+    code = queue_expire(queue, &in->port);
+    lane_leave(in);
+    return code;
+}
+
+int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_ack_many(&in->port, messages, count);
+    lane_leave(in);
+    return code;
+}

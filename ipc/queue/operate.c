@@ -1,0 +1,81 @@
+/* What an operator does with a queue: browse, purge, pause. */
+
+#define _GNU_SOURCE
+
+#include <string.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "paging/paging.h"
+#include "ring/ring.h"
+#include "schedule/schedule.h"
+
+/* --- looking and managing ------------------------------------------------------------------------ */
+
+int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
+                  int64_t capacity)
+{
+    int64_t code;
+    sb_port port;
+    if (!queue_look(queue, &code))
+        return code;
+    code = port_to_look(queue, &port);
+    if (code == SB_OK)
+        code = sb_port_peek_whole(&port, position, message, buffer, capacity);
+    queue_looked(queue);
+    return code;
+}
+
+int64_t sb_browse_ahead(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
+                        int64_t capacity)
+{
+    int64_t code;
+    sb_port port;
+    if (!queue_look(queue, &code))
+        return code;
+    code = port_to_look(queue, &port);
+    if (code == SB_OK)
+        code = sb_port_peek_ahead(&port, position, message, buffer, capacity);
+    queue_looked(queue);
+    return code;
+}
+
+static int64_t purge(sb_queue *queue)
+{
+    int64_t code, paged = queue->pages ? inbox_purge(queue) : 0; /* first: it would fill the ring */
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_purge(&in->port);
+    sb_port_wake_all(&in->port);
+    lane_leave(in);
+    if (paged < 0 || code < 0)
+        return paged < 0 ? paged : code;
+    return code + paged + schedule_purge(queue);
+}
+
+int64_t sb_purge(sb_queue *queue)
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = purge(queue);
+    queue_looked(queue);
+    return code;
+}
+
+int64_t sb_pause(sb_queue *queue, int64_t paused)
+{
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    _Atomic int64_t *mode = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_MODE_AT);
+    if (paused)
+        atomic_fetch_or(mode, L_MODE_PAUSED);
+    else
+        atomic_fetch_and(mode, ~(int64_t)L_MODE_PAUSED);
+    sb_port_wake_all(&in->port);
+    lane_leave(in);
+    return SB_OK;
+}

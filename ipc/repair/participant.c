@@ -1,0 +1,158 @@
+/* What a dead participant left is repaired: its transaction, its queues, its messages. */
+
+#define _GNU_SOURCE
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/base.h"
+#include "catalog/catalog.h"
+#include "commit/commit.h"
+#include "repair/repair.h"
+#include "ring/ring.h"
+#include "vhost/vhost.h"
+
+/* Sweep one queue of what `dead` left there, under the catalog's lock: a queue that is deleted and
+ * declared again meanwhile would be another one. */
+static int64_t sweep_queue(sb_connection *connection, int64_t reference, int64_t dead,
+                           bool publishes)
+{
+    sb_queue *queue;
+    int64_t code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = queue_handle(connection, reference, &queue);
+    if (code == SB_OK)
+        code = queue_sweep(queue, dead, publishes);
+    else if (code == SB_NOT_FOUND)
+        participant_forgets(connection, dead, reference);
+    connection_unlock(connection);
+    return code == SB_NOT_FOUND ? 0 : code;
+}
+
+static int64_t sweep_all(sb_connection *connection, int64_t dead, bool publishes)
+{
+    int64_t repaired = 0, row = 0;
+    while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
+        int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row++);
+        int64_t code = reference < 0 ? 0 : sweep_queue(connection, reference, dead, publishes);
+        if (code < 0 && code != SB_DAMAGED)
+            return code;
+        repaired += code > 0 ? code : 0;
+    }
+    return repaired;
+}
+
+/* It may have used any queue, also such as were deleted since: their blocks waited for it. */
+static int64_t forget_all(sb_connection *connection, char *entry)
+{
+    int64_t code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    word_store(entry, L_PARTICIPANT_QUEUES_AT, 0);
+    catalog_tidy(connection);
+    connection_unlock(connection);
+    return SB_OK;
+}
+
+/* Sweep the queues of the owner of this id. */
+static int64_t sweep_queues(sb_connection *connection, int64_t dead, bool publishes)
+{
+    char *entry = participant_entry(connection, dead);
+    int64_t repaired = 0, used = participant_list_length(entry);
+    int64_t code = ownership_end(connection, dead);
+    if (code < 0)
+        return code;
+    if (used > L_PARTICIPANT_LIST) {
+        repaired = sweep_all(connection, dead, publishes);
+        if (repaired < 0)
+            return repaired;
+        code = publishes ? SB_OK : forget_all(connection, entry);
+        if (code < 0)
+            return code;
+    } else {
+        for (int64_t index = 0; index < used; index++) {
+            int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
+            int64_t reference = word & ~L_USES;
+            code = reference ? sweep_queue(connection, reference, dead, publishes) : 0;
+            if (code < 0 && code != SB_DAMAGED)
+                return code; /* the next who looks goes on */
+            repaired += code > 0 ? code : 0;
+        }
+    }
+    return repaired;
+}
+
+/* Repair what the owner of this id has left.  Its byte is locked by us.  What it has committed
+ * happens first: its messages go back only when those that it acknowledged are done with, and its
+ * memory only when all that it published is.  SB_UNFINISHED: some of that waits for room. */
+int64_t sweep_owner(sb_connection *connection, int64_t dead)
+{
+    int64_t settled = record_settle(connection, dead);
+    if (settled < 0 && settled != SB_UNFINISHED)
+        return settled;
+    int64_t repaired = sweep_queues(connection, dead, settled == SB_UNFINISHED);
+    return settled == SB_UNFINISHED && repaired >= 0 ? settled : repaired;
+}
+
+/* What it left is repaired: its id is free, and people can read what happened. */
+void note_death(sb_connection *connection, int64_t id)
+{
+    char *entry = participant_entry(connection, id);
+    if (word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_LIVE)
+        log_note(connection, "participant %.*s (pid %lld) died without closing",
+                 (int)L_PARTICIPANT_NAME_BYTES_MAX, entry + L_PARTICIPANT_NAME_AT,
+                 (long long)word_load(entry, L_PARTICIPANT_PID_AT));
+    participant_state_set(connection, id, L_PARTICIPANT_FREE);
+}
+
+static int64_t repair_one(sb_connection *connection, int64_t id)
+{
+    char *entry = participant_entry(connection, id);
+    if (word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_FREE)
+        return 0;
+    if (!participant_lock_byte(connection->sweep_file, id, F_WRLCK))
+        return 0; /* alive, or in the hands of another repairer */
+    int64_t repaired = 0;
+    int64_t state = word_load(entry, L_PARTICIPANT_STATE_AT);
+    if (state != L_PARTICIPANT_FREE && !participant_still_runs(entry)) {
+        repaired = sweep_owner(connection, id);
+        if (repaired >= 0)
+            note_death(connection, id);
+        if (repaired == SB_UNFINISHED)
+            repaired = 0; /* the next who looks goes on */
+    }
+    participant_lock_byte(connection->sweep_file, id, F_UNLCK);
+    return repaired;
+}
+
+/* A transaction of ours that is committed, and waited for room when its caller was interrupted. */
+static void settle_own(sb_connection *connection)
+{
+    if (word_load(participant_transaction(connection, connection->id), 0) == L_TRANSACTION_NONE ||
+        pthread_mutex_trylock(&connection->settle) != 0)
+        return;
+    record_settle(connection, connection->id);
+    pthread_mutex_unlock(&connection->settle);
+}
+
+int64_t sb_repair(sb_connection *connection)
+{
+    int64_t closed = atomic_load(&connection->closed);
+    if (closed || connection->id == 0)
+        return closed;
+    if (pthread_mutex_trylock(&connection->repair) != 0)
+        return 0; /* another thread of ours is at it */
+    int64_t repaired = 0, end = participants_high(connection);
+    settle_own(connection);
+    for (int64_t id = 1; id < end && repaired >= 0; id++) {
+        if (id == connection->id)
+            continue;
+        int64_t code = repair_one(connection, id);
+        repaired = code < 0 ? code : repaired + code;
+    }
+    pthread_mutex_unlock(&connection->repair);
+    return repaired;
+}

@@ -1,0 +1,52 @@
+/* Repairing what dead participants left, and what is overdue. */
+
+#ifndef SHMBROKER_REPAIR_ROOM_H
+#define SHMBROKER_REPAIR_ROOM_H
+
+#include "base/base.h"
+
+/* --- tidy.c ----------------------------------------------------------------------------------- */
+
+/* Remove what is left of changes that a death cut short; under the catalog's lock. */
+void catalog_tidy(sb_connection *connection);
+
+/* --- join.c ----------------------------------------------------------------------------------- */
+
+int64_t participant_join(sb_connection *connection, const char *name, bool repairs);
+void participant_leave(sb_connection *connection);
+
+/* --- auto_delete.c ---------------------------------------------------------------------------- */
+
+/* Delete what is out of use, of so many queues (0: of all); or of some, in turns. */
+void auto_delete(sb_connection *connection, int64_t looks);
+void auto_delete_some(sb_connection *connection);
+
+/* --- slow_consumer.c -------------------------------------------------------------------------- */
+
+/* Look who is slow, and do what the queue's settings say. */
+void slow_look(sb_queue *queue, sb_port *port);
+/* If we are to leave: from now on every call answers SB_SLOW. */
+void slow_find_out(sb_connection *connection);
+
+/* --- queue.c ---------------------------------------------------------------------------------- */
+
+/* Repair what the dead one has left: the ring, and unless it still publishes, its blocks. */
+int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes);
+/* Whether there is something to do in a queue that nobody may be using, without mapping it. */
+bool queue_needs_upkeep(sb_connection *connection, int64_t reference);
+/* What a waiter does when it has slept for long: put right what the dead left in this ring. */
+void queue_upkeep(sb_port *port);
+/* The same, what is expired, and what dead participants have left anywhere. */
+void queue_look_after(sb_queue *queue, sb_port *port);
+
+/* --- waits.c ---------------------------------------------------------------------------------- */
+
+/* What is done between two sleeps for the queues that are waited for. */
+void wait_upkeep(const sb_wait *waits, int64_t count);
+
+/* --- participant.c ---------------------------------------------------------------------------- */
+
+int64_t sweep_owner(sb_connection *connection, int64_t dead);
+void note_death(sb_connection *connection, int64_t id);
+
+#endif

@@ -1,0 +1,32 @@
+/* What is done between two sleeps for the queues that are waited for. */
+
+#define _GNU_SOURCE
+
+
+#include "base/base.h"
+#include "queue/queue.h"
+#include "repair/repair.h"
+#include "ring/ring.h"
+#include "schedule/schedule.h"
+
+#define UPKEEP 8 /* queues that are swept after one sleep: with many, they take turns */
+
+void wait_upkeep(const sb_wait *waits, int64_t count)
+{
+    static _Atomic uint64_t turn;
+    for (int64_t each = 0; each < count && each < UPKEEP; each++) {
+        int64_t code;
+        sb_queue *queue = waits[atomic_fetch_add(&turn, 1) % (uint64_t)count].queue;
+        lane *in = lane_enter(queue, &code);
+        if (!in)
+            continue;
+        queue_upkeep(&in->port);
+        queue_expire(queue, &in->port);
+        clerk_look(queue);
+        lane_leave(in);
+    }
+    if (count > 0) {
+        sb_repair(waits[0].queue->connection);
+        auto_delete_some(waits[0].queue->connection);
+    }
+}

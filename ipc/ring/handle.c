@@ -1,0 +1,143 @@
+/* A handle of a queue: its ring is mapped, found to be deleted, let go of. */
+
+#define _GNU_SOURCE
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "ring/ring.h"
+#include "vhost/vhost.h"
+
+int64_t *port_field(sb_port *port, int64_t at)
+{
+    return (int64_t *)((char *)port + at);
+}
+
+int64_t queue_unusable(sb_queue *queue)
+{
+    int64_t code = atomic_load_explicit(&queue->connection->closed, memory_order_acquire);
+    if (code == SB_OK)
+        code = atomic_load_explicit(&queue->gone, memory_order_acquire);
+    if (code == SB_OK)
+        code = SB_NOT_FOUND;
+    return code == SB_NOT_FOUND ? fail(code, "queue '%s' was deleted", queue->name) : code;
+}
+
+/* --- handles ------------------------------------------------------------------------------------- */
+
+int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mapped)
+{
+    char path[NAME_ROOM], entry[L_ENTRY_BYTES];
+    int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    if (sb_row_copy(connection->catalog.memory, L_QUEUES, row, entry) != reference)
+        return fail(SB_NOT_FOUND, "the queue was deleted");
+    sb_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return fail_system("memory for a queue");
+    queue->connection = connection;
+    queue->reference = reference;
+    queue->row = (char *)connection->catalog.memory + L_QUEUE_COLUMN_AT + (row << L_ROW_SHIFT);
+    queue->live = (L_ROW_LIVE >> L_ROW_GENERATION_SHIFT) | reference >> L_REFERENCE_INDEX_BITS;
+    int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
+    memcpy(queue->name, entry + L_ENTRY_NAME_AT, length > 0 && length <= L_NAME_BYTES_MAX
+                                                     ? (size_t)length : 0);
+    queue->key[0] = word_load(entry, L_QUEUE_IDENTITY_HIGH_AT);
+    queue->key[1] = word_load(entry, L_QUEUE_IDENTITY_LOW_AT);
+    queue_path(path, connection->vhost, reference);
+    int64_t code = segment_attach(&queue->ring, path, 1, &connection->whose);
+    if (code == SB_SYSTEM && sb_row_of(connection->catalog.memory, L_QUEUES, reference) < 0)
+        code = fail(SB_NOT_FOUND, "queue '%s' was deleted just now", queue->name);
+    if (code == SB_OK) {
+        close(queue->ring.file); /* 10,000 queues would be as many descriptors */
+        queue->ring.file = -1;
+        code = sb_ring_check(queue->ring.memory, queue->ring.bytes);
+        if (code != SB_OK)
+            fail(code, "the ring of queue '%s' cannot be used: %s", queue->name, sb_strerror(code));
+    }
+    if (code == SB_OK && word_load(queue->ring.memory, L_RING_ARENA_AT) !=
+                             word_load(connection->catalog.memory, L_CATALOG_ARENA_AT))
+        code = fail(SB_WRONG_ARENA, "the ring of queue '%s' belongs to another vhost", queue->name);
+    if (code == SB_OK && word_load(queue->ring.memory, L_RING_QUEUE_AT) != row)
+        code = fail(SB_NOT_A_SEGMENT, "%s is the ring of another queue: was it renamed?", path);
+    if (code != SB_OK) {
+        queue_free(queue);
+        return code;
+    }
+    queue->slots = word_load(queue->ring.memory, L_RING_SLOTS_AT);
+    queue->ttl_ns = setting(queue, L_SETTING_TTL_AT);
+    queue->ttl_min_ns = setting(queue, L_SETTING_TTL_MIN_AT);
+    queue->ttl_max_ns = setting(queue, L_SETTING_TTL_MAX_AT);
+    queue->max_messages = setting(queue, L_SETTING_MAX_MESSAGES_AT);
+    queue->max_bytes = setting(queue, L_SETTING_MAX_BYTES_AT);
+    queue->when_full = setting(queue, L_SETTING_WHEN_FULL_AT);
+    int64_t mode = setting(queue, L_RING_MODE_AT);
+    queue->buckets = mode >> L_MODE_BUCKETS_SHIFT & L_MODE_BUCKETS_MASK;
+    queue->grouped = queue->buckets && !(mode & L_MODE_SINGLE);
+    queue->last_value = setting(queue, L_SETTING_LAST_VALUE_AT);
+    queue->non_destructive = setting(queue, L_SETTING_NON_DESTRUCTIVE_AT);
+    queue->max_producer_bytes = setting(queue, L_SETTING_MAX_PRODUCER_BYTES_AT);
+    queue->slow_consumer_ns = setting(queue, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT);
+    queue->durable = word_load(queue->ring.memory, L_RING_BARRIER_AT) > 0;
+    last_value_limit(queue);
+    queue->pages = queue->when_full == L_PAGE;
+    if (queue->pages && queue->max_bytes == 0) /* what is in memory is bounded, with the inbox to a half */
+        queue->max_bytes = connection->arena.bytes / 4;
+    if (setting(queue, L_SETTING_AUTO_DELETE_AT))
+        queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
+    queue->redelivery_ns = setting(queue, L_SETTING_REDELIVERY_DELAY_AT);
+    queue->plain = (queue->max_messages | queue->max_bytes | queue->ttl_ns | queue->ttl_max_ns |
+                    queue->last_value | queue->auto_delete_ns | queue->pages) == 0;
+    *mapped = queue;
+    return SB_OK;
+}
+
+void queue_unmap(sb_queue *queue)
+{
+    int64_t count = atomic_load(&queue->lanes_made);
+    atomic_store(&queue->lanes_made, 0);
+    for (int64_t index = 0; index < count; index++) {
+        lane *each = atomic_load(&queue->lanes[index]);
+        recorder_free(&each->recorder);
+        atomic_store(&each->busy, SHUT);
+        lane_drop(queue->connection, each);
+    }
+    segment_detach(&queue->ring);
+    free(queue->watch);
+    queue->watch = NULL;
+}
+
+void queue_free(sb_queue *queue)
+{
+    queue_unmap(queue);
+    free(queue->left);
+    free(queue);
+}
+
+void queue_note_first_use(sb_queue *queue, int64_t use)
+{
+    pthread_mutex_lock(&queue->connection->mutex);
+    if (atomic_load(&queue->connection->closed) == SB_OK)
+        participant_uses(queue->connection, queue->reference, use);
+    int64_t before = atomic_fetch_or(&queue->uses, use);
+    pthread_mutex_unlock(&queue->connection->mutex);
+    if (use & ~before & L_USE_CONSUMES)
+        group_join(queue);
+}
+
+const char *sb_queue_name(sb_queue *queue)
+{
+    return queue->name;
+}
+
+int64_t sb_queue_reference(sb_queue *queue)
+{
+    return queue->reference;
+}
+
+int64_t sb_queue_slots(sb_queue *queue)
+{
+    return queue->slots;
+}

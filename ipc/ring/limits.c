@@ -1,0 +1,91 @@
+/* The limits of a queue: messages, bytes, a producer's share, and the time to live. */
+
+#define _GNU_SOURCE
+
+#include <time.h>
+
+#include "base/base.h"
+#include "ring/ring.h"
+#include "vhost/vhost.h"
+
+#define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES + L_CHUNK_ONCE_BYTES) /* at most */
+
+/* --- publishing ---------------------------------------------------------------------------------- */
+
+int64_t queue_expiry(const sb_queue *queue, int64_t ttl_ns)
+{
+    if (ttl_ns <= 0)
+        ttl_ns = queue->ttl_ns;
+    if (ttl_ns > 0 && ttl_ns < queue->ttl_min_ns)
+        ttl_ns = queue->ttl_min_ns;
+    if (queue->ttl_max_ns > 0 && (ttl_ns <= 0 || ttl_ns > queue->ttl_max_ns))
+        ttl_ns = queue->ttl_max_ns;
+    return ttl_ns > 0 ? monotonic_deadline(ttl_ns) : 0;
+}
+
+static int64_t bytes_of(const sb_outgoing *message)
+{
+    return message->length + message->key_length + message->properties_length + CHUNK_OVERHEAD;
+}
+
+/* Whether the limits of the queue's settings leave room for one more that takes so many bytes of the
+ * arena: SB_OK, SB_FULL or SB_TOO_LARGE.  Several producers that look at once may each find the same
+ * room; its bytes are counted again after an eighth of what was left. */
+int64_t within_limits(sb_queue *queue, lane *in, const sb_outgoing *message)
+{
+    sb_port *port = &in->port;
+    int64_t length = bytes_of(message);
+    if (queue->last_value) {
+        int64_t code = last_value_room(queue, port, message->key, message->key_length);
+        if (code != SB_OK)
+            return code;
+    } else if (queue->max_messages > 0 && sb_port_window(port) >= queue->max_messages)
+        return SB_FULL;
+    if (queue->max_bytes > 0 && (in->bytes_left -= length) < 0) {
+        int64_t left = queue->max_bytes - sb_port_bytes_held(port);
+        if (length > queue->max_bytes)
+            return SB_TOO_LARGE;
+        if (left < length)
+            return SB_FULL;
+        in->bytes_left = (left - length) / 8;
+    }
+    return SB_OK;
+}
+
+bool is_limited(const sb_queue *queue)
+{
+    return (queue->max_messages | queue->max_bytes) > 0;
+}
+
+/* Return memory of ours that holds no message: how many runs of blocks. */
+int64_t share_trim(sb_connection *connection)
+{
+    int64_t trimmed = 0;
+    pthread_mutex_lock(&connection->mutex);
+    for (int64_t row = 0; row < L_QUEUE_ROWS; row++) {
+        sb_queue *queue = connection->queues[row];
+        int64_t count = queue ? atomic_load(&queue->lanes_made) : 0;
+        for (int64_t index = 0; index < count; index++) {
+            lane *each = atomic_load(&queue->lanes[index]);
+            int64_t idle = IDLE;
+            if (!atomic_compare_exchange_strong(&each->busy, &idle, IN))
+                continue;
+            trimmed += sb_port_trim(&each->port);
+            lane_leave(each);
+        }
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    return trimmed;
+}
+
+int64_t queue_within(sb_queue *queue, lane *in, const sb_outgoing *message)
+{
+    return is_limited(queue) ? within_limits(queue, in, message) : SB_OK;
+}
+
+bool queue_make_room(sb_queue *queue, lane *in, const sb_outgoing *message)
+{
+    return queue->connection->duties->expire(queue, &in->port) > 0 ||
+           last_value_carry(queue, &in->port, message->key, message->key_length) ||
+           (queue->when_full == L_DROP_OLDEST && sb_port_drop_oldest(&in->port) > 0);
+}

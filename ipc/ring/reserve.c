@@ -1,0 +1,28 @@
+/* Memory in the arena for a message, with what the settings of its queue give it. */
+
+#define _GNU_SOURCE
+
+#include <time.h>
+
+#include "base/base.h"
+#include "ring/ring.h"
+
+/* What a chunk has beyond its header, with its expiry there already; NULL if that is nothing. */
+const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *message,
+                               int64_t extension[4])
+{
+    if (queue->grouped)
+        extension[1] = group_of(message->properties, message->properties_length);
+    return extension[0] | extension[1] ? extension : NULL;
+}
+
+/* --- loans --------------------------------------------------------------------------------------- */
+
+int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
+{
+    int64_t extension[4] = {queue_expiry(queue, shape->ttl_ns)};
+    const int64_t *more = message_extension(queue, shape, extension);
+    if (shape->id_length | shape->producer)
+        return once_reserve(queue, port, shape, more);
+    return sb_port_loan_with(port, shape, more);
+}

@@ -1,0 +1,65 @@
+/* After fork: the child's copies of connections answer SB_FORKED, and it closes its copies of the locks. */
+
+#define _GNU_SOURCE
+
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "vhost/vhost.h"
+
+/* --- all connections of this process, for fork --------------------------------------------------- */
+
+static pthread_mutex_t connections_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static sb_connection *connections;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&connections_mutex);
+}
+
+static void after_fork_parent(void)
+{
+    pthread_mutex_unlock(&connections_mutex);
+}
+
+static void after_fork_child(void)
+{
+    for (sb_connection *each = connections; each; each = each->next) {
+        if (atomic_exchange(&each->closed, SB_FORKED) != 0)
+            continue;
+        /* our copies of the descriptors would keep the parent alive after its death */
+        close(each->lock_file);
+        close(each->sweep_file);
+        close(each->catalog_lock_file);
+    }
+    connections = NULL;
+    pthread_mutex_unlock(&connections_mutex);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+void connections_add(sb_connection *connection)
+{
+    pthread_mutex_lock(&connections_mutex);
+    connection->next = connections;
+    connections = connection;
+    pthread_mutex_unlock(&connections_mutex);
+}
+
+void connections_remove(sb_connection *connection)
+{
+    pthread_mutex_lock(&connections_mutex);
+    for (sb_connection **at = &connections; *at; at = &(*at)->next)
+        if (*at == connection) {
+            *at = connection->next;
+            break;
+        }
+    pthread_mutex_unlock(&connections_mutex);
+}

@@ -1,0 +1,123 @@
+/* The lock of the catalog, which falls with its holder; and what names are allowed. */
+
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "vhost/vhost.h"
+
+#define LOCK_TRIES 5000     /* some 5 s: a change of the catalog takes microseconds */
+
+#define LOCK_PAUSE_NS 1000000
+
+/* --- changing the catalog ------------------------------------------------------------------------ */
+
+static int64_t lock_within(sb_connection *connection, int most)
+{
+    pthread_mutex_lock(&connection->mutex);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    const struct timespec pause = {0, LOCK_PAUSE_NS};
+    for (int tries = 0; tries < most; tries++) {
+        if (fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock) == 0) {
+            /* the last one died while it changed something: it may not have told anybody */
+            if (word_load(connection->catalog.memory, L_CATALOG_CHANGING_AT))
+                connection->duties->tidy(connection);
+            word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 1);
+            return SB_OK;
+        }
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
+            pthread_mutex_unlock(&connection->mutex);
+            return fail_system("locking the catalog of vhost '%s'", connection->vhost);
+        }
+        if (tries < 64)
+            sched_yield();
+        else
+            nanosleep(&pause, NULL);
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    if (most < LOCK_TRIES)
+        return SB_LOCKED;
+    return fail(SB_LOCKED, "somebody has held the catalog's lock of vhost '%s' for 5 s: is a "
+                "participant stopped?", connection->vhost);
+}
+
+int64_t connection_lock(sb_connection *connection)
+{
+    return lock_within(connection, LOCK_TRIES);
+}
+
+int64_t connection_try_lock(sb_connection *connection)
+{
+    return lock_within(connection, 1);
+}
+
+void connection_unlock(sb_connection *connection)
+{
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 0);
+    fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock);
+    pthread_mutex_unlock(&connection->mutex);
+}
+
+/* How many bytes the UTF-8 character here has, 0 if it is none. */
+static int character_bytes(const unsigned char *at)
+{
+    int bytes = at[0] < 0x80 ? 1 : (at[0] >> 5) == 6 ? 2 : (at[0] >> 4) == 14 ? 3
+              : (at[0] >> 3) == 30 ? 4 : 0;
+    for (int each = 1; each < bytes; each++)
+        if ((at[each] & 0xC0) != 0x80)
+            return 0;
+    if ((bytes == 2 && at[0] < 0xC2) || (bytes == 3 && at[0] == 0xE0 && at[1] < 0xA0) ||
+        (bytes == 3 && at[0] == 0xED && at[1] > 0x9F) || (bytes == 4 && at[0] == 0xF0 && at[1] < 0x90) ||
+        (bytes == 4 && (at[0] > 0xF4 || (at[0] == 0xF4 && at[1] > 0x8F))))
+        return 0;
+    return bytes;
+}
+
+int64_t name_check(const char *kind, const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+    if (length == 0 || length > L_NAME_BYTES_MAX)
+        return fail(SB_BAD_NAME, "the name of a %s is 1 to %d bytes, this one has %zu", kind,
+                    (int)L_NAME_BYTES_MAX, length);
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strchr(name, '/'))
+        return fail(SB_BAD_NAME, "'%s' looks like a path: the name of a %s contains no '/'", name,
+                    kind);
+    for (const char *each = name; *each;) {
+        int bytes = character_bytes((const unsigned char *)each);
+        if (bytes == 0)
+            return fail(SB_BAD_NAME, "the name of a %s is UTF-8, this one is not", kind);
+        if ((unsigned char)*each < 0x20 || *each == 0x7F)
+            return fail(SB_BAD_NAME, "the name of a %s contains no control characters", kind);
+        each += bytes;
+    }
+    return SB_OK;
+}
+
+int64_t change_code(sb_connection *connection)
+{
+    detail_forget();
+    if (connection->id == 0)
+        return fail(SB_INVALID, "the connection only observes: connect to change something");
+    return usable_code(connection);
+}
+
+int64_t with_catalog_lock(sb_connection *connection, const sb_binding *asked,
+                         int64_t (*change)(sb_connection *, const sb_binding *))
+{
+    int64_t code = change_code(connection);
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    code = change(connection, asked);
+    connection_unlock(connection);
+    return code;
+}
