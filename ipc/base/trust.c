@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "journal/format.h"
 
 #define OF_OTHERS 07
 #define OF_GROUP 070

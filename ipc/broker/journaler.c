@@ -839,7 +839,7 @@ static bool is_quiet(sb_journaler *journaler)
 {
     sb_connection *connection = journaler->connection;
     bool quiet = true;
-    sb_bell_arm((int64_t)(intptr_t)connection->arena.memory + L_ARENA_JOURNALER_BELL_AT);
+    sb_bell_arm((int64_t *)((char *)connection->arena.memory + L_ARENA_JOURNALER_BELL_AT));
     for (int64_t each = 0; each < journaler->count; each++)
         quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY;
     return quiet && door_begun(connection) == journaler->whole &&

@@ -168,7 +168,7 @@ static int64_t stage_ids(remembered *of, sb_port *port, int64_t until, sb_journa
         int64_t count = of->serial - serial < LIST_IDS ? of->serial - serial : LIST_IDS;
         list->until = until;
         for (int64_t each = 0; each < count; each++)
-            if (sb_port_id_read(port, serial + 1 + each, list->hashes[each]) == 0)
+            if (sb_port_id_read(port, serial + 1 + each, (int64_t)(intptr_t)list->hashes[each]) == 0)
                 list->hashes[each][0] = list->hashes[each][1] = 0; /* forgotten by now */
         serial += count;
         code = sb_journal_stage(journal, SB_RECORD_IDS, list_number(of->number), serial, list,

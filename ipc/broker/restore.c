@@ -25,6 +25,7 @@
 #include "broker/broker.h"
 #include "catalog/catalog.h"
 #include "journal/format.h"
+#include "paging/paging.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
 #include "vhost/vhost.h"
@@ -401,7 +402,7 @@ static int64_t schedule_linked(restoration *all, restored *schedule)
     int64_t reference = row_next_reference(all->connection, queue->row);
     word_store(queue->ring.memory, L_RING_SCHEDULE_AT, row_next_reference(all->connection, schedule->row));
     schedule_restored(&schedule->ring, reference, schedule->last_id);
-    schedule_name(schedule->name, reference);
+    beside_name(schedule->name, L_QUEUE_SCHEDULE, reference);
     return SB_OK;
 }
 

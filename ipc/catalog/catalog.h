@@ -116,25 +116,16 @@ bool patterns_create(sb_connection *connection, const char *name);
 /* Remove what a death in the middle of a change has left. */
 void patterns_tidy(sb_connection *connection);
 
-/* --- schedule_entry.c ------------------------------------------------------------------------- */
+/* --- beside.c --------------------------------------------------------------------------------- */
 
-/* The name of the schedule of the queue of this reference. */
-void schedule_name(char *name, int64_t reference);
-/* The reference of the schedule of this queue, or SB_NOT_FOUND. */
-int64_t schedule_find(sb_connection *connection, int64_t reference);
-/* Remove schedules whose queues are gone; under the catalog's lock. */
-void schedules_tidy(sb_connection *connection);
-
-/* --- inbox_entry.c ---------------------------------------------------------------------------- */
-
-/* The reference of the inbox of this queue, or SB_NOT_FOUND. */
-int64_t inbox_find(sb_connection *connection, int64_t reference);
+/* The name of the schedule (L_QUEUE_SCHEDULE) or inbox (L_QUEUE_INBOX) of the queue of this reference. */
+void beside_name(char *name, int64_t flag, int64_t reference);
+/* Its reference, or SB_NOT_FOUND. */
+int64_t beside_find(sb_connection *connection, int64_t flag, int64_t reference);
 /* The first half of an inbox's identity is the second of its queue's: so it is found after the machine
  * was started anew. */
 int64_t inbox_identity(sb_connection *connection, const void *settings);
-/* The ring of an inbox is restored, as is that of its queue: with these references they are one. */
-void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int64_t of);
-/* Remove inboxes whose queues are gone; under the catalog's lock. */
-void inboxes_tidy(sb_connection *connection);
+/* Remove those whose queues are gone; under the catalog's lock. */
+void beside_tidy(sb_connection *connection);
 
 #endif

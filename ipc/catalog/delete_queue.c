@@ -26,10 +26,10 @@ void queue_remove(sb_connection *connection, int64_t reference)
     unlink(path);
     if (known && known->reference == reference)
         atomic_store(&known->gone, SB_NOT_FOUND);
-    int64_t schedule = schedule_find(connection, reference);
+    int64_t schedule = beside_find(connection, L_QUEUE_SCHEDULE, reference);
     if (schedule >= 0)
         queue_remove(connection, schedule);
-    int64_t inbox = inbox_find(connection, reference);
+    int64_t inbox = beside_find(connection, L_QUEUE_INBOX, reference);
     if (inbox >= 0)
         queue_remove(connection, inbox);
 }

@@ -18,11 +18,6 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-static void *participant_entry(sb_connection *connection, int64_t id)
-{
-    return (char *)connection->participants.memory + participant_at(id);
-}
-
 bool ownership_begins_with(int64_t flags)
 {
     return flags & L_QUEUE_TEMPORARY ||

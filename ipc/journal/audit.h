@@ -9,7 +9,6 @@
 #define SHMBROKER_JOURNAL_AUDIT_H
 
 #include "base/base.h"
-#include "journal/writer.h"
 
 typedef struct journal_auditor {
     /* These messages of a queue are in a segment that is whole. */

@@ -60,13 +60,23 @@ typedef struct several {
     int64_t count, done;
 } several;
 
+void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int64_t of)
+{
+    beside_name(name, L_QUEUE_INBOX, of);
+    word_store(inbox, L_SETTING_INBOX_OF_AT, of);
+    word_store(inbox, L_RING_PAGING_AT, 1); /* until the pager has looked */
+    word_store(ring, L_RING_INBOX_AT, reference);
+    /* while it was restored, all below the journal's gate was retired: now also this one's is */
+    ring_add_gate(inbox, word_load(inbox, L_RING_HEAD_AT) & L_POSITION_MASK);
+}
+
 /* Under the catalog's lock. */
 static int64_t make(sb_queue *queue)
 {
     char name[L_NAME_BYTES_MAX + 1], page[L_RING_GATES_AT] = "";
-    int64_t made = inbox_find(queue->connection, queue->reference);
+    int64_t made = beside_find(queue->connection, L_QUEUE_INBOX, queue->reference);
     if (made < 0) { /* else who made it died before the queue knew of it */
-        sprintf(name, NAME, (unsigned long long)queue->reference);
+        beside_name(name, L_QUEUE_INBOX, queue->reference);
         word_store(page, L_SETTING_INBOX_OF_AT, queue->reference);
         word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
         word_store(page, L_SETTING_DURABLE_AT, sb_is_durable(queue));

@@ -283,7 +283,7 @@ static void disk_is(paged *each, int64_t code)
 }
 
 /* Of a durable queue, what the journal has. */
-static int64_t end_of_inbox(const paged *each)
+static int64_t end_of_inbox(paged *each)
 {
     return each->durable ? sb_port_gate_position(&each->in, 0) : INT64_MAX;
 }

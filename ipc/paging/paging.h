@@ -8,6 +8,8 @@
 
 /* --- inbox.c ---------------------------------------------------------------------------------- */
 
+/* The ring of an inbox is restored, as is that of its queue: with these references they are one. */
+void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int64_t of);
 /* The inbox of a queue that pages, made if that is wanted; NULL, with SB_OK if it has none. */
 sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code);
 /* If it is one in the inbox: the inbox, and the position there. */

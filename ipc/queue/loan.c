@@ -66,7 +66,7 @@ static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
 }
 
 /* What is on loan, as far as a limit looks at it. */
-sb_outgoing lent(const sb_loan *loan, const void *chunk)
+static sb_outgoing lent(const sb_loan *loan, const void *chunk)
 {
     const sb_message message = {.chunk = chunk, .shape = word_load(chunk, L_CHUNK_SHAPE_AT),
                                 .mark = word_load(chunk, L_CHUNK_MARK_AT)};

@@ -49,6 +49,5 @@ int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t tim
 
 /* --- loan.c ----------------------------------------------------------------------------------- */
 
-sb_outgoing lent(const sb_loan *loan, const void *chunk);
 
 #endif

@@ -79,8 +79,7 @@ static void tidy_blocks(sb_connection *connection)
 void catalog_tidy(sb_connection *connection)
 {
     patterns_tidy(connection);
-    schedules_tidy(connection);
-    inboxes_tidy(connection);
+    beside_tidy(connection);
     tidy_segments(connection, "queue");
     tidy_segments(connection, "latency");
     tidy_bindings(connection);

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/base.h"
-#include "queue/queue.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 

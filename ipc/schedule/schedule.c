@@ -49,9 +49,9 @@ static int64_t slots_for(int64_t most)
 static int64_t make(sb_queue *queue)
 {
     char name[L_NAME_BYTES_MAX + 1], page[L_RING_GATES_AT] = "";
-    int64_t made = schedule_find(queue->connection, queue->reference);
+    int64_t made = beside_find(queue->connection, L_QUEUE_SCHEDULE, queue->reference);
     if (made < 0) { /* else who made it died before the queue knew of it */
-        schedule_name(name, queue->reference);
+        beside_name(name, L_QUEUE_SCHEDULE, queue->reference);
         int64_t most = setting(queue, L_SETTING_MAX_SCHEDULED_AT);
         if (most < 1 || most > L_MAX_SCHEDULED_MAX)
             return fail(SB_DAMAGED, "the settings of queue '%s' are damaged", queue->name);

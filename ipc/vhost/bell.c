@@ -19,9 +19,9 @@ static void *arena_bell(sb_connection *connection)
 
 void journaler_rouse(sb_connection *connection)
 {
-    int64_t bell = (int64_t)(intptr_t)arena_bell(connection);
+    int64_t *bell = arena_bell(connection);
     if (sb_bell_ring(bell))
-        sb_system_wake(bell, 1);
+        sb_system_wake((int64_t)(intptr_t)bell, 1);
 }
 
 /* --- schedules ---------------------------------------------------------------------------------- */

@@ -4,7 +4,6 @@
 #define SHMBROKER_VHOST_ROOM_H
 
 #include "base/base.h"
-#include "queue/queue.h"
 
 /* --- vhost.c ---------------------------------------------------------------------------------- */
 
