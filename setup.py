@@ -61,7 +61,9 @@ setup(
         "shmbroker.perf": ["raw/*.c"],
         "shmbroker.perf.native": ["*.[ch]"],
     },
-    ext_modules=[Extension("shmbroker.ipc._dropped", ["ipc/message/dropped.c"], py_limited_api=True)],
+    ext_modules=[
+        Extension("shmbroker.ipc._dropped", ["ipc/message/dropped.c"], py_limited_api=True)
+    ],
     cffi_modules=[
         "ipc/build/binding.py:binding",
         "ipc/build/binding.py:quick",

@@ -20,8 +20,8 @@ from shmbroker.cli.group import Group
 from shmbroker.cli.names import queue_names
 from shmbroker.cli.output import json_option, print_json
 from shmbroker.cli.units import DURATION, SIZE, format_count, format_duration, format_size
-from shmbroker.ipc.queue.aside import of_queue, of_vhost
 from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.queue.aside import of_queue, of_vhost
 
 
 class Level(IntEnum):

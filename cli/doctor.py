@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def set_aside() -> list[Finding]:
     """What all vhosts of this host say; one that we may not enter, or cannot, says nothing."""
+    from shmbroker.ipc.base.errors import Error
     from shmbroker.ipc.queue import aside
     from shmbroker.ipc.vhost import vhost
-    from shmbroker.ipc.base.errors import Error
 
     found: list[Finding] = []
     for name in vhost.names():

@@ -9,11 +9,11 @@ from shmbroker.cli.output import body_fields
 
 if TYPE_CHECKING:
     from shmbroker.ipc.catalog.catalog import QueueInfo
+    from shmbroker.ipc.latency.statistics import QueueStatistics
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.message.group import GroupInfo
     from shmbroker.ipc.message.message import Message
     from shmbroker.ipc.schedule.scheduled import ScheduledMessage
-    from shmbroker.ipc.latency.statistics import QueueStatistics
 
 Fields = dict[str, Any]
 

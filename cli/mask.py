@@ -27,8 +27,7 @@ def mask(folder: Path) -> None:
     What is masked means something only with the key in DIR/mask.key, which is made if it is not
     there.  So the configuration may be shown; whoever may read DIR has the key, too.
     """
-    from shmbroker.ipc.instance.config import config
-    from shmbroker.ipc.instance.config import masking
+    from shmbroker.ipc.instance.config import config, masking
 
     config.read(folder)
     asks = sys.stdin.isatty()

@@ -36,8 +36,8 @@ from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration, 
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
-    from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.latency.latency import Histogram
+    from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.queue.queue import Queue
 
 EXCERPT_COLUMNS_TAKEN = 60

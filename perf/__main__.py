@@ -14,11 +14,10 @@ from pathlib import Path
 
 import click
 
-from shmbroker.perf.scenarios import compare
-from shmbroker.perf.scenarios import parts
+from shmbroker.perf.machine.machine import machine
+from shmbroker.perf.scenarios import compare, parts
 from shmbroker.perf.scenarios.command import CTRL_C, FILE, POSITIVE, Command, option, several
 from shmbroker.perf.scenarios.findings import Told, as_json, headline, log_of, page_of
-from shmbroker.perf.machine.machine import machine
 from shmbroker.perf.scenarios.parts import Part
 from shmbroker.perf.scenarios.scenario import Scenario
 

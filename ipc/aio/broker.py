@@ -6,9 +6,6 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 from weakref import WeakValueDictionary, finalize
 
-from shmbroker.ipc.connection import broker as sync
-from shmbroker.ipc.queue import queue as sync_queue
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.named_subscription import NamedSubscription
 from shmbroker.ipc.aio.patience import Patience
@@ -18,7 +15,10 @@ from shmbroker.ipc.aio.sleeper import Sleeper
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.transaction import Transaction
 from shmbroker.ipc.aio.verb import awaitable
+from shmbroker.ipc.connection import broker as sync
+from shmbroker.ipc.queue import queue as sync_queue
 from shmbroker.ipc.settings.settings import CommonSettings, Settings
+from shmbroker.ipc.vhost import vhost as vhosts
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.base.errors import Empty
 from shmbroker.ipc.message.message import Message
+from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.selector.selection import Selection
 
 if TYPE_CHECKING:

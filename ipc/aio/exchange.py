@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc.exchange import exchange as sync
 from shmbroker.ipc.aio.bell import CONFIRMED, ROOM, Bell
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.exchange import exchange as sync
+from shmbroker.ipc.exchange.publication import Publication
 from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import Confirm
-from shmbroker.ipc.exchange.publication import Publication
 from shmbroker.ipc.schedule.scheduled import When
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker

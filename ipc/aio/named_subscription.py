@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.exchange import named_subscription as sync
 from shmbroker.ipc.aio.queue import Queue
+from shmbroker.ipc.exchange import named_subscription as sync
 
 if TYPE_CHECKING:
     from types import TracebackType

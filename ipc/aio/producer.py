@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc.queue import producer as sync
-from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.queue import producer as sync
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.queue import Queue

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from shmbroker.core.layout import FAIL
-from shmbroker.ipc.queue import queue as sync
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import A_MESSAGE, CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.consumer import Consumer
@@ -15,18 +14,19 @@ from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.verb import awaitable
-from shmbroker.ipc.queue.consuming import Consuming
-from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.base.errors import QueueFull
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.message import Message
-from shmbroker.ipc.queue.onlooker import Onlooker
 from shmbroker.ipc.message.outgoing import Confirm, Options
-from shmbroker.ipc.request.request import Reply
 from shmbroker.ipc.message.room import BATCH
+from shmbroker.ipc.queue import queue as sync
+from shmbroker.ipc.queue.consuming import Consuming
+from shmbroker.ipc.queue.onlooker import Onlooker
+from shmbroker.ipc.request.request import Reply
 from shmbroker.ipc.schedule.scheduled import When
 from shmbroker.ipc.selector.selection import Selection
 from shmbroker.ipc.selector.selector import Selector
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker

@@ -12,9 +12,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.errors import Error, NoReply
+from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO, Reply, check_properties
-from shmbroker.ipc.base.timeout import nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker

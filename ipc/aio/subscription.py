@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.queue import subscription as sync
 from shmbroker.ipc.aio.bell import Bell
-from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.base.errors import ConnectionClosed, Empty
+from shmbroker.ipc.message.copied import CopiedMessage
+from shmbroker.ipc.queue import subscription as sync
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -9,14 +9,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import FULL, UNFINISHED
-from shmbroker.ipc.transaction import transaction as sync
 from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
+from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.schedule.scheduled import When
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.transaction import transaction as sync
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -14,27 +14,39 @@ from typing import Any, Literal, Unpack
 
 from shmbroker.core.codes import OK
 from shmbroker.core.layout import QUEUE_SLOTS
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.catalog.catalog import BindingInfo, Catalog, ExchangeInfo, QueueInfo, SubscriptionInfo
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.queue.durable import DurableQueue
 from shmbroker.ipc.base.errors import Error, InvalidArgument, SegmentExists, error_for
-from shmbroker.ipc.exchange.exchange import KINDS, Exchange
-from shmbroker.ipc.connection.handle import Handles
-from shmbroker.ipc.exchange.named_subscription import NamedSubscription, open_subscription
 from shmbroker.ipc.base.names import name_bytes
-from shmbroker.ipc.connection.owner import owner_of
-from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo, Participants
-from shmbroker.ipc.ring.port import Port
-from shmbroker.ipc.message.properties import pack
-from shmbroker.ipc.queue.queue import Queue
-from shmbroker.ipc.settings.setting import OF_PATTERNS
-from shmbroker.ipc.settings.settings import CommonSettings, Pattern, PatternSettings, Settings, for_c
-from shmbroker.ipc.queue.subscription import Subscription
 from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.catalog.catalog import (
+    BindingInfo,
+    Catalog,
+    ExchangeInfo,
+    QueueInfo,
+    SubscriptionInfo,
+)
+from shmbroker.ipc.connection.handle import Handles
+from shmbroker.ipc.connection.owner import owner_of
+from shmbroker.ipc.exchange.exchange import KINDS, Exchange
+from shmbroker.ipc.exchange.named_subscription import NamedSubscription, open_subscription
+from shmbroker.ipc.message.properties import pack
+from shmbroker.ipc.queue.durable import DurableQueue
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.queue.subscription import Subscription
+from shmbroker.ipc.ring.port import Port
+from shmbroker.ipc.settings.setting import OF_PATTERNS
+from shmbroker.ipc.settings.settings import (
+    CommonSettings,
+    Pattern,
+    PatternSettings,
+    Settings,
+    for_c,
+)
 from shmbroker.ipc.transaction.transaction import Transaction
+from shmbroker.ipc.vhost import vhost as vhosts
+from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo, Participants
 
 SCHEME = "shm://"
 SLOTS = QUEUE_SLOTS

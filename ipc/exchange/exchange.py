@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Damaged
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.exchange.publication import Publication
 from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import Confirm
-from shmbroker.ipc.exchange.publication import Publication
 from shmbroker.ipc.schedule.scheduled import When
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker

@@ -9,9 +9,9 @@ from shmbroker.core.codes import FULL, INTERRUPTED, NOT_FOUND, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, Unconfirmed, Unroutable, error_for
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing, parts
 from shmbroker.ipc.schedule.scheduled import When, schedule
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.exchange.exchange import Exchange

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from shmbroker.ipc.base.errors import SegmentExists
+from shmbroker.ipc.base.trust import PRIVATE_MODE, make_folder
 from shmbroker.ipc.instance import store
 from shmbroker.ipc.instance.config.config import FILE, Config, Given, configured, toml_of
 from shmbroker.ipc.instance.status import RUN
-from shmbroker.ipc.base.trust import PRIVATE_MODE, make_folder
 
 
 class InstanceExists(SegmentExists):

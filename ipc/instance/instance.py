@@ -21,7 +21,6 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Final, TypeVar
 
-from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.base.errors import (
     ConnectionClosed,
     DiskFull,
@@ -30,26 +29,26 @@ from shmbroker.ipc.base.errors import (
     Replaced,
     SystemRefused,
 )
+from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.broker.journaler import Journaler, Progress, Restored, keep_memory
+from shmbroker.ipc.broker.store_writer import StoreWriter
+from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance import full_disk, mending, notify, process, promotion, rings
-from shmbroker.ipc.instance.lock import lock_test
-from shmbroker.ipc.instance.lock import record
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.lock import lock_test, record
 from shmbroker.ipc.instance.lock.file_lock import FileLock
 from shmbroker.ipc.instance.lock.live_lock import LiveLock, News, Told
+from shmbroker.ipc.instance.lock.record import Record, RecordDamaged
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.machine import Action, Machine, Options, State
 from shmbroker.ipc.instance.mount import warnings
-from shmbroker.ipc.instance.lock.record import Record, RecordDamaged
 from shmbroker.ipc.instance.spooling import Spooling
 from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.store import FILE_LOCK, Store
 from shmbroker.ipc.instance.whole import read_whole, write_whole
-from shmbroker.ipc.broker.journaler import Journaler, Progress, Restored, keep_memory
 from shmbroker.ipc.paging.pager import Pager
-from shmbroker.ipc.base.refusal import told
-from shmbroker.ipc.broker.store_writer import StoreWriter
 
 Answer = TypeVar("Answer")
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from shmbroker.ipc.base.errors import SystemRefused
-from shmbroker.ipc.instance.full_disk import is_full
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.base.trust import make_folder, opened
+from shmbroker.ipc.instance.full_disk import is_full
 
 
 class Log:

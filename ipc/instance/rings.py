@@ -19,13 +19,9 @@ from shmbroker.core.layout import (
     CATALOG_NAME_AT,
     CATALOG_RESTORING_AT,
 )
-from shmbroker.ipc.base import trust
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.errors import Error
-from shmbroker.ipc.instance.config.config import Config
-from shmbroker.ipc.instance.lock.record import Record
 from shmbroker.ipc.broker.journaler import (
     Progress,
     Restored,
@@ -34,7 +30,11 @@ from shmbroker.ipc.broker.journaler import (
     join,
     restore,
 )
+from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.doctor.stale import boot_hash
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.lock.record import Record
+from shmbroker.ipc.vhost import vhost as vhosts
 
 NAME_BYTES_MAX = 56
 """Of a participant."""

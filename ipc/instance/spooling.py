@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 
-from shmbroker.ipc.connection.broker import connect
 from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.connection.broker import connect
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.spool.spool import Counted, Spool, counted

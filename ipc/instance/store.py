@@ -19,11 +19,10 @@ from typing import Final
 
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import Error
-from shmbroker.ipc.instance import mount
-from shmbroker.ipc.instance.lock import lock_test
-from shmbroker.ipc.instance.lock import record
-from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
 from shmbroker.ipc.base.trust import check_folder, make_folder
+from shmbroker.ipc.instance import mount
+from shmbroker.ipc.instance.lock import lock_test, record
+from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
 
 NODE: Final = "node"
 JOURNAL: Final = "journal"

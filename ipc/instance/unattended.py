@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from shmbroker.ipc.base.errors import InUse
+from shmbroker.ipc.base.trust import seen_files
 from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.lock.file_lock import LIVE_BYTE
 from shmbroker.ipc.instance.lock.record import FILE, LIVE, Record, RecordFile
 from shmbroker.ipc.instance.store import FILE_LOCK, NODE
 from shmbroker.ipc.instance.whole import read_whole
-from shmbroker.ipc.base.trust import seen_files
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from shmbroker.core import layout
-from shmbroker.ipc.journal import records
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
 from shmbroker.ipc.journal.replay import KIND_NAMES, Record, Replay, Report
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from shmbroker.core.codes import EMPTY, OK
-from shmbroker.ipc.journal import records
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.base.names import path_bytes
-from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.replay import Replay
 
 ALL_POSITIONS: int = lib.SB_JOURNAL_ALL
 """What retires everything that a queue has and will have."""

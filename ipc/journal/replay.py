@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from shmbroker.core.codes import EMPTY, JOURNAL_DAMAGED, OK, TORN
-from shmbroker.ipc.journal import records
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.base.names import path_bytes
+from shmbroker.ipc.journal import records
 
 KIND_NAMES = {
     value: name.lower().replace("_", "-")

@@ -11,8 +11,8 @@ from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from shmbroker.ipc.ring.port import Port
     from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.ring.port import Port
 
 
 class Loan:

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shmbroker.core.codes import FULL, INTERRUPTED, REVOKED
-from shmbroker.ipc.message import properties
 from shmbroker.ipc._dropped import Dropped
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
-from shmbroker.ipc.message.copied import deliveries_of
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import DeliveryRevoked, error_for
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message import properties
+from shmbroker.ipc.message.copied import deliveries_of
 from shmbroker.ipc.message.group import group_of
 from shmbroker.ipc.message.outgoing import as_buffer
 from shmbroker.ipc.message.properties import message_id_in, pack
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -10,11 +10,11 @@ from typing import Any
 
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.base.names import path_bytes
 from shmbroker.ipc.broker.store_writer import StoreWriter
+from shmbroker.ipc.connection.broker import Broker
 
 
 class Pager(StoreWriter):

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Unpack
 
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.message.outgoing import Confirm, Options
 from shmbroker.ipc.queue.producer import Producer
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 
 class DurableProducer(Producer):

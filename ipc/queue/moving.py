@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.selector.selection import Selection
 from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.selector.selection import Selection
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.queue import Queue

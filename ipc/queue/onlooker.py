@@ -16,11 +16,11 @@ from shmbroker.core.layout import (
     MARK_FLAGS_SHIFT,
 )
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.timeout import Deadline
+from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import length_of
 from shmbroker.ipc.queue.subscription import Subscription
-from shmbroker.ipc.base.timeout import Deadline
 
 if TYPE_CHECKING:
     from types import TracebackType

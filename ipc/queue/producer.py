@@ -10,8 +10,8 @@ from shmbroker.core.codes import DUPLICATE, INTERRUPTED
 from shmbroker.core.layout import SEQUENCE_MASK
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.queue import Queue

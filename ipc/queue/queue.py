@@ -19,16 +19,16 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
-from shmbroker.ipc.queue.consuming import Consuming
-from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Empty, Error, InvalidArgument, Unconfirmed, error_for
-from shmbroker.ipc.message.group import GroupInfo, group_bytes, groups_of
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.connection.owner import Spare
 from shmbroker.ipc.latency.latency import Counts, Histogram, counts_of
+from shmbroker.ipc.latency.statistics import Latency, QueueStatistics
+from shmbroker.ipc.message.copied import CopiedMessage
+from shmbroker.ipc.message.group import GroupInfo, group_bytes, groups_of
 from shmbroker.ipc.message.loan import QueueLoan
 from shmbroker.ipc.message.message import Message, UncopiedMessage
-from shmbroker.ipc.queue.moving import pass_over
-from shmbroker.ipc.queue.onlooker import Onlooker
 from shmbroker.ipc.message.outgoing import (
     Confirm,
     Options,
@@ -39,18 +39,18 @@ from shmbroker.ipc.message.outgoing import (
     outgoing,
     parts,
 )
-from shmbroker.ipc.connection.owner import Spare
-from shmbroker.ipc.ring.port import LOOKS, Port
-from shmbroker.ipc.queue.producer import Producer
-from shmbroker.ipc.request.request import Reply, request
-from shmbroker.ipc.queue.retry import Retried, retry
 from shmbroker.ipc.message.room import BATCH, Room, length_of
+from shmbroker.ipc.queue.consuming import Consuming
+from shmbroker.ipc.queue.moving import pass_over
+from shmbroker.ipc.queue.onlooker import Onlooker
+from shmbroker.ipc.queue.producer import Producer
+from shmbroker.ipc.queue.retry import Retried, retry
+from shmbroker.ipc.request.request import Reply, request
+from shmbroker.ipc.ring.port import LOOKS, Port
 from shmbroker.ipc.schedule.scheduled import ScheduledMessage, When, ring_of, schedule, scheduled
 from shmbroker.ipc.selector.selection import Selection
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.ipc.settings.settings import Explained, explained
-from shmbroker.ipc.latency.statistics import Latency, QueueStatistics
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from shmbroker.core.codes import DAMAGED, EMPTY, GONE, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.base.errors import Empty
-from shmbroker.ipc.message.room import Room, length_of
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message.copied import CopiedMessage
+from shmbroker.ipc.message.room import Room, length_of
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.queue import Queue

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import INTERRUPTED, OK
-from shmbroker.ipc.message import properties as maps
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.message.outgoing import Parts, parts
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message import properties as maps
+from shmbroker.ipc.message.outgoing import Parts, parts
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.queue import Queue

@@ -16,10 +16,10 @@ from shmbroker.core.codes import DAMAGED, EMPTY, FULL, REVOKED, TOO_SMALL
 from shmbroker.core.layout import COPIED_BYTES, GATE_FLEETING, GATE_LASTING
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
-from shmbroker.ipc.ring.cursor import Cursor
 from shmbroker.ipc.base.errors import Error, error_for
 from shmbroker.ipc.message.loan import Loan
 from shmbroker.ipc.message.message import PortMessage, Uncopied
+from shmbroker.ipc.ring.cursor import Cursor
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.queue import Queue

@@ -98,8 +98,8 @@ from shmbroker.core.take import (
 )
 from shmbroker.core.transaction import place_once
 from shmbroker.core.word import word_ready
-from shmbroker.ipc.ring.recording import is_recorded, note_acked, note_taken
 from shmbroker.ipc.base.system import system_allocate, system_decide, system_revoked
+from shmbroker.ipc.ring.recording import is_recorded, note_acked, note_taken
 from shmbroker.ipc.ring.waiting import tell_consumers, tell_producers
 
 ROOM_PAUSES = 32

@@ -19,8 +19,8 @@ from shmbroker.core.layout import (
     SCHEDULED_TIME_AT,
 )
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.outgoing import SECONDS_MAX
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Literal, cast
 from lark import Token, Transformer_NonRecursive, v_args
 from lark.exceptions import VisitError
 
-from shmbroker.ipc.selector import opcodes as op
 from shmbroker.ipc.base.errors import SelectorError
+from shmbroker.ipc.selector import opcodes as op
 from shmbroker.ipc.selector.text import complaint, parse
 
 NESTING_MAX = 100

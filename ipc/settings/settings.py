@@ -14,10 +14,10 @@ from shmbroker.core.layout import BUCKETS, LEVELS, MULTIPLIER_MAX, MULTIPLIER_UN
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.base.units import parse_size
 from shmbroker.ipc.message.outgoing import ttl_ns
 from shmbroker.ipc.message.properties import pack, unpack_all
 from shmbroker.ipc.settings.setting import DEFAULTS, SLOW_POLICY, WHEN_FULL
-from shmbroker.ipc.base.units import parse_size
 
 WhenFull = Literal["block", "fail", "drop-oldest", "page"]
 SlowPolicy = Literal["notify", "disconnect"]

@@ -12,8 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shmbroker.ipc.spool import hlog
 from shmbroker.ipc.base.errors import Damaged
+from shmbroker.ipc.spool import hlog
 
 VERSION: Final = "1"
 VERSION_KEY: Final = "shmbroker.spool.version"

@@ -25,13 +25,13 @@ from time import monotonic, monotonic_ns, time_ns
 from typing import BinaryIO
 
 from shmbroker.core.codes import NOT_FOUND
-from shmbroker.ipc.spool import hlog
-from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InUse, InvalidArgument, SystemRefused
-from shmbroker.ipc.latency.latency import Counts, counts_of
 from shmbroker.ipc.base.trust import make_folder, opened
+from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.ipc.latency.latency import Counts, counts_of
+from shmbroker.ipc.spool import hlog
 
 PART = ".part"
 INTERVAL_S = 10.0

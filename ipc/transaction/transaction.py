@@ -19,12 +19,12 @@ from shmbroker.ipc.base.errors import (
     Unroutable,
     error_for,
 )
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import Confirm, outgoing
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.schedule.scheduled import When, schedule
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -18,8 +18,8 @@ import posix_ipc
 
 from shmbroker.core.codes import OK
 from shmbroker.core.layout import PARTICIPANTS
-from shmbroker.ipc.base import trust
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import (
     InUse,

@@ -9,13 +9,13 @@ from statistics import median
 
 from shmbroker.ipc.latency.latency import Histogram
 from shmbroker.perf.harness.figures import Figures
-from shmbroker.perf.machine.histograms import merged
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.run import RunRecord
-from shmbroker.perf.machine.size import format_size
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Topology
+from shmbroker.perf.machine.histograms import merged
+from shmbroker.perf.machine.size import format_size
 
 
 @dataclass(slots=True)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shmbroker.perf.machine.size import STAMP_BYTES
 from shmbroker.perf.harness.task import Mode
+from shmbroker.perf.machine.size import STAMP_BYTES
 
 PERIOD_MAX = 1024
 PERIOD_MIN = 4

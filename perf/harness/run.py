@@ -19,12 +19,12 @@ from multiprocessing.context import SpawnProcess
 from shmbroker.ipc.latency.latency import Histogram
 from shmbroker.perf.harness.figures import Figures, figures_of
 from shmbroker.perf.harness.gate import Gate
-from shmbroker.perf.machine.histograms import histogram_of
 from shmbroker.perf.harness.peer import Endpoint, Peer
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.role_result import RoleResult
 from shmbroker.perf.harness.topology import Seat
 from shmbroker.perf.harness.verdict import check
+from shmbroker.perf.machine.histograms import histogram_of
 from shmbroker.perf.machine.workspace import Workspace
 
 LIMIT_S = 30.0

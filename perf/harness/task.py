@@ -11,8 +11,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from shmbroker.perf.machine.size import format_size
 from shmbroker.perf.harness.topology import Topology
+from shmbroker.perf.machine.size import format_size
 
 Mode = Literal["single", "combined", "batch", "loan"]
 MODES: tuple[Mode, ...] = get_args(Mode)

@@ -4,14 +4,14 @@ import ctypes
 import struct
 from typing import Any
 
+from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.harness.port import Port
+from shmbroker.perf.harness.topology import Seat
 from shmbroker.perf.ours.compiled_peer import CompiledLoop, LoopName
 from shmbroker.perf.ours.job import Job
 from shmbroker.perf.peers.mp_pipe import Ends, MpPipe
 from shmbroker.perf.peers.ours_c import OursC
 from shmbroker.perf.peers.ours_numba import OursNumba
-from shmbroker.perf.harness.plan import Plan
-from shmbroker.perf.harness.port import Port
-from shmbroker.perf.harness.topology import Seat
 
 
 class CorruptingPipe(MpPipe):

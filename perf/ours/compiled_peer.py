@@ -9,9 +9,6 @@ from typing import Any, Literal
 from shmbroker import Ring
 from shmbroker.ipc.base.errors import error_for
 from shmbroker.perf.harness.gate import Gate
-from shmbroker.perf.ours.job import Desk, Job, desk_of, job_of
-from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
-from shmbroker.perf.ours.stopping import stop_receivers
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.role_result import Checksum, RoleResult
@@ -19,6 +16,9 @@ from shmbroker.perf.harness.tally import LARGE_BYTES, MessageDamaged
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Role, Seat
 from shmbroker.perf.machine.workspace import Workspace
+from shmbroker.perf.ours.job import Desk, Job, desk_of, job_of
+from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
+from shmbroker.perf.ours.stopping import stop_receivers
 
 DIFFERENT = -1000
 """What a loop returns that received something else than what was sent (native/tally.h)."""

@@ -35,8 +35,8 @@ from shmbroker.kernels import (
     take_many,
     yield_processor,
 )
-from shmbroker.perf.ours.job import Job
 from shmbroker.perf.harness.task import MODES
+from shmbroker.perf.ours.job import Job
 
 SINGLE, COMBINED, BATCH, LOAN = (MODES.index(mode) for mode in MODES)
 STOPPED, DIFFERENT = 1, -1000

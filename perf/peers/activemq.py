@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
-from shmbroker.perf.server.connection import BATCH, ConfirmRefused, Connection
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.machine.program import Program
+from shmbroker.perf.server.connection import BATCH, ConfirmRefused, Connection
 from shmbroker.perf.server.server import HOST, Place, Server
 from shmbroker.perf.server.stomp import Stomp, frame
 

@@ -16,10 +16,10 @@ from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.port import Port
 from shmbroker.perf.harness.python_peer import PythonPeer
-from shmbroker.perf.machine.size import STAMP_BYTES
 from shmbroker.perf.harness.tally import LARGE_BYTES
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.size import STAMP_BYTES
 from shmbroker.perf.machine.workspace import Workspace
 
 ROOM = 1024  # messages in a subscriber's buffer

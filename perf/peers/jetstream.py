@@ -12,10 +12,10 @@ from pathlib import Path
 from sysconfig import get_path
 from typing import Any, TypeVar
 
-from shmbroker.perf.server.connection import OUTSTANDING, Connection
-from shmbroker.perf.machine.debian import NotInstalled
 from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.machine.debian import NotInstalled
 from shmbroker.perf.machine.program import Program
+from shmbroker.perf.server.connection import OUTSTANDING, Connection
 from shmbroker.perf.server.server import HOST, Place, Server
 
 CONFIG = """\

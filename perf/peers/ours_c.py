@@ -2,11 +2,11 @@
 
 import ctypes
 
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.machine.client import compiled_client
 from shmbroker.perf.ours.compiled_peer import CompiledLoop, CompiledPeer, LoopName
 from shmbroker.perf.ours.job import Job
-from shmbroker.perf.harness.peer import Peer
-from shmbroker.perf.harness.plan import Plan
 
 
 class OursC(CompiledPeer):

@@ -11,9 +11,9 @@ from sysconfig import get_path
 from shmbroker import connect, vhost
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.creation import create
-from shmbroker.perf.server.connection import BATCH, Connection
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.machine.program import Program
+from shmbroker.perf.server.connection import BATCH, Connection
 from shmbroker.perf.server.server import Place, Server
 
 SLOTS = 1 << 18

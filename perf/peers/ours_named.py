@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 
 from shmbroker import Message, Queue, QueueFull, connect, vhost
-from shmbroker.perf.ours.lanes import Lanes, geometry
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.port import Port
@@ -19,6 +18,7 @@ from shmbroker.perf.harness.tally import LARGE_BYTES
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Seat
 from shmbroker.perf.machine.workspace import Workspace
+from shmbroker.perf.ours.lanes import Lanes, geometry
 
 Receive = Callable[[], bytes | None]
 

@@ -3,10 +3,10 @@
 from importlib import import_module
 from typing import Any
 
-from shmbroker.perf.ours.compiled_peer import LOOP_NAMES, CompiledLoop, CompiledPeer, LoopName
-from shmbroker.perf.ours.job import Job
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.ours.compiled_peer import LOOP_NAMES, CompiledLoop, CompiledPeer, LoopName
+from shmbroker.perf.ours.job import Job
 
 
 class OursNumba(CompiledPeer):

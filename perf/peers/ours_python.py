@@ -14,18 +14,18 @@ from dataclasses import replace
 from functools import partial
 
 from shmbroker import QueueFull, Ring
-from shmbroker.ipc.ring import port as ports
 from shmbroker.ipc.message.message import PortMessage
-from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
+from shmbroker.ipc.ring import port as ports
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.port import Port
 from shmbroker.perf.harness.python_peer import PythonPeer
-from shmbroker.perf.machine.size import STAMP_BYTES
 from shmbroker.perf.harness.tally import LARGE_BYTES
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.size import STAMP_BYTES
 from shmbroker.perf.machine.workspace import Workspace
+from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
 
 SPINS_CROWDED = 32
 

@@ -13,9 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from shmbroker.perf.server.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.machine.program import Program
+from shmbroker.perf.server.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
 from shmbroker.perf.server.server import HOST, Place, Server, free_port
 
 CONFIG = """\

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, ClassVar
 
-from shmbroker.perf.server.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.machine.program import Program
+from shmbroker.perf.server.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
 from shmbroker.perf.server.server import HOST, Place, Server
 
 GROUP = "all"

@@ -15,11 +15,11 @@ from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.port import Port
 from shmbroker.perf.harness.python_peer import PythonPeer
-from shmbroker.perf.server.server import HOST, free_port
 from shmbroker.perf.harness.tally import LARGE_BYTES, Message
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Seat
 from shmbroker.perf.machine.workspace import Workspace
+from shmbroker.perf.server.server import HOST, free_port
 
 ROOM = 1000  # messages; the library's default
 RECONNECT_MS = 1

@@ -25,8 +25,8 @@ from typing import Any
 
 import click
 
-from shmbroker.perf.scenarios.command import FILE, Command
 from shmbroker.perf.harness.report import aligned
+from shmbroker.perf.scenarios.command import FILE, Command
 
 ALPHA = 0.01
 TOLERANCE = 0.03

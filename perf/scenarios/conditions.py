@@ -14,14 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from shmbroker.ipc.latency.latency import Histogram
-from shmbroker.perf.machine.bare_file import sync_seconds
-from shmbroker.perf.machine.histograms import histogram_of
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import Plan
-from shmbroker.perf.raw.cacheline import RawCacheline, RawFutex
-from shmbroker.perf.raw.memcpy import RawMemcpy
 from shmbroker.perf.harness.run import run
 from shmbroker.perf.harness.task import Task
+from shmbroker.perf.machine.bare_file import sync_seconds
+from shmbroker.perf.machine.histograms import histogram_of
+from shmbroker.perf.raw.cacheline import RawCacheline, RawFutex
+from shmbroker.perf.raw.memcpy import RawMemcpy
 from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 
 JITTER_SECONDS = 0.5

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.ipc.spool import hlog
 from shmbroker.ipc.latency.latency import Histogram
-from shmbroker.perf.scenarios.conditions import Conditions
+from shmbroker.ipc.spool import hlog
 from shmbroker.perf.machine.machine import Description
+from shmbroker.perf.scenarios.conditions import Conditions
 
 if TYPE_CHECKING:  # it needs matplotlib, which only a page needs
     from shmbroker.perf.scenarios.page import Page

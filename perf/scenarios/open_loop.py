@@ -28,16 +28,16 @@ import click
 
 from shmbroker import connect, vhost
 from shmbroker.ipc.latency.latency import Histogram
+from shmbroker.perf.harness.report import aligned
 from shmbroker.perf.machine.child import child
 from shmbroker.perf.machine.client import Loops
-from shmbroker.perf.scenarios.command import DURATION, POSITIVE, option, several
-from shmbroker.perf.scenarios.findings import Findings
 from shmbroker.perf.machine.histograms import LADDER, histogram_of, ladder, merged, rung
 from shmbroker.perf.machine.pinning import pin
-from shmbroker.perf.harness.report import aligned
+from shmbroker.perf.machine.workspace import unique_token
+from shmbroker.perf.scenarios.command import DURATION, POSITIVE, option, several
+from shmbroker.perf.scenarios.findings import Findings
 from shmbroker.perf.scenarios.scenario import Scenario
 from shmbroker.perf.scenarios.steps import Steps
-from shmbroker.perf.machine.workspace import unique_token
 
 if TYPE_CHECKING:
     from shmbroker.perf.scenarios.page import Page

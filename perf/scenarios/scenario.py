@@ -15,11 +15,11 @@ from typing import Any
 
 import click
 
+from shmbroker.perf.machine.machine import machine
 from shmbroker.perf.scenarios import compare
 from shmbroker.perf.scenarios.command import FILE, Command, option
 from shmbroker.perf.scenarios.conditions import conditions_now
 from shmbroker.perf.scenarios.findings import Findings, Told, as_json, headline, log_of, page_of
-from shmbroker.perf.machine.machine import machine
 from shmbroker.perf.scenarios.steps import Steps
 
 FILES = (

@@ -19,17 +19,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
-from shmbroker.perf.machine import debian
-from shmbroker.perf.server.connection import Connection
-from shmbroker.perf.machine.debian import NotInstalled
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.port import Port
-from shmbroker.perf.machine.program import Program
 from shmbroker.perf.harness.python_peer import PythonPeer
 from shmbroker.perf.harness.tally import LARGE_BYTES
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine import debian
+from shmbroker.perf.machine.debian import NotInstalled
+from shmbroker.perf.machine.program import Program
 from shmbroker.perf.machine.workspace import Workspace
+from shmbroker.perf.server.connection import Connection
 
 START_S = 120
 POLL_S = 0.02

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shmbroker.ipc import aio
-    from shmbroker.ipc.vhost import vhost
-    from shmbroker.ipc.connection.broker import Broker, connect
-    from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.base.errors import (
         ArenaFull,
         ConnectionClosed,
@@ -42,19 +39,22 @@ if TYPE_CHECKING:
         Unroutable,
         Untrusted,
     )
+    from shmbroker.ipc.connection.broker import Broker, connect
     from shmbroker.ipc.exchange.exchange import Exchange
-    from shmbroker.ipc.latency.latency import Histogram
-    from shmbroker.ipc.message.message import Message
     from shmbroker.ipc.exchange.named_subscription import NamedSubscription
+    from shmbroker.ipc.latency.latency import Histogram
+    from shmbroker.ipc.latency.statistics import QueueStatistics
+    from shmbroker.ipc.message.copied import CopiedMessage
+    from shmbroker.ipc.message.message import Message
     from shmbroker.ipc.queue.producer import Producer
     from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.subscription import Subscription
     from shmbroker.ipc.request.request import Reply
     from shmbroker.ipc.ring.ring import Ring
     from shmbroker.ipc.selector.selector import Selector
     from shmbroker.ipc.spool.spool import Spool
-    from shmbroker.ipc.latency.statistics import QueueStatistics
-    from shmbroker.ipc.queue.subscription import Subscription
     from shmbroker.ipc.transaction.transaction import Transaction
+    from shmbroker.ipc.vhost import vhost
 
 __all__ = [
     "ArenaFull",

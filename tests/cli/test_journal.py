@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from shmbroker.ipc.journal import records
 from shmbroker.ipc.base.errors import InUse
 from shmbroker.ipc.instance.unattended import unattended
+from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.journal import Journal
 from tests.cli.command import Shell
 

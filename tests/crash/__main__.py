@@ -18,8 +18,8 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from shmbroker.perf.scenarios.failover.trial import failover
 from shmbroker.perf.machine.process import Process
+from shmbroker.perf.scenarios.failover.trial import failover
 from tests.conftest import vhost_for_a_while
 from tests.crash.growth import grow
 from tests.crash.repair import measure

@@ -12,11 +12,11 @@ from signal import SIGKILL, SIGTERM
 from tempfile import TemporaryDirectory
 
 from shmbroker.perf.machine.process import Process
-from tests.support.compiler import compile_program
 from tests.crash import consumers, producers, visitors
 from tests.crash.journal import read
 from tests.crash.part import Part, Stage
 from tests.crash.verdict import Life
+from tests.support.compiler import compile_program
 
 PRODUCERS: dict[str, Callable[[Stage], int] | str] = {
     "producer": producers.one_by_one,

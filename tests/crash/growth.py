@@ -24,11 +24,11 @@ from pathlib import Path
 import shmbroker
 from shmbroker import Broker
 from shmbroker.core import layout as at
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.creation import create
 from shmbroker.ipc.instance.instance import Instance
+from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.perf.machine.process import Process
 
 PATIENCE_SECONDS = 600

@@ -24,11 +24,11 @@ from random import Random
 
 import shmbroker
 from shmbroker import NotFound
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.instance import Instance
-from shmbroker.perf.scenarios.failover.trial import PATIENCE_SECONDS, Fleet
+from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.perf.machine.process import Process
+from shmbroker.perf.scenarios.failover.trial import PATIENCE_SECONDS, Fleet
 from tests.support.small_disk import empty, fill, small_disk
 
 QUEUE, KEPT = "load", "kept"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from shmbroker.perf.scenarios.failover.trial import failover
 from shmbroker.perf.machine.process import Process
+from shmbroker.perf.scenarios.failover.trial import failover
 from tests.conftest import vhost_for_a_while
 
 KILLS = 10

@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 
 import shmbroker
-from shmbroker.perf.scenarios.failover.trial import PATIENCE_SECONDS, eventually, fleet
 from shmbroker.perf.machine.process import Process
+from shmbroker.perf.scenarios.failover.trial import PATIENCE_SECONDS, eventually, fleet
 from tests.conftest import vhost_for_a_while
 from tests.crash.test_failover import seed
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shmbroker.perf.scenarios import conditions
-from shmbroker.perf.scenarios import scenario
-from shmbroker.perf.scenarios.conditions import Conditions
 from shmbroker.perf.machine.histograms import histogram_of
+from shmbroker.perf.scenarios import conditions, scenario
+from shmbroker.perf.scenarios.conditions import Conditions
 
 LIMITS = dict.fromkeys((*conditions.LIMITS, "fdatasync_ns"), 1.0)
 

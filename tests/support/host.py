@@ -12,8 +12,8 @@ from pathlib import Path
 
 import shmbroker
 from shmbroker import Broker
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.broker.journaler import Journaler, restore
+from shmbroker.ipc.vhost import vhost as vhosts
 
 SEGMENT = 1 << 20
 PATIENCE = 10

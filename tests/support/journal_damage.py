@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from shmbroker.ipc.journal import records
 from shmbroker.ipc.base.errors import JournalDamaged
+from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Record, Replay, segment_name
 from tests.support.journal_script import Objection

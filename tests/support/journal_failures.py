@@ -18,12 +18,12 @@ import pytest
 
 import shmbroker
 from shmbroker import Empty, Queue, Unconfirmed
-from shmbroker.ipc.journal import records
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.base.errors import DiskFull, JournalDamaged, JournalFailed
-from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.storage import (
     FALLOCATE,

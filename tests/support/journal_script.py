@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from shmbroker.ipc.journal import records
 from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
 from tests.support.storage import MARKED, Folder, Storage, entries, write_folder

@@ -21,10 +21,10 @@ from random import Random
 
 import shmbroker
 from shmbroker import Broker, Empty, NotFound, Queue
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.broker.journaler import Journaler, restore
 from shmbroker.ipc.paging.pager import Pager
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.support.storage import FOLDER_SYNCED, MARKED, UNLINKED, WRITTEN, Folder, Storage, entries
 
 SLOTS = 16

@@ -24,9 +24,9 @@ from random import Random
 
 import shmbroker
 from shmbroker import Broker, Empty
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.broker.journaler import restore
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.support.host import PATIENCE, journaling
 from tests.support.storage import MARKED, Folder, Storage, entries, write_folder
 

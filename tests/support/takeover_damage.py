@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import shmbroker
-from shmbroker.ipc.journal import records
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.base.errors import JournalDamaged
-from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.broker.journaler import Journaler, restore
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.perf.machine.process import Process
 
 SEGMENT = 64 << 10

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.option import OPTIONS, RENEW_MIN, STALL_LIMIT_MIN, Option
 from shmbroker.ipc.instance.config.secret import Secret
-from shmbroker.ipc.base.refusal import told
 
 FILE = "shmbroker.toml"
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from shmbroker.ipc.instance.config.secret import Secret, secret_of
 from shmbroker.ipc.base.units import parse_duration, parse_size
+from shmbroker.ipc.instance.config.secret import Secret, secret_of
 
 Kind = Literal[
     "text",

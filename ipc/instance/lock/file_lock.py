@@ -12,8 +12,8 @@ from typing import Final
 
 from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.instance.lock.live_lock import LiveLock, News, Told
-from shmbroker.ipc.instance.mount import mount_of
 from shmbroker.ipc.instance.lock.record import Record, RecordFile
+from shmbroker.ipc.instance.mount import mount_of
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from shmbroker.ipc.base.errors import SystemRefused
-from shmbroker.ipc.instance.lock import ofd
 from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.instance.lock import ofd
 
 GRANTED, REFUSED, FAILED = 0, 1, 2
 """FAILED, and behind it the number of the error."""

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import Error
-from shmbroker.ipc.instance.process import Process, of_fields
 from shmbroker.ipc.base.refusal import about
 from shmbroker.ipc.base.trust import opened
+from shmbroker.ipc.instance.process import Process, of_fields
 
 FILE: Final = "live.lock"
 BYTES: Final = 512

@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shmbroker.ipc.latency.latency import Histogram
+from shmbroker.perf.harness.roster import roster
 from shmbroker.perf.machine.bare_file import SEGMENT_BYTES, BareFile
-from shmbroker.perf.scenarios.command import DURATION, FILE, POSITIVE, SIZE, one_of, option, several
-from shmbroker.perf.server.connection import Connection
 from shmbroker.perf.machine.debian import NotInstalled
+from shmbroker.perf.machine.size import format_size
+from shmbroker.perf.machine.syncs import syncs_during
+from shmbroker.perf.scenarios.command import DURATION, FILE, POSITIVE, SIZE, one_of, option, several
 from shmbroker.perf.scenarios.durable.contender import (
     Contender,
     Promise,
@@ -42,12 +44,10 @@ from shmbroker.perf.scenarios.durable.contender import (
 from shmbroker.perf.scenarios.durable.table import PROMISES, promise, table
 from shmbroker.perf.scenarios.durable.verdicts import verdicts
 from shmbroker.perf.scenarios.findings import Findings, Verdict
-from shmbroker.perf.harness.roster import roster
 from shmbroker.perf.scenarios.scenario import Scenario
-from shmbroker.perf.server.server import Running, Server
-from shmbroker.perf.machine.size import format_size
 from shmbroker.perf.scenarios.steps import Steps
-from shmbroker.perf.machine.syncs import syncs_during
+from shmbroker.perf.server.connection import Connection
+from shmbroker.perf.server.server import Running, Server
 
 if TYPE_CHECKING:
     from shmbroker.perf.scenarios.page import Page

@@ -10,8 +10,8 @@ from itertools import count
 from statistics import median, quantiles
 
 from shmbroker.ipc.latency.latency import Histogram
-from shmbroker.perf.server.connection import BATCH, Connection
 from shmbroker.perf.machine.histograms import histogram_of
+from shmbroker.perf.server.connection import BATCH, Connection
 
 COUNT_MAX = 1 << 17
 """Messages of one slice: with those of its own, what fits our queue and its arena."""

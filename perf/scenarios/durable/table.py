@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from shmbroker.perf.scenarios.durable.contender import Contender, Promise
 from shmbroker.perf.harness.report import aligned
 from shmbroker.perf.machine.size import format_size
+from shmbroker.perf.scenarios.durable.contender import Contender, Promise
 
 PROMISES = ("syncs", "DOES NOT SYNC", "not counted")
 HEADER = (

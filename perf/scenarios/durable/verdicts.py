@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from shmbroker.core.layout import CHUNK_HEADER_BYTES
+from shmbroker.perf.machine.size import format_size
 from shmbroker.perf.scenarios.durable.contender import Contender, Slice
 from shmbroker.perf.scenarios.findings import Verdict
-from shmbroker.perf.machine.size import format_size
 
 WAIT_RATIO_MAX = 1.5
 DISK_RATIO_MIN = 0.5

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 import click
 
 from shmbroker.ipc.latency.latency import Histogram
+from shmbroker.perf.harness.report import aligned
+from shmbroker.perf.machine.histograms import LADDER, histogram_of, ladder, rung
+from shmbroker.perf.machine.workspace import unique_token
 from shmbroker.perf.scenarios.command import DURATION, FILE, POSITIVE, option
 from shmbroker.perf.scenarios.failover.trial import Outcome, failover
 from shmbroker.perf.scenarios.findings import Findings, Verdict
-from shmbroker.perf.machine.histograms import LADDER, histogram_of, ladder, rung
-from shmbroker.perf.harness.report import aligned
 from shmbroker.perf.scenarios.scenario import Scenario
 from shmbroker.perf.scenarios.steps import Steps
-from shmbroker.perf.machine.workspace import unique_token
 
 if TYPE_CHECKING:
     from shmbroker.perf.scenarios.page import Page

@@ -23,13 +23,13 @@ from pathlib import Path
 from statistics import median
 
 import shmbroker
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.creation import create
-from shmbroker.ipc.instance.lock.file_lock import FileLock
 from shmbroker.ipc.instance.instance import Instance
+from shmbroker.ipc.instance.lock.file_lock import FileLock
 from shmbroker.ipc.instance.lock.record import EPOCH_DIGITS, FILE, Record
+from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.perf.machine.bare_file import sync_seconds
 from shmbroker.perf.machine.process import Process
 

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 import click
 
 from shmbroker.perf.harness.case import Case, Entry
-from shmbroker.perf.scenarios.command import DURATION, POSITIVE, SIZE, one_of, option, several
 from shmbroker.perf.harness.contest import Contest
-from shmbroker.perf.machine.debian import NotInstalled
-from shmbroker.perf.scenarios.findings import Findings
-from shmbroker.perf.machine.machine import machine
 from shmbroker.perf.harness.report import case_json, case_table
 from shmbroker.perf.harness.roster import roster
-from shmbroker.perf.scenarios.scenario import Scenario
-from shmbroker.perf.server.server import Server
-from shmbroker.perf.machine.size import parse_size
-from shmbroker.perf.scenarios.steps import Steps
 from shmbroker.perf.harness.task import MODES, Mode
+from shmbroker.perf.machine.debian import NotInstalled
+from shmbroker.perf.machine.machine import machine
+from shmbroker.perf.machine.size import parse_size
+from shmbroker.perf.scenarios.command import DURATION, POSITIVE, SIZE, one_of, option, several
+from shmbroker.perf.scenarios.findings import Findings
+from shmbroker.perf.scenarios.scenario import Scenario
+from shmbroker.perf.scenarios.steps import Steps
 from shmbroker.perf.scenarios.topologies import TOPOLOGIES
+from shmbroker.perf.server.server import Server
 
 if TYPE_CHECKING:
     from shmbroker.perf.scenarios.page import Page

@@ -12,8 +12,8 @@ import pytest
 
 import shmbroker
 from shmbroker import Unconfirmed
-from shmbroker.ipc.journal import records
 from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Record, Replay
 from shmbroker.perf.machine.process import Process
 from tests.support.host import PATIENCE, after_the_host_died, journaling

@@ -17,15 +17,15 @@ import pytest
 import shmbroker
 from shmbroker import Broker
 from shmbroker.core.layout import QUEUE_ROWS, RING_SETTINGS_AT, SETTING_DURABLE_AT
-from shmbroker.ipc.journal import records
-from shmbroker.ipc.vhost import vhost as vhosts
-from shmbroker.ipc.build.header import layout_source, strerror_source
-from shmbroker.ipc.journal.journal import Journal
-from shmbroker.ipc.journal.export import compacted, exported, imported
 from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.build.header import layout_source, strerror_source
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.export import compacted, exported, imported
+from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
-from tests.support.compiler import LIBRARY, PREFIX
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import SHM
+from tests.support.compiler import LIBRARY, PREFIX
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 
 NATIVE = Path(__file__).parents[2] / "ipc" / "native"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import shmbroker
 from shmbroker import Queue, Unconfirmed
-from shmbroker.ipc.journal import records
 from shmbroker.ipc.base.errors import DiskFull
+from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.small_disk import small_disk

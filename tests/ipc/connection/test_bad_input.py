@@ -17,8 +17,8 @@ import pytest
 import shmbroker
 from shmbroker import Broker
 from shmbroker.core import layout
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.vhost import vhost as vhosts
 
 F_OFD_SETLK = 37
 

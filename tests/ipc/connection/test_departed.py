@@ -14,8 +14,8 @@ from shmbroker import Broker, aio
 from shmbroker.core.codes import CLOSED, NOT_FOUND, OK
 from shmbroker.core.layout import REFERENCE_INDEX_MASK
 from shmbroker.ipc._native import ffi, lib
-from tests.support.compiler import compile_program
 from tests.crash.leaks import blocks
+from tests.support.compiler import compile_program
 
 MANY = 1000
 NATIVE = Path(__file__).parent / "native"

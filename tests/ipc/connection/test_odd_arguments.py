@@ -10,11 +10,11 @@ import pytest
 import shmbroker
 from shmbroker import Broker
 from shmbroker.ipc.base.errors import TEXT_MAX, InvalidArgument
-from shmbroker.ipc.journal.journal import Journal
-from shmbroker.ipc.broker.journaler import Journaler
-from shmbroker.ipc.paging.pager import Pager
-from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.base.units import parse_duration, parse_size
+from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.journal.journal import Journal
+from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.paging.pager import Pager
 
 NUMBERS: Final = [
     -1, 0, 2**31, 2**32, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, 10**400, -(10**400),

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import shmbroker
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.base.errors import NotFound, SegmentExists, SystemRefused, Untrusted
-from tests.support.compiler import compile_program
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import vhost_for_a_while
+from tests.support.compiler import compile_program
 from tests.support.other_user import OTHER, as_other, in_child, segments, with_own_shm
 
 ARENA_BYTES = 1 << 20

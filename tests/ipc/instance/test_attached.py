@@ -9,8 +9,8 @@ import pytest
 import shmbroker
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.instance.conftest import Make
-from tests.support.runs import PATIENCE_SECONDS, Run
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
+from tests.support.runs import PATIENCE_SECONDS, Run
 
 
 def maps(run: Run, vhost: str) -> list[str]:

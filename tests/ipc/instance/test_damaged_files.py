@@ -14,8 +14,8 @@ import pytest
 import shmbroker
 from shmbroker.ipc.instance.lock.record import LIVE, Record, RecordFile, decoded
 from tests.ipc.instance.conftest import Make
-from tests.support.runs import Run, Settings
 from tests.ipc.instance.test_pair import bodies, is_announced, put
+from tests.support.runs import Run, Settings
 
 Damage = Callable[[Path], object]
 

@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 
 import shmbroker
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.base.errors import SystemRefused, Untrusted
 from shmbroker.ipc.instance import beat, process, status, store
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.creation import create
-from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.lock.record import RecordFile
+from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import Sign, Status
 from shmbroker.ipc.instance.store import Store
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.ipc.spool.spool import Spool
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import vhost_for_a_while
-from tests.support.runs import Run
 from tests.support.other_user import OTHER, as_other, segments
+from tests.support.runs import Run
 
 WE = os.getuid()
 EPOCH = 7

@@ -14,8 +14,8 @@ import pytest
 
 import shmbroker
 from tests.ipc.instance.conftest import Make
-from tests.support.runs import Run, Settings
 from tests.ipc.instance.test_pair import bodies, is_announced, put
+from tests.support.runs import Run, Settings
 
 EXT4_IOC_SHUTDOWN: Final = 0x8004587D
 NO_LOG_FLUSH: Final = 2

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from shmbroker.ipc.instance.machine import Action, Machine, Options, State
 from shmbroker.ipc.instance.lock.record import HANDED_OVER, LIVE, STOPPED, Record
+from shmbroker.ipc.instance.machine import Action, Machine, Options, State
 
 HOLDING = (State.PROMOTING, State.RESTORING, State.LIVE, State.HANDING_OVER)
 

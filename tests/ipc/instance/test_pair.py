@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import shmbroker
-from shmbroker.ipc.vhost import vhost as vhosts
-from shmbroker.ipc.instance import status
-from shmbroker.ipc.instance.lock import record
-from shmbroker.ipc.instance.config.config import load
-from shmbroker.ipc.instance.lock.file_lock import FileLock
-from shmbroker.ipc.instance.instance import Instance
 from shmbroker.ipc.broker.journaler import begin_restoring
+from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.config.config import load
+from shmbroker.ipc.instance.instance import Instance
+from shmbroker.ipc.instance.lock import record
+from shmbroker.ipc.instance.lock.file_lock import FileLock
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.instance.conftest import Make
 from tests.support.runs import PATIENCE_SECONDS, Run, Settings
 from tests.support.takeover_damage import is_whole, segments, told, zeroed

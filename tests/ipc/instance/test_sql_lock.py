@@ -15,12 +15,12 @@ import pytest
 
 from shmbroker.ipc.base.errors import Replaced
 from shmbroker.ipc.instance import process, store
-from shmbroker.ipc.instance.lock import sql_lock
 from shmbroker.ipc.instance.config.config import FILE, configured
+from shmbroker.ipc.instance.config.secret import SecretRefused
+from shmbroker.ipc.instance.lock import sql_lock
 from shmbroker.ipc.instance.lock.database import Address, DatabaseFailed
 from shmbroker.ipc.instance.lock.live_lock import News
 from shmbroker.ipc.instance.lock.record import LIVE, Record
-from shmbroker.ipc.instance.config.secret import SecretRefused
 from shmbroker.ipc.instance.lock.sql_lock import SqlLock
 from shmbroker.ipc.instance.store import Store, StoreRefused
 from shmbroker.perf.machine.process import Process

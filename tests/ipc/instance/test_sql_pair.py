@@ -16,9 +16,9 @@ import shmbroker
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.lock.sql_lock import SqlLock
 from tests.ipc.instance.conftest import Make, leased
+from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
 from tests.support.postgres import PASSWORD, Postgres
 from tests.support.runs import Run, Settings
-from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
 
 LEASE_SECONDS = 1.5
 

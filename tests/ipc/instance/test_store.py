@@ -11,9 +11,7 @@ import pytest
 
 from shmbroker.ipc.base.errors import SystemRefused
 from shmbroker.ipc.instance import mount, process, store
-from shmbroker.ipc.instance.lock import lock_test
-from shmbroker.ipc.instance.lock import ofd
-from shmbroker.ipc.instance.lock import record
+from shmbroker.ipc.instance.lock import lock_test, ofd, record
 from shmbroker.ipc.instance.lock.file_lock import FileLock
 from shmbroker.ipc.instance.lock.record import Record, RecordDamaged, RecordFile
 from shmbroker.ipc.instance.store import Store, StoreRefused

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from shmbroker.ipc.journal import records
 from shmbroker.ipc.base.errors import InvalidArgument, JournalFailed
-from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
+from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.export import compacted, exported, imported, verified
+from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
 from shmbroker.ipc.journal.replay import Record, Replay
 
 SEGMENT_BYTES = 32 << 10

@@ -16,9 +16,9 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue, Unconfirmed, aio
 from shmbroker.core.layout import IN_INBOX
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.broker.journaler import Journaler, restore
 from shmbroker.ipc.paging.pager import Pager
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.paging.test_paging import eventually, number, pages, received
 
 SLOTS = 64

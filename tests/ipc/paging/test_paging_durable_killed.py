@@ -17,10 +17,10 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, Queue
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.base.errors import Error, InUse
 from shmbroker.ipc.broker.journaler import Journaler, restore
 from shmbroker.ipc.paging.pager import Pager
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.ipc.paging.test_paging_killed import Actor, Scene, check, drained
 
 KILLS = 50

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from shmbroker.ipc.build.header import layout_source, strerror_source
+from tests.ipc.journal.test_journal_faults import run, storage
 from tests.support.compiler import LIBRARY, PREFIX
 from tests.support.storage import FOLDER_SYNCED, UNLINKED, entries
-from tests.ipc.journal.test_journal_faults import run, storage
 
 __all__ = ["storage"]  # a fixture
 

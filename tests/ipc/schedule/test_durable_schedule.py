@@ -17,8 +17,8 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, Queue, Unconfirmed, aio
 from shmbroker.core import layout
-from shmbroker.ipc.journal import records
 from shmbroker.ipc.base.errors import JournalDamaged
+from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.export import compacted, exported, imported, verified
 from shmbroker.ipc.journal.replay import Replay
 from tests.support.host import PATIENCE, after_the_host_died, journaling

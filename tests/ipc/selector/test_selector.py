@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import shmbroker
 from shmbroker import Selector, SelectorError
 from shmbroker.core.codes import INVALID, OK
-from shmbroker.ipc.selector import opcodes as op
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.selector import opcodes as op
 from tests.support.selector_reference import (
     Between,
     Calculation,

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import shmbroker
 from shmbroker import Spool
+from shmbroker.ipc.latency.latency import Histogram, Range
 from shmbroker.ipc.spool import hlog
 from shmbroker.ipc.spool import parquet as parquets
-from shmbroker.ipc.latency.latency import Histogram, Range
 from tests.support.killed import KILLS, victims
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import shmbroker
-from tests.support.compiler import compile_program
 from tests.ipc.transaction.test_commit_stopped import series_held
+from tests.support.compiler import compile_program
 
 KILLS = int(os.environ.get("COMMIT_KILLS", "50"))
 ACCOUNTS, PURSES, COINS, SLOTS = 4, 3, 1000, 8

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 
 from shmbroker.perf.harness.peer import Peer
-from shmbroker.perf.peers.ours_c import OursC
-from shmbroker.perf.peers.ours_numba import OursNumba
-from shmbroker.perf.peers.ours_python import OursPython
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.run import RunFailed, RunRecord, run
 from shmbroker.perf.harness.task import Mode, Task
 from shmbroker.perf.harness.testing import CorruptingC, CorruptingNumba
-from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 from shmbroker.perf.machine.workspace import SHM
+from shmbroker.perf.peers.ours_c import OursC
+from shmbroker.perf.peers.ours_numba import OursNumba
+from shmbroker.perf.peers.ours_python import OursPython
+from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 
 OURS = (OursC(), OursNumba(), OursPython())
 LIMIT_S = 60.0

@@ -11,25 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from shmbroker.perf.machine import debian
-from shmbroker.perf.scenarios.compare import figures_of
-from shmbroker.perf.server.connection import Connection
 from shmbroker.perf.harness.contest import Contest
+from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.harness.roster import roster
+from shmbroker.perf.harness.run import run
+from shmbroker.perf.harness.task import Mode, Task
+from shmbroker.perf.machine import debian
 from shmbroker.perf.machine.debian import NotInstalled
-from shmbroker.perf.scenarios.durable.__main__ import main
-from shmbroker.perf.scenarios.durable.contender import NotWhatWasSent, consume, made
+from shmbroker.perf.machine.program import ProgramEnded
+from shmbroker.perf.machine.syncs import syncs_during
+from shmbroker.perf.machine.workspace import SHM
 from shmbroker.perf.peers.mp_pipe import MpPipe
 from shmbroker.perf.peers.ours_durable import OursDurable
 from shmbroker.perf.peers.redis_stream import Redis
-from shmbroker.perf.harness.plan import Plan
-from shmbroker.perf.machine.program import ProgramEnded
-from shmbroker.perf.harness.roster import roster
-from shmbroker.perf.harness.run import run
-from shmbroker.perf.server.server import Server
-from shmbroker.perf.machine.syncs import syncs_during
-from shmbroker.perf.harness.task import Mode, Task
+from shmbroker.perf.scenarios.compare import figures_of
+from shmbroker.perf.scenarios.durable.__main__ import main
+from shmbroker.perf.scenarios.durable.contender import NotWhatWasSent, consume, made
 from shmbroker.perf.scenarios.topologies import TOPOLOGIES
-from shmbroker.perf.machine.workspace import SHM
+from shmbroker.perf.server.connection import Connection
+from shmbroker.perf.server.server import Server
 
 SERVERS = [peer for peer in roster().values() if isinstance(peer, Server)]
 SMALL = [server for server in SERVERS if server.name in (Redis.name, OursDurable.name)]

@@ -5,13 +5,13 @@ import pytest
 
 from shmbroker.perf.harness.case import Case, Entry
 from shmbroker.perf.harness.figures import round_trip_figures, stream_figures
-from shmbroker.perf.peers.mp_pipe import MpPipe
-from shmbroker.perf.peers.mp_queue import MpQueue
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.report import aligned, case_table
 from shmbroker.perf.harness.role_result import RoleResult
 from shmbroker.perf.harness.run import RunRecord
 from shmbroker.perf.harness.task import Task
+from shmbroker.perf.peers.mp_pipe import MpPipe
+from shmbroker.perf.peers.mp_queue import MpQueue
 from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 
 TASK = Task(TOPOLOGIES["ping-pong"], 64, "single")

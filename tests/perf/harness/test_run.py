@@ -7,14 +7,14 @@ from multiprocessing import active_children
 import pytest
 
 from shmbroker.perf.harness.contest import Contest
-from shmbroker.perf.peers.mp_pipe import MpPipe
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.run import RunFailed, run
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.testing import CorruptingPipe, SilentPipe
-from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 from shmbroker.perf.harness.verdict import SumsDiffer
 from shmbroker.perf.machine.workspace import SHM
+from shmbroker.perf.peers.mp_pipe import MpPipe
+from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 
 PING_PONG = Plan(Task(TOPOLOGIES["ping-pong"], 64, "single"), warmup=5, groups=2, singles=7)
 STREAM = Plan(Task(TOPOLOGIES["one-to-one"], 64, "single"), count=300)

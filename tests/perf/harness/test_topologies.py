@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from shmbroker.perf.harness.case import Case, Entry
-from shmbroker.perf.scenarios.compare import figures_of
+from shmbroker.perf.harness.plan import Plan
+from shmbroker.perf.harness.run import RunRecord
+from shmbroker.perf.harness.task import Task
 from shmbroker.perf.machine.histograms import histogram_of
-from shmbroker.perf.scenarios.page import Page
 from shmbroker.perf.peers.mp_pipe import MpPipe
 from shmbroker.perf.peers.mp_queue import MpQueue
 from shmbroker.perf.peers.ours_python import OursPython
-from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.raw.cacheline import RawCacheline
-from shmbroker.perf.harness.run import RunRecord
-from shmbroker.perf.harness.task import Task
+from shmbroker.perf.scenarios.compare import figures_of
+from shmbroker.perf.scenarios.page import Page
 from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 from shmbroker.perf.scenarios.topologies.__main__ import KINDS, draw, main, mark
 

@@ -3,8 +3,8 @@
 import pytest
 
 from shmbroker.perf.harness.role_result import Checksum, RoleResult
-from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 from shmbroker.perf.harness.verdict import SumsDiffer, check
+from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 
 
 def sent(count: int, total: int) -> RoleResult:

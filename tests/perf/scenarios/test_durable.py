@@ -7,10 +7,10 @@ import pytest
 import shmbroker
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
+from shmbroker.perf.machine.syncs import counted
 from shmbroker.perf.scenarios.durable.contender import Contender, Promise, Slice
 from shmbroker.perf.scenarios.durable.table import table
 from shmbroker.perf.scenarios.durable.verdicts import record_bytes, verdicts
-from shmbroker.perf.machine.syncs import counted
 from tests.support.host import PATIENCE, journaling
 
 KEPT, BROKEN = Promise(200, 203), Promise(200, 3)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from shmbroker.perf import __main__ as everything
-from shmbroker.perf.scenarios import conditions
-from shmbroker.perf.scenarios import parts
+from shmbroker.perf.scenarios import conditions, parts
 from shmbroker.perf.scenarios.conditions import conditions_now
 from shmbroker.perf.scenarios.findings import Findings, Verdict
 from shmbroker.perf.scenarios.scenario import Scenario

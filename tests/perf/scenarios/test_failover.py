@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from shmbroker.perf.machine.histograms import histogram_of
 from shmbroker.perf.scenarios.failover.__main__ import main, verdicts
 from shmbroker.perf.scenarios.failover.trial import Outcome, pauses
-from shmbroker.perf.machine.histograms import histogram_of
 
 KILLS = 3
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from shmbroker.ipc.spool import hlog
-from shmbroker.perf.scenarios import open_loop
 from shmbroker.perf.machine.histograms import GEOMETRY, histogram_of, merged
+from shmbroker.perf.scenarios import open_loop
 from shmbroker.perf.scenarios.open_loop import Case, Pace, Run, knee
 
 STALL_SECONDS = 0.2

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from shmbroker.ipc.spool import hlog
+from shmbroker.perf.harness.verdict import SumsDiffer
 from shmbroker.perf.scenarios import scaling
 from shmbroker.perf.scenarios.scaling import Part, Point, rate_of
-from shmbroker.perf.harness.verdict import SumsDiffer
 
 SECONDS = 0.05
 

@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterable
 
 # these have the steps
-from tests.support.settings_model import managing  # noqa: F401
-from tests.support.settings_model import publishing  # noqa: F401
-from tests.support.settings_model import taking  # noqa: F401
-from tests.support.settings_model import transacting  # noqa: F401
+from tests.support.settings_model import (
+    managing,  # noqa: F401
+    publishing,  # noqa: F401
+    taking,  # noqa: F401
+    transacting,  # noqa: F401
+)
 from tests.support.settings_model.looking import look, look_at_all
 from tests.support.settings_model.world import Deviation, World, take_steps
 

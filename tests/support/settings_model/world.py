@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 import shmbroker
-from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc._native import lib
+from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import vhost_for_a_while
 from tests.support.settings_model.exchange import EXCHANGES, RoutesModel
 from tests.support.settings_model.groups import GroupsModel
