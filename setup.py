@@ -32,11 +32,6 @@ def packages() -> dict[str, str]:
     return found
 
 
-def rooms_of_c() -> list[Path]:
-    """The folders of ipc/ that have C in them."""
-    return sorted({source.parent for source in (ROOT / "ipc").glob("*/*.[ch]")})
-
-
 class BuildNative(build_ext):
     """Compiles libshmbroker before the extension that is linked to it."""
 
@@ -57,12 +52,11 @@ setup(
     package_dir=packages(),
     package_data={
         "shmbroker": ["py.typed"],
-        **{f"shmbroker.ipc.{room.name}": ["*.[ch]"] for room in rooms_of_c()},
         "shmbroker.perf": ["raw/*.c"],
         "shmbroker.perf.native": ["*.[ch]"],
     },
     ext_modules=[
-        Extension("shmbroker.ipc._dropped", ["ipc/message/dropped.c"], py_limited_api=True)
+        Extension("shmbroker.ipc._dropped", ["ipc/message/dropped.c"], py_limited_api=True),
     ],
     cffi_modules=[
         "ipc/build/binding.py:binding",

@@ -1,4 +1,4 @@
-"""The settings of a queue as options: each of the table in ipc/settings/setting.py appears by itself."""
+"""The settings of a queue as options: each row of ipc/settings/setting.py appears by itself."""
 
 from __future__ import annotations
 

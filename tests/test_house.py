@@ -61,8 +61,7 @@ exec(open("setup.py").read(), {{"__file__": {str(ROOT / "setup.py")!r}}})
         for floor in FLOORS
         for init in (ROOT / floor).rglob("__init__.py")
     }
-    of_c = {"shmbroker.ipc.native", "shmbroker.perf.native"}
-    assert set(listed) == {"shmbroker", *folders, *of_c}
+    assert set(listed) == {"shmbroker", "shmbroker.perf.native", *folders}
 
 
 def test_both_sides_of_every_sync_point_are_marked() -> None:
@@ -80,11 +79,11 @@ def test_c_starts_threads_that_get_no_signals() -> None:
     """thread.c does, for all; the memory keeper is no thread, and blocks them itself."""
     starts = {
         (path.name, call)
-        for path in (ROOT / "ipc" / "native").glob("*.c")
+        for path in (ROOT / "ipc").glob("*/*.c")
         for call in re.findall(r"\b(pthread_create|thrd_create|clone3?|v?fork)\(", path.read_text())
     }
     assert starts == {("thread.c", "pthread_create"), ("memory_keeper.c", "clone")}
-    assert "signals_block" in (ROOT / "ipc" / "native" / "memory_keeper.c").read_text()
+    assert "signals_block" in (ROOT / "ipc" / "repair" / "memory_keeper.c").read_text()
 
 
 def test_what_readme_says_exists() -> None:

@@ -166,6 +166,11 @@ Libs: -L${{libdir}} -lshmbroker -Wl,-rpath,${{libdir}}
 """
 
 
+def sources() -> list[Path]:
+    """The C of the library, of all rooms."""
+    return sorted(set(IPC.glob("*/*.c")) - {OF_PYTHON})
+
+
 def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -> Path:
     """Write lib/libshmbroker.so, include/shmbroker.h and the pkg-config file below target."""
     library = target / "lib" / "libshmbroker.so"
@@ -179,7 +184,6 @@ def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -
     (work / "layout.h").write_text(layout_source())
     (work / "kernels.o").write_bytes(kept_object(machine_name))
     package_config.write_text(PKG_CONFIG.format(version=version))
-    sources = [work / "strerror.c", *sorted(set(IPC.glob("*/*.c")) - {OF_PYTHON})]
     flags = ["-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-std=gnu11", "-pthread"]
     flags += ["-fvisibility=hidden", "-Werror=implicit-function-declaration"]
     flags += ["-Wno-missing-field-initializers"]  # what is not named is 0, and meant to be
@@ -191,7 +195,7 @@ def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -
         return made
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compiled, sources))
+        objects = list(pool.map(compiled, [work / "strerror.c", *sources()]))
     link = [compiler, "-shared", "-pthread", "-Wl,-soname,libshmbroker.so", "-Wl,--no-undefined"]
     subprocess.run([*link, *objects, work / "kernels.o", "-o", library], check=True)
     for left in work.iterdir():

@@ -1,4 +1,4 @@
-"""Requests: a message that asks for a reply, and the reply (ipc/request/request.c, ipc/request/reply.c)."""
+"""Requests: a message that asks for a reply, and the reply (request.c, reply.c)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What programs call on a port: the kernels of core, with memory committed when it is needed.
 
-Each tells those who sleep on the ring what has become possible (ipc/ring/waiting.py).  Waiting here is
+Each tells those who sleep on the ring what has become possible (waiting.py).  Waiting here is
 spinning: *_wait looks so many times and then says EMPTY or FULL, so that the caller can yield,
 sleep or give up.
 """

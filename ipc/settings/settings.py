@@ -1,7 +1,8 @@
 """Settings of a queue: how it treats its messages, part of what it is declared as.
 
 What is left out comes from the patterns that match the queue's name, or is as in DEFAULTS.  C
-checks numbers and names (ipc/catalog/settings.c); here is what people write turned into what C wants.
+checks numbers and names (ipc/catalog/settings.c); here is what people write turned into
+what C wants.
 """
 
 from __future__ import annotations

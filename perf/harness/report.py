@@ -3,8 +3,8 @@
 Ratios: of times (ping-pong) and of rates alike, this entry's figure / the reference's.
 Preempted: how often a process of the run lost its core, see RunRecord; with a core for each
 process and no threads it should be near 0, or the machine was shared with strangers.
-Durable: what a message outlives once it was sent, see peer.py; python -m shmbroker.perf.scenarios.durable
-counts who keeps that promise.
+Durable: what a message outlives once it was sent, see peer.py;
+python -m shmbroker.perf.scenarios.durable counts who keeps that promise.
 """
 
 from collections.abc import Sequence

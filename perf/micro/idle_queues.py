@@ -1,4 +1,4 @@
-"""python -m shmbroker.perf.micro.idle_queues: 10,000 queues that nobody uses: start-up and memory."""
+"""python -m shmbroker.perf.micro.idle_queues: start-up and memory of 10,000 unused queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m shmbroker.perf.micro.journal: what the journal costs, beside the bare disk in the same run.
+"""python -m shmbroker.perf.micro.journal: what the journal costs beside the bare disk.
 
     one message ──► frame ──► pwrite, fdatasync        against   pwrite, fdatasync of the same bytes
     256 KiB of messages ──► frame ──► the same         against   256 KiB over a file again and again

@@ -1,4 +1,4 @@
-"""python -m shmbroker.perf.micro.pinned: round trips of programs that are pinned before they connect.
+"""python -m shmbroker.perf.micro.pinned: round trips of programs pinned before connecting.
 
     client ──► forth ──► server        64 B, in C; SB_FOREVER in effect, default settings
        ▲                    │

@@ -1,4 +1,4 @@
-"""python -m shmbroker.perf.micro.schedule: how late scheduled messages are, and what it costs to wait.
+"""python -m shmbroker.perf.micro.schedule: how late scheduled messages are, and what that costs.
 
     scheduler ──► schedule ··· clerk ···► queue ──► consumer
 

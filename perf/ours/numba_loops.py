@@ -3,7 +3,7 @@
 Everything is an address, and is read by `load`: an array that is handed on or viewed as another
 type costs Numba reference counts and calls in the midst of the loop.
 
-Compiled once and kept on disk, in the kernels' own cache folder (see shmbroker.ipc.build.jit): Numba's
+Compiled once and kept on disk, in the kernels' own cache folder (shmbroker.ipc.build.jit): Numba's
 cache by itself would not notice that a kernel has changed.
 """
 

@@ -1,4 +1,4 @@
-"""python -m shmbroker.perf.scenarios.open_loop: latency at a fixed rate, and how far the rate can go.
+"""python -m shmbroker.perf.scenarios.open_loop: latency at a fixed rate, and the highest rate.
 
     producer, on a timetable ──► queue ──► consumer, measures from when each message was due
 

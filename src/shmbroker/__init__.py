@@ -104,34 +104,37 @@ __all__ = [
     "vhost",
 ]
 
-_ELSEWHERE = {
-    "Broker": "broker",
-    "CopiedMessage": "copied",
-    "Exchange": "exchange",
-    "Histogram": "latency",
-    "Message": "message",
-    "NamedSubscription": "named_subscription",
-    "Producer": "producer",
-    "Queue": "queue",
-    "QueueStatistics": "statistics",
-    "Reply": "request",
-    "Ring": "ring",
-    "Selector": "selector",
-    "Spool": "spool",
-    "Subscription": "subscription",
-    "Transaction": "transaction",
-    "connect": "broker",
+_MODULES = {
+    "Broker": "connection.broker",
+    "CopiedMessage": "message.copied",
+    "Exchange": "exchange.exchange",
+    "Histogram": "latency.latency",
+    "Message": "message.message",
+    "NamedSubscription": "exchange.named_subscription",
+    "Producer": "queue.producer",
+    "Queue": "queue.queue",
+    "QueueStatistics": "latency.statistics",
+    "Reply": "request.request",
+    "Ring": "ring.ring",
+    "Selector": "selector.selector",
+    "Spool": "spool.spool",
+    "Subscription": "queue.subscription",
+    "Transaction": "transaction.transaction",
+    "connect": "connection.broker",
 }
+"""Where a name is that is no error."""
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object
-    if name in ("aio", "vhost"):
-        value = import_module(f"shmbroker.ipc.{name}")
+    if name == "aio":
+        value = import_module("shmbroker.ipc.aio")
+    elif name == "vhost":
+        value = import_module("shmbroker.ipc.vhost.vhost")
     else:
-        module = import_module(f"shmbroker.ipc.{_ELSEWHERE.get(name, 'errors')}")
+        module = import_module(f"shmbroker.ipc.{_MODULES.get(name, 'base.errors')}")
         value = getattr(module, name)
     globals()[name] = value
     return value

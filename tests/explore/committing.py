@@ -1,4 +1,4 @@
-"""Programs that commit, and that settle for the dead: what ipc/commit/settlement.c does, in order."""
+"""Programs that commit, and that settle for the dead, as ipc/commit/settlement.c does."""
 
 from __future__ import annotations
 

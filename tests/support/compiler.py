@@ -10,6 +10,8 @@ from pathlib import Path
 import shmbroker
 
 PREFIX = Path(shmbroker.__file__).parent
+NATIVE = Path(__file__).parent / "native"
+"""C for tests."""
 LIBRARY = PREFIX / "lib" / "libshmbroker.so"
 
 

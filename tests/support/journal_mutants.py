@@ -211,20 +211,20 @@ MUTANTS: Final = (
 
 def library_with(mutant: Mutant, target: Path) -> Path:
     """The journal alone, to be preloaded: it comes before that of libshmbroker."""
-    sources = [*NATIVE.glob("journal*.c"), *(NATIVE / name for name in SHARED)]
+    sources = [*IPC.glob("journal/*.c"), *(IPC / name for name in SHARED)]
     made = []
     for source in sources:
         text = source.read_text()
-        if source.name == mutant.file:
+        if source == IPC / mutant.file:
             assert text.count(mutant.old) == 1, f"{mutant.name}: write it anew"
             text = text.replace(mutant.old, mutant.new)
-        made.append(target / source.name)
+        made.append(target / f"{source.parent.name}-{source.name}")
         made[-1].write_text(text)
     (target / "layout.h").write_text(layout_source())
     (target / "strerror.c").write_text(strerror_source())
     library = target / "libmutant.so"
     flags = ["-shared", "-fPIC", "-O1", "-std=gnu11", "-pthread", "-fvisibility=hidden", "-w"]
-    folders = [f"-I{target}", f"-I{NATIVE}", f"-I{PREFIX / 'include'}"]
+    folders = [f"-I{target}", f"-I{IPC}", f"-I{PREFIX / 'include'}"]
     command = ["cc", *flags, *folders, *made, target / "strerror.c", "-o", library]
     subprocess.run(command, check=True)
     return library

@@ -40,8 +40,8 @@ WRITING_SECONDS_MAX: Final = 1.0
 
 FILE_NUMBER_MIN: Final = 512
 """Who dies lets go of files with high numbers first, and closing an inotify file takes it 10 ms and
-more.  A participant's lock has an even higher number (ipc/vhost/connection.c): who gets the live lock
-finds that the former live takes part no more."""
+more.  A participant's lock has an even higher number (ipc/vhost/attach.c): who gets the live
+lock finds that the former live takes part no more."""
 
 
 class RecordDamaged(Error):

@@ -1,4 +1,4 @@
-"""python -m shmbroker.perf.scenarios.durable: what a confirm from the disk costs, ours and the peers'.
+"""python -m shmbroker.perf.scenarios.durable: what a confirm from the disk costs.
 
     program ──► publish, wait for the confirm ──► ...          one outstanding: median, p99
     program ──► publish, publish, ... ──► all are confirmed    many outstanding: messages a second

@@ -1,4 +1,4 @@
-"""python -m shmbroker.perf.scenarios.failover: how long nothing is confirmed when the live is killed.
+"""python -m shmbroker.perf.scenarios.failover: how long nothing is confirmed after a kill.
 
 A program publishes to a durable queue and waits for each confirm, another consumes; the live is
 killed with -9 at a random moment, one of three that wait takes over, and the killed one comes back

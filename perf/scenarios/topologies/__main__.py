@@ -1,4 +1,4 @@
-"""python -m shmbroker.perf.scenarios.topologies: messengers against each other and the machine's raw limits.
+"""python -m shmbroker.perf.scenarios.topologies: messengers, and the machine's limits.
 
 Who takes part is a peer (perf/peers/), ours and the raw limits too; all of them run in turns, round
 after round, get the same messages, and what arrives is checked in the same way.

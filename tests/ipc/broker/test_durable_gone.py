@@ -25,10 +25,9 @@ from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import SHM
-from tests.support.compiler import LIBRARY, PREFIX
+from tests.support.compiler import LIBRARY, NATIVE, PREFIX
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 
-NATIVE = Path(__file__).parents[2] / "ipc" / "native"
 SMALL = 64 << 10
 ARENA = 4 << 20
 HEAD_BYTES = 9 * 8

@@ -15,10 +15,9 @@ from shmbroker.core.codes import CLOSED, NOT_FOUND, OK
 from shmbroker.core.layout import REFERENCE_INDEX_MASK
 from shmbroker.ipc._native import ffi, lib
 from tests.crash.leaks import blocks
-from tests.support.compiler import compile_program
+from tests.support.compiler import NATIVE, compile_program
 
 MANY = 1000
-NATIVE = Path(__file__).parent / "native"
 
 
 def mapped(vhost: str) -> int:

@@ -19,12 +19,12 @@ from shmbroker.ipc.base.errors import DiskFull
 from shmbroker.ipc.instance import status
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.test_pair import bodies, eventually, is_announced, put
+from tests.support.compiler import NATIVE
 from tests.support.runs import PATIENCE_SECONDS, Run, Settings
 from tests.support.small_disk import empty, empty_names, fill, fill_names, small_disk
 
 DISK = 7 << 20
 BODY = bytes(8000)
-NATIVE = Path(__file__).parents[1] / "native"
 
 
 @pytest.fixture

@@ -62,7 +62,10 @@ class Mutant:
 
 MUTANTS = (
     Mutant("no-sync", "paging/page_store.c", "fdatasync(to->writer) != 0 ||", "0 ||"),
-    Mutant("no-sync-of-the-folder", "paging/page_store.c", "to->is_new && fsync(to->folder) != 0", "0"),
+    Mutant(
+        "no-sync-of-the-folder", "paging/page_store.c",
+        "to->is_new && fsync(to->folder) != 0", "0",
+    ),
     Mutant(
         "no-sync-of-a-new-folder", "paging/page_store.c",
         "folder >= 0 && fsync(folder) == 0", "folder >= 0",
@@ -90,23 +93,24 @@ def library_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mutant],
     work = tmp_path_factory.mktemp("mutants")
     (work / "layout.h").write_text(layout_source())
     (work / "strerror.c").write_text(strerror_source())
-    folders = [f"-I{work}", f"-I{NATIVE}", f"-I{PREFIX / 'include'}"]
+    folders = [f"-I{work}", f"-I{IPC}", f"-I{PREFIX / 'include'}"]
 
     def compiled(source: Path, target: Path) -> Path:
         subprocess.run(["cc", "-c", *FLAGS, *folders, source, "-o", target], check=True)
         return target
 
     objects = {
-        source.name: compiled(source, work / f"{source.name}.o")
-        for source in [work / "strerror.c", *NATIVE.glob("*.c")]
+        source: compiled(source, work / f"{source.parent.name}-{source.stem}.o")
+        for source in [work / "strerror.c", *IPC.glob("*/*.c")]
+        if source.name != "dropped.c"  # the extension of Python
     }
 
     def made(mutant: Mutant) -> Path:
-        text = (NATIVE / mutant.file).read_text()
+        text = (IPC / mutant.file).read_text()
         assert text.count(mutant.old) == 1, f"{mutant.name}: write it anew"
         changed = work / f"{mutant.name}.c"
         changed.write_text(text.replace(mutant.old, mutant.new))
-        parts = objects | {mutant.file: compiled(changed, work / f"{mutant.name}.o")}
+        parts = objects | {IPC / mutant.file: compiled(changed, work / f"{mutant.name}.o")}
         library = work / f"lib{mutant.name}.so"
         link = ["cc", "-shared", "-pthread", *parts.values(), LIBRARY, "-o", library]
         subprocess.run([*link, f"-Wl,-rpath,{LIBRARY.parent}"], check=True)

@@ -15,7 +15,7 @@ import pytest
 
 from shmbroker import Ring
 from shmbroker.core import layout
-from tests.support.compiler import compile_program
+from tests.support.compiler import NATIVE, compile_program
 from tests.support.tracer import Stepped
 
 STEPPED, SURVIVOR, OTHER = 9, 1, 2
@@ -30,8 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source = NATIVE / "stepped.c"
-    return compile_program(source, tmp_path_factory.mktemp("stepped") / "stepped")
+    return compile_program(NATIVE / "stepped.c", tmp_path_factory.mktemp("stepped") / "stepped")
 
 
 def blocks_owned_by(name: str, owner: int) -> int:

@@ -16,7 +16,7 @@ import pytest
 
 import shmbroker
 from tests.ipc.transaction.test_commit_stopped import series_held
-from tests.support.compiler import compile_program
+from tests.support.compiler import NATIVE, compile_program
 
 KILLS = int(os.environ.get("COMMIT_KILLS", "50"))
 ACCOUNTS, PURSES, COINS, SLOTS = 4, 3, 1000, 8
@@ -25,7 +25,7 @@ UP_SECONDS = 0.03
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source = Path(__file__).parents[2] / "support" / "native" / "transferrer.c"
+    source = NATIVE / "transferrer.c"
     return compile_program(source, tmp_path_factory.mktemp("transferrer") / "transferrer")
 
 

@@ -20,10 +20,9 @@ import pytest
 import shmbroker
 from shmbroker.core import layout
 from shmbroker.core.codes import FULL
-from tests.support.compiler import compile_program
+from tests.support.compiler import NATIVE, compile_program
 from tests.support.tracer import Stepped
 
-NATIVE = Path(__file__).parents[2] / "support" / "native"
 STRIDE = int(os.environ.get("COMMIT_STRIDE", "2500"))
 """How many instructions from one stop to the next; each stepping starts anew, and takes up to half
 a second.  The first stop is anywhere, so that many runs see them all; 23 sees all in an hour."""

@@ -200,7 +200,8 @@ class Feigned(Connection):
 
 def test_a_program_dies_with_whoever_started_it(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from pathlib import Path; from shmbroker.perf.machine.program import Program\n"
+        "import sys, time; from pathlib import Path\n"
+        "from shmbroker.perf.machine.program import Program\n"
         f"program = Program(['sleep', '600'], Path({str(tmp_path / 'said')!r}))\n"
         "print(program.pid, flush=True); time.sleep(600)"
     )
