@@ -50,6 +50,7 @@ class BuildNative(build_ext):
 setup(
     packages=list(packages()),
     package_dir=packages(),
+    include_package_data=False,  # C is compiled into the library, and not installed
     package_data={
         "shmbroker": ["py.typed"],
         "shmbroker.perf": ["raw/*.c"],

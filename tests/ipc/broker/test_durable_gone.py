@@ -25,7 +25,7 @@ from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import SHM
-from tests.support.compiler import LIBRARY, NATIVE, PREFIX
+from tests.support.compiler import LIBRARY, PREFIX
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 
 SMALL = 64 << 10
@@ -276,19 +276,21 @@ with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, folder):
 def library_that_stops(target: Path) -> Path:
     """The library, whose journaler waits after it has looked whether a queue is gone."""
     made = []
-    for source in NATIVE.glob("*.c"):
+    for source in IPC.glob("*/*.c"):
+        if source.name == "dropped.c":  # the extension of Python
+            continue
         text = source.read_text()
         if source.name == "journaler.c":
             begin = text.index("static bool is_gone(")
             end = text.index("}\n", begin) + 2
             text = text[:begin] + STOPS_AFTER_A_LOOK + text[end:]
-        made.append(target / source.name)
+        made.append(target / f"{source.parent.name}-{source.name}")
         made[-1].write_text(text)
     (target / "layout.h").write_text(layout_source())
     (target / "strerror.c").write_text(strerror_source())
     library = target / "libstops.so"
     flags = ["-shared", "-fPIC", "-O0", "-std=gnu11", "-pthread", "-fvisibility=hidden", "-w"]
-    folders = [f"-I{target}", f"-I{NATIVE}", f"-I{PREFIX / 'include'}"]
+    folders = [f"-I{target}", f"-I{IPC}", f"-I{PREFIX / 'include'}"]
     sources = [*made, target / "strerror.c"]
     kernels = [LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}"]
     subprocess.run(["cc", *flags, *folders, *sources, *kernels, "-o", library], check=True)
@@ -299,7 +301,7 @@ def test_a_queue_that_is_deleted_while_the_journaler_looks(vhost: str, tmp_path:
     (tmp_path / "native").mkdir()
     environment = os.environ | {
         "LD_PRELOAD": str(library_that_stops(tmp_path / "native")),
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONPATH": str(ROOT),
     }
     command = [sys.executable, "-c", DELETES_BETWEEN, vhost, str(tmp_path / "journal")]
     subprocess.run(command, env=environment, cwd=tmp_path, timeout=60, check=True)
