@@ -28,6 +28,8 @@ from tests.conftest import SHM
 from tests.support.compiler import LIBRARY, PREFIX
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 
+ROOT = Path(__file__).parents[3]
+IPC = ROOT / "ipc"
 SMALL = 64 << 10
 ARENA = 4 << 20
 HEAD_BYTES = 9 * 8
