@@ -1,4 +1,4 @@
-"""`shmbroker run`: a broker, or only the caretaker of a vhost."""
+"""`shmbroker run`: a broker, or only the repairer of a vhost."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def take_care(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
         click.echo(f"taking care of vhost {vhost}", err=True)
         try:
             while True:
-                repaired = broker.tend(None if spool is None else ticked(spool))
+                repaired = broker.repair_for(None if spool is None else ticked(spool))
                 if repaired:
                     click.echo(f"somebody died: {repaired} repairs", err=True)
         except Stopped:

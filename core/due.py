@@ -14,7 +14,8 @@ A message whose note came before the claim was there when the look began.  A not
 claim away, so settling fails, and who looks goes on looking.  Who claims again in the middle of its
 look overwrites such a note, and so looks once more before it settles for later.  Who dies or is
 stopped in the middle leaves a claim, which somebody else takes over when its time has come.  Who
-dies between publishing and its note is swept, and the sweep notes that something may be due now.
+dies between publishing and its note is repaired, which notes that something may be
+due now.
 """
 
 from __future__ import annotations

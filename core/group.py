@@ -8,7 +8,7 @@ leaves a count that is wrong.
     settle   no slot of the bucket is LEASED by others: SETTLED, from now on we may take
     take     READY -> LEASED, and only then: is the bucket still SETTLED for us?  If not, the
              message goes back as it was, and nobody has seen it
-    free     by the owner, by anyone for all (rebalancing), or by the sweep for the dead
+    free     by the owner, by anyone for all (rebalancing), or by the repair for the dead
 
 So a bucket may be taken away from an owner who has messages of it in hand, without asking: that
 one gets no more, and the new one none until those are dealt with.  Taker and settler each write

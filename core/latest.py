@@ -15,7 +15,7 @@ them by nature, and nothing to allocate.
 Publishing is: the message, then its place in the chain, then a look at the whole chain.  So of two
 publishers of a key at least one sees the other's message, and the older one is dropped, READY to
 DONE; one in somebody's hand is not.  A publisher that dies in between leaves its message without a
-place: the sweep looks at all messages again (latest_repair).  Until then, and for a publisher that
+place: the repair looks at all messages again (latest_repair).  Until then, and for a publisher that
 is stopped there until it goes on, both are in the ring, in the order of their positions.
 
 The age of a message is its position, unless it was carried (carry.py).

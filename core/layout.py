@@ -458,7 +458,9 @@ RING_SCHEDULED_AT: Final = RING_COUNTERS_AT + 88  # of a schedule: the last id t
 COUNTER_DELAYED_AT: Final = RING_COUNTERS_AT + 96  # left for the schedule, to be redelivered later
 COUNTER_DUPLICATES_AT: Final = RING_COUNTERS_AT + 104  # that never were in the ring
 COUNTER_WITHDRAWN_AT: Final = RING_COUNTERS_AT + 112  # and those that were
-RING_SETTLED_AT: Final = RING_COUNTERS_AT + 120  # a transaction has acknowledged none from here on
+RING_ACKNOWLEDGED_AT: Final = (
+    RING_COUNTERS_AT + 120
+)  # a transaction has acknowledged none from here on
 IN_INBOX: Final = POSITION_MASK + 1  # in what publishing answers: the position is one in the inbox
 RING_INBOX_AT: Final = RING_COUNTERS_AT + 128  # reference to its inbox, 0: it has none (inbox.c)
 
@@ -676,8 +678,8 @@ PARTICIPANTS_VERSION_AT: Final = 8
 PARTICIPANTS_BYTES_AT: Final = 16
 PARTICIPANTS_ARENA_AT: Final = 24  # identity of the vhost's arena
 PARTICIPANTS_HIGH_AT: Final = PAGE_BYTES  # owner ids at this and above were never used
-PARTICIPANTS_CLERK_BELL_AT: Final = PARTICIPANTS_HIGH_AT + PAIR_BYTES  # counts: see clerk.c
-PARTICIPANTS_PAGER_BELL_AT: Final = PARTICIPANTS_CLERK_BELL_AT + PAIR_BYTES  # 0: it may sleep
+PARTICIPANTS_MOVER_BELL_AT: Final = PARTICIPANTS_HIGH_AT + PAIR_BYTES  # counts: see mover.c
+PARTICIPANTS_PAGER_BELL_AT: Final = PARTICIPANTS_MOVER_BELL_AT + PAIR_BYTES  # 0: it may sleep
 PARTICIPANTS_PAGES_AT: Final = PARTICIPANTS_PAGER_BELL_AT + 8  # 1: there is, or was, a pager
 PARTICIPANTS_LOG_AT: Final = 2 * PAGE_BYTES
 LOG_ENTRIES: Final = 64  # distinct texts; the rarest and oldest makes place
@@ -711,7 +713,7 @@ PARTICIPANT_LIST: Final = (PARTICIPANT_BYTES - PARTICIPANT_LIST_AT) // 8
 
 OWNS_QUEUES: Final = 1
 OWNS_NO_MORE: Final = 2  # what it owned has been dealt with, and nothing is given to it
-TENDS: Final = 4  # it looks after all queues: that it has opened one is in nobody's way
+REPAIRS: Final = 4  # it looks after all queues: that it has opened one is in nobody's way
 
 PARTICIPANT_FREE: Final = 0
 PARTICIPANT_LIVE: Final = 1
@@ -735,7 +737,7 @@ TRANSACTIONS_VERSION_AT: Final = 8
 TRANSACTIONS_BYTES_AT: Final = 16
 TRANSACTIONS_ARENA_AT: Final = 24  # identity of the vhost's arena
 TRANSACTIONS_BEGUN_AT: Final = PAIR_BYTES  # how many on durable queues were ever committed
-TRANSACTIONS_CLOSED_AT: Final = 2 * PAIR_BYTES  # 1: wait before you commit one (ipc/commit/door.c)
+TRANSACTIONS_CLOSED_AT: Final = 2 * PAIR_BYTES  # 1: wait before you commit one (ipc/commit/gate.c)
 TRANSACTIONS_JOURNALED_AT: Final = 3 * PAIR_BYTES  # so many of them are on disk
 TRANSACTIONS_AT: Final = PAGE_BYTES
 TRANSACTION_BYTES: Final = 32768

@@ -5,14 +5,14 @@ behind it would wait.  So it becomes READY again with a mark, an owner that is n
 over:
 
     take, a level's hint   are moved beyond it while it is still in our hand, and not lowered to it
-    the sweep              lowers no hint to what has the mark
+    the repair              lowers no hint to what has the mark
     groups, selectors      look at each message from head on, and ask for the mark
 
 Who finds it in spite of that takes it, sees that it is not to be delivered, and sets it aside
 again: so nothing depends on the mark but that this does not happen all the time.  Whoever looks for
 what is to leave the ring (expiry.c) finds it in any case, because it is READY.
 
-A death before the CAS leaves it LEASED: the sweep gives it back as any other.
+A death before the CAS leaves it LEASED: the repair gives it back as any other.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ from shmbroker.core.tail import tail_pass, true_tail
 from shmbroker.core.word import lap_of, slot_at, word_lease_tag, word_ready, word_state
 
 TRIES = 8
-"""A lease is written when a message is taken, once by a sweep, and when it is revoked."""
+"""A lease is written when a message is taken, once by a repair, and when it is revoked."""
 
 
 @exported_cold

@@ -22,7 +22,7 @@ from shmbroker.ipc.message.outgoing import Confirm, Options
 from shmbroker.ipc.message.room import BATCH
 from shmbroker.ipc.queue import queue as sync
 from shmbroker.ipc.queue.consuming import Consuming
-from shmbroker.ipc.queue.onlooker import Onlooker
+from shmbroker.ipc.queue.retained_reader import RetainedReader
 from shmbroker.ipc.request.request import Reply
 from shmbroker.ipc.schedule.scheduled import When
 from shmbroker.ipc.selector.selection import Selection
@@ -276,8 +276,8 @@ class Queue:
         selection = None if selector is None else Selection(selector)
         consuming = Consuming(self._sync, priority, exclusive)
         if lib.sb_is_non_destructive(self._sync._queue):
-            onlooker = Onlooker(self._sync, selection, timeout)
-            return cast(Consumer, Subscription(self._broker, onlooker, timeout))
+            retained_reader = RetainedReader(self._sync, selection, timeout)
+            return cast(Consumer, Subscription(self._broker, retained_reader, timeout))
         return Consumer(self, consuming, selection, timeout, prefetch)
 
     async def receive(self, *, timeout: float | None = None) -> bytes:

@@ -36,10 +36,10 @@ void audit_found(audit *of, int64_t number, int64_t first, int64_t last);
 int64_t audit_stage(audit *of, sb_queue *queue, sb_port *port, int64_t number, sb_journal *journal,
                     int64_t most);
 
-/* --- remembered.c ----------------------------------------------------------------------------- */
+/* --- deduplication.c ----------------------------------------------------------------------------- */
 
 
-typedef struct remembered {
+typedef struct dedup_log {
     sb_queue *queue;
     int64_t number;  /* in the journal */
     int64_t serial;  /* ids up to here are in the journal, or staged: with a message, or in a list */
@@ -48,18 +48,18 @@ typedef struct remembered {
     struct {
         int64_t identity, sequence;
     } *numbers; /* by index in the table of producers; NULL none */
-} remembered;
+} dedup_log;
 /* Of a queue that is followed from its gate on. */
-int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, const sb_cursor *gate);
+int64_t dedup_log_begin(dedup_log *of, sb_queue *queue, int64_t number, const sb_cursor *gate);
 /* With the record of each message that counts; before it, what it needs is staged. */
-int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_journal *journal);
+int64_t dedup_log_note(dedup_log *of, sb_port *port, const void *chunk, sb_journal *journal);
 /* When a segment begins; all messages below `until` are staged, or were. */
-int64_t remembered_stage(remembered *of, sb_port *port, int64_t until, sb_journal *journal);
-void remembered_committed(remembered *of, sb_journal *journal);
-int64_t remembered_gone(const remembered *of, sb_journal *journal);
+int64_t dedup_log_stage(dedup_log *of, sb_port *port, int64_t until, sb_journal *journal);
+void dedup_log_committed(dedup_log *of, sb_journal *journal);
+int64_t dedup_log_gone(const dedup_log *of, sb_journal *journal);
 /* The segments that had lists may be lost: all of them are staged again with the next ones. */
-void remembered_again(remembered *of);
-void remembered_end(remembered *of);
+void dedup_log_again(dedup_log *of);
+void dedup_log_end(dedup_log *of);
 
 typedef struct ids_read {
     struct ordered_id *ids;
@@ -67,20 +67,20 @@ typedef struct ids_read {
 } ids_read;
 
 /* What is read of it when the queue is restored. */
-typedef struct recollection {
+typedef struct dedup_read {
     ids_read listed, news; /* by serial, and by the position of their messages */
     int64_t until, serial;
     bool pages;
-} recollection;
+} dedup_read;
 /* Of a queue that remembers so many ids, and that pages or does not. */
-void recollection_begin(recollection *of, int64_t most, bool pages);
-int64_t recollection_note(recollection *of, sb_port *port, int64_t position, const void *chunk);
-int64_t recollection_ids(recollection *of, const sb_journal_record *record);
-int64_t recollection_producers(sb_port *port, const sb_journal_record *record);
+void dedup_read_begin(dedup_read *of, int64_t most, bool pages);
+int64_t dedup_read_note(dedup_read *of, sb_port *port, int64_t position, const void *chunk);
+int64_t dedup_read_ids(dedup_read *of, const sb_journal_record *record);
+int64_t dedup_read_producers(sb_port *port, const sb_journal_record *record);
 /* Whether the ring needs more memory for it. */
-bool recollection_is_any(const recollection *of);
+bool dedup_read_is_any(const dedup_read *of);
 /* All was read: into the memory of the ring, whose file is open then. */
-int64_t recollection_restore(recollection *of, sb_port *port, segment *ring);
-void recollection_end(recollection *of);
+int64_t dedup_read_restore(dedup_read *of, sb_port *port, segment *ring);
+void dedup_read_end(dedup_read *of);
 
 #endif

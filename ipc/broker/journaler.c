@@ -8,7 +8,7 @@
  * broker that was replaced finds that out there, and confirms nothing any more.
  *
  * All that a turn writes stood in the rings at one moment at which no transaction was half way
- * (door.c): each queue up to its tail, and what was retired then.  If a transaction was committed since
+ * (gate.c): each queue up to its tail, and what was retired then.  If a transaction was committed since
  * the last turn, all of that is one frame, however large, with what is done with above the heads.
  *
  * What is retired is written as the head of the ring, with or after the messages, and now and then
@@ -74,7 +74,7 @@ typedef struct followed {
     int64_t retired; /* the journal knows that all below is */
     uint64_t above;  /* a digest of what it knows to be done with above */
     int64_t until;   /* what is below is written before it stops */
-    remembered once;
+    dedup_log once;
     recorder recorder; /* of its times from publish to the disk; an inbox's are its queue's */
     int64_t *published; /* when what is staged was, as far as it is recorded */
     int64_t published_count, published_room;
@@ -101,7 +101,7 @@ struct sb_journaler {
     uint64_t digest;    /* of the exchanges and bindings that the journal has */
     followed *by_row[L_QUEUE_ROWS];
     int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
-    door door;
+    commit_gate commit_gate;
     int64_t begun, whole; /* how many transactions at the moment; and of which all is in the journal */
     int64_t messages, bytes, mapped;
     int64_t commits, tidied; /* tidied: how many there were when it was looked what can go */
@@ -154,7 +154,7 @@ static bool is_done(const followed *each, int64_t position)
  * have acknowledged. */
 static int64_t end_of_look(const followed *each, bool all)
 {
-    int64_t settled = word_load(each->queue->ring.memory, L_RING_SETTLED_AT);
+    int64_t settled = word_load(each->queue->ring.memory, L_RING_ACKNOWLEDGED_AT);
     int64_t before = each->bits_head + 8 * each->bits_length;
     int64_t end = settled > before ? settled : before;
     return all || end > each->safe ? each->safe : end;
@@ -237,7 +237,7 @@ static int64_t stage_news(sb_journaler *journaler, followed *each)
         return SB_OK;
     int64_t code = stage_declaration(journaler, each);
     if (code == SB_OK)
-        code = remembered_stage(&each->once, &each->port, each->safe, journaler->journal);
+        code = dedup_log_stage(&each->once, &each->port, each->safe, journaler->journal);
     each->is_declared = code == SB_OK;
     return code;
 }
@@ -249,7 +249,7 @@ static void followed_free(followed *freed)
         atomic_fetch_sub(&freed->recorder.queue->held, 1);
     }
     free(freed->published);
-    remembered_end(&freed->once);
+    dedup_log_end(&freed->once);
     free(freed->bits);
     free(freed);
 }
@@ -299,7 +299,7 @@ static int64_t follow(sb_journaler *journaler, int64_t reference, const char *en
     if (code == SB_OK)
         code = adopt(made);
     if (code == SB_OK)
-        code = remembered_begin(&made->once, made->queue, made->number, &made->cursor);
+        code = dedup_log_begin(&made->once, made->queue, made->number, &made->cursor);
     if (code != SB_OK) {
         if (made->queue)
             atomic_fetch_sub(&made->queue->held, 1);
@@ -328,7 +328,7 @@ static int64_t unfollow_gone(sb_journaler *journaler)
             if (code == SB_OK)
                 code = journal_retire_then(journaler->journal, one->number, SB_JOURNAL_ALL);
             if (code == SB_OK)
-                code = remembered_gone(&one->once, journaler->journal);
+                code = dedup_log_gone(&one->once, journaler->journal);
         }
         if (leaves && code == SB_OK) {
             journaler->by_row[one->queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
@@ -341,7 +341,7 @@ static int64_t unfollow_gone(sb_journaler *journaler)
     }
     journaler->count = kept;
     if (gone)
-        departed_forget(journaler->connection);
+        deleted_forget(journaler->connection);
     return code;
 }
 
@@ -404,7 +404,7 @@ static int64_t snapshot(sb_journal *journal, void *context)
         if (code == SB_OK)
             code = stage_retired_above(journaler, one);
         if (code == SB_OK)
-            code = remembered_stage(&one->once, &one->port, one->cursor.position, journal);
+            code = dedup_log_stage(&one->once, &one->port, one->cursor.position, journal);
     }
     return code;
 }
@@ -479,7 +479,7 @@ static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
         if (each->retired < 0 || position - each->retired >= each->queue->slots)
             code = stage_retired(journaler, each);
         if (code == SB_OK)
-            code = remembered_note(&each->once, &each->port, message.chunk, journaler->journal);
+            code = dedup_log_note(&each->once, &each->port, message.chunk, journaler->journal);
         if (code == SB_OK)
             code = sb_journal_stage(journaler->journal, SB_RECORD_MESSAGE, each->number, position,
                                     message.chunk,
@@ -535,8 +535,8 @@ static int64_t stage_lists(sb_journaler *journaler)
     int64_t code = SB_OK;
     for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
         followed *each = journaler->queues[index];
-        remembered_again(&each->once);
-        code = remembered_stage(&each->once, &each->port, each->cursor.position,
+        dedup_log_again(&each->once);
+        code = dedup_log_stage(&each->once, &each->port, each->cursor.position,
                                 journaler->journal);
     }
     return code;
@@ -610,7 +610,7 @@ static int64_t move_gates(sb_journaler *journaler)
             sb_port_gate_moved(&each->port);
             count_durable(each);
         }
-        remembered_committed(&each->once, journaler->journal);
+        dedup_log_committed(&each->once, journaler->journal);
         if (each->retired > 0)
             sb_journal_retire(journaler->journal, each->number, each->retired);
     }
@@ -629,7 +629,7 @@ static void told(sb_journaler *journaler, int64_t code)
         sb_system_wake((int64_t)(intptr_t)&journaler->code, INT32_MAX);
 }
 
-/* What was read is in our page tables, and if we are killed without a memory keeper the kernel takes it
+/* What was read is in our page tables, and if we are killed without a exit helper the kernel takes it
  * out before it lets go of our locks: 70 ms a GiB, in which nobody is live.  With one, it takes the
  * processor from who takes over.  So we do it bit by bit; the memory stays. */
 static void unmap_what_was_read(sb_journaler *journaler)
@@ -669,20 +669,20 @@ static int64_t see_a_moment(sb_journaler *journaler, bool above)
     for (int tries = 0;; tries++) {
         int64_t code = look_at_catalog(journaler);
         if (tries >= TRIES)
-            door_close(&journaler->door);
-        int64_t begun = door_begun(connection);
+            commit_gate_close(&journaler->commit_gate);
+        int64_t begun = commit_gate_begun(connection);
         bool whole = begun != journaler->whole;
         if (code == SB_OK && whole)
-            door_clear(&journaler->door);
-        if (code == SB_OK && whole && begun != door_begun(connection))
+            commit_gate_clear(&journaler->commit_gate);
+        if (code == SB_OK && whole && begun != commit_gate_begun(connection))
             continue;
         if (code == SB_OK)
             code = see(journaler, above || whole, above);
         int64_t generation = word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT);
         if (code == SB_OK &&
-            (begun != door_begun(connection) || generation != journaler->generation))
+            (begun != commit_gate_begun(connection) || generation != journaler->generation))
             continue; /* one has come in, or may have, in a queue that we do not follow yet */
-        door_open(&journaler->door);
+        commit_gate_open(&journaler->commit_gate);
         journaler->begun = begun;
         return code;
     }
@@ -730,7 +730,7 @@ static bool see_heads(sb_journaler *journaler)
     }
     void *catalog = journaler->connection->catalog.memory;
     return journaler->begun == journaler->whole &&
-           door_begun(journaler->connection) == journaler->whole &&
+           commit_gate_begun(journaler->connection) == journaler->whole &&
            word_load(catalog, L_CATALOG_GENERATION_AT) == journaler->generation;
 }
 
@@ -828,7 +828,7 @@ static int64_t turn(sb_journaler *journaler, bool all)
         return code;
     journaler->ahead = 0;
     journaler->whole = journaler->begun;
-    door_journaled(&journaler->door, journaler->whole);
+    commit_gate_journaled(&journaler->commit_gate, journaler->whole);
     return staged;
 }
 
@@ -842,16 +842,16 @@ static bool is_quiet(sb_journaler *journaler)
     sb_bell_arm((int64_t *)((char *)connection->arena.memory + L_ARENA_JOURNALER_BELL_AT));
     for (int64_t each = 0; each < journaler->count; each++)
         quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY;
-    return quiet && door_begun(connection) == journaler->whole &&
+    return quiet && commit_gate_begun(connection) == journaler->whole &&
            word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT) == journaler->generation;
 }
 
 /* Between two long sleeps somebody has to look after the queues: these are as good as any. */
-static void look_after(sb_journaler *journaler)
+static void repair_queues(sb_journaler *journaler)
 {
     for (int64_t each = 0; each < journaler->count; each++)
         journaler->waits[each] = (sb_wait){.queue = journaler->queues[each]->queue};
-    wait_upkeep(journaler->waits, journaler->count);
+    rings_repair(journaler->waits, journaler->count);
 }
 
 static void rest(sb_journaler *journaler)
@@ -863,14 +863,14 @@ static void rest(sb_journaler *journaler)
         return;
     if (system_wait_any(words, 2, until) != SB_EMPTY)
         return;
-    look_after(journaler);
+    repair_queues(journaler);
     if (fence_check(&journaler->fence) != SB_OK)
         return;
     journal_rests(journaler->journal);
     if (journaler->tidied == journaler->commits)
         return; /* nothing can have become dead */
     journaler->tidied = journal_is_known(journaler->journal) ? journaler->commits : -1;
-    sb_journal_tidy(journaler->journal); /* others may need the room; if it fails, a commit says so */
+    sb_journal_clear(journaler->journal); /* others may need the room; if it fails, a commit says so */
 }
 
 /* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */
@@ -1018,11 +1018,11 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
         return fail(SB_IN_USE, "another broker writes the journal of vhost '%s' already",
                     connection->vhost);
     journaler->connection = connection;
-    participant_tends(connection);
+    participant_repairs(connection);
     journaler->generation = -1;
-    journaler->whole = door_whole(connection);
-    journaler->door.connection = connection;
-    journaler->door.is_closed = true; /* by a former one, perhaps */
+    journaler->whole = commit_gate_whole(connection);
+    journaler->commit_gate.connection = connection;
+    journaler->commit_gate.is_closed = true; /* by a former one, perhaps */
     fence_begin(&journaler->fence, epoch);
     atomic_store(&journaler->stopping, 0);
     atomic_store(&journaler->code, SB_OK);

@@ -26,7 +26,7 @@ def _check(code: int, what: str) -> int:
 
 
 def keep_memory() -> None:
-    """Whoever is killed then lets go of its locks at once (ipc/repair/memory_keeper.c)."""
+    """Whoever is killed then lets go of its locks at once (ipc/repair/exit_helper.c)."""
     _check(lib.sb_keep_memory(), "a quick end")
 
 

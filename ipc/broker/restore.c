@@ -44,7 +44,7 @@ typedef struct restored {
     int64_t of, last_id; /* of a schedule: the number of its queue, and the last id that was given */
     char name[L_NAME_BYTES_MAX + 1];
     segment ring;
-    recollection once;
+    dedup_read once;
     sb_port port;
 } restored;
 
@@ -125,7 +125,7 @@ static void restored_free(restoration *all, restored *freed)
         unlink(path);
         row_give_back(all, freed);
     }
-    recollection_end(&freed->once);
+    dedup_read_end(&freed->once);
     segment_detach(&freed->ring);
     free(freed);
 }
@@ -243,7 +243,7 @@ static int64_t declared(restoration *all, const sb_journal_record *record)
     }
     made->port.file = connection->arena.file;
     word_store(made->ring.memory, L_RING_GATES_HIGH_AT, 1); /* another one is not in our way */
-    recollection_begin(&made->once, word_load(made->ring.memory, L_RING_IDS_AT),
+    dedup_read_begin(&made->once, word_load(made->ring.memory, L_RING_IDS_AT),
                        word_load(made->ring.memory, L_SETTING_WHEN_FULL_AT) == L_PAGE);
     sb_port_restore_begin(&made->port, record->position);
     *at = made;
@@ -311,7 +311,7 @@ static int64_t message_restored(restoration *all, restored *queue, const sb_jour
         return no_slot(queue, record);
     if (code != SB_OK && code != SB_DUPLICATE)
         return code;
-    return recollection_note(&queue->once, &queue->port, record->position, record->body);
+    return dedup_read_note(&queue->once, &queue->port, record->position, record->body);
 }
 
 static int64_t retired(restored *queue, const sb_journal_record *record)
@@ -368,9 +368,9 @@ static int64_t record_restored(restoration *all, const sb_journal_record *record
     if (record->kind == SB_RECORD_RETIRED)
         return retired(queue, record);
     if (record->kind == SB_RECORD_IDS)
-        return recollection_ids(&queue->once, record);
+        return dedup_read_ids(&queue->once, record);
     if (record->kind == SB_RECORD_PRODUCERS)
-        return recollection_producers(&queue->port, record);
+        return dedup_read_producers(&queue->port, record);
     if (record->kind == SB_RECORD_QUEUE_GONE)
         forget(all, at);
     return SB_OK;
@@ -431,10 +431,10 @@ static int64_t put(restoration *all, restored *queue)
     int64_t replaced = last_value ? sb_port_latest_repair(&queue->port) : 0;
     all->messages += there - (replaced > 0 ? replaced : 0);
     code = replaced < 0 ? replaced : duplicates_restored(queue);
-    if (code >= SB_OK && recollection_is_any(&queue->once))
+    if (code >= SB_OK && dedup_read_is_any(&queue->once))
         code = open_again(all, queue);
     if (code >= SB_OK)
-        code = recollection_restore(&queue->once, &queue->port, &queue->ring);
+        code = dedup_read_restore(&queue->once, &queue->port, &queue->ring);
     if (code != SB_OK)
         return code;
     sb_port_close(&queue->port);

@@ -310,7 +310,7 @@ void sb_connection_free(sb_connection *connection);
 /* Repair what dead participants have left: how many repairs.  Waiting calls do so by themselves. */
 int64_t sb_repair(sb_connection *connection);
 /* Repair as soon as somebody dies, for so long at most: how many repairs. */
-int64_t sb_tend(sb_connection *connection, int64_t timeout_ns);
+int64_t sb_repair_for(sb_connection *connection, int64_t timeout_ns);
 /* More words about the code that this thread was answered last, or "". */
 const char *sb_detail(int64_t code);
 /* The same, copied, with a 0 at its end, and told once: what is told next for the same code was
@@ -347,7 +347,7 @@ int64_t sb_settings_given(sb_queue *queue, void *buffer, int64_t capacity);
 int64_t sb_when_full(sb_queue *queue);
 int64_t sb_is_non_destructive(sb_queue *queue);
 /* Move what is expired to where it belongs, or drop it: how many.  Nobody gets such a message
- * anyway; waiting calls, full queues and sb_tend do this by themselves. */
+ * anyway; waiting calls, full queues and sb_repair_for do this by themselves. */
 int64_t sb_expire(sb_queue *queue);
 /* What was opened (also a temporary queue, a subscription, and the queue of sb_exchange_full) stays
  * valid until it is closed, as often as it was opened; of a queue that was deleted every call

@@ -33,7 +33,7 @@ from shmbroker.core import (  # noqa: F401
     run,
     span,
     spinning,
-    sweep,
+    repair,
     tail,
     take,
     topic,

@@ -47,7 +47,7 @@ static bool is_left(const char *catalog, int64_t entry)
     return is_beside && sb_row_of((void *)catalog, L_QUEUES, (int64_t)of) < 0;
 }
 
-void beside_tidy(sb_connection *connection)
+void beside_repair(sb_connection *connection)
 {
     void *catalog = connection->catalog.memory;
     int64_t row = 0;

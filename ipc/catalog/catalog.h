@@ -114,7 +114,7 @@ int64_t patterns_apply(sb_connection *connection, const char *name, void *page);
 /* Whether a queue of this name is to be made when somebody asks for it. */
 bool patterns_create(sb_connection *connection, const char *name);
 /* Remove what a death in the middle of a change has left. */
-void patterns_tidy(sb_connection *connection);
+void patterns_repair(sb_connection *connection);
 
 /* --- beside.c --------------------------------------------------------------------------------- */
 
@@ -126,6 +126,6 @@ int64_t beside_find(sb_connection *connection, int64_t flag, int64_t reference);
  * was started anew. */
 int64_t inbox_identity(sb_connection *connection, const void *settings);
 /* Remove those whose queues are gone; under the catalog's lock. */
-void beside_tidy(sb_connection *connection);
+void beside_repair(sb_connection *connection);
 
 #endif

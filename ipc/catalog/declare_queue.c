@@ -23,7 +23,7 @@ int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **qu
         return fail(SB_NOT_FOUND, "the queue was deleted");
     sb_queue **known = &connection->queues[row];
     if (*known && (*known)->reference != reference) {
-        departed_add(*known);
+        deleted_add(*known);
         *known = NULL;
     }
     if (!*known) {
@@ -72,19 +72,19 @@ static int64_t check_loop(sb_connection *connection, const char *name, const voi
 }
 
 /* Where the dead go is made with the queue that they come from.  They die no more there. */
-static int64_t make_grave(sb_connection *connection, const void *page, int64_t at, int64_t slots)
+static int64_t make_dlq(sb_connection *connection, const void *page, int64_t at, int64_t slots)
 {
     static const char given[] = "\x81\xAEmax_deliveries\xC0";
-    char name[L_NAME_BYTES_MAX + 1], of_grave[L_RING_GATES_AT] = "";
+    char name[L_NAME_BYTES_MAX + 1], of_dlq[L_RING_GATES_AT] = "";
     const sb_settings settings = {.max_deliveries = SB_UNLIMITED, .given = given,
                                   .given_length = sizeof given - 1,
                                   .durable = word_load(page, L_SETTING_DURABLE_AT)};
     if (name_in(page, at, name) == 0 || reference_of(connection, name) >= 0)
         return SB_OK;
-    settings_write(&settings, of_grave);
-    settings_default(of_grave, SB_SET_MAX_DELIVERIES);
-    word_store(of_grave, L_SETTINGS_SET_AT, 0); /* whoever declares it later need not know */
-    int64_t reference = queue_add(connection, name, slots, of_grave, 0);
+    settings_write(&settings, of_dlq);
+    settings_default(of_dlq, SB_SET_MAX_DELIVERIES);
+    word_store(of_dlq, L_SETTINGS_SET_AT, 0); /* whoever declares it later need not know */
+    int64_t reference = queue_add(connection, name, slots, of_dlq, 0);
     return reference < 0 ? reference : SB_OK;
 }
 
@@ -129,9 +129,9 @@ int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots
                     "broker with a store (shmbroker create, shmbroker run)", name,
                     connection->vhost);
     if (code == SB_OK)
-        code = make_grave(connection, page, L_SETTING_DEAD_LETTER_AT, slots);
+        code = make_dlq(connection, page, L_SETTING_DEAD_LETTER_AT, slots);
     if (code == SB_OK)
-        code = make_grave(connection, page, L_SETTING_EXPIRY_QUEUE_AT, slots);
+        code = make_dlq(connection, page, L_SETTING_EXPIRY_QUEUE_AT, slots);
     return code == SB_OK ? queue_add(connection, name, slots, page, flags) : code;
 }
 
@@ -190,7 +190,7 @@ int64_t sb_open_queue(sb_connection *connection, const char *name, sb_queue **qu
         code = name_check("queue", name);
     if (code != SB_OK)
         return code;
-    departed_some(connection);
+    deleted_some(connection);
     int64_t reference = sb_reference_find(catalog, L_QUEUES, name, (int64_t)strlen(name));
     if (reference < 0)
         reference = queue_create(connection, name);

@@ -73,7 +73,7 @@ static int64_t delete_queue(sb_connection *connection, const char *name, int64_t
     connection_unlock(connection);
     if (!deleted)
         return code;
-    departed_shut(deleted);
+    deleted_shut(deleted);
     return code;
 }
 

@@ -69,13 +69,13 @@ static int64_t next_pattern(sb_connection *connection, const char *name, int64_t
 /* What of a pattern would make the dead of this queue come back to it. */
 static int64_t refused(sb_connection *connection, const char *name, const void *page)
 {
-    char grave[L_NAME_BYTES_MAX + 1];
+    char dlq[L_NAME_BYTES_MAX + 1];
     int64_t bits = SB_SET_AUTO_CREATE;
-    if (name_in(page, L_SETTING_DEAD_LETTER_AT, grave) &&
-        leads_back(connection, name, grave, L_SETTING_DEAD_LETTER_AT))
+    if (name_in(page, L_SETTING_DEAD_LETTER_AT, dlq) &&
+        leads_back(connection, name, dlq, L_SETTING_DEAD_LETTER_AT))
         bits |= SB_SET_DEAD_LETTER;
-    if (name_in(page, L_SETTING_EXPIRY_QUEUE_AT, grave) &&
-        leads_back(connection, name, grave, L_SETTING_EXPIRY_QUEUE_AT))
+    if (name_in(page, L_SETTING_EXPIRY_QUEUE_AT, dlq) &&
+        leads_back(connection, name, dlq, L_SETTING_EXPIRY_QUEUE_AT))
         bits |= SB_SET_EXPIRY_QUEUE;
     return bits;
 }
@@ -122,7 +122,7 @@ static int64_t serial_of(sb_connection *connection, int64_t row)
     return word_load(page_of(connection, row), L_SETTINGS_SERIAL_AT);
 }
 
-void patterns_tidy(sb_connection *connection)
+void patterns_repair(sb_connection *connection)
 {
     char pattern[L_NAME_BYTES_MAX + 1];
     for (int64_t row = 0; (row = next_row(connection, row)) >= 0; row++) {

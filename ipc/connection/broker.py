@@ -113,7 +113,7 @@ class Broker(Closable):
         self._handles = Handles(self._owner)
         length = ffi.new("int64_t *")
         arena = lib.sb_arena(connection, length)
-        kept = ffi.gc(ffi.cast("char *", arena), _Keeper(self._owner))
+        kept = ffi.gc(ffi.cast("char *", arena), _Release(self._owner))
         self._arena = ffi.buffer(kept, length[0])
         self._catalog = Catalog(self._connection)
         self._participants = Participants(self._connection)
@@ -426,7 +426,7 @@ class Broker(Closable):
         self._check_open()
         return self._participants.errors()
 
-    # --- upkeep -------------------------------------------------------------------------------
+    # --- repair -------------------------------------------------------------------------------
 
     def repair(self) -> int:
         """Put right what dead participants have left; waiting calls do so by themselves."""
@@ -435,11 +435,11 @@ class Broker(Closable):
             raise self._error(repaired, "repairing")
         return repaired
 
-    def tend(self, timeout: float | None = None) -> int:
+    def repair_for(self, timeout: float | None = None) -> int:
         """Wait for the death of a participant, and repair what it left at once."""
-        repaired: int = lib.sb_tend(self._connection, nanoseconds(timeout))
+        repaired: int = lib.sb_repair_for(self._connection, nanoseconds(timeout))
         if repaired < 0 and repaired != lib.SB_INTERRUPTED:
-            raise self._error(repaired, "tending")
+            raise self._error(repaired, "repairing")
         return max(0, repaired)
 
     def close(self) -> None:
@@ -463,7 +463,7 @@ class Broker(Closable):
         return _error(code, f"vhost {self.vhost!r}, {what}")
 
 
-class _Keeper:
+class _Release:
     """Called when the last view of the arena is gone: then the connection may be freed."""
 
     def __init__(self, owner: Any) -> None:

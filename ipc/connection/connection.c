@@ -44,7 +44,7 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
     strcpy(connection->vhost, vhost);
     connection->catalog.file = connection->arena.file = connection->participants.file = -1;
     connection->transactions.file = -1;
-    connection->lock_file = connection->sweep_file = connection->catalog_lock_file = -1;
+    connection->lock_file = connection->repair_file = connection->catalog_lock_file = -1;
     connection->spins = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS / PAUSE_NS : 0;
     connection->spins_as_it_pays = true;
     connection->restores = restores;
@@ -52,7 +52,7 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
     connection->whose.looks = !joins && !restores; /* an attached one joins later */
     pthread_mutex_init(&connection->mutex, NULL);
     pthread_mutex_init(&connection->repair, NULL);
-    pthread_mutex_init(&connection->settle, NULL);
+    pthread_mutex_init(&connection->commit_mutex, NULL);
     pthread_mutex_init(&connection->slow, NULL);
     connection->queues = calloc(L_QUEUE_ROWS, sizeof *connection->queues);
     int64_t code = connection->queues ? attach_segments(connection) : fail_system("memory");
@@ -117,7 +117,7 @@ int64_t sb_disconnect(sb_connection *connection)
     if (atomic_exchange(&connection->left, 1))
         return SB_OK;
     connections_remove(connection);
-    clerk_end(connection);
+    mover_end(connection);
     pager_end(connection);
     pthread_mutex_lock(&connection->mutex);
     pthread_mutex_unlock(&connection->mutex); /* a change of the catalog is finished */
@@ -131,13 +131,13 @@ int64_t sb_disconnect(sb_connection *connection)
         sb_port_stop(&each->port);
     reply_shut(connection);
     /* a commit and a repair that are under way end first: our locks are theirs */
-    pthread_mutex_lock(&connection->settle);
+    pthread_mutex_lock(&connection->commit_mutex);
     pthread_mutex_lock(&connection->repair);
     if (connection->id)
         participant_leave(connection);
     close_locks(connection);
     pthread_mutex_unlock(&connection->repair);
-    pthread_mutex_unlock(&connection->settle);
+    pthread_mutex_unlock(&connection->commit_mutex);
     return SB_OK;
 }
 
@@ -153,7 +153,7 @@ void sb_connection_free(sb_connection *connection)
     for (int64_t row = 0; connection->queues && row < L_QUEUE_ROWS; row++)
         if (connection->queues[row])
             queue_free(connection->queues[row]);
-    departed_free(connection);
+    deleted_free(connection);
     reply_free(connection);
     request_free(connection);
     while (connection->lent) {

@@ -6,10 +6,10 @@
 #include "request/request.h"
 
 const duties all_duties = {
-    .tidy = catalog_tidy,
+    .repair_catalog = catalog_repair,
     .repair = sb_repair,
-    .look_after = queue_look_after,
-    .look_after_some = wait_upkeep,
+    .repair_ring = queue_repair_between_sleeps,
+    .repair_rings = rings_repair,
     .expire = queue_expire,
     .replies_to = reply_goes_to,
     .leave = sb_disconnect,

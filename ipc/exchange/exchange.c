@@ -202,7 +202,7 @@ static int64_t route_of(sb_exchange *exchange, const sb_outgoing *message, kept_
     if (generation != exchange->generation || exchange->kept >= ROUTES) {
         forget(exchange);
         exchange->generation = generation;
-        departed_forget(exchange->connection);
+        deleted_forget(exchange->connection);
     }
     /* a topic or direct exchange may lead to one that looks at properties */
     int64_t properties = exchange->reference ? message->properties_length : 0;

@@ -54,7 +54,7 @@ static int64_t row_of(sb_connection *connection, const char *name, const char *f
 }
 
 /* Its owner was killed, and nobody has repaired that yet. */
-static void bury_owner(sb_connection *connection, int64_t row)
+static void dead_letter_owner(sb_connection *connection, int64_t row)
 {
     int64_t owner = row < 0 ? 0 : entry_word(connection, row, L_QUEUE_OWNER_AT);
     if (owner && !participant_runs(connection, owner))
@@ -107,7 +107,7 @@ static int64_t subscribe_locked(sb_connection *connection, const sb_subscription
     int64_t code = exchange_reference(connection, asked->exchange);
     if (code < 0)
         return code;
-    bury_owner(connection, row_of(connection, asked->name, full));
+    dead_letter_owner(connection, row_of(connection, asked->name, full));
     int64_t row = row_of(connection, asked->name, full);
     bool is_new = row == SB_NOT_FOUND;
     if (row < 0 && !is_new)
@@ -169,7 +169,7 @@ int64_t sb_subscription_close(sb_connection *connection, const char *name)
         atomic_fetch_add(&queue->looks, 1);
     connection_unlock(connection);
     if (deleted)
-        departed_shut(queue);
+        deleted_shut(queue);
     return row == SB_NOT_FOUND || row >= 0 ? SB_OK : row;
 }
 
@@ -184,7 +184,7 @@ int64_t sb_subscription_delete(sb_connection *connection, const char *name, int6
     if (code != SB_OK)
         return code;
     int64_t row = row_of(connection, name, full);
-    bury_owner(connection, row);
+    dead_letter_owner(connection, row);
     connection_unlock(connection);
     if (row < 0)
         return row;

@@ -533,7 +533,7 @@ class Instance:
         self._begin(former, partial(self._page, self.broker))
         ours = {"identity": identity, "epoch": self.epoch}
         self._written(self.ours, lambda: write_whole(self.ours, ours))
-        self._in_background(self._tend)
+        self._in_background(self._repair_for_ever)
         if self.config.spool.path:
             self.spooling = Spooling(self.config, self.log)
 
@@ -628,13 +628,13 @@ class Instance:
                 self.inbox.put(partial(self._ended, failure))
         self.inbox.put(partial(self._forget_full, what))
 
-    def _tend(self) -> None:
+    def _repair_for_ever(self) -> None:
         """Give to others what the dead have left, as soon as they die."""
         broker = self.broker
         assert broker is not None
         with suppress(ConnectionClosed):
             while True:
-                if repaired := broker.tend():
+                if repaired := broker.repair_for():
                     self.log.write("repaired what a participant left", repairs=repaired)
 
     def _hand_over(self) -> None:

@@ -248,8 +248,8 @@ def compacted(
             while journal.compact(100, STEP_BYTES, needed):
                 journal.commit()
             journal.commit()
-            journal.tidy()
-            journal.settle()
+            journal.clear()
+            journal.wait()
     return before, folder_bytes(folder)
 
 

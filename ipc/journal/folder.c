@@ -165,7 +165,7 @@ static void remove_if_left(const folder *in, const char *name)
     close(file);
 }
 
-void folder_sweep(const folder *in)
+void folder_clear(const folder *in)
 {
     DIR *names = listing(in);
     if (!names)

@@ -147,7 +147,7 @@ void segment_file_name(char *name, int64_t serial);
 /* The serials of all segments, ascending: how many. */
 int64_t folder_segments(const folder *in, int64_t **serials);
 /* Remove what others have left that is not a segment. */
-void folder_sweep(const folder *in);
+void folder_clear(const folder *in);
 /* A file of so many bytes that others have left and that is not a segment, locked; -1: there is none.
  * `name` has SEGMENT_NAME_ROOM. */
 int folder_claim(const folder *in, int64_t bytes, char *name);
@@ -325,7 +325,7 @@ bool store_learnt(store *of, learnt *told);
 /* So far it was synced: the thread notes it, for a write to any file may wait for the disk. */
 void store_note(store *of, const listed *reached);
 void store_counted(store *of, store_counts *counts);
-int64_t store_settle(store *of, int64_t timeout_ns);
+int64_t store_wait(store *of, int64_t timeout_ns);
 /* Its thread ends, and what was ready and not taken is removed. */
 void store_stop(store *stopped);
 

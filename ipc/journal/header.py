@@ -96,7 +96,7 @@ int64_t sb_journal_commit(sb_journal *journal);
 int64_t sb_journal_retire(sb_journal *journal, int64_t queue, int64_t position);
 /* Commit, and let go of segments in which no message is needed: how many.  A commit that begins a
  * segment does so too. */
-int64_t sb_journal_tidy(sb_journal *journal);
+int64_t sb_journal_clear(sb_journal *journal);
 /* Stage again what is needed of a segment of which at most `share` percent are, about so many bytes
  * of the log; once all of it is committed, the segment can go.  SB_OK: call again; SB_EMPTY: there
  * is no such segment.  With 100 percent: of those that were there when the journal began. */
@@ -104,7 +104,7 @@ int64_t sb_journal_compact(sb_journal *journal, int64_t share, int64_t bytes,
                            sb_journal_needed needed, void *context);
 int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *told);
 /* Wait until the thread of the journal has nothing to do. */
-int64_t sb_journal_settle(sb_journal *journal, int64_t timeout_ns);
+int64_t sb_journal_wait(sb_journal *journal, int64_t timeout_ns);
 
 /* Read the records of a folder, oldest first.  With `salvage`, all that checks is told, of frames
  * that are not whole as well. */

@@ -387,7 +387,7 @@ static int64_t commit(sb_journal *journal, bool opens_reserve)
     segments_learn(journal);
     if (!journal->fresh && !fits(journal, &journal->frame)) {
         code = turn_over(journal, false);
-        if (code == SB_DISK_FULL && sb_journal_tidy(journal) > 0)
+        if (code == SB_DISK_FULL && sb_journal_clear(journal) > 0)
             code = turn_over(journal, false);
         if (code == SB_DISK_FULL && opens_reserve)
             code = turn_over(journal, true);
@@ -473,7 +473,7 @@ static int64_t write_list(sb_journal *journal, const tally *heads)
     return SB_OK;
 }
 
-int64_t sb_journal_tidy(sb_journal *journal)
+int64_t sb_journal_clear(sb_journal *journal)
 {
     int64_t code = usable(journal);
     if (code != SB_OK)

@@ -118,9 +118,9 @@ class Journal(Closable):
         """Begin to write what is staged; it is there after the commit, and not before."""
         self._check(lib.sb_journal_ahead(self._journal))
 
-    def tidy(self) -> int:
+    def clear(self) -> int:
         """Let go of segments that are not needed: how many."""
-        return self._check(lib.sb_journal_tidy(self._journal))
+        return self._check(lib.sb_journal_clear(self._journal))
 
     def compact(self, share: int, step: int = 1 << 20, needed: Needed | None = None) -> bool:
         """Stage a bit of a segment of which at most `share` percent are needed; whether there was
@@ -131,9 +131,9 @@ class Journal(Closable):
         code = lib.sb_journal_compact(self._journal, share, step, chosen, ffi.NULL)
         return code != EMPTY and self._check(code) == OK
 
-    def settle(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing goes on in the background."""
-        code: int = lib.sb_journal_settle(self._journal, nanoseconds(timeout))
+        code: int = lib.sb_journal_wait(self._journal, nanoseconds(timeout))
         return code == OK
 
     def statistics(self) -> JournalStatistics:

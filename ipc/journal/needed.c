@@ -348,9 +348,9 @@ int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *tol
     return SB_OK;
 }
 
-int64_t sb_journal_settle(sb_journal *journal, int64_t timeout_ns)
+int64_t sb_journal_wait(sb_journal *journal, int64_t timeout_ns)
 {
-    int64_t code = store_settle(journal->store, timeout_ns);
+    int64_t code = store_wait(journal->store, timeout_ns);
     segments_learn(journal);
     return code;
 }

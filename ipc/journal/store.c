@@ -49,7 +49,7 @@ struct store {
     pthread_t thread;
     bool stop, busy;
     bool holds_back; /* the first frame comes first: until then the disk is for that */
-    bool sweeps;
+    bool clears;
     int64_t epoch, serial; /* of the next one; 0: they have no names yet */
     spare spares[SPARES_MAX];
     int64_t spare_count;
@@ -167,7 +167,7 @@ static int64_t spare_open(store *of, spare *made)
                             O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (made->file < 0)
             return refused("making a segment in", of->in.path);
-        /* whoever sweeps the folder may have taken it for a left-over before it was locked */
+        /* whoever clears the folder may have taken it for a left-over before it was locked */
         if (spare_lock(made->file) && fstat(made->file, &status) == 0 && status.st_nlink > 0)
             return SB_OK;
         close(made->file);
@@ -220,7 +220,7 @@ static int64_t spare_find(store *of, bool opens_reserve, spare *found)
 {
     bool is_begun = of->serial > 0;
     if (!is_begun && !spare_claim(of, found)) {
-        folder_sweep(&of->in);
+        folder_clear(&of->in);
         return spare_make(of, of->segment_bytes, found);
     }
     if (is_begun) {
@@ -519,12 +519,12 @@ static void *run(void *argument)
             else
                 recycle(of, serial, is_awaited);
             pthread_mutex_lock(&of->mutex);
-        } else if (of->sweeps) {
-            of->sweeps = false;
+        } else if (of->clears) {
+            of->clears = false;
             pthread_mutex_unlock(&of->mutex);
             if (of->keeps_reserve && !of->has_reserve)
                 of->has_reserve = spare_claim(of, &of->reserve);
-            folder_sweep(&of->in);
+            folder_clear(&of->in);
             pthread_mutex_lock(&of->mutex);
         } else if (of->asks_reserve && of->serial > 0 && of->ready_code == SB_OK) {
             of->asks_reserve = false;
@@ -609,7 +609,7 @@ int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first)
         else
             spare_drop(of, &from);
         of->ready_code = code == SB_STALE ? SB_OK : SB_EMPTY;
-        of->holds_back = of->sweeps = code == SB_OK;
+        of->holds_back = of->clears = code == SB_OK;
     }
     pthread_mutex_unlock(&of->mutex);
     return code;
@@ -748,14 +748,14 @@ void store_counted(store *of, store_counts *counts)
     pthread_mutex_unlock(&of->mutex);
 }
 
-int64_t store_settle(store *of, int64_t timeout_ns)
+int64_t store_wait(store *of, int64_t timeout_ns)
 {
     int64_t deadline = monotonic_deadline(timeout_ns);
     struct timespec until = {deadline / 1000000000, deadline % 1000000000};
     int error = 0;
     pthread_mutex_lock(&of->mutex);
     go_on(of);
-    while (!error && (of->busy || of->reached.serial || of->sweeps || of->ready_code == SB_EMPTY || of->dead.count || of->unknown.count))
+    while (!error && (of->busy || of->reached.serial || of->clears || of->ready_code == SB_EMPTY || of->dead.count || of->unknown.count))
         error = pthread_cond_timedwait(&of->done, &of->mutex, &until);
     pthread_mutex_unlock(&of->mutex);
     return error ? SB_EMPTY : SB_OK;
@@ -768,8 +768,8 @@ void store_stop(store *stopped)
     pthread_cond_signal(&stopped->asked);
     pthread_mutex_unlock(&stopped->mutex);
     pthread_join(stopped->thread, NULL);
-    if (stopped->sweeps)
-        folder_sweep(&stopped->in);
+    if (stopped->clears)
+        folder_clear(&stopped->in);
     if (stopped->reached.serial)
         reached_write(&stopped->in, &stopped->reached);
     if (stopped->serial && stopped->ready_code == SB_OK) {

@@ -460,7 +460,7 @@ static void keep_file(page_store *of)
     of->kept[of->kept_count++] = (kept){of->first, of->expected, of->damaged};
 }
 
-void page_store_settled(page_store *of, int64_t position)
+void page_store_journaled(page_store *of, int64_t position)
 {
     int64_t gone = 0;
     while (gone < of->kept_count && of->kept[gone].end <= position) {
@@ -706,7 +706,7 @@ int64_t page_store_clear(page_store *of, int64_t position)
     while (of->first < last)
         drop_file(of);
     of->bytes = page_store_is_empty(of) ? 0 : HEAD;
-    page_store_settled(of, INT64_MAX);
+    page_store_journaled(of, INT64_MAX);
     return fsync(of->folder) == 0 ? SB_OK : refused(of, "syncing the folder of", last);
 }
 

@@ -20,7 +20,7 @@
  *
  *     inbox to file    the file is synced, before the gate is moved
  *     to the ring      the journal has passed it there: only then the file goes, or, if it was in none,
- *                      the gate is moved.  Its number is in the journal with it (remembered.c)
+ *                      the gate is moved.  Its number is in the journal with it (deduplication.c)
  *
  * Files begin only when the journal has passed in the ring all that went there before: else, after a
  * power loss, they would have what comes after a message that is in the inbox alone.
@@ -155,7 +155,7 @@ static void look_what_is_safe(paged *each)
         mark(each);
     }
     if (each->durable && each->store)
-        page_store_settled(each->store, each->safe);
+        page_store_journaled(each->store, each->safe);
 }
 
 /* SB_OK; SB_FULL: later. */
@@ -519,7 +519,7 @@ static void unfollow_gone(sb_pager *pager)
         gone++;
     }
     if (gone)
-        departed_forget(pager->connection);
+        deleted_forget(pager->connection);
 }
 
 static int64_t look_at_catalog(sb_pager *pager)
@@ -705,7 +705,7 @@ int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t pa
     }
     if (code == SB_OK) {
         remove_left(pager);
-        participant_tends(connection);
+        participant_repairs(connection);
         word_store(connection->participants.memory, L_PARTICIPANTS_PAGES_AT, 1);
         code = thread_start(&pager->thread, work, pager, "the pager");
     }

@@ -78,7 +78,7 @@ void page_store_pass(page_store *from);
 /* Drop all that is there, which is below this position. */
 int64_t page_store_clear(page_store *of, int64_t position);
 /* The journal has all below this position again: files with nothing else go, if they were read. */
-void page_store_settled(page_store *of, int64_t position);
+void page_store_journaled(page_store *of, int64_t position);
 /* All of them are read, and there are no files any more. */
 bool page_store_is_empty(const page_store *of);
 /* Of all that are there. */

@@ -119,7 +119,7 @@ static int64_t wait_any(sb_wait *waits, int64_t count, const int64_t *control, i
         if (sb_system_clock() >= deadline) {
             ready = look_at_all(waits, count);
             if (ready == 0)
-                waits[0].queue->connection->duties->look_after_some(waits, count);
+                waits[0].queue->connection->duties->repair_rings(waits, count);
             return ready;
         }
     }

@@ -18,7 +18,7 @@ deal_with(verdict_kernel kernel, sb_queue *queue, sb_message *message)
     lane *in = lane_enter(queue, &code);
     if (!in) {
         if (code == SB_NOT_FOUND) {
-            departed_dealt_with(queue, message);
+            deleted_dealt_with(queue, message);
             message->word = 0;
         }
         return code;
@@ -35,7 +35,7 @@ int64_t sb_ack(sb_queue *queue, sb_message *message)
 }
 
 /* The last delivery that it may have: it goes where the dead go, unless there is no room. */
-static int64_t give_back_or_bury(sb_port *port, sb_message *message)
+static int64_t give_back_or_dead_letter(sb_port *port, sb_message *message)
 {
     sb_queue *queue = (sb_queue *)(intptr_t)*port_field(port, L_PORT_QUEUE_HANDLE);
     int64_t most = setting(queue, L_SETTING_MAX_DELIVERIES_AT);
@@ -43,7 +43,7 @@ static int64_t give_back_or_bury(sb_port *port, sb_message *message)
     if (!message->chunk && sb_port_reread(port, message) != SB_OK)
         return sb_port_give_back(port, message); /* it is no longer ours, or not to be read */
     if (most > 0 && deliveries >= most) {
-        int64_t code = bury(queue, port, message, SPENT, deliveries);
+        int64_t code = dead_letter(queue, port, message, SPENT, deliveries);
         if (code == SB_FULL) {
             code = dead_aside(queue, port, message, true);
             if (code == SB_OK)
@@ -65,13 +65,13 @@ static int64_t give_back_or_bury(sb_port *port, sb_message *message)
 
 int64_t sb_give_back(sb_queue *queue, sb_message *message)
 {
-    return deal_with(give_back_or_bury, queue, message);
+    return deal_with(give_back_or_dead_letter, queue, message);
 }
 
-static int64_t bury_rejected(sb_port *port, sb_message *message)
+static int64_t dead_letter_rejected(sb_port *port, sb_message *message)
 {
     sb_queue *queue = (sb_queue *)(intptr_t)*port_field(port, L_PORT_QUEUE_HANDLE);
-    int64_t code = bury(queue, port, message, REJECTED, sb_message_deliveries(message) + 1);
+    int64_t code = dead_letter(queue, port, message, REJECTED, sb_message_deliveries(message) + 1);
     if (code != SB_FULL)
         return code;
     sb_port_give_back(port, message); /* nothing is lost: it will be rejected again */
@@ -81,7 +81,7 @@ static int64_t bury_rejected(sb_port *port, sb_message *message)
 
 int64_t sb_reject(sb_queue *queue, sb_message *message)
 {
-    return deal_with(bury_rejected, queue, message);
+    return deal_with(dead_letter_rejected, queue, message);
 }
 
 int64_t sb_expire(sb_queue *queue)

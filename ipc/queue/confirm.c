@@ -81,7 +81,7 @@ static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_
     while ((code = sb_port_wait_for_gate(&in->port, position, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
-        queue->connection->duties->look_after(queue, &in->port);
+        queue->connection->duties->repair_ring(queue, &in->port);
         if (queue->connection->waits_in_slices)
             return SB_INTERRUPTED;
     }

@@ -2,7 +2,7 @@
  * dropped and counted if there is none.
  *
  * It is published there first and leaves its ring afterwards, so a death in between leaves it in
- * both: the one in the first ring comes back, and is buried again.  None is lost. */
+ * both: the one in the first ring comes back, and is dead_lettered again.  None is lost. */
 
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -25,11 +25,11 @@
 static const char *const REASONS[] = {[EXPIRED] = "expired", [REJECTED] = "rejected",
                                       [SPENT] = "deliveries"};
 
-static _Thread_local int is_burying;
+static _Thread_local int is_dead_lettering;
 
-bool burying(void)
+bool dead_lettering(void)
 {
-    return is_burying > 0;
+    return is_dead_lettering > 0;
 }
 
 /* --- what is noted on it: MessagePack, appended to its properties ------------------------------- */
@@ -150,7 +150,7 @@ static unsigned char *properties_of(const sb_queue *queue, const sb_message *mes
 
 /* The queue for the dead of this one, to be left with queue_looked; NULL if there is none, or it was
  * deleted. */
-static sb_queue *grave_of(sb_queue *queue, death reason)
+static sb_queue *dlq_of(sb_queue *queue, death reason)
 {
     char name[L_NAME_BYTES_MAX + 1];
     sb_connection *connection = queue->connection;
@@ -159,23 +159,23 @@ static sb_queue *grave_of(sb_queue *queue, death reason)
     if (length == 0)
         return NULL;
     int64_t reference = sb_reference_find(connection->catalog.memory, L_QUEUES, name, length);
-    sb_queue *grave = NULL;
-    if (reference >= 0 && queue_find(connection, reference, &grave) != SB_OK)
-        grave = NULL;
-    if (!grave)
+    sb_queue *dlq = NULL;
+    if (reference >= 0 && queue_find(connection, reference, &dlq) != SB_OK)
+        dlq = NULL;
+    if (!dlq)
         log_note(connection, "queue '%s': its dead go to '%s', which is no queue: they are dropped",
                  queue->name, name);
-    if (grave == queue)
-        queue_looked(grave);
-    return grave == queue ? NULL : grave;
+    if (dlq == queue)
+        queue_looked(dlq);
+    return dlq == queue ? NULL : dlq;
 }
 
-static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *message,
+static int64_t publish_dead(sb_queue *queue, sb_queue *dlq, const sb_message *message,
                             death reason, int64_t deliveries)
 {
     int64_t code = SB_OK, key_length, length;
     int64_t patience_ns = reason == REJECTED ? PATIENCE_NS : 0; /* the others are tried again later */
-    lane *in = grave->pages ? NULL : lane_enter(grave, &code);
+    lane *in = dlq->pages ? NULL : lane_enter(dlq, &code);
     if (code != SB_OK)
         return code;
     unsigned char *noted = properties_of(queue, message, reason, deliveries, &length);
@@ -188,14 +188,14 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *
     copy.key_length = key_length;
     copy.properties = noted ? noted : sb_message_properties(message, &length);
     copy.properties_length = length;
-    queue_used(grave);
-    code = in ? queue_offer(grave, in, &copy) : inbox_publish(grave, &copy, patience_ns);
+    queue_used(dlq);
+    code = in ? queue_offer(dlq, in, &copy) : inbox_publish(dlq, &copy, patience_ns);
     if (code == SB_FULL && in && patience_ns) {
         int64_t deadline = monotonic_deadline(patience_ns);
         if (sb_port_wait_for_room(&in->port, deadline) == SB_OK)
-            code = queue_offer(grave, in, &copy);
+            code = queue_offer(dlq, in, &copy);
     }
-    code = queue_published(grave, code);
+    code = queue_published(dlq, code);
     if (in)
         lane_leave(in);
     free(noted);
@@ -203,26 +203,26 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *grave, const sb_message *
 }
 
 /* For nobody else's message it is for us to say that it is dead: so is_ours comes first. */
-int64_t bury(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries)
+int64_t dead_letter(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries)
 {
     int64_t counter = reason == EXPIRED ? L_COUNTER_EXPIRED_AT : L_COUNTER_REJECTED_AT;
-    sb_queue *grave = grave_of(queue, reason);
+    sb_queue *dlq = dlq_of(queue, reason);
     if (!sb_port_is_ours(port, message)) {
-        if (grave)
-            queue_looked(grave);
+        if (dlq)
+            queue_looked(dlq);
         return SB_REVOKED;
     }
-    if (grave) {
-        is_burying++;
-        int64_t code = publish_dead(queue, grave, message, reason, deliveries);
-        is_burying--;
+    if (dlq) {
+        is_dead_lettering++;
+        int64_t code = publish_dead(queue, dlq, message, reason, deliveries);
+        is_dead_lettering--;
         bool fails = code < 0 && code != SB_NOT_FOUND;
         if (fails)
             log_note(queue->connection, "queue '%s': its dead do not get to '%s': %s", queue->name,
-                     grave->name, sb_strerror(code));
-        if (code == SB_OK && sb_is_durable(queue) && sb_is_durable(grave))
-            door_copied(queue->connection);
-        queue_looked(grave);
+                     dlq->name, sb_strerror(code));
+        if (code == SB_OK && sb_is_durable(queue) && sb_is_durable(dlq))
+            commit_gate_copied(queue->connection);
+        queue_looked(dlq);
         if (fails)
             return SB_FULL;
     }
@@ -269,7 +269,7 @@ int64_t sb_system_decide(int64_t port_address, int64_t message_address)
     int64_t deliveries;
     death reason = death_of(queue, message, &deliveries);
     if (reason != ALIVE) {
-        if (bury(queue, port, message, reason, deliveries) == SB_FULL)
+        if (dead_letter(queue, port, message, reason, deliveries) == SB_FULL)
             dead_aside(queue, port, message, false);
         message->word = 0; /* whoever wanted it has nothing to give back */
         return SB_GONE;

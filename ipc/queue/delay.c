@@ -1,7 +1,7 @@
 /* Redelivery after a delay: a message that was not dealt with goes to the schedule for a while.
  *
  * One transaction takes it out of the queue and into the schedule, with the number of its deliveries.
- * Whoever gives it back does that; what a dead consumer had is given back by the sweep in its place,
+ * Whoever gives it back does that; what a dead consumer had is given back by the repair in its place,
  * and then whoever takes it next does so instead of delivering it (dead_letter.c).  If there is no
  * room in the schedule it is delivered at once: late is better than never. */
 
@@ -48,7 +48,7 @@ static int64_t put(sb_queue *queue, sb_queue *schedule, lane *in, const sb_messa
         {.queue = queue, .where = message->position, .word = message->word},
         {.queue = schedule, .lane = in, .where = chunk},
     };
-    code = settle(queue->connection, operations, 2); /* and that is noted as due */
+    code = commit_at_once(queue->connection, operations, 2); /* and that is noted as due */
     if (code != SB_OK && code != SB_UNFINISHED)
         sb_port_unreserve(&in->port, chunk);
     return code;
@@ -67,7 +67,7 @@ int64_t delay_redelivery(sb_queue *queue, sb_port *port, sb_message *message, in
         return code;
     }
     queue_note_use(schedule, L_USE_PRODUCES);
-    clerk_attend(queue, true);
+    mover_attend(queue, true);
     code = put(queue, schedule, in, message, deliveries);
     lane_part(in);
     if (code == SB_UNFINISHED)

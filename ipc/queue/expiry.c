@@ -4,7 +4,7 @@
  * messages leave the ring, also those behind others.  The ring remembers a time before which none
  * expires, so that looking costs nothing while there are none.  A search begins by forgetting it;
  * whoever publishes or gives back notes the message's after that is done.  So a message is either
- * there when a search looks, or noted after it began.  Who dies in between is swept, and then nothing
+ * there when a search looks, or noted after it began.  Who dies in between is repaired, and then nothing
  * is known: the next search looks.
  *
  * What could not go where it belongs was set aside (dead_letter.c), and is found by the same search:
@@ -24,7 +24,7 @@
 /* One look through a ring for what is to leave it. */
 typedef struct search {
     int64_t now, next;      /* when the next one expires, or is to be tried again */
-    int64_t failed, buried; /* how many found no room, and how many did */
+    int64_t failed, dead_lettered; /* how many found no room, and how many did */
 } search;
 
 static void note_next(search *of, int64_t expiry)
@@ -51,8 +51,8 @@ static void retire(sb_queue *queue, sb_port *port, sb_message *message, death re
     }
     if (reason == ALIVE)
         sb_port_give_back(port, message); /* it was taken for one that was set aside */
-    else if (bury(queue, port, message, reason, deliveries) != SB_FULL)
-        of->buried++;
+    else if (dead_letter(queue, port, message, reason, deliveries) != SB_FULL)
+        of->dead_lettered++;
     else {
         of->failed++;
         atomic_store(&queue->asides_from, message->position + 1);
@@ -81,7 +81,7 @@ int64_t queue_expire(sb_queue *queue, sb_port *port)
 {
     search of = {.now = sb_system_clock()};
     int64_t seen = atomic_load(next_expiry(queue));
-    if (seen == 0 || seen > of.now || burying() ||
+    if (seen == 0 || seen > of.now || dead_lettering() ||
         setting(queue, L_SETTING_SCHEDULE_OF_AT) || setting(queue, L_SETTING_INBOX_OF_AT) || /* it expires where it is to be delivered */
         !atomic_compare_exchange_strong(next_expiry(queue), &seen, 0))
         return 0;
@@ -99,5 +99,5 @@ int64_t queue_expire(sb_queue *queue, sb_port *port)
         expire_at(queue, port, position, &of);
     if (of.next)
         expiry_note(queue, of.next);
-    return of.buried;
+    return of.dead_lettered;
 }

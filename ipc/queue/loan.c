@@ -61,7 +61,7 @@ static lane *loan_enter(sb_queue *queue, sb_loan *loan, int64_t *code)
         loan->lane = NULL;
     atomic_store(&in->busy, *code == SB_NOT_FOUND ? IDLE : ON_LOAN);
     if (*code == SB_NOT_FOUND)
-        departed_some(queue->connection);
+        deleted_some(queue->connection);
     return NULL;
 }
 

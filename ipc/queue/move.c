@@ -133,7 +133,7 @@ static int64_t move_one(passage *over, int64_t position)
         return code;
     }
     if (over->shares_journal)
-        door_copied(over->from->connection);
+        commit_gate_copied(over->from->connection);
     sb_port_ack(port, &message);
     return SB_OK;
 }

@@ -42,8 +42,8 @@ from shmbroker.ipc.message.outgoing import (
 from shmbroker.ipc.message.room import BATCH, Room, length_of
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.queue.moving import pass_over
-from shmbroker.ipc.queue.onlooker import Onlooker
 from shmbroker.ipc.queue.producer import Producer
+from shmbroker.ipc.queue.retained_reader import RetainedReader
 from shmbroker.ipc.queue.retry import Retried, retry
 from shmbroker.ipc.request.request import Reply, request
 from shmbroker.ipc.ring.port import LOOKS, Port
@@ -463,8 +463,8 @@ class Queue:
 
     def _look_on(self, selection: Selection | None, timeout: float | None) -> Iterator[Message]:
         """What is shown has all that a message in hand has, but is in nobody's."""
-        with Onlooker(self, selection, timeout) as onlooker:
-            yield from cast("Iterator[Message]", onlooker)
+        with RetainedReader(self, selection, timeout) as retained_reader:
+            yield from cast("Iterator[Message]", retained_reader)
 
     def receive(self, *, timeout: float | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message in one call: at most once."""

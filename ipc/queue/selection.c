@@ -136,7 +136,7 @@ int64_t sb_get_selected(sb_queue *queue, sb_message *message, sb_selection *want
     while ((code = select_in(queue, &in->port, wanted, message)) == SB_EMPTY && timeout_ns != 0) {
         code = sb_port_wait_for_selected(&in->port, wanted->position, wanted->returned, deadline);
         if (code == SB_SLEPT) {
-            queue->connection->duties->look_after(queue, &in->port);
+            queue->connection->duties->repair_ring(queue, &in->port);
             if (queue_is_usable(queue, &code))
                 code = queue->connection->waits_in_slices ? SB_INTERRUPTED : SB_OK;
         }

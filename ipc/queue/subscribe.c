@@ -41,7 +41,7 @@ int64_t sb_unsubscribe(sb_queue *queue, sb_cursor *cursor)
     cursor->port = NULL;
     lane_leave(in);
     if (queue_is_gone(queue)) {
-        departed_some(queue->connection);
+        deleted_some(queue->connection);
         return queue_unusable(queue);
     }
     return code;

@@ -43,7 +43,7 @@ int64_t participant_join(sb_connection *connection, const char *name, bool repai
         connection->id = id;
         if (word_load(entry, L_PARTICIPANT_STATE_AT) != L_PARTICIPANT_FREE) {
             /* its former owner is dead or leaving: first put right what it left */
-            if (!repairs || participant_still_runs(entry) || sweep_owner(connection, id) < 0) {
+            if (!repairs || participant_still_runs(entry) || repair_owner(connection, id) < 0) {
                 participant_lock_byte(connection->lock_file, id, F_UNLCK);
                 continue;
             }
@@ -63,7 +63,7 @@ void participant_leave(sb_connection *connection)
     int64_t id = connection->id;
     participant_state_set(connection, id, L_PARTICIPANT_LEAVING);
     /* what we took and did not deal with goes to others at once */
-    if (sweep_owner(connection, id) >= 0)
+    if (repair_owner(connection, id) >= 0)
         participant_state_set(connection, id, L_PARTICIPANT_FREE);
     participant_lock_byte(connection->lock_file, id, F_UNLCK);
 }

@@ -14,9 +14,9 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-/* Sweep one queue of what `dead` left there, under the catalog's lock: a queue that is deleted and
+/* Repair one queue of what `dead` left there, under the catalog's lock: a queue that is deleted and
  * declared again meanwhile would be another one. */
-static int64_t sweep_queue(sb_connection *connection, int64_t reference, int64_t dead,
+static int64_t repair_queue(sb_connection *connection, int64_t reference, int64_t dead,
                            bool publishes)
 {
     sb_queue *queue;
@@ -25,19 +25,19 @@ static int64_t sweep_queue(sb_connection *connection, int64_t reference, int64_t
         return code;
     code = queue_handle(connection, reference, &queue);
     if (code == SB_OK)
-        code = queue_sweep(queue, dead, publishes);
+        code = queue_repair(queue, dead, publishes);
     else if (code == SB_NOT_FOUND)
         participant_forgets(connection, dead, reference);
     connection_unlock(connection);
     return code == SB_NOT_FOUND ? 0 : code;
 }
 
-static int64_t sweep_all(sb_connection *connection, int64_t dead, bool publishes)
+static int64_t repair_all(sb_connection *connection, int64_t dead, bool publishes)
 {
     int64_t repaired = 0, row = 0;
     while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
         int64_t reference = sb_row_reference(connection->catalog.memory, L_QUEUES, row++);
-        int64_t code = reference < 0 ? 0 : sweep_queue(connection, reference, dead, publishes);
+        int64_t code = reference < 0 ? 0 : repair_queue(connection, reference, dead, publishes);
         if (code < 0 && code != SB_DAMAGED)
             return code;
         repaired += code > 0 ? code : 0;
@@ -52,13 +52,13 @@ static int64_t forget_all(sb_connection *connection, char *entry)
     if (code != SB_OK)
         return code;
     word_store(entry, L_PARTICIPANT_QUEUES_AT, 0);
-    catalog_tidy(connection);
+    catalog_repair(connection);
     connection_unlock(connection);
     return SB_OK;
 }
 
-/* Sweep the queues of the owner of this id. */
-static int64_t sweep_queues(sb_connection *connection, int64_t dead, bool publishes)
+/* Repair the queues of the owner of this id. */
+static int64_t repair_queues(sb_connection *connection, int64_t dead, bool publishes)
 {
     char *entry = participant_entry(connection, dead);
     int64_t repaired = 0, used = participant_list_length(entry);
@@ -66,7 +66,7 @@ static int64_t sweep_queues(sb_connection *connection, int64_t dead, bool publis
     if (code < 0)
         return code;
     if (used > L_PARTICIPANT_LIST) {
-        repaired = sweep_all(connection, dead, publishes);
+        repaired = repair_all(connection, dead, publishes);
         if (repaired < 0)
             return repaired;
         code = publishes ? SB_OK : forget_all(connection, entry);
@@ -76,7 +76,7 @@ static int64_t sweep_queues(sb_connection *connection, int64_t dead, bool publis
         for (int64_t index = 0; index < used; index++) {
             int64_t word = word_load(entry, L_PARTICIPANT_LIST_AT + 8 * index);
             int64_t reference = word & ~L_USES;
-            code = reference ? sweep_queue(connection, reference, dead, publishes) : 0;
+            code = reference ? repair_queue(connection, reference, dead, publishes) : 0;
             if (code < 0 && code != SB_DAMAGED)
                 return code; /* the next who looks goes on */
             repaired += code > 0 ? code : 0;
@@ -88,13 +88,13 @@ static int64_t sweep_queues(sb_connection *connection, int64_t dead, bool publis
 /* Repair what the owner of this id has left.  Its byte is locked by us.  What it has committed
  * happens first: its messages go back only when those that it acknowledged are done with, and its
  * memory only when all that it published is.  SB_UNFINISHED: some of that waits for room. */
-int64_t sweep_owner(sb_connection *connection, int64_t dead)
+int64_t repair_owner(sb_connection *connection, int64_t dead)
 {
-    int64_t settled = record_settle(connection, dead);
-    if (settled < 0 && settled != SB_UNFINISHED)
-        return settled;
-    int64_t repaired = sweep_queues(connection, dead, settled == SB_UNFINISHED);
-    return settled == SB_UNFINISHED && repaired >= 0 ? settled : repaired;
+    int64_t finished = record_finish(connection, dead);
+    if (finished < 0 && finished != SB_UNFINISHED)
+        return finished;
+    int64_t repaired = repair_queues(connection, dead, finished == SB_UNFINISHED);
+    return finished == SB_UNFINISHED && repaired >= 0 ? finished : repaired;
 }
 
 /* What it left is repaired: its id is free, and people can read what happened. */
@@ -113,29 +113,29 @@ static int64_t repair_one(sb_connection *connection, int64_t id)
     char *entry = participant_entry(connection, id);
     if (word_load(entry, L_PARTICIPANT_STATE_AT) == L_PARTICIPANT_FREE)
         return 0;
-    if (!participant_lock_byte(connection->sweep_file, id, F_WRLCK))
+    if (!participant_lock_byte(connection->repair_file, id, F_WRLCK))
         return 0; /* alive, or in the hands of another repairer */
     int64_t repaired = 0;
     int64_t state = word_load(entry, L_PARTICIPANT_STATE_AT);
     if (state != L_PARTICIPANT_FREE && !participant_still_runs(entry)) {
-        repaired = sweep_owner(connection, id);
+        repaired = repair_owner(connection, id);
         if (repaired >= 0)
             note_death(connection, id);
         if (repaired == SB_UNFINISHED)
             repaired = 0; /* the next who looks goes on */
     }
-    participant_lock_byte(connection->sweep_file, id, F_UNLCK);
+    participant_lock_byte(connection->repair_file, id, F_UNLCK);
     return repaired;
 }
 
 /* A transaction of ours that is committed, and waited for room when its caller was interrupted. */
-static void settle_own(sb_connection *connection)
+static void finish_own(sb_connection *connection)
 {
     if (word_load(participant_transaction(connection, connection->id), 0) == L_TRANSACTION_NONE ||
-        pthread_mutex_trylock(&connection->settle) != 0)
+        pthread_mutex_trylock(&connection->commit_mutex) != 0)
         return;
-    record_settle(connection, connection->id);
-    pthread_mutex_unlock(&connection->settle);
+    record_finish(connection, connection->id);
+    pthread_mutex_unlock(&connection->commit_mutex);
 }
 
 int64_t sb_repair(sb_connection *connection)
@@ -146,7 +146,7 @@ int64_t sb_repair(sb_connection *connection)
     if (pthread_mutex_trylock(&connection->repair) != 0)
         return 0; /* another thread of ours is at it */
     int64_t repaired = 0, end = participants_high(connection);
-    settle_own(connection);
+    finish_own(connection);
     for (int64_t id = 1; id < end && repaired >= 0; id++) {
         if (id == connection->id)
             continue;

@@ -14,7 +14,7 @@
 #include "schedule/schedule.h"
 #include "vhost/vhost.h"
 
-int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
+int64_t queue_repair(sb_queue *queue, int64_t dead, bool publishes)
 {
     sb_port port;
     uint64_t alive[L_PARTICIPANTS / 64];
@@ -23,14 +23,14 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
         return code;
     memset(alive, 0xFF, sizeof alive);
     alive[dead / 64] &= ~(UINT64_C(1) << (dead % 64));
-    code = publishes ? sb_port_sweep_messages(&port, alive) : sb_port_sweep(&port, alive, 0, 0);
+    code = publishes ? sb_port_repair_messages(&port, alive) : sb_port_repair(&port, alive, 0, 0);
     if (code >= 0 && queue->last_value)
         sb_port_latest_repair(&port);
     expiry_unknown(queue);
     schedule_unknown(queue);
     if (queue->buckets)
         sb_port_groups_touch(&port);
-    latency_sweep(queue, dead);
+    latency_repair(queue, dead);
     if (code > 0)
         sb_port_wake_all(&port);
     return code;
@@ -38,7 +38,7 @@ int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes)
 
 /* --- waiting ------------------------------------------------------------------------------------- */
 
-/* For a sweep that takes nobody for dead: hints are put right, and what is done is reclaimed. */
+/* For a repair that takes nobody for dead: hints are put right, and what is done is reclaimed. */
 static const uint64_t *all_alive(void)
 {
     static uint64_t alive[L_PARTICIPANTS / 64];
@@ -47,25 +47,25 @@ static const uint64_t *all_alive(void)
     return alive;
 }
 
-void queue_upkeep(sb_port *port)
+void ring_repair(sb_port *port)
 {
-    if (sb_port_sweep(port, all_alive(), 0, 0) > 0)
+    if (sb_port_repair(port, all_alive(), 0, 0) > 0)
         sb_port_wake_all(port);
 }
 
-void queue_look_after(sb_queue *queue, sb_port *port)
+void queue_repair_between_sleeps(sb_queue *queue, sb_port *port)
 {
     queue_used(queue);
-    queue_upkeep(port);
+    ring_repair(port);
     queue_expire(queue, port);
     slow_look(queue, port);
     slow_find_out(queue->connection);
-    clerk_look(queue);
+    mover_look(queue);
     sb_repair(queue->connection);
     auto_delete_some(queue->connection);
 }
 
-bool queue_needs_upkeep(sb_connection *connection, int64_t reference)
+bool queue_needs_repair(sb_connection *connection, int64_t reference)
 {
     char path[NAME_ROOM];
     int64_t expiry = 0;

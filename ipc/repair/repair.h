@@ -5,10 +5,10 @@
 
 #include "base/base.h"
 
-/* --- tidy.c ----------------------------------------------------------------------------------- */
+/* --- catalog.c ----------------------------------------------------------------------------------- */
 
 /* Remove what is left of changes that a death cut short; under the catalog's lock. */
-void catalog_tidy(sb_connection *connection);
+void catalog_repair(sb_connection *connection);
 
 /* --- join.c ----------------------------------------------------------------------------------- */
 
@@ -31,22 +31,22 @@ void slow_find_out(sb_connection *connection);
 /* --- queue.c ---------------------------------------------------------------------------------- */
 
 /* Repair what the dead one has left: the ring, and unless it still publishes, its blocks. */
-int64_t queue_sweep(sb_queue *queue, int64_t dead, bool publishes);
+int64_t queue_repair(sb_queue *queue, int64_t dead, bool publishes);
 /* Whether there is something to do in a queue that nobody may be using, without mapping it. */
-bool queue_needs_upkeep(sb_connection *connection, int64_t reference);
+bool queue_needs_repair(sb_connection *connection, int64_t reference);
 /* What a waiter does when it has slept for long: put right what the dead left in this ring. */
-void queue_upkeep(sb_port *port);
+void ring_repair(sb_port *port);
 /* The same, what is expired, and what dead participants have left anywhere. */
-void queue_look_after(sb_queue *queue, sb_port *port);
+void queue_repair_between_sleeps(sb_queue *queue, sb_port *port);
 
 /* --- waits.c ---------------------------------------------------------------------------------- */
 
 /* What is done between two sleeps for the queues that are waited for. */
-void wait_upkeep(const sb_wait *waits, int64_t count);
+void rings_repair(const sb_wait *waits, int64_t count);
 
 /* --- participant.c ---------------------------------------------------------------------------- */
 
-int64_t sweep_owner(sb_connection *connection, int64_t dead);
+int64_t repair_owner(sb_connection *connection, int64_t dead);
 void note_death(sb_connection *connection, int64_t id);
 
 #endif

@@ -4,7 +4,7 @@
  * Nothing is counted for each message.  Who looks remembers, of each participant, the oldest message
  * in its hand; if it is the same one at the next look, and has been for as long as that many messages
  * may take, the participant is slow.  So it is seen late, never wrongly: one who takes many at once is
- * given the time for all of them.  Whoever waits on the queue looks every 100 ms, a caretaker (sb_tend)
+ * given the time for all of them.  Whoever waits on the queue looks every 100 ms, a repairer (sb_repair_for)
  * every second.  The slot of the message says that it was told of, so that several who look tell once.
  *
  * To disconnect: its entry says so, for the one who joined at that time, and what it holds of this

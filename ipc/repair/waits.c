@@ -9,20 +9,20 @@
 #include "ring/ring.h"
 #include "schedule/schedule.h"
 
-#define UPKEEP 8 /* queues that are swept after one sleep: with many, they take turns */
+#define REPAIRED_AT_ONCE 8 /* queues that are repaired after one sleep: with many, they take turns */
 
-void wait_upkeep(const sb_wait *waits, int64_t count)
+void rings_repair(const sb_wait *waits, int64_t count)
 {
     static _Atomic uint64_t turn;
-    for (int64_t each = 0; each < count && each < UPKEEP; each++) {
+    for (int64_t each = 0; each < count && each < REPAIRED_AT_ONCE; each++) {
         int64_t code;
         sb_queue *queue = waits[atomic_fetch_add(&turn, 1) % (uint64_t)count].queue;
         lane *in = lane_enter(queue, &code);
         if (!in)
             continue;
-        queue_upkeep(&in->port);
+        ring_repair(&in->port);
         queue_expire(queue, &in->port);
-        clerk_look(queue);
+        mover_look(queue);
         lane_leave(in);
     }
     if (count > 0) {

@@ -55,7 +55,7 @@ int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
     bool is_gone = queue_is_gone(queue);
     pthread_mutex_unlock(&connection->mutex);
     if (is_gone)
-        departed_some(connection);
+        deleted_some(connection);
     return was_lent ? SB_OK : fail(SB_INVALID, "this is no port that queue '%s' has lent",
                                    queue->name);
 }

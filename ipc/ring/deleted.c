@@ -1,4 +1,4 @@
-/* Departed queues: deleted by us or by others, or with their owner.
+/* Deleted queues: deleted by us or by others, or with their owner.
  *
  * Their handles are let go of in three steps, each as soon as it may be:
  *
@@ -69,7 +69,7 @@ static void take_out(sb_queue *queue)
     queue->link = NULL;
 }
 
-void departed_add(sb_queue *queue)
+void deleted_add(sb_queue *queue)
 {
     atomic_store(&queue->gone, SB_NOT_FOUND);
     put_into(queue, &queue->connection->gone);
@@ -199,7 +199,7 @@ static void find(sb_connection *connection, int64_t rows)
         if (!queue || !queue_is_gone(queue))
             continue;
         connection->queues[row] = NULL;
-        departed_add(queue);
+        deleted_add(queue);
     }
 }
 
@@ -253,7 +253,7 @@ static void look(sb_connection *connection, int64_t rows, int64_t handles, bool 
 }
 
 /* Without the lock: whoever is in a lane may need it to get out. */
-void departed_shut(sb_queue *queue)
+void deleted_shut(sb_queue *queue)
 {
     sb_connection *connection = queue->connection;
     sb_queue *all[] = {queue, atomic_load(&queue->schedule), atomic_load(&queue->inbox)};
@@ -264,7 +264,7 @@ void departed_shut(sb_queue *queue)
     bool is_open = atomic_load(&connection->closed) == SB_OK;
     if (locked && is_open && connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] == queue) {
         connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
-        departed_add(queue);
+        deleted_add(queue);
     }
     queue_looked(queue);
     if (!locked)
@@ -272,20 +272,20 @@ void departed_shut(sb_queue *queue)
     if (is_open && queue->link)
         let_go(queue);
     connection_unlock(connection);
-    departed_some(connection); /* what was beside it */
+    deleted_some(connection); /* what was beside it */
 }
 
-void departed_forget(sb_connection *connection)
+void deleted_forget(sb_connection *connection)
 {
     look(connection, L_QUEUE_ROWS, INT64_MAX, true);
 }
 
-void departed_some(sb_connection *connection)
+void deleted_some(sb_connection *connection)
 {
     look(connection, ROWS_AT_ONCE, HANDLES_AT_ONCE, false);
 }
 
-void departed_dealt_with(sb_queue *queue, const sb_message *message)
+void deleted_dealt_with(sb_queue *queue, const sb_message *message)
 {
     sb_connection *connection = queue->connection;
     if (atomic_load(&connection->closed) || !message->word)
@@ -309,7 +309,7 @@ void departed_dealt_with(sb_queue *queue, const sb_message *message)
     }
     pthread_mutex_unlock(&connection->mutex);
     if (was_last)
-        departed_some(connection);
+        deleted_some(connection);
 }
 
 /* --- handles of the program --------------------------------------------------------------------- */
@@ -336,7 +336,7 @@ int64_t sb_close_queue(sb_queue *queue)
     closed = atomic_load(&connection->closed);
     if (is_gone && !closed && connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] == queue) {
         connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
-        departed_add(queue);
+        deleted_add(queue);
     }
     if (queue->forgotten && !closed)
         free_unopened(queue);
@@ -349,7 +349,7 @@ int64_t sb_close_queue(sb_queue *queue)
     return SB_OK;
 }
 
-void departed_free(sb_connection *connection)
+void deleted_free(sb_connection *connection)
 {
     sb_queue **const lists[] = {&connection->gone, &connection->kept};
     for (int each = 0; each < 2; each++)

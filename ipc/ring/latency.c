@@ -157,7 +157,7 @@ void recorder_count(recorder *with, int64_t kind, const int64_t *since, int64_t 
         sb_count_time((int64_t *)with, kind, now - since[each]);
 }
 
-int64_t latency_sweep(sb_queue *queue, int64_t dead)
+int64_t latency_repair(sb_queue *queue, int64_t dead)
 {
     segment histograms;
     int64_t number = word_load(queue->ring.memory, L_RING_HISTOGRAMS_AT);

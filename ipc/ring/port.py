@@ -225,7 +225,7 @@ class Port:
         body: bytes = self._bytes[:length]
         return body
 
-    # --- upkeep -------------------------------------------------------------------------------
+    # --- repair -------------------------------------------------------------------------------
 
     def number(self, identity: int) -> int:
         """Number what we publish, as the producer with this identity: the last number it used."""
@@ -234,16 +234,16 @@ class Port:
             raise self._error(last, f"producer {identity} of")
         return last
 
-    def sweep(self, alive: Sequence[int], now_ms: int = 0, grace_ms: int = 0) -> int:
+    def repair(self, alive: Sequence[int], now_ms: int = 0, grace_ms: int = 0) -> int:
         """Repair what those have left who are not in `alive`: how many repairs."""
         bitmap = array("Q", bytes(4096 // 8))
         for owner in alive:
             bitmap[owner >> 6] |= 1 << (owner & 63)
-        repaired: int = lib.sb_port_sweep(
+        repaired: int = lib.sb_port_repair(
             self._port, ffi.from_buffer("uint64_t[]", bitmap), now_ms, grace_ms
         )
         if repaired == DAMAGED:
-            raise self._error(repaired, "sweeping")
+            raise self._error(repaired, "repairing")
         return repaired
 
     def drop_oldest(self) -> bool:

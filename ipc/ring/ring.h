@@ -35,7 +35,7 @@ bool recorder_is_asked(const recorder *with);
 /* Count how long it is since these moments (CHUNK_PUBLISHED_AT). */
 void recorder_count(recorder *with, int64_t kind, const int64_t *since, int64_t count);
 /* The dead one counts no more: how many stripes it had. */
-int64_t latency_sweep(sb_queue *queue, int64_t dead);
+int64_t latency_repair(sb_queue *queue, int64_t dead);
 void latency_remove(sb_connection *connection, int64_t reference);
 
 /* --- spinning.c ------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ struct sb_queue {
     sb_queue *_Atomic inbox;    /* the same */
     _Atomic int64_t asides_from; /* position at which to begin with what was set aside */
     int64_t pages;              /* 1: what finds no room goes to its inbox */
-    _Atomic int64_t attended;   /* our clerk looks after it */
+    _Atomic int64_t attended;   /* our mover looks after it */
     _Atomic int64_t counted;    /* of a schedule: below this position there is room */
     int64_t key[2];         /* of its hashes: its own, and random */
     char name[L_NAME_BYTES_MAX + 1];
@@ -132,7 +132,7 @@ struct sb_queue {
     _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
     _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
     _Atomic int64_t held;  /* by threads of ours that serve it: until they let go, its memory stays */
-    _Atomic int64_t looks; /* calls, and desks of clerk.c, that look at its ring outside of a lane */
+    _Atomic int64_t looks; /* calls, and services of mover.c, that look at its ring outside of a lane */
     _Atomic int64_t opened; /* handles that the program has, and routes and transactions of ours */
     _Atomic int64_t leaves; /* 1: no look begins any more, its ring is unmapped or about to be */
     /* with the connection's mutex: */
@@ -173,7 +173,7 @@ static inline void lane_leave(lane *left)
 {
     atomic_store_explicit(&left->busy, 0, memory_order_release);
 }
-/* The same, unless settle has lent it. */
+/* The same, unless commit_at_once has lent it. */
 static inline void lane_part(lane *left)
 {
     int64_t in = IN;
@@ -249,16 +249,16 @@ int64_t auto_delete_outcome(sb_queue *queue, int64_t code);
 /* --- deleted.c -------------------------------------------------------------------------------- */
 
 /* Let go of deleted queues, as far as nobody is in a call with them: of all, or of some. */
-void departed_forget(sb_connection *connection);
-void departed_some(sb_connection *connection);
+void deleted_forget(sb_connection *connection);
+void deleted_some(sb_connection *connection);
 /* This queue was deleted by us just now; the caller looks at it, and no longer does after this. */
-void departed_shut(sb_queue *queue);
+void deleted_shut(sb_queue *queue);
 /* The mutex is held: this handle, out of the table of rows, is one of a deleted queue. */
-void departed_add(sb_queue *queue);
+void deleted_add(sb_queue *queue);
 /* A call for a message that is still in hand has found its queue deleted: it is in hand no more. */
-void departed_dealt_with(sb_queue *queue, const sb_message *message);
+void deleted_dealt_with(sb_queue *queue, const sb_message *message);
 /* At the end of the connection. */
-void departed_free(sb_connection *connection);
+void deleted_free(sb_connection *connection);
 /* Whoever looks at its ring and is in none of its lanes does so between these two, or holds the
  * connection's mutex: so nobody looks at memory that is no longer there.  False, with a code: the
  * queue was deleted, or the connection closed. */

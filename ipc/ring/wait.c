@@ -17,7 +17,7 @@ static int64_t wait_on(sb_queue *queue, sb_port *port, wait_for kernel, int64_t 
     while ((code = kernel(port, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
-        queue->connection->duties->look_after(queue, port);
+        queue->connection->duties->repair_ring(queue, port);
         if (in_slices)
             return SB_INTERRUPTED;
         if (kernel == sb_port_wait_for_head)

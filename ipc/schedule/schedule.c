@@ -2,15 +2,15 @@
  *
  * It is a ring of its own, made when the first message is scheduled: a queue without a name for
  * people, whose settings say whose it is.  So what holds for messages holds for these: one is there
- * when its word is READY, whoever dies is swept, and the arena is shared in the same way.  What is in
+ * when its word is READY, whoever dies is repaired, and the arena is shared in the same way.  What is in
  * one's body is in core/layout.py.
  *
  * When its time has come, a message is acknowledged here and published in the queue, by one
- * transaction: never lost, never twice.  A clerk does it (clerk.c); the due word tells it when to
+ * transaction: never lost, never twice.  A mover does it (mover.c); the due word tells it when to
  * look (core/due.py).
  *
  * The schedule of a durable queue is durable itself: the journal follows it like any queue, and a
- * move is in one frame, as transactions are (door.c).  What the journal does not have yet is not
+ * move is in one frame, as transactions are (gate.c).  What the journal does not have yet is not
  * moved: it would be written later than what it becomes, and be there twice if a crash came between.
  *
  * One that is scheduled for next week would hold its slot and all behind it.  So there are some more
@@ -172,7 +172,7 @@ static int64_t move_oldest(sb_queue *schedule, lane *in, int64_t *position, int6
     }
     if (count == 0)
         return room <= 0 ? SB_FULL : code == SB_GONE ? SB_OK : code;
-    code = settle(schedule->connection, operations, 2 * count);
+    code = commit_at_once(schedule->connection, operations, 2 * count);
     for (int64_t each = 0; code != SB_OK && code != SB_UNFINISHED && each < count; each++) {
         sb_port_give_back(port, &messages[each]);
         sb_port_unreserve(port, operations[2 * each + 1].where);
@@ -348,7 +348,7 @@ static int64_t publish_looked(sb_queue *queue, const sb_outgoing *message, int64
         return code;
     queue_note_use(schedule, L_USE_PRODUCES);
     queue_note_use(queue, L_USE_PRODUCES);
-    clerk_attend(queue, true);
+    mover_attend(queue, true);
     int64_t deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0;
     code = offer(queue, schedule, in, message, due, &id);
     while (code == SB_FULL && timeout_ns != 0 && queue->when_full == L_BLOCK) {

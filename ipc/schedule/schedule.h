@@ -46,22 +46,22 @@ int64_t schedule_count(sb_queue *queue);
 bool schedule_is_empty(sb_queue *queue);
 int64_t schedule_purge(sb_queue *queue);
 
-/* --- clerk.c ---------------------------------------------------------------------------------- */
+/* --- mover.c ---------------------------------------------------------------------------------- */
 
 #define LEASE_MS INT64_C(1000) /* of a message that is being moved */
 /* This connection sees to it that what is scheduled for the queue is moved.  `serves`: nobody else
  * may be there. */
-void clerk_attend(sb_queue *queue, bool serves);
+void mover_attend(sb_queue *queue, bool serves);
 /* The same, if the queue has a schedule and we did not know. */
-static inline void clerk_look(sb_queue *queue);
+static inline void mover_look(sb_queue *queue);
 /* For all schedules of the vhost. */
-void clerk_upkeep(sb_connection *connection);
+void mover_repair(sb_connection *connection);
 /* The thread ends, and others may take its place.  `closed` is set. */
-void clerk_end(sb_connection *connection);
-static inline void clerk_look(sb_queue *queue)
+void mover_end(sb_connection *connection);
+static inline void mover_look(sb_queue *queue)
 {
     if (word_load(queue->ring.memory, L_RING_SCHEDULE_AT) && !atomic_load(&queue->attended))
-        clerk_attend(queue, false);
+        mover_attend(queue, false);
 }
 
 #endif

@@ -167,7 +167,7 @@ class Spool(Closable):
                 for path in self._files("hlog"):
                     if not path.with_suffix(".parquet").exists():
                         self._convert(path)
-            self._tidy()
+            self._delete_old()
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
@@ -227,7 +227,7 @@ class Spool(Closable):
         with os.fdopen(_made(bad.with_suffix(".reason")), "w") as file:
             file.write(f"{bad.name}: {error}\n")
 
-    def _tidy(self) -> None:
+    def _delete_old(self) -> None:
         """Remove the oldest files while there are too many bytes of them."""
         files = self._files(r"hlog|parquet|hlog\.bad|hlog\.reason")
         sizes = [path.stat().st_size for path in files]
@@ -312,7 +312,7 @@ class Spool(Closable):
         log = self._path.with_suffix("")
         if self._parquet and log.exists():
             self._convert(log)
-        self._tidy()
+        self._delete_old()
 
     def tick(self) -> float:
         """Write if an interval is over: how many seconds are left of the present one."""

@@ -2,7 +2,7 @@
  *
  * Until it is committed, its messages are chunks on loan that are in no ring, and what it is to
  * acknowledge is in our hand like any other message: so a death before has no traces of its own.
- * settlement.c has the rest. */
+ * record.c has the rest. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -156,7 +156,7 @@ static int64_t target_of(target *to, sb_queue *queue, const sb_outgoing *message
         lane *in = to->schedule ? lane_enter(to->schedule, &code) : NULL;
         if (!in)
             return code;
-        clerk_attend(queue, true);
+        mover_attend(queue, true);
         code = schedule_room(to->schedule, in);
         lane_part(in);
     } else if (queue->pages && (code = inbox_admits(queue, message)) == SB_OK) {
@@ -192,7 +192,7 @@ static int64_t reserve_in(sb_transaction *transaction, const target *to, lane *i
 
 static int64_t add_looked(sb_transaction *transaction, sb_queue *queue, const sb_outgoing *message)
 {
-    pthread_mutex_t *mutex = &transaction->connection->settle;
+    pthread_mutex_t *mutex = &transaction->connection->commit_mutex;
     int64_t chunk = SB_TOO_MANY_LOANS;
     target to;
     int64_t code = target_of(&to, queue, message);
@@ -310,7 +310,7 @@ static int64_t end(sb_transaction *transaction)
             sb_port_loan_placed(&last->lane->port, last->where);
             lane_return(transaction, last->lane);
         } else if (queue_is_gone(last->queue)) {
-            departed_dealt_with(last->queue,
+            deleted_dealt_with(last->queue,
                                 &(sb_message){.position = last->where, .word = last->word});
         }
         sb_close_queue(last->queue);
@@ -323,15 +323,15 @@ static int64_t end(sb_transaction *transaction)
 static int64_t finish(sb_transaction *transaction)
 {
     sb_connection *connection = transaction->connection;
-    pthread_mutex_lock(&connection->settle);
+    pthread_mutex_lock(&connection->commit_mutex);
     int64_t code = atomic_load(&connection->closed);
-    if (code == SB_OK && connection->settled < transaction->serial)
-        record_settle(connection, connection->id);
-    bool settled = connection->settled >= transaction->serial;
-    pthread_mutex_unlock(&connection->settle);
-    if (settled)
-        transaction->stamp = door_passed(connection, transaction->stamp);
-    if (settled)
+    if (code == SB_OK && connection->finished < transaction->serial)
+        record_finish(connection, connection->id);
+    bool finished = connection->finished >= transaction->serial;
+    pthread_mutex_unlock(&connection->commit_mutex);
+    if (finished)
+        transaction->stamp = commit_gate_passed(connection, transaction->stamp);
+    if (finished)
         return end(transaction);
     return code != SB_OK ? code : fail(SB_UNFINISHED, "%s", sb_strerror(SB_UNFINISHED));
 }
@@ -339,7 +339,7 @@ static int64_t finish(sb_transaction *transaction)
 static int64_t try_once(sb_transaction *transaction, sb_queue **full)
 {
     sb_connection *connection = transaction->connection;
-    pthread_mutex_lock(&connection->settle);
+    pthread_mutex_lock(&connection->commit_mutex);
     int64_t code = atomic_load(&connection->closed);
     if (code == SB_OK)
         code = record_commit(connection, transaction->operations, transaction->count, full);
@@ -348,7 +348,7 @@ static int64_t try_once(sb_transaction *transaction, sb_queue **full)
         transaction->serial = connection->commits;
         transaction->stamp = connection->stamp;
     }
-    pthread_mutex_unlock(&connection->settle);
+    pthread_mutex_unlock(&connection->commit_mutex);
     return code;
 }
 
@@ -424,7 +424,7 @@ int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t timeout_ns)
     if (code != SB_OK)
         return code;
     if (transaction->state == SB_ENDED)
-        code = transaction->stamp ? door_await(transaction->connection, transaction->stamp, timeout_ns)
+        code = transaction->stamp ? commit_gate_await(transaction->connection, transaction->stamp, timeout_ns)
                                   : SB_OK;
     else
         code = fail(SB_INVALID, "the transaction is not committed: nothing of it can be on disk");

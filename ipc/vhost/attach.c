@@ -133,7 +133,7 @@ int64_t open_locks(sb_connection *connection)
     if (code == SB_OK)
         to_high_number(&connection->lock_file);
     if (code == SB_OK)
-        code = open_again(connection, "participants", &connection->sweep_file);
+        code = open_again(connection, "participants", &connection->repair_file);
     if (code == SB_OK)
         code = open_again(connection, "catalog", &connection->catalog_lock_file);
     return code;
@@ -141,7 +141,7 @@ int64_t open_locks(sb_connection *connection)
 
 void close_locks(sb_connection *connection)
 {
-    int *const files[] = {&connection->lock_file, &connection->sweep_file,
+    int *const files[] = {&connection->lock_file, &connection->repair_file,
                           &connection->catalog_lock_file};
     for (int each = 0; each < 3; each++) {
         if (*files[each] >= 0)

@@ -29,7 +29,7 @@ void journaler_rouse(sb_connection *connection)
 _Atomic uint32_t *schedule_bell(sb_connection *connection)
 {
     return (_Atomic uint32_t *)((char *)connection->participants.memory +
-                                L_PARTICIPANTS_CLERK_BELL_AT);
+                                L_PARTICIPANTS_MOVER_BELL_AT);
 }
 
 uint32_t schedule_bell_bit(int64_t reference)

@@ -33,7 +33,7 @@ static void after_fork_child(void)
             continue;
         /* our copies of the descriptors would keep the parent alive after its death */
         close(each->lock_file);
-        close(each->sweep_file);
+        close(each->repair_file);
         close(each->catalog_lock_file);
     }
     connections = NULL;

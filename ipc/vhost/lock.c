@@ -28,7 +28,7 @@ static int64_t lock_within(sb_connection *connection, int most)
         if (fcntl(connection->catalog_lock_file, F_OFD_SETLK, &lock) == 0) {
             /* the last one died while it changed something: it may not have told anybody */
             if (word_load(connection->catalog.memory, L_CATALOG_CHANGING_AT))
-                connection->duties->tidy(connection);
+                connection->duties->repair_catalog(connection);
             word_store(connection->catalog.memory, L_CATALOG_CHANGING_AT, 1);
             return SB_OK;
         }

@@ -6,11 +6,11 @@
  * a descriptor may have been closed by mistake.
  *
  * To repair what a dead one left, lock its byte: nobody else then repairs it, and its id is not
- * given away while an old sweep of it may still run.  A repairer that dies drops that lock too.
+ * given away while an old repair of it may still run.  A repairer that dies drops that lock too.
  *
  * A participant notes each queue in its list before it touches the ring, so that its death costs
- * a sweep of these queues only.  What its list has no place for it notes in a byte of the queue's row:
- * then its death costs a sweep of all queues, but it keeps no row and no memory of others. */
+ * a repair of these queues only.  What its list has no place for it notes in a byte of the queue's row:
+ * then its death costs a repair of all queues, but it keeps no row and no memory of others. */
 
 #define _GNU_SOURCE
 
@@ -61,7 +61,7 @@ bool participant_pager_runs(sb_connection *connection)
 {
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = PAGER_BYTE, .l_len = 1};
     /* by another description than ours: it may be us */
-    return fcntl(connection->sweep_file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    return fcntl(connection->repair_file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 int64_t pid_namespace(void)
@@ -112,7 +112,7 @@ void raise_high(sb_connection *connection, int64_t wanted)
         ;
 }
 
-/* By write(), not by a store: whoever watches the file learns of it (caretaker.c). */
+/* By write(), not by a store: whoever watches the file learns of it (watch.c). */
 void participant_state_set(sb_connection *connection, int64_t id, int64_t state)
 {
     int64_t at = participant_at(id) + L_PARTICIPANT_STATE_AT;
@@ -149,7 +149,7 @@ int64_t sb_participant_lives(sb_connection *connection, int64_t id)
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = id, .l_len = 1};
     if (id == connection->id)
         return 1;
-    return fcntl(connection->sweep_file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+    return fcntl(connection->repair_file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 /* --- more queues than the list holds ------------------------------------------------------------- */
@@ -285,10 +285,10 @@ int64_t participant_heir(sb_connection *connection, int64_t reference, int64_t f
     return 0;
 }
 
-void participant_tends(sb_connection *connection)
+void participant_repairs(sb_connection *connection)
 {
     char *entry = participant_entry(connection, connection->id);
-    word_store(entry, L_PARTICIPANT_OWNS_AT, word_load(entry, L_PARTICIPANT_OWNS_AT) | L_TENDS);
+    word_store(entry, L_PARTICIPANT_OWNS_AT, word_load(entry, L_PARTICIPANT_OWNS_AT) | L_REPAIRS);
 }
 
 int64_t participant_others(sb_connection *connection, int64_t reference)
@@ -299,7 +299,7 @@ int64_t participant_others(sb_connection *connection, int64_t reference)
         int64_t use = is_live(entry) ? use_of(connection, id, reference) : 0;
         others += id != connection->id && use &&
                   use != (L_USE_SERVES >> L_USE_SHIFT | L_USE_LISTED) &&
-                  !(word_load(entry, L_PARTICIPANT_OWNS_AT) & L_TENDS);
+                  !(word_load(entry, L_PARTICIPANT_OWNS_AT) & L_REPAIRS);
     }
     return others;
 }

@@ -18,12 +18,12 @@ int64_t boot_hash(void);
  * that does it ask for it here.  connection/duties.c fills it in. */
 typedef struct duties {
     /* Remove what is left of changes that a death cut short; under the catalog's lock. */
-    void (*tidy)(sb_connection *connection);
+    void (*repair_catalog)(sb_connection *connection);
     /* Repair what dead participants have left: how many repairs. */
     int64_t (*repair)(sb_connection *connection);
     /* Between two sleeps of a wait: what is repaired or overdue in this ring, and in the vhost. */
-    void (*look_after)(sb_queue *queue, sb_port *port);
-    void (*look_after_some)(const sb_wait *waits, int64_t count);
+    void (*repair_ring)(sb_queue *queue, sb_port *port);
+    void (*repair_rings)(const sb_wait *waits, int64_t count);
     /* Take out of a ring what is expired: how many. */
     int64_t (*expire)(sb_queue *queue, sb_port *port);
     /* Whether the program replies to this queue; the connection's mutex is held. */
@@ -38,7 +38,7 @@ struct sb_connection {
     segment catalog, arena, participants, transactions;
     int64_t id;            /* ours, as a participant */
     int lock_file;         /* holds the lock on our byte for as long as we live */
-    int sweep_file;        /* another description of the same file: whose byte it locks is dead */
+    int repair_file;        /* another description of the same file: whose byte it locks is dead */
     int catalog_lock_file; /* holds the catalog's lock while we change it */
     _Atomic int64_t closed; /* 0, or the code that every call answers */
     _Atomic int64_t left;   /* 1: somebody is leaving for us, or has left */
@@ -48,14 +48,14 @@ struct sb_connection {
     trust whose;   /* segments these may be */
     bool restores; /* the vhost; to others it does not exist until that is done */
     pthread_mutex_t mutex;  /* handles, our list of queues, the catalog's lock within the process */
-    pthread_mutex_t repair; /* one thread at a time sweeps for us */
+    pthread_mutex_t repair; /* one thread at a time repairs for us */
     pthread_mutex_t slow;   /* one thread at a time looks for slow consumers */
-    pthread_mutex_t settle; /* one transaction of ours at a time is committed */
+    pthread_mutex_t commit_mutex; /* one transaction of ours at a time is committed */
     int64_t stamp;          /* of the last one on durable queues, 0 if the last was on none */
-    int64_t commits, settled; /* how many were committed, and how many of them have happened */
+    int64_t commits, finished; /* how many were committed, and how many of them have happened */
     bool has_record; /* there is memory behind it */
     sb_queue **queues;      /* by row */
-    sb_queue *gone;         /* handles of deleted queues that are not let go of: departed.c */
+    sb_queue *gone;         /* handles of deleted queues that are not let go of: deleted.c */
     sb_queue *kept;         /* the same, let go of, until the program closes its handle */
     int64_t looked;         /* the row at which the next search for deleted queues begins */
     struct lane *idle, *idle_last; /* lanes of no queue, to be used again: lane.c */
@@ -65,7 +65,7 @@ struct sb_connection {
     struct requester *_Atomic requesters;      /* queues for replies to us: request.c */
     struct addressee *addressees[ADDRESSEES]; /* queues that we have replied to: reply.c */
     sb_pager *pager;     /* pages the queues of the vhost: pager.c */
-    struct clerk *clerk; /* serves the schedules of our queues: clerk.c */
+    struct mover *mover; /* serves the schedules of our queues: mover.c */
     sb_connection *next;    /* all connections of this process, for fork */
 };
 
@@ -104,7 +104,7 @@ int64_t participant_users(sb_connection *connection, int64_t reference, int64_t 
 /* How many others have opened this queue for themselves: a deletion would disturb them. */
 int64_t participant_others(sb_connection *connection, int64_t reference);
 /* We look after all queues, and are in nobody's way. */
-void participant_tends(sb_connection *connection);
+void participant_repairs(sb_connection *connection);
 /* Whether anybody uses this queue, we included. */
 bool participant_used(sb_connection *connection, int64_t reference);
 /* Whether its process runs: one that was killed and not yet repaired does not. */

@@ -1,9 +1,9 @@
 """python -m shmbroker.perf.micro.schedule: how late scheduled messages are, and what that costs.
 
-    scheduler ──► schedule ··· clerk ···► queue ──► consumer
+    scheduler ──► schedule ··· mover ···► queue ──► consumer
 
 Two processes.  The scheduler publishes all messages for random times within some seconds, and then
-does nothing but be there, as the clerk; the consumer waits for each, and notes how late it is.
+does nothing but be there, as the mover; the consumer waits for each, and notes how late it is.
 Before, all are pending and none is due: what that costs each of them is measured too.
 """
 
@@ -93,11 +93,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with broker:
         broker.declare_queue(QUEUE, slots=4096)
 
-        def tend() -> None:
+        def repairer() -> None:
             os.close(end)
             schedule(url, messages, spread, min(spread, IDLE_SECONDS), tell, wait)
 
-        with child(tend):
+        with child(repairer):
             os.close(tell)
             try:
                 late, waiting, worked = consume(url, messages)
@@ -107,17 +107,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             while more := os.read(told, 4096):
                 numbers += more
     vhost.delete(token, force=True)
-    each, idle, clerk = (float(number) for number in numbers.split())
+    each, idle, mover = (float(number) for number in numbers.split())
     ordered = sorted(late)
     median = ordered[messages // 2] / 1e6
     out = sys.stdout.write
     out(f"scheduled     {messages:,} messages, {each:,.0f} ns each\n")
-    out(f"idle          clerk {idle:.2f} % of a core with all of them pending, ")
+    out(f"idle          mover {idle:.2f} % of a core with all of them pending, ")
     out(f"consumer {waiting:.2f} %\n")
     out(f"late          {median:.3f} ms median, {ordered[messages * 99 // 100] / 1e6:.3f} ms p99, ")
     out(f"{ordered[-1] / 1e6:.3f} ms at most, over {spread:g} s\n")
     out(f"too early     {sum(1 for each in late if each < 0)}\n")
-    out(f"working       clerk {100 * clerk / spread:.1f} % of a core, ")
+    out(f"working       mover {100 * mover / spread:.1f} % of a core, ")
     out(f"consumer {100 * worked / spread:.1f} %\n")
     good = ordered[0] >= 0 and median <= LATE_MS_MAX and max(idle, waiting) < IDLE_PERCENT_MAX
     return 0 if good else 1

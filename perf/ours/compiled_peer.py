@@ -16,7 +16,7 @@ from shmbroker.perf.harness.tally import LARGE_BYTES, MessageDamaged
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Role, Seat
 from shmbroker.perf.machine.workspace import Workspace
-from shmbroker.perf.ours.job import Desk, Job, desk_of, job_of
+from shmbroker.perf.ours.job import Buffers, Job, buffers_of, job_of
 from shmbroker.perf.ours.lanes import Lanes, make_lanes, owner_of, remove_lanes
 from shmbroker.perf.ours.stopping import stop_receivers
 
@@ -32,7 +32,7 @@ LOOP_NAMES: dict[Role, LoopName] = {
 }
 
 CompiledLoop = Callable[[Job], int]
-"""Does the job, and fills in what is on the desk; a negative code if it could not be done."""
+"""Does the job, and fills in what is on the buffers; a negative code if it could not be done."""
 
 _now = time.perf_counter_ns
 
@@ -79,13 +79,13 @@ class CompiledPeer(Peer):
         ports = {name: ring.port(owner_of(seat)) for name, ring in rings.items()}
         out, incoming = (ports.get(name or "") for name in lanes.of(seat))
         addresses = (port.address if port else 0 for port in (out, incoming))
-        desk = desk_of(seat, plan)
-        job = job_of(seat, plan, desk, *addresses)
+        buffers = buffers_of(seat, plan)
+        job = job_of(seat, plan, buffers, *addresses)
         loop = self.load(LOOP_NAMES[seat.role], endpoint.made)
         if job.subscribed and incoming:
             _checked(self.load("subscribe", endpoint.made)(job), seat)
         gate.start()
-        result = _timed(loop, job, desk, seat, plan)
+        result = _timed(loop, job, buffers, seat, plan)
         if topology.sharing and out:
             stop_receivers(out, gate)
         elif topology.sharing:
@@ -96,7 +96,7 @@ class CompiledPeer(Peer):
         return result
 
 
-def _timed(loop: CompiledLoop, job: Job, desk: Desk, seat: Seat, plan: Plan) -> RoleResult:
+def _timed(loop: CompiledLoop, job: Job, buffers: Buffers, seat: Seat, plan: Plan) -> RoleResult:
     started = _now()
     code = loop(job)
     finished = _now()
@@ -104,12 +104,14 @@ def _timed(loop: CompiledLoop, job: Job, desk: Desk, seat: Seat, plan: Plan) -> 
     if seat.role == "responder":
         return RoleResult(started, finished)
     if seat.role == "receiver":
-        return RoleResult(started, desk.finished_ns(), received=desk.received())
+        return RoleResult(started, buffers.finished_ns(), received=buffers.received())
     count = plan.round_trips or plan.count
     sent = Checksum(count, plan.payload.stamp_total(seat.index, count))
     if seat.role == "sender":
         return RoleResult(started, finished, sent)
-    return RoleResult(started, finished, sent, desk.received(), desk.groups_ns, desk.singles_ns)
+    return RoleResult(
+        started, finished, sent, buffers.received(), buffers.groups_ns, buffers.singles_ns
+    )
 
 
 def _checked(code: int, seat: Seat) -> None:

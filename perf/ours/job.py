@@ -81,7 +81,7 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Buffers:
     """The memory that a job refers to; it must outlive it."""
 
     source: Bytes
@@ -102,10 +102,10 @@ class Desk:
         return int(self.tally[2])
 
 
-def desk_of(seat: Seat, plan: Plan) -> Desk:
+def buffers_of(seat: Seat, plan: Plan) -> Buffers:
     task, payload = plan.task, plan.payload
     batch = min(BATCH, payload.period) if task.mode == "batch" else 1
-    return Desk(
+    return Buffers(
         source=_rows(payload, 0 if seat.role == "responder" else seat.index),
         expected=np.concatenate([_rows(payload, each) for each in range(task.topology.senders)]),
         room=np.zeros((batch, task.size), np.uint8),
@@ -118,7 +118,7 @@ def desk_of(seat: Seat, plan: Plan) -> Desk:
     )
 
 
-def job_of(seat: Seat, plan: Plan, desk: Desk, out: int, incoming: int) -> Job:
+def job_of(seat: Seat, plan: Plan, buffers: Buffers, out: int, incoming: int) -> Job:
     """The job of a seat, given its memory and the addresses of its ports."""
     task = plan.task
     return Job(
@@ -131,24 +131,24 @@ def job_of(seat: Seat, plan: Plan, desk: Desk, out: int, incoming: int) -> Job:
         subscribed=int(task.topology.delivery == "to-all"),
         size=task.size,
         period=plan.payload.period,
-        rows=len(desk.source),
+        rows=len(buffers.source),
         senders=task.topology.senders,
         wanted=_wanted(seat, plan),
-        batch=len(desk.lengths),
+        batch=len(buffers.lengths),
         check_every=plan.batch,
         warmup=plan.warmup,
         groups=plan.groups,
         group_length=GROUP_LENGTH,
         singles=plan.singles,
-        source=desk.source.ctypes.data,
-        expected=desk.expected.ctypes.data,
-        room=desk.room.ctypes.data,
-        messages=desk.messages.ctypes.data,
-        lengths=desk.lengths.ctypes.data,
-        cursor=desk.cursor.ctypes.data,
-        groups_ns=desk.groups_ns.ctypes.data,
-        singles_ns=desk.singles_ns.ctypes.data,
-        tally=desk.tally.ctypes.data,
+        source=buffers.source.ctypes.data,
+        expected=buffers.expected.ctypes.data,
+        room=buffers.room.ctypes.data,
+        messages=buffers.messages.ctypes.data,
+        lengths=buffers.lengths.ctypes.data,
+        cursor=buffers.cursor.ctypes.data,
+        groups_ns=buffers.groups_ns.ctypes.data,
+        singles_ns=buffers.singles_ns.ctypes.data,
+        tally=buffers.tally.ctypes.data,
     )
 
 

@@ -51,22 +51,22 @@ def test_a_range_that_there_cannot_be_is_a_usage_error(shell: Shell) -> None:
     assert "digits" in answer.said
 
 
-def test_the_caretaker_writes_the_spool(shell: Shell, tmp_path: Path) -> None:
+def test_who_repairs_writes_the_spool(shell: Shell, tmp_path: Path) -> None:
     shell.does("queue", "declare", "orders")
     shell.does("queue", "latency", "orders", "on")
     folder = tmp_path / "spool"
     options = ("--spool", str(folder), "--spool-interval", "50ms", "--spool-no-parquet")
-    caretaker = shell.start("run", *options, stderr=subprocess.PIPE)
+    repairer = shell.start("run", *options, stderr=subprocess.PIPE)
     try:
-        assert line_of(caretaker.stderr).startswith(b"taking care")
+        assert line_of(repairer.stderr).startswith(b"taking care")
         use(shell, 3)
         eventually(lambda: list(folder.glob("*.part")))
         again = shell("run", *options)
         assert again.code == 1
         assert "one is enough" in again.said
     finally:
-        caretaker.send_signal(signal.SIGTERM)
-        assert caretaker.wait() == 0
+        repairer.send_signal(signal.SIGTERM)
+        assert repairer.wait() == 0
     counted = 0
     for path in folder.glob("*.hlog"):
         for each in hlog.read(path.read_text().splitlines()):

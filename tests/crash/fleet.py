@@ -35,7 +35,7 @@ VISITORS: dict[str, Callable[[Stage], int] | str] = {
     "visitor": visitors.passing,
     "other-visitor": visitors.passing,
     "watcher": visitors.watching,
-    "tender": visitors.tending,
+    "repairer": visitors.repairing,
 }
 ROLES = PRODUCERS | CONSUMERS | VISITORS
 NATIVE = Path(__file__).parent / "native"

@@ -23,24 +23,26 @@ SLICE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    has_tender: bool
+    has_repairer: bool
     ms: list[float]
 
     def __str__(self) -> str:
         ms = sorted(self.ms)
         return (
-            f"{'with' if self.has_tender else 'without'} a tender: median {median(ms):.2f} ms, "
+            f"{'with' if self.has_repairer else 'without'} a tender: median {median(ms):.2f} ms, "
             f"best {ms[0]:.2f} ms, worst {ms[-1]:.2f} ms, of {len(ms)}"
         )
 
 
 def measure(times: int) -> Iterator[Measured]:
-    for has_tender in (True, False):
+    for has_repairer in (True, False):
         name = f"test-repair-{os.getpid()}"
         vhost.create(name, arena_bytes=1 << 20)
         try:
             with TemporaryDirectory() as folder:
-                yield Measured(has_tender, list(_measure(name, times, has_tender, Path(folder))))
+                yield Measured(
+                    has_repairer, list(_measure(name, times, has_repairer, Path(folder)))
+                )
         finally:
             with suppress(shmbroker.NotFound):
                 vhost.delete(name, force=True)
@@ -63,7 +65,7 @@ class Pipe:
         os.close(self._write)
 
 
-def _measure(name: str, times: int, has_tender: bool, folder: Path) -> Iterator[float]:
+def _measure(name: str, times: int, has_repairer: bool, folder: Path) -> Iterator[float]:
     random = Random(times)
     with ExitStack() as stack, shmbroker.connect(f"shm://{name}") as broker:
         queue = broker.declare_queue(QUEUE, slots=8)
@@ -76,7 +78,7 @@ def _measure(name: str, times: int, has_tender: bool, folder: Path) -> Iterator[
             stack.callback(process.kill)
             return process
 
-        if has_tender:
+        if has_repairer:
             begin(_tend)
             said.heard()
         waiter = begin(_wait)
@@ -119,4 +121,4 @@ def _tend(name: str, _go: Pipe, said: Pipe) -> int:
     with shmbroker.connect(f"shm://{name}") as broker:
         said.tell()
         while True:
-            broker.tend(10)
+            broker.repair_for(10)

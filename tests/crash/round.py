@@ -96,7 +96,7 @@ class Round:
         self._declare()
         roles = list(ROLES)
         if self.random.random() < 0.5:
-            roles.remove("tender")  # then those who wait, and those who join, repair
+            roles.remove("repairer")  # then those who wait, and those who join, repair
         for role in roles:
             self.fleet.start(role)
         self._disturb(kills)

@@ -1,4 +1,4 @@
-"""Visitors: they connect, declare, subscribe, delete and close all the time, or tend the vhost."""
+"""Visitors: they connect, declare, subscribe, delete and close all the time, or repair."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def watching(stage: Stage) -> int:
     return 0
 
 
-def tending(stage: Stage) -> int:
+def repairing(stage: Stage) -> int:
     """Repair as soon as somebody dies."""
     with stage.connect() as broker:
         while not stage.is_over:
-            broker.tend(0.5)
+            broker.repair_for(0.5)
             stage.journal.note(GOT, len(NAMES), stage.identity, 0)
     return 0

@@ -1,8 +1,8 @@
 """What the outside world answers to the programs of a ring: who is dead, is it worth trying again.
 
 Who waits for room or for work may try again as soon as that can change anything, and is told to
-sweep as soon as something is left over that only a sweep repairs.  Nobody is told to try again for
-ever: a state in which all wait though something is left to do is then found as one that cannot
+repair as soon as something is left over that only this puts right.  Nobody is told to try again
+for ever: a state in which all wait though something is left to do is then found as one that cannot
 finish.
 """
 
@@ -17,7 +17,7 @@ from tests.explore import processes
 from tests.explore.cast import COMMITTER, Cast
 from tests.explore.ledger import Ledger
 from tests.explore.operation import Violation
-from tests.explore.processes import END, GO_ON, TIDY
+from tests.explore.processes import END, GO_ON, REPAIR
 from tests.explore.ring import BlockWord, Geometry, RingMemory, bucket_owner_of, position_of
 from tests.explore.scenario import View
 
@@ -54,7 +54,7 @@ class Answers:
         return bits
 
     def _is_to_settle(self, view: View, owner: int) -> bool:
-        """Nobody sweeps for the committer before its transaction is settled."""
+        """Nobody repairs for the committer before its transaction is settled."""
         return owner == COMMITTER and view.memory[self._memory.transaction] != 0
 
     def _room(self, view: View, code: int) -> Sequence[int]:
@@ -68,7 +68,7 @@ class Answers:
         if code == ARENA_FULL:
             return self._memory_room(view, waiting)
         if any(self._cast.is_dead(view, owner) for owner in self._gate_owners(memory)):
-            return (TIDY,)
+            return (REPAIR,)
         if (
             tail - head < self._geometry.slots
             or self._memory.slot_word(memory, head).state == at.DONE
@@ -80,7 +80,7 @@ class Answers:
         memory = view.memory
         gates = [memory[each] for each in self._memory.gates if memory[each] & at.GATE_ACTIVE]
         if any(self._cast.is_dead(view, owner) for owner in self._gate_owners(memory)):
-            return (TIDY,)
+            return (REPAIR,)
         head = position_of(memory[self._memory.head])
         return (GO_ON,) if all(position_of(each) > head for each in gates) else ()
 
@@ -94,7 +94,7 @@ class Answers:
         if any(
             each.state == at.BLOCK_OWNED and self._cast.is_dead(view, each.owner) for each in blocks
         ):
-            return (TIDY,)
+            return (REPAIR,)
         return (GO_ON,) if waiting else (END,)
 
     def _work(self, view: View, actor: int, code: int) -> Sequence[int]:
@@ -131,4 +131,4 @@ class Answers:
                 held |= not self._cast.is_stopped(view, word.owner)
         if not (retry or repair or held):
             return (END,)
-        return (GO_ON,) * retry + (TIDY,) * repair
+        return (GO_ON,) * retry + (REPAIR,) * repair

@@ -18,11 +18,11 @@ from tests.explore.processes import (
     IS_THERE_WORK,
     PRODUCER_SHIFT,
     REFUSED,
+    REPAIR,
     TAKEN,
-    TIDY,
     forget,
+    repair_all,
     surviving,
-    tidy,
 )
 from tests.explore.ring import MESSAGE, PORT
 from tests.explore.translation import program
@@ -64,12 +64,12 @@ def refusing(which: int, most: int) -> int:
             what = ask(IS_THERE_WORK, code)
             if what == END:
                 return 0
-            if what == TIDY:
-                tidy()
+            if what == REPAIR:
+                repair_all()
 
 
 @program
 def outlasting(who: int, extra: int) -> int:
-    tidy()
+    repair_all()
     retiring()
     return surviving(who, extra)

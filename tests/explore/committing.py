@@ -1,4 +1,4 @@
-"""Programs that commit, and that settle for the dead, as ipc/commit/settlement.c does."""
+"""Programs that commit, and that settle for the dead, as ipc/commit/record.c does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.explore.processes import (
     REFUSED,
     TAKEN,
     forget,
-    tidy,
+    repair_all,
 )
 from tests.explore.ring import BODY, BODY_BYTES, MESSAGE, PORT, RECORD, TRANSACTION
 from tests.explore.translation import program
@@ -139,9 +139,9 @@ def settling(holder: int, messages: int) -> int:
 
 @program
 def undertaking(holder: int, messages: int, first: int, last: int) -> int:
-    """When these have ended: settle what the one before has committed, then sweep."""
+    """When these have ended: settle what the one before has committed, then repair."""
     for each in range(first, last + 1):
         ask(IS_IT_MY_TURN, each)
     settling(holder, messages)
-    tidy()
+    repair_all()
     return 0

@@ -62,7 +62,7 @@ def counting(owner: int, times: int) -> int:
 
 
 @program
-def burying(dead: int) -> int:
+def dead_lettering(dead: int) -> int:
     if ask(IS_HE_DEAD, dead):
         return stripes_release(HISTOGRAMS, dead)
     return 0
@@ -135,8 +135,8 @@ def stripes(times: int, kills: int) -> Scenario:
             Role("counter1", counting, (1, times), mortal=True),
             Role("counter2", counting, (2, times), mortal=True),
             Role("counter3", counting, (3, times)),
-            Role("undertaker1", burying, (1,)),
-            Role("undertaker2", burying, (1,)),
+            Role("undertaker1", dead_lettering, (1,)),
+            Role("undertaker2", dead_lettering, (1,)),
         ),
         rules=CountingRules(memory, counts),
         watched=tuple(counts),

@@ -120,7 +120,7 @@ class RingRules(Rules):
     def _check_lease(self, actor: int, slot: int, old: int, memory: Sequence[int]) -> None:
         """Nobody overwrites what the present holder of a message has written.
 
-        Except for a sweep, by the word that the deadline is over, where there was one.
+        Except for a repair, by the word that the deadline is over, where there was one.
         """
         word = SlotWord.of(memory[self._memory.slots[slot]])
         tag = (word.deliveries << at.LEASE_DELIVERIES_SHIFT) | word.owner

@@ -28,11 +28,11 @@ from tests.explore.processes import (
     IS_THERE_ROOM,
     PRODUCER_SHIFT,
     REFUSED,
+    REPAIR,
     SETTLED,
-    TIDY,
     forget,
+    repair_all,
     surviving,
-    tidy,
 )
 from tests.explore.ring import (
     BODY,
@@ -69,8 +69,8 @@ def producing_keys(who: int, last: int, keys: int) -> int:
             what = ask(IS_THERE_ROOM, position)
             if what == END:
                 return 0
-            if what == TIDY:
-                tidy()
+            if what == REPAIR:
+                repair_all()
             position = publish_chunk_once(PORT, chunk)
         latest_note(PORT, position, word_ready(chunk, 0), 1)
         forget()
@@ -108,7 +108,7 @@ def finding(key: int, producer: int) -> int:
 
 @program
 def repairing() -> int:
-    """What a sweep does after a death."""
+    """What a repair does after a death."""
     load_acquire(RING + at.RING_HEAD_AT)
     latest_repair(PORT)
     forget()
@@ -128,10 +128,10 @@ def returning() -> int:
 
 @program
 def outliving(who: int, extra: int) -> int:
-    """surviving; but first, what has to be so when all have ended well, and after a sweep."""
+    """surviving; but first, what has to be so when all have ended well, and after a repair."""
     load_acquire(RING + at.RING_HEAD_AT)
     tell(ENDED)
-    tidy()
+    repair_all()
     latest_repair(PORT)
     tell(SETTLED)
     forget()

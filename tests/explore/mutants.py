@@ -177,7 +177,7 @@ MUTANTS: Final = (
         "if ahead < 0:",
     ),
     _one(
-        "sweep-does-not-lower-levels",
+        "repair-does-not-lower-levels",
         "levels-give-back",
         "is_passed_over",
         "if levels == 0:",
@@ -279,9 +279,9 @@ MUTANTS: Final = (
         "store_release(address, hint + 1)",
     ),
     _one(
-        "aside-brought-back-by-a-sweep",
-        "aside-swept",
-        "slot_sweep",
+        "aside-brought-back-by-a-repair",
+        "aside-repaired",
+        "slot_repair",
         " or is_aside(word):",
         ":",
     ),
@@ -306,8 +306,8 @@ MUTANTS: Final = (
     _one(
         "gate-of-the-dead-kept",
         "cursor",
-        "ring_sweep",
-        "repaired = gates_sweep(port, alive)",
+        "ring_repair",
+        "repaired = gates_repair(port, alive)",
         "repaired = 0",
     ),
     _one(
@@ -373,7 +373,7 @@ MUTANTS: Final = (
     _one(
         "lasting-gate-dropped",
         "journal-adopted",
-        "gates_sweep",
+        "gates_repair",
         " and gate_kind(word) == GATE_FLEETING",
         "",
     ),
@@ -416,8 +416,8 @@ MUTANTS: Final = (
     _one(
         "buckets-of-the-dead-kept",
         "single",
-        "ring_sweep",
-        "repaired += groups_sweep(port, alive)",
+        "ring_repair",
+        "repaired += groups_repair(port, alive)",
         "pass",
     ),
     _one(
@@ -441,29 +441,31 @@ MUTANTS: Final = (
         "pending if pending >= 0 else position",
         "position",
     ),
-    # --- the sweep
+    # --- the repair
     _one(
-        "slots-not-swept",
+        "slots-not-repaired",
         "exchange",
-        "ring_sweep",
-        "repaired += slots_sweep(port, tail, alive, now_ms, grace_ms)",
+        "ring_repair",
+        "repaired += slots_repair(port, tail, alive, now_ms, grace_ms)",
         "pass",
     ),
     _one(
-        "sweep-does-not-lower-take",
+        "repair-does-not-lower-take",
         "give-back",
-        "slot_sweep",
+        "slot_repair",
         "return lower_hints(port, position, word)",
         "return 0",
     ),
     _one(
-        "sweep-takes-from-the-living",
-        "sweeper",
-        "slot_sweep",
+        "repair-takes-from-the-living",
+        "repairer",
+        "slot_repair",
         "over = not is_alive(alive, word_owner(word))",
         "over = True",
     ),
-    _one("sweep-with-the-hint-of-tail", "sweeper", "sweep", "true_tail(port)", "tail_load(port)"),
+    _one(
+        "repair-with-the-hint-of-tail", "repairer", "repair", "true_tail(port)", "tail_load(port)"
+    ),
     # --- blocks
     _one(
         "block-taken-by-store",
@@ -488,29 +490,29 @@ MUTANTS: Final = (
     ),
     _one(
         "blocks-of-the-living-sealed",
-        "sweeper",
-        "block_sweep",
+        "repairer",
+        "block_repair",
         "if is_alive(alive, block_owner(word)):",
         "if False:",
     ),
     _one(
         "blocks-of-the-dead-freed",
-        "sweeper",
-        "block_sweep",
+        "repairer",
+        "block_repair",
         "if tail > load(port + PORT_HEAD_SEEN):",
         "if False:",
     ),
     _one(
         "sealed-without-a-note",
-        "sweeper",
+        "repairer",
         "block_seal",
         "compare_exchange(address + BLOCK_NOTE_AT, note, sealed)",
         "pass",
     ),
     _one(
         "sealed-a-position-short",
-        "sweeper",
-        "block_sweep",
+        "repairer",
+        "block_repair",
         "block_seal(port, block, word, tail - 1, 0)",
         "block_seal(port, block, word, tail - 2, 0)",
     ),
@@ -521,7 +523,7 @@ MUTANTS: Final = (
         "if last < load(port + PORT_HEAD_SEEN):",
         "if True:",
     ),
-    _one("blocks-not-swept", "pair", "sweep", " + blocks_sweep(port, tail, alive)", ""),
+    _one("blocks-not-repaired", "pair", "repair", " + blocks_repair(port, tail, alive)", ""),
     # --- batches
     _one(
         "batch-takes-another-lap",

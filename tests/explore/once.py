@@ -30,11 +30,11 @@ from tests.explore.processes import (
     JOINED,
     PRODUCER_SHIFT,
     REFUSED,
+    REPAIR,
     SAW,
     TAKEN,
-    TIDY,
     forget,
-    tidy,
+    repair_all,
 )
 from tests.explore.ring import BODY_BYTES, CURSOR, MESSAGE, PORT, RING
 from tests.explore.translation import program
@@ -78,8 +78,8 @@ def publish_this(body: int, what: int) -> int:
         answer = ask(IS_THERE_ROOM, code)
         if answer == END:
             return -100
-        if answer == TIDY:
-            tidy()
+        if answer == REPAIR:
+            repair_all()
 
 
 @program
@@ -143,8 +143,8 @@ def consuming(gives: int) -> int:
             answer = ask(IS_THERE_WORK, code)
             if answer == END:
                 return 0
-            if answer == TIDY:
-                tidy()
+            if answer == REPAIR:
+                repair_all()
 
 
 @program
@@ -176,13 +176,13 @@ def draining() -> int:
 
 @program
 def surviving(who: int, what: int) -> int:
-    """Sweep, drain; publish once more, twice; drain, sweep."""
-    tidy()
+    """Repair, drain; publish once more, twice; drain, repair."""
+    repair_all()
     draining()
     first = publish_this(who << PRODUCER_SHIFT | 1, what)
     tell(ANSWERED, 0, first)
     draining()
     tell(ANSWERED, 1, publish_this(who << PRODUCER_SHIFT | 2, what))
     draining()
-    tidy()
+    repair_all()
     return 0

@@ -29,8 +29,8 @@ from shmbroker.core.group import groups_free
 from shmbroker.core.head import head_load
 from shmbroker.core.port import port_close, port_number
 from shmbroker.core.publish import publish_chunk_once
+from shmbroker.core.repair import drop_oldest, repair
 from shmbroker.core.run import reserve
-from shmbroker.core.sweep import drop_oldest, sweep
 from shmbroker.core.tail import tail_load
 from shmbroker.core.take import ack_once, give_back_once, take_once
 from tests.explore.operation import ask, tell
@@ -49,7 +49,7 @@ IS_THERE_A_VALUE: Final = 7
 # answers
 GO_ON: Final = 0
 END: Final = 1
-TIDY: Final = 2
+REPAIR: Final = 2
 
 # events
 TAKEN: Final = 1
@@ -85,10 +85,10 @@ def forget() -> int:
 
 
 @program
-def tidy() -> int:
-    """Sweep, knowing who is dead now."""
+def repair_all() -> int:
+    """Repair, knowing who is dead now."""
     store(ALIVE, ask(WHO_IS_ALIVE))
-    code = sweep(PORT, ALIVE, 0, NO_LEASES)
+    code = repair(PORT, ALIVE, 0, NO_LEASES)
     if code < 0:
         tell(REFUSED, code)
     store(ALIVE, 0)
@@ -110,8 +110,8 @@ def producing(who: int, first: int, last: int) -> int:
             what = ask(IS_THERE_ROOM, code)
             if what == END:
                 return 0
-            if what == TIDY:
-                tidy()
+            if what == REPAIR:
+                repair_all()
     return 0
 
 
@@ -168,8 +168,8 @@ def producing_levels(who: int, last: int, levels: int) -> int:
             what = ask(IS_THERE_ROOM, code)
             if what == END:
                 return 0
-            if what == TIDY:
-                tidy()
+            if what == REPAIR:
+                repair_all()
             code = publish_chunk_once(PORT, chunk)
         number += 1
     return 0
@@ -227,8 +227,8 @@ def producing_many(who: int, last: int) -> int:
             what = ask(IS_THERE_ROOM, code)
             if what == END:
                 return 0
-            if what == TIDY:
-                tidy()
+            if what == REPAIR:
+                repair_all()
     return 0
 
 
@@ -270,8 +270,8 @@ def consuming(gives: int) -> int:
             what = ask(IS_THERE_WORK, code)
             if what == END:
                 return 0
-            if what == TIDY:
-                tidy()
+            if what == REPAIR:
+                repair_all()
 
 
 @program
@@ -354,8 +354,8 @@ def consuming_many(count: int) -> int:
             what = ask(IS_THERE_WORK, taken)
             if what == END:
                 return 0
-            if what == TIDY:
-                tidy()
+            if what == REPAIR:
+                repair_all()
 
 
 @program
@@ -366,15 +366,15 @@ def leasing(deadline_ms: int) -> int:
 
 
 @program
-def sweeping(times: int, late_ms: int, grace_ms: int) -> int:
-    """Sweep some times, whether there is anything to do or not; time may be late."""
+def repairing(times: int, late_ms: int, grace_ms: int) -> int:
+    """Repair some times, whether there is anything to do or not; time may be late."""
     while times > 0:
         times -= 1
         now_ms = 1
         if late_ms > 0:
             now_ms = ask(WHAT_TIME, late_ms)
         store(ALIVE, ask(WHO_IS_ALIVE))
-        code = sweep(PORT, ALIVE, now_ms, grace_ms)
+        code = repair(PORT, ALIVE, now_ms, grace_ms)
         if code < 0:
             tell(REFUSED, code)
         store(ALIVE, 0)
@@ -413,9 +413,9 @@ def follow(leaves: int) -> int:
 
 @program
 def inheriting(gate: int, former: int, former_owner: int) -> int:
-    """Sweep, adopt the lasting gate of a cursor that ended, and follow from where it stood."""
+    """Repair, adopt the lasting gate of a cursor that ended, and follow from where it stood."""
     ask(IS_IT_MY_TURN, former)
-    tidy()
+    repair_all()
     position = gate_adopt(PORT, gate, former_owner)
     tell(ADOPTED, position, former)
     if position < 0:
@@ -538,8 +538,8 @@ def draining() -> int:
 
 @program
 def surviving(who: int, extra: int) -> int:
-    """What is done when everybody else is gone: sweep, drain, use the ring once more, sweep."""
-    tidy()
+    """What is done when everybody else is gone: repair, drain, use the ring once more, repair."""
+    repair_all()
     draining()
     for number in range(1, extra + 1):
         store(BODY, (who << PRODUCER_SHIFT) | number)
@@ -547,5 +547,5 @@ def surviving(who: int, extra: int) -> int:
         if code < 0:
             tell(REFUSED, code)
         draining()
-    tidy()
+    repair_all()
     return 0

@@ -258,8 +258,8 @@ def leaser(deadline_ms: int) -> Player:
     return Player(CONSUMER, processes.leasing, (deadline_ms,), stoppable=True)
 
 
-def sweeper(times: int, late_ms: int = 0, grace_ms: int = 0, **more: bool) -> Player:
-    return Player(OTHER, processes.sweeping, (times, late_ms, grace_ms), **more)
+def repairer(times: int, late_ms: int = 0, grace_ms: int = 0, **more: bool) -> Player:
+    return Player(OTHER, processes.repairing, (times, late_ms, grace_ms), **more)
 
 
 def batcher(owner: int, last: int) -> Player:
@@ -378,9 +378,9 @@ PLAYS: Final[dict[str, Play]] = {
         gives_back=True,
         sets_aside=True,
     ),
-    "aside-swept": Play(
+    "aside-repaired": Play(
         ROOMY,
-        (settled(1, 2), refuser(1, 1), sweeper(1)),
+        (settled(1, 2), refuser(1, 1), repairer(1)),
         messages=2,
         gives_back=True,
         sets_aside=True,
@@ -543,15 +543,15 @@ PLAYS: Final[dict[str, Play]] = {
         gives_back=True,
         keys={1: (1, 1)},
     ),
-    "sweeper": Play(
+    "repairer": Play(
         ROOMY,
-        (settled(1, 2), consumer(), sweeper(1)),
+        (settled(1, 2), consumer(), repairer(1)),
         messages=2,
         kills=1,
     ),
     "leases": Play(
         ROOMY,
-        (settled(1, 1), leaser(5), consumer(), sweeper(1, late_ms=100, grace_ms=10)),
+        (settled(1, 1), leaser(5), consumer(), repairer(1, late_ms=100, grace_ms=10)),
         messages=1,
         leases_end=True,
     ),
@@ -856,9 +856,9 @@ DEEP: Final[dict[str, Play]] = {
         messages=2,
         groups=(1, 1),
     ),
-    "sweeper-outrun": Play(
+    "repairer-outrun": Play(
         ROOMY,
-        (settled(1, 3), consumer(), sweeper(1)),
+        (settled(1, 3), consumer(), repairer(1)),
         messages=3,
     ),
     "overtaken": Play(
@@ -873,15 +873,15 @@ DEEP: Final[dict[str, Play]] = {
         kills=2,
         answers_max=2,
     ),
-    "sweepers-deep": Play(
+    "repairers-deep": Play(
         ROOMY,
-        (settled(1, 1), consumer(), sweeper(1), sweeper(1)),
+        (settled(1, 1), consumer(), repairer(1), repairer(1)),
         messages=1,
         kills=2,
     ),
     "leases-deep": Play(
         ROOMY,
-        (settled(1, 1), leaser(5), leaser(1000), sweeper(2, late_ms=100, grace_ms=10)),
+        (settled(1, 1), leaser(5), leaser(1000), repairer(2, late_ms=100, grace_ms=10)),
         messages=1,
         leases_end=True,
     ),
@@ -890,7 +890,7 @@ DEEP: Final[dict[str, Play]] = {
         (
             Player(PRODUCER, committing.committing_late, (1, 1, 5), scan=0, owns=True),
             settled(2, 1),
-            sweeper(1, late_ms=100, grace_ms=10),
+            repairer(1, late_ms=100, grace_ms=10),
             leaser(1000),
         ),
         messages=2,
@@ -970,7 +970,7 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "schedule": lambda: schedule_scenario("schedule", 2, 2),
     "stripes": lambda: counting.stripes(times=2, kills=1),
 }
-"""Without a ring: clerks that look twice each (serving.py), and who counts (counting.py)."""
+"""Without a ring: movers that look twice each (serving.py), and who counts (counting.py)."""
 
 SHORT: Final = (*PLAYS, *ELSEWHERE)
 ALL: Final = (*ALL_PLAYS, *ELSEWHERE)

@@ -2,7 +2,7 @@
 
 producer          one step
 producer*5        five steps
-sweeper:1         one step, with the second answer to its question
+repairer:1         one step, with the second answer to its question
 !producer         killed
 =producer         stopped, for ever
 ~producer         its oldest buffered store becomes visible

@@ -106,8 +106,8 @@ def schedule_scenario(name: str, rounds: int, kills: int) -> Scenario:
         roles=(
             Role("early", scheduling, (0, EARLY), mortal=True),
             Role("late", scheduling, (1, LATE), mortal=True),
-            Role("clerk1", serving, (1000, rounds), mortal=True),
-            Role("clerk2", serving, (3000, rounds), mortal=True),
+            Role("mover1", serving, (1000, rounds), mortal=True),
+            Role("mover2", serving, (3000, rounds), mortal=True),
         ),
         rules=NothingIsForgotten(),
         kills=kills,

@@ -119,8 +119,8 @@ def test_a_failure_is_told_line_by_line_and_replays() -> None:
 
 
 def test_a_schedule_reads_as_it_was_written() -> None:
-    names = ["producer", "sweeper"]
+    names = ["producer", "repairer"]
     schedule = [Action(0), Action(0), Action(1, answer=1), Action(0, "!"), Action(1, "~")]
     text = written(schedule, names)
-    assert text == "producer*2 sweeper:1 !producer ~sweeper"
+    assert text == "producer*2 repairer:1 !producer ~repairer"
     assert list(read(text, names)) == schedule

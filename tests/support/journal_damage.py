@@ -43,7 +43,7 @@ def made(folder: Path) -> None:
         journal.message(7, position, b"behind")
         journal.commit()
         position += 1
-    journal.settle()
+    journal.wait()
     content = {path.name: path.read_bytes() for path in folder.glob("*.journal")}
     journal.close()
     write_folder(folder, content)

@@ -64,7 +64,7 @@ def sync(folder: Path) -> None:
     with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
         journal.message(1, 0, BODY)
         journal.commit()
-        journal.settle()
+        journal.wait()
         for call in (FDATASYNC, PWRITE):
             fail(call, errno.EIO, times=0)
         fail(FDATASYNC, errno.EIO)
@@ -75,10 +75,10 @@ def sync(folder: Path) -> None:
         with pytest.raises(JournalFailed, match="Input/output error"):
             journal.message(1, 2, BODY)
         with pytest.raises(JournalFailed):
-            journal.tidy()
+            journal.clear()
     assert positions(folder)[0] == 0
     with Journal(folder, epoch=2, segment_bytes=SEGMENT_BYTES) as journal:
-        journal.settle()  # else it may be a write of its thread that fails, to a spare segment
+        journal.wait()  # else it may be a write of its thread that fails, to a spare segment
         fail(PWRITE, errno.EIO)
         journal.message(1, 5, BODY)
         with pytest.raises(JournalFailed, match="Input/output error"):
@@ -116,7 +116,7 @@ def full(folder: Path) -> None:
         room(1 << 30)
         journal.stage(records.RETIRED, 1, 7)
         journal.commit()
-        journal.settle()
+        journal.wait()
     assert not list(folder.glob("*.spare")), "what did not fit is removed"
     count = len(positions(folder))
     assert positions(folder) == list(range(count))
@@ -157,12 +157,12 @@ def ahead(folder: Path) -> None:
             tail += 1
         stage_ahead(journal, tail)
         journal.retire(1, tail)
-        assert journal.tidy() > 0  # its list comes where the frame was to be
+        assert journal.clear() > 0  # its list comes where the frame was to be
         assert positions(folder, salvage=True)[-1] == tail - 1
         journal.commit()
         tail += FRAME
         assert positions(folder)[-1] == tail - 1
-        journal.settle()
+        journal.wait()
         fail(PWRITE, errno.EIO)
         with pytest.raises(JournalFailed, match="Input/output error"):
             stage_ahead(journal, tail)
@@ -230,7 +230,7 @@ def begun_twice(folder: Path) -> list[Path]:
         for position in range(3 * 2 * FRAME):
             journal.message(1, position, BODY)
             journal.commit()
-        journal.settle()
+        journal.wait()
     return sorted(folder.glob("*.journal"))
 
 
@@ -286,13 +286,13 @@ def compacting(folder: Path) -> None:
         damage_one(folder)
         for _ in range(20):
             journal.compact(60, 50_000)
-            journal.tidy()
-            journal.settle()
+            journal.clear()
+            journal.wait()
             with Replay(folder, salvage=True) as replay:
                 assert len(kept - {record.position for record in replay}) <= 1
             journal.commit()
-        journal.tidy()
-        journal.settle()
+        journal.clear()
+        journal.wait()
         assert journal.statistics().damaged == 1
         assert journal.statistics().segments < 7
         damage_one(folder)
@@ -418,7 +418,7 @@ def killed_while_naming(folder: Path) -> None:
     with Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES) as journal:
         journal.message(1, 0, BODY)
         journal.commit()
-        journal.settle()
+        journal.wait()
     (folder / "0123456789abcdef.spare").hardlink_to(folder / "0000000000000001.journal")
     room(0)
     with pytest.raises(DiskFull):

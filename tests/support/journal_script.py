@@ -111,15 +111,15 @@ class Work:
         self.journal.close()
 
     def tidy(self) -> None:
-        self.journal.tidy()
+        self.journal.clear()
 
     def settle(self) -> None:
-        self.journal.settle()
+        self.journal.wait()
 
     def compact(self) -> None:
         while self.journal.compact(50, 2000):
             self.journal.commit()
-        self.journal.tidy()
+        self.journal.clear()
 
     def reopen(self) -> None:
         """As after a crash: what was there stays there."""
@@ -176,8 +176,8 @@ class Model:
                 journal.commit()
                 for queue, head in heads.items():
                     journal.retire(queue, head)
-                journal.tidy()
-                journal.settle()
+                journal.clear()
+                journal.wait()
         if read(folder) != (found, heads):
             raise Objection("what was read once is not there any more, after it was begun anew")
 

@@ -6,7 +6,7 @@ restored after a crash at any of them.
 
 The first one with native/storage.c preloaded.
 
-Who moves messages is a clerk of its own, so what happens does not follow from the seed: it is
+Who moves messages is a mover of its own, so what happens does not follow from the seed: it is
 written down too, and marks in the trace say when each thing was asked for and confirmed.
 """
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shmbroker.ipc.latency.latency import Histogram
-from shmbroker.perf.harness.roster import roster
+from shmbroker.perf.harness.registry import registry
 from shmbroker.perf.machine.bare_file import SEGMENT_BYTES, BareFile
 from shmbroker.perf.machine.debian import NotInstalled
 from shmbroker.perf.machine.size import format_size
@@ -181,7 +181,7 @@ def measure(
     seconds: float, folder: Path,
 ) -> Findings:  # fmt: skip
     sizes = sizes or SIZES
-    servers = [peer for peer in roster().values() if isinstance(peer, Server)]
+    servers = [peer for peer in registry().values() if isinstance(peer, Server)]
     servers = [each for each in servers if not peers or each.name in (*peers, OURS)]
     servers.sort(key=lambda server: server.name != OURS)
     with ExitStack() as stack:
@@ -286,7 +286,7 @@ def _json(contender: Contender) -> dict[str, Any]:
     }
 
 
-SERVERS = [name for name, peer in roster().items() if isinstance(peer, Server)]
+SERVERS = [name for name, peer in registry().items() if isinstance(peer, Server)]
 SCENARIO = Scenario(
     "durable",
     help="""What a confirm from the disk costs, against peers that sync.

@@ -15,8 +15,8 @@ import click
 
 from shmbroker.perf.harness.case import Case, Entry
 from shmbroker.perf.harness.contest import Contest
+from shmbroker.perf.harness.registry import registry
 from shmbroker.perf.harness.report import case_json, case_table
-from shmbroker.perf.harness.roster import roster
 from shmbroker.perf.harness.task import MODES, Mode
 from shmbroker.perf.machine.debian import NotInstalled
 from shmbroker.perf.machine.machine import machine
@@ -45,7 +45,7 @@ def contest(
     steps: Steps, topologies: Sequence[str], sizes: Sequence[int], peers: Sequence[str],
     modes: Sequence[Mode], rounds: int | None, seconds: float | None, quick: bool,
 ) -> Contest:  # fmt: skip
-    known = roster()
+    known = registry()
     usual, target_s = (QUICK_ROUNDS, QUICK_TARGET_S) if quick else (ROUNDS, TARGET_S)
     names = peers or list(known)
     return Contest(
@@ -147,7 +147,7 @@ def best_of_each(fastest: Iterable[Entry]) -> list[Entry]:
 
 def _list(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        for name, peer in roster().items():
+        for name, peer in registry().items():
             missing = "" if peer.installed() else " (not installed)"
             click.echo(f"{name:22} durable: {peer.durability}{missing}")
         ctx.exit()
@@ -156,7 +156,7 @@ def _list(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
 def _install(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
     """Who cannot be installed is left out, as whoever is not installed."""
     if wanted and not ctx.resilient_parsing:
-        for name, peer in roster().items():
+        for name, peer in registry().items():
             if isinstance(peer, Server):
                 try:
                     peer.install()
@@ -169,7 +169,7 @@ BRIEFLY = (
     *(f"--topology={name}" for name in ("ping-pong", "one-to-one")),
     *(f"--peer={name}" for name in ("shmbroker-c", "shmbroker-python", "mp-pipe", "pyzmq")),
 )
-NAMED = one_of("peer", roster())
+NAMED = one_of("peer", registry())
 AT_ONCE = {"is_flag": True, "expose_value": False, "is_eager": True}
 SCENARIO = Scenario(
     "topologies",

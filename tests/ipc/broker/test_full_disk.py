@@ -126,8 +126,8 @@ def test_dead_letters_are_not_lost_on_a_full_disk(tmp_path: Path, vhost: str) ->
             assert isinstance(journaler.failure, DiskFull)
             take(orders, full - len(rejected))
             dead.confirm(timeout=PATIENCE)
-        buried, retired = moments(disk / "journal")
-        assert buried <= retired, "a message was let go of before its copy was there"
+        dead_lettered, retired = moments(disk / "journal")
+        assert dead_lettered <= retired, "a message was let go of before its copy was there"
         with after_the_host_died(vhost, disk / "journal") as again:
             assert [number_of(each.body) for each in again.queue("dead").browse()] == rejected
 

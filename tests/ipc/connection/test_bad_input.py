@@ -200,7 +200,7 @@ def test_a_timeout_that_is_none(vhost: str, timeout: Any) -> None:
             lambda: queue.publish(b"", timeout=timeout),
             lambda: queue.publish_many([b""], timeout=timeout),
             lambda: broker.subscribe("q", timeout=timeout),
-            lambda: broker.tend(timeout),
+            lambda: broker.repair_for(timeout),
         ]
         for call in calls:
             with pytest.raises(shmbroker.InvalidArgument, match="seconds"):

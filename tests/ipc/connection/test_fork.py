@@ -47,7 +47,7 @@ def every_verb_says(error: type[shmbroker.Error], broker: shmbroker.Broker) -> N
         broker.participants,
         broker.errors,
         broker.repair,
-        lambda: broker.tend(1),
+        lambda: broker.repair_for(1),
         lambda: queue.publish(b"x"),
         lambda: queue.publish(b"x", key="k"),
         lambda: queue.publish_nowait(b"x"),

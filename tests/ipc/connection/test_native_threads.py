@@ -63,7 +63,7 @@ sys.stdin.read()
 """
 
 
-def test_the_memory_keeper_gets_no_signals_either() -> None:
+def test_the_exit_helper_gets_no_signals_either() -> None:
     command = [sys.executable, "-c", KEEPS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -76,7 +76,7 @@ OF_TEXTS: Final[dict[str, Call]] = {
     "unbind": lambda b, t: b.unbind("topic", "q", t),
     "divert": lambda b, t: b.divert("q", t),
     "pattern": lambda b, t: b.settings(t, ttl=1),
-    "dead letter": lambda b, t: b.declare_queue("buried", dead_letter=t),
+    "dead letter": lambda b, t: b.declare_queue("dead_lettered", dead_letter=t),
     "when full": lambda b, t: b.declare_queue("full", when_full=t),
     "size": lambda b, t: b.declare_queue("sized", max_bytes=t),
     "key": lambda b, t: b.queue("q").publish(b"x", key=t),

@@ -443,13 +443,13 @@ with shmbroker.connect(sys.argv[1]) as broker:
         elif how == "publish": broker.queue("full").publish(b"")
         elif how == "consume": list(broker.queue("q").consume())
         elif how == "subscribe": list(broker.subscribe("q"))
-        elif how == "tend": broker.tend()
+        elif how == "repair_for": broker.repair_for()
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 """
 
 
-@pytest.mark.parametrize("how", ["get", "receive", "publish", "consume", "subscribe", "tend"])
+@pytest.mark.parametrize("how", ["get", "receive", "publish", "consume", "subscribe", "repair_for"])
 def test_ctrl_c_ends_a_wait(vhost: str, broker: shmbroker.Broker, how: str) -> None:
     fill(broker)
     child = subprocess.Popen(

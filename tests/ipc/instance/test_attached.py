@@ -108,12 +108,12 @@ def test_what_the_former_live_left_is_repaired(make: Make, vhost: str) -> None:
         broker.queue("orders").publish(b"2", timeout=PATIENCE_SECONDS)
 
 
-def keepers(pid: int) -> list[int]:
+def exit_helpers(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [
         int(each)
         for each in children
-        if Path(f"/proc/{each}/comm").read_text().strip() == "memory keeper"
+        if Path(f"/proc/{each}/comm").read_text().strip() == "exit helper"
     ]
 
 
@@ -128,11 +128,11 @@ def has_memory(pid: int) -> bool:
 def test_its_memory_is_kept_as_long_as_it_lives(make: Make, is_killed: bool) -> None:
     live = make("a").start().becomes("live")
     assert live.process is not None
-    (keeper,) = keepers(live.process.pid)
-    files = [str(each.readlink()) for each in Path(f"/proc/{keeper}/fd").iterdir()]
+    (exit_helper,) = exit_helpers(live.process.pid)
+    files = [str(each.readlink()) for each in Path(f"/proc/{exit_helper}/fd").iterdir()]
     assert files == ["anon_inode:[pidfd]"], "of ours it has none, or it would keep locks as well"
     if is_killed:
         live.kill()
     else:
         live.stop()
-    eventually(lambda: not has_memory(keeper))
+    eventually(lambda: not has_memory(exit_helper))

@@ -56,11 +56,11 @@ def test_a_message_may_be_larger_than_a_segment(tmp_path: Path) -> None:
         journal.message(1, 3, bytes(range(256)) * 1000)
         journal.commit()
         fill(journal, 3, first=4)
-        journal.settle()
+        journal.wait()
         journal.retire(1, 7)
         fill(journal, 40, first=7)
-        journal.tidy()
-        journal.settle()
+        journal.clear()
+        journal.wait()
         assert journal.statistics().deleted == 1, "it is too large to be used again"
     assert positions(tmp_path)[-40:] == list(range(7, 47))
 
@@ -117,8 +117,8 @@ def test_a_segment_without_needed_messages_is_used_again(tmp_path: Path) -> None
         for round in range(10):
             fill(journal, 50, first=50 * round)
             journal.retire(1, 50 * (round + 1))
-            journal.tidy()
-            journal.settle()
+            journal.clear()
+            journal.wait()
         told = journal.statistics()
     assert told.recycled >= 8
     assert told.segments <= 2
@@ -130,12 +130,12 @@ def test_one_message_keeps_its_segment_until_it_is_compacted(tmp_path: Path) -> 
         fill(journal, 1, queue=2)
         fill(journal, 100)
         journal.retire(1)
-        journal.tidy()
+        journal.clear()
         assert positions(tmp_path, queue=2) == [0]
         before = journal.statistics().segments
         while journal.compact(50):
             journal.commit()
-        assert journal.tidy() == 1
+        assert journal.clear() == 1
         assert journal.statistics().segments == before - 1
     assert positions(tmp_path, queue=2) == [0]
 
@@ -146,7 +146,7 @@ def test_beginning_does_not_read_what_is_there(tmp_path: Path) -> None:
         segments = journal.statistics().segments
     with Journal(tmp_path, epoch=2, segment_bytes=SEGMENT_BYTES) as journal:
         assert journal.statistics().segments == segments + 1
-        journal.settle()
+        journal.wait()
         assert journal.statistics().unknown == 0
         journal.retire(1, 200)
         journal.commit()
@@ -173,7 +173,7 @@ def test_only_what_was_begun_can_be_written(tmp_path: Path) -> None:
     with Journal(tmp_path, epoch=None, segment_bytes=SEGMENT_BYTES) as journal:
         with pytest.raises(InvalidArgument, match="has not begun"):
             journal.message(1, 0, b"")
-        journal.settle()
+        journal.wait()
         (spare,) = tmp_path.iterdir()
         with Journal(tmp_path, epoch=1, segment_bytes=SEGMENT_BYTES) as other:
             fill(other, 1)

@@ -46,7 +46,7 @@ def write(folder: Path, epoch: int, confirmed: int, adopt: bool) -> int:
         os.write(confirmed, b"%20d" % tail)
         journal.retire(QUEUE, head)
         if tail % 7 == 0:
-            journal.tidy()
+            journal.clear()
 
 
 def read(folder: Path) -> tuple[int, dict[int, bytes]]:
@@ -94,12 +94,12 @@ def test_what_the_dead_had_ready_is_removed(tmp_path: Path, adopt: bool) -> None
     """A spare of one that was killed, and one of a backup that lives."""
     (tmp_path / "0123456789abcdef.spare").write_bytes(b"left")
     with Journal(tmp_path, epoch=None, segment_bytes=SEGMENT_BYTES) as backup:
-        backup.settle()
+        backup.wait()
         with Replay(tmp_path) as replay:
             assert list(replay) == []
             live = Journal(tmp_path, epoch=None, segment_bytes=SEGMENT_BYTES)
             live.begin(1, replay if adopt else None)
-        live.settle()
+        live.wait()
         assert not (tmp_path / "0123456789abcdef.spare").exists()
         backup.begin(2)
         backup.message(QUEUE, 0, b"")

@@ -348,14 +348,14 @@ def test_a_queue_with_pages_is_not_deleted_by_itself(broker: Broker, pager: Page
     for each in range(20_000):
         queue.publish(number(each))
     held = queue.get_many(16, timeout=PATIENCE)
-    broker.tend(0.01)
-    broker.tend(0.01)
+    broker.repair_for(0.01)
+    broker.repair_for(0.01)
     for message in held:
         message.ack()
     assert received(queue, 20_000 - 16) == list(range(16, 20_000))
 
     def is_gone() -> bool:
-        broker.tend(0.01)
+        broker.repair_for(0.01)
         return "orders" not in [each.name for each in broker.queues()]
 
     eventually(is_gone)

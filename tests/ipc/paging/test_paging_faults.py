@@ -72,8 +72,8 @@ MUTANTS = (
     ),
     Mutant(
         "files-go-before-the-journal-has-it", "paging/pager.c",
-        "page_store_settled(each->store, each->safe);",
-        "page_store_settled(each->store, each->next);",
+        "page_store_journaled(each->store, each->safe);",
+        "page_store_journaled(each->store, each->next);",
     ),
     Mutant(
         "files-begin-before-the-journal-has-what-is-in-the-ring", "paging/pager.c",
@@ -81,7 +81,7 @@ MUTANTS = (
         "each->awaits_journal = false;",
     ),
     Mutant(
-        "no-numbers-in-the-journal", "broker/remembered.c",
+        "no-numbers-in-the-journal", "broker/deduplication.c",
         "pages ? origin >> L_ORIGIN_PRODUCER_SHIFT : 0", "0",
     ),
 )  # fmt: skip

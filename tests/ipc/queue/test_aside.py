@@ -194,7 +194,7 @@ def test_given_back_below_it_comes_first_again(broker: Broker, dead: Queue) -> N
     assert [orders.receive(timeout=0) for _ in range(2)] == [b"a", b"b"]
     assert (bodies(orders), orders.statistics().set_aside) == ([b"poison"], 1)
     with pytest.raises(Empty):
-        orders.receive(timeout=0.15)  # a sweep of who waits does not bring it back
+        orders.receive(timeout=0.15)  # a repair of who waits does not bring it back
     assert orders.statistics().set_aside == 1
     (letter,) = orders.browse()
     assert letter.deliveries == 2

@@ -32,11 +32,11 @@ def queues(broker: Broker) -> list[str]:
 
 
 def gone(broker: Broker, name: str) -> None:
-    """Wait for it, tending."""
+    """Wait for it, repairing."""
     ends_at = time.monotonic() + 30
     while name in queues(broker):
         assert time.monotonic() < ends_at, f"{name} is still there"
-        broker.tend(timeout=0)
+        broker.repair_for(timeout=0)
 
 
 def test_a_queue_is_made_when_it_is_asked_for(broker: Broker) -> None:
@@ -90,10 +90,10 @@ def test_not_while_there_is_a_message_or_somebody_waits(broker: Broker, vhost: s
     queue.publish(b"x")
     held = queue.get_nowait()
     time.sleep(2 * SOON)  # nothing is to happen meanwhile
-    broker.tend(timeout=0)
+    broker.repair_for(timeout=0)
     held.give_back()
     time.sleep(2 * SOON)
-    broker.tend(timeout=0)
+    broker.repair_for(timeout=0)
     assert queue.receive(timeout=0) == b"x"
     patient = broker.declare_queue("patient", auto_delete=True, auto_delete_delay=0.3)
     got: list[bytes] = []
@@ -102,7 +102,7 @@ def test_not_while_there_is_a_message_or_somebody_waits(broker: Broker, vhost: s
     with shmbroker.connect(f"shm://{vhost}") as other:
         ends_at = time.monotonic() + 0.8
         while time.monotonic() < ends_at:
-            other.tend(timeout=0.05)
+            other.repair_for(timeout=0.05)
         other.queue("patient").publish(b"y")
     thread.join()
     assert got == [b"y"]
@@ -177,7 +177,7 @@ def test_no_confirmed_message_is_deleted_whoever_is_killed(
 
     def work(theirs: Broker, confirm: Confirm) -> None:
         while True:
-            theirs.tend(timeout=0)
+            theirs.repair_for(timeout=0)
 
     published = 0
     for _ in range(KILLS):

@@ -177,7 +177,7 @@ def test_a_full_expiry_queue_keeps_it_where_it_is(broker: Broker) -> None:
 
 
 def test_somebody_who_waits_expires_what_is_behind(broker: Broker) -> None:
-    """A waiting call does so by itself, and so does whoever tends the vhost."""
+    """A waiting call does so by itself, and so does whoever repairs the vhost."""
     orders = broker.declare_queue("orders", expiry_queue="late")
     other = broker.declare_queue("other", expiry_queue="late")
     orders.publish(b"late", ttl=0.02)
@@ -191,7 +191,7 @@ def test_somebody_who_waits_expires_what_is_behind(broker: Broker) -> None:
     assert held == []
     other.publish(b"late", ttl=SOON)
     over()
-    broker.tend(timeout=0)
+    broker.repair_for(timeout=0)
     assert bodies(other) == []
 
 

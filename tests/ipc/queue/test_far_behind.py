@@ -90,7 +90,7 @@ def test_one_that_lost_its_gate_is_told_so(ring_name: str) -> None:
     with Ring.create(ring_name, slots=SLOTS) as ring:
         producer, consumer, subscriber = ring.port(1), ring.port(2), ring.port(3)
         cursor = subscriber.subscribe()
-        assert producer.sweep([1, 2]) > 0
+        assert producer.repair([1, 2]) > 0
         for _ in range(LAPS // 2 + 1):
             producer.publish_many([b"old", b"old"])
             consumer.receive_many(SLOTS)

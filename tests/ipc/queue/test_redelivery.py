@@ -96,12 +96,12 @@ def test_after_so_many_deliveries_it_is_dead(broker: Broker) -> None:
     assert orders.scheduled() == []
 
 
-@pytest.mark.parametrize("sweeps", [False, True])
-def test_what_expires_meanwhile_is_expired(broker: Broker, tmp_path: Path, sweeps: bool) -> None:
+@pytest.mark.parametrize("repairs", [False, True])
+def test_what_expires_meanwhile_is_expired(broker: Broker, tmp_path: Path, repairs: bool) -> None:
     orders = broker.declare_queue("orders", redelivery_delay=WEEK, expiry_queue="late")
     orders.publish(b"x", ttl=LATER)
     orders.get(timeout=0).give_back()
-    if sweeps:
+    if repairs:
 
         def schedule() -> int:
             with shmbroker.connect(f"shm://{broker.vhost}") as mine:
@@ -110,7 +110,7 @@ def test_what_expires_meanwhile_is_expired(broker: Broker, tmp_path: Path, sweep
 
         assert Process(schedule, tmp_path / "errors").has_ended(PATIENCE)
         time.sleep(LATER)
-        broker.tend(timeout=0)
+        broker.repair_for(timeout=0)
     late = broker.queue("late")
     ends_at = time.monotonic() + PATIENCE
     while late.statistics().depth == 0 and time.monotonic() < ends_at:

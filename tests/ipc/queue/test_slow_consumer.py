@@ -29,14 +29,14 @@ def test_who_is_slow_is_told_of_once_a_message(broker: Broker, vhost: str) -> No
     with shmbroker.connect(f"shm://{vhost}", name="snail") as other:
         held = other.queue("orders").get(timeout=0)
         for _ in range(4):
-            broker.tend(0)
+            broker.repair_for(0)
         assert orders.statistics().slow_consumers == 1
         (error,) = [each for each in broker.errors() if "slow" in each.text]
         assert f"queue 'orders': participant {other.participant} (snail, pid " in error.text
         held.ack()
         held = other.queue("orders").get(timeout=0)
         for _ in range(4):
-            broker.tend(0)
+            broker.repair_for(0)
         assert orders.statistics().slow_consumers == 2
         held.ack()
 
@@ -46,7 +46,7 @@ def test_nobody_is_slow_while_nobody_waits(broker: Broker) -> None:
     orders.publish(b"a")
     with orders.get(timeout=0):
         for _ in range(4):
-            broker.tend(0)
+            broker.repair_for(0)
     assert orders.statistics().slow_consumers == 0
 
 
@@ -55,7 +55,7 @@ def test_nor_who_is_within_the_time(broker: Broker) -> None:
     orders.publish_many([b"a", b"b"])
     with orders.get(timeout=0):
         for _ in range(4):
-            broker.tend(0)
+            broker.repair_for(0)
     assert orders.statistics().slow_consumers == 0
 
 
@@ -66,8 +66,8 @@ def test_a_message_for_whoever_listens(broker: Broker) -> None:
     orders = broker.declare_queue("orders", slow_consumer_threshold=ANY_TIME)
     orders.publish_many([b"a", b"b"])
     with orders.get(timeout=0):
-        broker.tend(0)
-        broker.tend(0)
+        broker.repair_for(0)
+        broker.repair_for(0)
     with told.get(timeout=0) as note:
         assert note.key == "consumer.slow"
         assert note.properties["queue"] == "orders"
@@ -101,8 +101,8 @@ def test_who_is_disconnected_finds_out_when_it_acknowledges(broker: Broker, vhos
     others.publish(b"x")
     other = shmbroker.connect(f"shm://{vhost}")
     slow, elsewhere = other.queue("orders").get(timeout=0), other.queue("others").get(timeout=0)
-    broker.tend(0)
-    broker.tend(0)
+    broker.repair_for(0)
+    broker.repair_for(0)
     with orders.get(timeout=0) as message:  # with one more delivery
         assert (message.body, message.deliveries) == (b"a", 1)
     with pytest.raises(DeliveryRevoked):
@@ -127,8 +127,8 @@ def test_what_was_taken_away_is_not_committed(broker: Broker, vhost: str) -> Non
         queue = other.queue("orders")
         transaction = other.transaction()
         transaction.ack(queue.get(timeout=0))
-        broker.tend(0)
-        broker.tend(0)
+        broker.repair_for(0)
+        broker.repair_for(0)
         with pytest.raises(DeliveryRevoked):  # nothing has happened
             transaction.commit(timeout=0)
     assert orders.receive_many(8, timeout=0) == [b"a", b"b"]
@@ -167,7 +167,7 @@ def test_slow_ones_that_are_killed_lose_nothing(broker: Broker, vhost: str, tmp_
         orders.publish_many([b"%d" % number for number in range(100)])
         with dying(vhost, work, tmp_path, random) as confirmed:
             for _ in range(random.randrange(6)):
-                broker.tend(0)
+                broker.repair_for(0)
         broker.repair()
         left = [int(message.body) for message in orders.consume(timeout=0)]
         assert not set(left) & set(confirmed)

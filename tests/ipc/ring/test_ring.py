@@ -83,7 +83,7 @@ def test_a_dead_consumer_s_message_is_swept_back(ring_name: str) -> None:
         late = dead.take()
         assert alive.receive() == b"b"
         assert alive.receive(spins=0) is None
-        assert alive.sweep(alive=[1, 3]) > 0
+        assert alive.repair(alive=[1, 3]) > 0
         assert alive.receive() == b"a"
         with pytest.raises(shmbroker.DeliveryRevoked):
             late.ack()
@@ -94,9 +94,9 @@ def test_a_lease_that_runs_out_is_revoked(ring_name: str) -> None:
         producer, slow, other = ring.port(1), ring.port(2), ring.port(3)
         producer.publish(b"a")
         late = slow.take()
-        other.sweep(alive=[1, 2, 3], now_ms=1000, grace_ms=50)  # counts from now on
+        other.repair(alive=[1, 2, 3], now_ms=1000, grace_ms=50)  # counts from now on
         assert other.receive(spins=0) is None
-        other.sweep(alive=[1, 2, 3], now_ms=1051, grace_ms=50)
+        other.repair(alive=[1, 2, 3], now_ms=1051, grace_ms=50)
         assert other.receive() == b"a"
         with pytest.raises(shmbroker.DeliveryRevoked):
             late.ack()
@@ -111,7 +111,7 @@ def test_a_dead_producer_s_memory_is_freed(ring_name: str) -> None:
             doomed.publish(bytes(8000))  # and goes without a word
             assert consumer.receive() == b"%d" % generation
             assert consumer.receive() == bytes(8000)
-            survivor.sweep(alive=[1, 2])
+            survivor.repair(alive=[1, 2])
         survivor.publish(bytes(16_000))
 
 
@@ -195,7 +195,7 @@ def test_a_dead_subscriber_s_gate_is_dropped(ring_name: str) -> None:
         dead = ring.port(3).subscribe()
         producer.publish_many([b"a", b"b"])
         consumer.receive_many()
-        consumer.sweep(alive=[1, 2])
+        consumer.repair(alive=[1, 2])
         producer.publish(b"c")
         with pytest.raises(shmbroker.DeliveryRevoked):
             for _ in range(4):

@@ -77,14 +77,14 @@ def test_a_stopped_producer(program: Path, action: str, fate: str, ring_name: st
             assert stepped.finish() == 0
         else:
             stepped.kill()
-        consumer.sweep(alive=[SURVIVOR, OTHER])
+        consumer.repair(alive=[SURVIVOR, OTHER])
         while (body := consumer.receive(spins=0)) is not None:
             received.append(body)
         assert received.count(b"stepped!") in ([0, 1] if fate == "killed" else [1])
         for index in range(10):
             producer.publish(b"%d" % index, spins=0)
             assert consumer.receive(spins=0) == b"%d" % index
-        consumer.sweep(alive=[SURVIVOR, OTHER])
+        consumer.repair(alive=[SURVIVOR, OTHER])
         assert blocks_owned_by(ring.name, STEPPED) == 0
 
 
@@ -105,7 +105,7 @@ def test_a_stopped_consumer(program: Path, fate: str, ring_name: str) -> None:
         else:
             stepped.kill()
             taken = 0
-        consumer.sweep(alive=[SURVIVOR, OTHER])
+        consumer.repair(alive=[SURVIVOR, OTHER])
         while (message := consumer.try_take(spins=0)) is not None:
             assert (message.body, message.deliveries) == (b"first", 1)
             received.append(message.body)

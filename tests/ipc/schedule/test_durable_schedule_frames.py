@@ -70,7 +70,7 @@ def test_what_is_moved_is_in_one_place_at_every_frame(vhost: str, tmp_path: Path
             for number in range(many):
                 delay = 1e-9 if number % 2 else 0.001
                 mine.queue("jobs").publish(b"%d" % number, deliver_after=delay, confirm="shm")
-            mine.tend(timeout=PATIENCE)
+            mine.repair_for(timeout=PATIENCE)
         return 0
 
     def there_once(frames: Frames) -> None:

@@ -147,10 +147,10 @@ def brokers(vhost: str, journal: Path, errors: Path, died: bool, epoch: int) -> 
     context: Callable[..., object] = after_the_host_died if died else journaling
 
     def work() -> int:
-        with context(vhost, journal, epoch), shmbroker.connect(f"shm://{vhost}") as tending:  # type: ignore[attr-defined]
+        with context(vhost, journal, epoch), shmbroker.connect(f"shm://{vhost}") as repairing:  # type: ignore[attr-defined]
             os.write(say, b"!")
             while True:
-                tending.tend(timeout=0.01)
+                repairing.repair_for(timeout=0.01)
 
     process = Process(work, errors)
     os.close(say)

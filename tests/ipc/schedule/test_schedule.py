@@ -192,10 +192,10 @@ def test_a_queue_with_some_is_in_use(broker: Broker) -> None:
     """It is not deleted by itself before they are delivered."""
     brief = broker.declare_queue("brief", auto_delete=True, auto_delete_delay=SOON)
     brief.publish(b"x", deliver_after=4 * SOON)
-    with shmbroker.connect(f"shm://{broker.vhost}") as tending:
+    with shmbroker.connect(f"shm://{broker.vhost}") as repairing:
         ends_at = time.monotonic() + 3 * SOON
         while time.monotonic() < ends_at:
-            tending.tend(timeout=0)
+            repairing.repair_for(timeout=0)
     assert brief.receive(timeout=PATIENCE) == b"x"
 
 
@@ -336,24 +336,24 @@ def test_who_only_looks_now_and_then_gets_it(vhost: str, orders: Queue) -> None:
     raise AssertionError("it was not delivered")
 
 
-def test_a_caretaker_moves_what_nobody_waits_for(vhost: str) -> None:
+def test_who_repairs_moves_what_nobody_waits_for(vhost: str) -> None:
     with shmbroker.connect(f"shm://{vhost}") as other:
         other.declare_queue("orders").publish(b"x", deliver_after=SOON)
     with (
         shmbroker.connect(f"shm://{vhost}", observe=True) as looking,
-        shmbroker.connect(f"shm://{vhost}", name="caretaker") as caretaker,
+        shmbroker.connect(f"shm://{vhost}", name="repairer") as repairer,
     ):
         ends_at = time.monotonic() + PATIENCE
         while looking.queue("orders").statistics().depth == 0:
-            caretaker.tend(timeout=SOON)
+            repairer.repair_for(timeout=SOON)
             assert time.monotonic() < ends_at
         with shmbroker.connect(f"shm://{vhost}") as other:
             other.delete_queue("orders")  # it only serves: it is no user
 
 
 def schedules(vhost: str, count: int) -> int:
-    """The clerk of what it schedules, until it is killed."""
-    with shmbroker.connect(f"shm://{vhost}", name="clerk") as broker:
+    """The mover of what it schedules, until it is killed."""
+    with shmbroker.connect(f"shm://{vhost}", name="mover") as broker:
         orders = broker.queue("orders")
         for number in range(count):
             orders.publish(NUMBERED.pack(number, 0), deliver_after=SOON * (1 + number % 10))
@@ -361,20 +361,20 @@ def schedules(vhost: str, count: int) -> int:
     return 0
 
 
-def test_its_clerk_may_be_stopped(vhost: str, orders: Queue, tmp_path: Path) -> None:
-    clerk = Process(lambda: schedules(vhost, 500), tmp_path / "errors")
+def test_its_mover_may_be_stopped(vhost: str, orders: Queue, tmp_path: Path) -> None:
+    mover = Process(lambda: schedules(vhost, 500), tmp_path / "errors")
     random, got = Random(5), []
     try:
         while len(got) < 500:
-            os.kill(clerk.pid, signal.SIGSTOP)
+            os.kill(mover.pid, signal.SIGSTOP)
             time.sleep(random.uniform(0, 0.02))
             with suppress(Empty):
                 got += [NUMBERED.unpack(body)[0] for body in orders.receive_many(64, timeout=0.1)]
-            os.kill(clerk.pid, signal.SIGCONT)
+            os.kill(mover.pid, signal.SIGCONT)
             time.sleep(random.uniform(0, 0.002))
     finally:
-        os.kill(clerk.pid, signal.SIGCONT)
-        clerk.kill()
+        os.kill(mover.pid, signal.SIGCONT)
+        mover.kill()
     assert sorted(got) == list(range(500))
 
 
@@ -441,7 +441,7 @@ def test_what_a_stopped_process_had_taken_is_moved_by_others(
         orders.receive(timeout=SOON)
 
 
-def test_a_fork_has_no_clerk(vhost: str, orders: Queue, broker: Broker, tmp_path: Path) -> None:
+def test_a_fork_has_no_mover(vhost: str, orders: Queue, broker: Broker, tmp_path: Path) -> None:
     orders.publish(b"x", deliver_after=LATER)
 
     def close() -> int:

@@ -218,7 +218,7 @@ def test_a_message_that_was_revoked_before_the_commit(broker: shmbroker.Broker, 
     tx = broker.transaction()
     tx.publish(target, b"b")
     tx.ack(queue.get(timeout=0))
-    # what a sweep does when the lease is over
+    # what a repair does when the lease is over
     path = Path(f"/dev/shm/shmbroker.{vhost}.queue-0-1")
     with path.open("r+b") as ring:
         ring.seek(layout.RING_SLOTS_START)

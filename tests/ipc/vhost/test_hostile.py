@@ -19,7 +19,7 @@ from shmbroker import Ring
 from shmbroker.core import layout
 
 FLIPS = 400
-"""Byte flips a region; each is tried by a producer, consumers, cursors and a sweep."""
+"""Byte flips a region; each is tried by a producer, consumers, cursors and a repair."""
 
 
 def exercise(name: str) -> None:
@@ -42,7 +42,7 @@ def _exercise_ring(ring: Ring, owner: int) -> None:
         lambda: [port.subscribe(from_now=False).next(spins=2) for _ in range(2)],
         lambda: port.number(5),
         lambda: port.drop_oldest(),
-        lambda: port.sweep(alive=[owner], now_ms=10**6, grace_ms=10),
+        lambda: port.repair(alive=[owner], now_ms=10**6, grace_ms=10),
         lambda: port.tail,
         lambda: port.publish(b"y" * 30_000, spins=2),
         lambda: port.receive(spins=2),

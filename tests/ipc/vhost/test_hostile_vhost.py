@@ -90,7 +90,7 @@ def exercise(vhost: str) -> None:
             broker.participants,
             broker.errors,
             broker.repair,
-            lambda: broker.tend(0),
+            lambda: broker.repair_for(0),
             lambda: broker.declare_queue("q", slots=8),
             lambda: broker.declare_queue("new", slots=8),
             lambda: broker.declare_exchange("new", "topic"),

@@ -13,7 +13,7 @@ import pytest
 
 from shmbroker.perf.harness.contest import Contest
 from shmbroker.perf.harness.plan import Plan
-from shmbroker.perf.harness.roster import roster
+from shmbroker.perf.harness.registry import registry
 from shmbroker.perf.harness.run import run
 from shmbroker.perf.harness.task import Mode, Task
 from shmbroker.perf.machine import debian
@@ -31,7 +31,7 @@ from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 from shmbroker.perf.server.connection import Connection
 from shmbroker.perf.server.server import Server
 
-SERVERS = [peer for peer in roster().values() if isinstance(peer, Server)]
+SERVERS = [peer for peer in registry().values() if isinstance(peer, Server)]
 SMALL = [server for server in SERVERS if server.name in (Redis.name, OursDurable.name)]
 TRIED = SERVERS if os.environ.get("SHMBROKER_LONG") else SMALL
 """RabbitMQ and ActiveMQ take ten seconds to start, and minutes to install."""

@@ -63,7 +63,7 @@ def some_settings(random: Random) -> dict[str, Any]:
     return made
 
 
-def grave_settings(random: Random) -> dict[str, Any]:
+def dlq_settings(random: Random) -> dict[str, Any]:
     """Of a queue for what is dead: it has room for all, for ever."""
     kind = random.choice([kind for kind in KINDS if "non_destructive" not in kind])
     made = {name: random.choice(values) for name, values in kind.items()}

@@ -38,8 +38,8 @@ def declare(world: World, random: Random) -> bool | None:
     world.names += 1
     name, settings, who = f"q{world.names}", choices.some_settings(random), world.who(random)
     broker, slots = world.brokers[who], random.choice([SLOTS, SLOTS, 16])
-    graves = some_graves(world, random, name, settings)
-    named = settings | {kind: grave.name for kind, grave in graves.items()}
+    dlqs = some_dlqs(world, random, name, settings)
+    named = settings | {kind: dlq.name for kind, dlq in dlqs.items()}
     world.tell(f"  {name} by {who}: {slots} {named}")
     how = random.choice(["declared", "declared", "pattern", "temporary", "subscription"])
     if counts_bytes(QueueModel("", settings)):
@@ -57,7 +57,7 @@ def declare(world: World, random: Random) -> bool | None:
         explain(broker.queue(name), rest, given, f"pattern '{name}.#'")
         if given:
             broker.remove_settings("#")
-    made = world.add(name, settings, slots=slots, **graves)
+    made = world.add(name, settings, slots=slots, **dlqs)
     if how == "subscription":
         world.routes.bindings.append(("x", "a.*", made))
     if how in ("temporary", "subscription") and not is_durable(name):
@@ -84,19 +84,19 @@ def subscribe(
         world.brokers[who - 1].subscription(name, **options, **settings)
 
 
-def some_graves(
+def some_dlqs(
     world: World, random: Random, name: str, settings: dict[str, Any]
 ) -> dict[str, QueueModel]:
-    graves: dict[str, QueueModel] = {}
+    dlqs: dict[str, QueueModel] = {}
     if counts_bytes(QueueModel("", settings)):
-        return graves
+        return dlqs
     kinds = ["expiry_queue"] if "non_destructive" in settings else ["expiry_queue", "dead_letter"]
     for kind in kinds:
         if random.random() < 0.4:
-            own = choices.grave_settings(random)
+            own = choices.dlq_settings(random)
             world.brokers[0].declare_queue(f"{name}.{kind}", slots=4096, **own)
-            graves[kind] = world.add(f"{name}.{kind}", own, slots=4096)
-    return graves
+            dlqs[kind] = world.add(f"{name}.{kind}", own, slots=4096)
+    return dlqs
 
 
 def by_pattern(

@@ -169,7 +169,7 @@ class QueueModel:
     # --- taking -------------------------------------------------------------------------------
 
     def next(self, who: int, selector: str | None = None) -> MessageModel | None:
-        """What is taken now; what is found on the way and may not be delivered is buried."""
+        """What is taken now; what is found on the way and may not be delivered is dead_lettered."""
         while (message := self.find(who, selector)) is not None:
             if self.decide(message):
                 self.hold(message, who)
@@ -207,9 +207,9 @@ class QueueModel:
     def decide(self, message: MessageModel) -> bool:
         """Whether it may be delivered; else it goes elsewhere."""
         if message.is_expired:
-            self.bury(message, "expired")
+            self.dead_letter_one(message, "expired")
         elif self.is_spent(message.deliveries):
-            self.bury(message, "deliveries")
+            self.dead_letter_one(message, "deliveries")
         elif not (message.came_back and self.delay(message, message.deliveries)):
             return True
         return False
@@ -223,8 +223,10 @@ class QueueModel:
     def is_spent(self, deliveries: int) -> bool:
         return self.max_deliveries is not None and deliveries >= self.max_deliveries
 
-    def bury(self, message: MessageModel, reason: str, deliveries: int | None = None) -> None:
-        """The grave has room for all."""
+    def dead_letter_one(
+        self, message: MessageModel, reason: str, deliveries: int | None = None
+    ) -> None:
+        """The dlq has room for all."""
         if message.state == "ready":
             message.state = "held"  # of whoever buries it
         to = self.expiry_queue if reason == "expired" else self.dead_letter
@@ -253,7 +255,7 @@ class QueueModel:
     def give_back(self, message: MessageModel) -> None:
         deliveries = message.counted()
         if self.is_spent(deliveries):
-            self.bury(message, "deliveries", deliveries)
+            self.dead_letter_one(message, "deliveries", deliveries)
         elif self.delay(message, deliveries):
             self.counts["redelivered"] += 1
         else:
@@ -266,7 +268,7 @@ class QueueModel:
         self.settle(message)
 
     def reject(self, message: MessageModel) -> None:
-        self.bury(message, "rejected", message.counted())
+        self.dead_letter_one(message, "rejected", message.counted())
 
     def leave(self, who: int) -> None:
         """The connection is closed: what it held comes back, and is decided upon later."""
@@ -288,7 +290,7 @@ class QueueModel:
             return 0
         over = [message for message in self.ready() if message.is_expired]
         for message in over:
-            self.bury(message, "expired")
+            self.dead_letter_one(message, "expired")
         return len(over)
 
     def purge(self) -> int:

@@ -1,10 +1,10 @@
-/* The memory keeper: a process beside ours that has the same memory, and does nothing.
+/* The exit helper: a process beside ours that has the same memory, and does nothing.
  *
  * A process that is killed first gives its memory back, page by page, and only then its files, and
  * the locks with them: milliseconds in which it is dead, nobody else can be live, and whoever waits
  * for a confirm waits.  Memory that another process still has is not given back: so our files are
- * closed at once, and the keeper, which ends when we have ended, gives the memory back when our locks
- * are another's already.  When the last of our threads has, that is: if the keeper went with the first
+ * closed at once, and the helper, which ends when we have ended, gives the memory back when our locks
+ * are another's already.  When the last of our threads has, that is: if the helper went with the first
  * (PR_SET_PDEATHSIG), a thread that is slow to end would have all of the memory to give back, before
  * the files.
  *
@@ -26,7 +26,7 @@
 #define NICE 19 /* what is wanted then is the processor, for who takes over */
 
 static _Alignas(16) char stack[STACK_BYTES];
-static pid_t kept; /* whose memory it is that has a keeper: after a fork it is another's */
+static pid_t kept; /* whose memory it is that has a helper: after a fork it is another's */
 
 /* It has the thread's locals, errno too, of who made it: system calls only, and such as do not fail. */
 static int keep(void *context)
@@ -37,7 +37,7 @@ static int keep(void *context)
     if (end.fd < 0 || syscall(SYS_getppid) != whose)
         return 0; /* killed before that */
     setpriority(PRIO_PROCESS, 0, NICE);
-    prctl(PR_SET_NAME, "memory keeper");
+    prctl(PR_SET_NAME, "exit helper");
     while (!(end.revents & POLLIN)) /* poll() is a point of cancellation: ours */
         syscall(SYS_ppoll, &end, 1, NULL, NULL, 0);
     return 0;

@@ -1,6 +1,6 @@
 /* Threads that call in with handles of a queue which another process deletes and makes again.
  *
- *     departing VHOST ROUNDS THREADS
+ *     deleting VHOST ROUNDS THREADS
  *
  * Each thread opens the queue, or takes the handle that all threads share, does one of many things with
  * it, and closes it.  Any answer of these calls is right that says what became of the queue; what is

@@ -394,7 +394,7 @@ def test_a_handle_answers_until_it_is_closed_as_often_as_it_was_opened(vhost: st
 
 
 def test_threads_that_call_in_while_another_process_deletes(tmp_path: Path, vhost: str) -> None:
-    program = compile_program(NATIVE / "departing.c", tmp_path / "departing")
+    program = compile_program(NATIVE / "deleting.c", tmp_path / "deleting")
     ran = subprocess.run(
         [program, vhost, "300", "4"], capture_output=True, text=True, timeout=120, check=False
     )

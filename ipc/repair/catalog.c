@@ -19,7 +19,7 @@
 #include "vhost/vhost.h"
 
 /* Segments of this kind, of queues that were deleted or never came to be. */
-static void tidy_segments(sb_connection *connection, const char *kind)
+static void repair_segments(sb_connection *connection, const char *kind)
 {
     char prefix[NAME_ROOM], path[NAME_ROOM];
     int length = snprintf(prefix, sizeof prefix, "shmbroker.%s.%s-", connection->vhost, kind);
@@ -42,7 +42,7 @@ static void tidy_segments(sb_connection *connection, const char *kind)
 }
 
 /* Bindings of queues and exchanges that were deleted. */
-static void tidy_bindings(sb_connection *connection)
+static void repair_bindings(sb_connection *connection)
 {
     void *catalog = connection->catalog.memory;
     int64_t row = 0;
@@ -59,7 +59,7 @@ static void tidy_bindings(sb_connection *connection)
 }
 
 /* Blocks of queues that were deleted. */
-static void tidy_blocks(sb_connection *connection)
+static void repair_blocks(sb_connection *connection)
 {
     int64_t blocks = word_load(connection->arena.memory, L_ARENA_BLOCKS_AT), kept = -1;
     int64_t committed = word_load(connection->arena.memory, L_ARENA_COMMITTED_AT);
@@ -76,13 +76,13 @@ static void tidy_blocks(sb_connection *connection)
     }
 }
 
-void catalog_tidy(sb_connection *connection)
+void catalog_repair(sb_connection *connection)
 {
-    patterns_tidy(connection);
-    beside_tidy(connection);
-    tidy_segments(connection, "queue");
-    tidy_segments(connection, "latency");
-    tidy_bindings(connection);
-    tidy_blocks(connection);
+    patterns_repair(connection);
+    beside_repair(connection);
+    repair_segments(connection, "queue");
+    repair_segments(connection, "latency");
+    repair_bindings(connection);
+    repair_blocks(connection);
     sb_catalog_changed(connection->catalog.memory);
 }

@@ -73,7 +73,7 @@ class KeptMessage(CopiedMessage):
         """Nothing is to be undone."""
 
 
-class Onlooker(Subscription):
+class RetainedReader(Subscription):
     """From the first message on; `missed` counts positions that were gone before we came there."""
 
     def __init__(self, queue: Queue, selection: Selection | None, timeout: float | None) -> None:

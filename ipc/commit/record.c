@@ -1,4 +1,4 @@
-/* Settlement: a participant's record in shared memory, by which a transaction happens as a whole.
+/* Commit record: a participant's record in shared memory, by which a transaction happens as a whole.
  *
  *     nothing     write the record
  *     prepared    take series of numbers, number the chunks, pledge the messages, look for room
@@ -25,7 +25,7 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-#define BLOCKED_MAX 64 /* queues without room that one settlement goes around */
+#define BLOCKED_MAX 64 /* queues without room that one commit record goes around */
 
 static char *record_of(sb_connection *connection, int64_t id)
 {
@@ -76,9 +76,9 @@ static int64_t turn_to(place *here, int64_t reference)
 }
 
 /* The journaler looks so far for what transactions have acknowledged: before it is. */
-static void note_settled(sb_queue *queue, int64_t position)
+static void note_acknowledged(sb_queue *queue, int64_t position)
 {
-    _Atomic int64_t *end = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_SETTLED_AT);
+    _Atomic int64_t *end = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_ACKNOWLEDGED_AT);
     int64_t seen = atomic_load(end);
     while (seen <= position && !atomic_compare_exchange_weak(end, &seen, position + 1))
         continue;
@@ -93,7 +93,7 @@ static int64_t acknowledge(place *here, char *record, int64_t count)
             continue;
         int64_t code = turn_to(here, reference & ~L_OPERATION_ACKS);
         if (code == SB_OK && sb_is_durable(here->queue))
-            note_settled(here->queue, word_load(each, L_OPERATION_WHERE_AT));
+            note_acknowledged(here->queue, word_load(each, L_OPERATION_WHERE_AT));
         if (code == SB_OK)
             sb_port_transaction_finish(&here->port, word_load(each, L_OPERATION_WHERE_AT),
                                        word_load(each, L_OPERATION_WORD_AT));
@@ -166,7 +166,7 @@ static int64_t return_series(place *here, char *record, int64_t count, int64_t i
     return SB_OK;
 }
 
-int64_t record_settle(sb_connection *connection, int64_t id)
+int64_t record_finish(sb_connection *connection, int64_t id)
 {
     void *far = participant_transaction(connection, id);
     int64_t state = word_load(far, 0), code = SB_OK;
@@ -189,7 +189,7 @@ int64_t record_settle(sb_connection *connection, int64_t id)
         word_store(far, 0, L_TRANSACTION_NONE);
     }
     if (id == connection->id)
-        connection->settled = connection->commits;
+        connection->finished = connection->commits;
     return SB_OK;
 }
 
@@ -367,10 +367,10 @@ static int64_t decide(attempt *made, sb_queue **full)
         return code == SB_REVOKED || code == SB_INVALID ? code : explained(*full, code);
     }
     bool durable = word_load(made->record, L_TRANSACTION_DURABLE_AT);
-    connection->stamp = durable ? door_enter(connection, made->record) : 0;
+    connection->stamp = durable ? commit_gate_enter(connection, made->record) : 0;
     word_store(far, 0, L_TRANSACTION_COMMITTED); /* from here on it happens */
     connection->commits++;
-    record_settle(connection, connection->id);
+    record_finish(connection, connection->id);
     return SB_OK;
 }
 
@@ -378,7 +378,7 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
                       sb_queue **full)
 {
     *full = NULL;
-    int64_t code = record_settle(connection, connection->id);
+    int64_t code = record_finish(connection, connection->id);
     if (code == SB_UNFINISHED)
         return fail(SB_FULL, "an earlier transaction of this connection is committed, and waits "
                     "for room");
@@ -403,34 +403,34 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
 #define NAP_NS 1000000
 #define REPAIR_NAPS 100
 
-/* It is committed, and another took the room that there was: our settle mutex is held. */
-static int64_t await_settled(sb_connection *connection, int64_t serial)
+/* It is committed, and another took the room that there was: our commit mutex is held. */
+static int64_t await_finished(sb_connection *connection, int64_t serial)
 {
     const struct timespec nap = {0, NAP_NS};
-    for (int naps = 1; connection->settled < serial; naps++) {
-        pthread_mutex_unlock(&connection->settle);
+    for (int naps = 1; connection->finished < serial; naps++) {
+        pthread_mutex_unlock(&connection->commit_mutex);
         nanosleep(&nap, NULL);
         if (naps % REPAIR_NAPS == 0)
             connection->duties->repair(connection); /* one of the dead may hold what has no room */
-        pthread_mutex_lock(&connection->settle);
+        pthread_mutex_lock(&connection->commit_mutex);
         if (atomic_load(&connection->closed) != SB_OK)
             return SB_UNFINISHED;
-        if (connection->settled < serial)
-            record_settle(connection, connection->id);
+        if (connection->finished < serial)
+            record_finish(connection, connection->id);
     }
     return SB_OK;
 }
 
-int64_t settle(sb_connection *connection, operation *operations, int64_t count)
+int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t count)
 {
     sb_queue *full;
-    pthread_mutex_lock(&connection->settle);
+    pthread_mutex_lock(&connection->commit_mutex);
     int64_t code = atomic_load(&connection->closed);
     if (code == SB_OK)
         code = record_commit(connection, operations, count, &full);
     if (code == SB_OK)
-        code = await_settled(connection, connection->commits);
-    pthread_mutex_unlock(&connection->settle);
+        code = await_finished(connection, connection->commits);
+    pthread_mutex_unlock(&connection->commit_mutex);
     for (int64_t index = 0; index < count; index++) {
         operation *each = &operations[index];
         if (each->lane && code == SB_OK)

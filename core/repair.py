@@ -1,4 +1,4 @@
-"""The sweep: what the dead and the late have left is put right.  Anyone may run it, at any time.
+"""The repair: what the dead and the late have left is put right.  Anyone may run it, at any time.
 
     LEASED by the dead, or past its lease     given back
     READY below take, or its level's hint      they are lowered to it, unless it is set aside
@@ -8,7 +8,7 @@
     sealed blocks that head has passed        freed
     gates of the dead                         dropped, unless they wait for another owner
 
-Who is alive is told by the caller: a bitmap of owners, taken before the sweep starts.  Proof of
+Who is alive is told by the caller: a bitmap of owners, taken before the repair starts.  Proof of
 death is its business; a lease that runs out only revokes.
 """
 
@@ -91,7 +91,7 @@ def lease_is_over(slot: int, word: int, now_ms: int, grace_ms: int) -> int:
         compare_exchange(address, lease, ((now_ms + grace_ms) << LEASE_DEADLINE_SHIFT) | tag)
         return 0
     deadline = lease >> LEASE_DEADLINE_SHIFT
-    if deadline == LEASE_OVER:  # so said another sweep, which may have died since
+    if deadline == LEASE_OVER:  # so said another repair, which may have died since
         return 1
     if deadline == 0 or deadline >= now_ms:
         return 0
@@ -114,7 +114,7 @@ def is_passed_over(port: int, position: int, word: int) -> int:
 
 
 @kernel
-def slot_sweep(port: int, position: int, alive: int, now_ms: int, grace_ms: int) -> int:
+def slot_repair(port: int, position: int, alive: int, now_ms: int, grace_ms: int) -> int:
     slot = slot_at(port, position)
     word = load_acquire(slot)
     if (word & LAP_MASK) != lap_of(port, position):
@@ -135,15 +135,15 @@ def slot_sweep(port: int, position: int, alive: int, now_ms: int, grace_ms: int)
 
 
 @kernel
-def slots_sweep(port: int, tail: int, alive: int, now_ms: int, grace_ms: int) -> int:
+def slots_repair(port: int, tail: int, alive: int, now_ms: int, grace_ms: int) -> int:
     repaired = 0
     for position in range(head_load(port), tail):
-        repaired += slot_sweep(port, position, alive, now_ms, grace_ms)
+        repaired += slot_repair(port, position, alive, now_ms, grace_ms)
     return repaired
 
 
 @kernel
-def gates_sweep(port: int, alive: int) -> int:
+def gates_repair(port: int, alive: int) -> int:
     repaired = 0
     for gate in range(gates_high(port)):
         address = gate_at(port, gate)
@@ -155,7 +155,7 @@ def gates_sweep(port: int, alive: int) -> int:
 
 
 @kernel
-def block_sweep(port: int, block: int, tail: int, alive: int) -> int:
+def block_repair(port: int, block: int, tail: int, alive: int) -> int:
     address = block_at(port, block)
     word = load_acquire(address)
     passed = seal_is_passed(port, block, word)
@@ -176,15 +176,15 @@ def block_sweep(port: int, block: int, tail: int, alive: int) -> int:
 
 
 @kernel
-def blocks_sweep(port: int, tail: int, alive: int) -> int:
+def blocks_repair(port: int, tail: int, alive: int) -> int:
     repaired = 0
     for block in range(committed_blocks(port)):
-        repaired += block_sweep(port, block, tail, alive)
+        repaired += block_repair(port, block, tail, alive)
     return repaired
 
 
 @kernel
-def groups_sweep(port: int, alive: int) -> int:
+def groups_repair(port: int, alive: int) -> int:
     """Free the buckets of the dead.  What they held was given back, so it comes first again."""
     freed = 0
     for bucket in range(mode_buckets(ring_mode(port))):
@@ -198,10 +198,10 @@ def groups_sweep(port: int, alive: int) -> int:
 
 
 @kernel
-def ring_sweep(port: int, tail: int, alive: int, now_ms: int, grace_ms: int) -> int:
-    repaired = gates_sweep(port, alive)
-    repaired += slots_sweep(port, tail, alive, now_ms, grace_ms)
-    repaired += groups_sweep(port, alive)
+def ring_repair(port: int, tail: int, alive: int, now_ms: int, grace_ms: int) -> int:
+    repaired = gates_repair(port, alive)
+    repaired += slots_repair(port, tail, alive, now_ms, grace_ms)
+    repaired += groups_repair(port, alive)
     for _ in range(load(port + PORT_SLOT_MASK) + 1):  # bounded: others may go on acknowledging
         if reclaim(port) == 0:
             break
@@ -209,14 +209,14 @@ def ring_sweep(port: int, tail: int, alive: int, now_ms: int, grace_ms: int) -> 
 
 
 @exported_cold
-def sweep_messages(port: int, alive: int) -> int:
+def repair_messages(port: int, alive: int) -> int:
     """Repair the ring alone: the dead have chunks that are still to be published."""
     tail = true_tail(port)
-    return tail if tail < 0 else ring_sweep(port, tail, alive, 0, 0)
+    return tail if tail < 0 else ring_repair(port, tail, alive, 0, 0)
 
 
 @exported
-def sweep(port: int, alive: int, now_ms: int, grace_ms: int) -> int:
+def repair(port: int, alive: int, now_ms: int, grace_ms: int) -> int:
     """Repair the ring and the arena's blocks of its queue; how many repairs, or DAMAGED.
 
     `alive` is the address of a bitmap of 4096 owners; grace_ms is what a lease lasts whose holder
@@ -225,9 +225,9 @@ def sweep(port: int, alive: int, now_ms: int, grace_ms: int) -> int:
     tail = true_tail(port)
     if tail < 0:
         return tail
-    repaired = ring_sweep(port, tail, alive, now_ms, grace_ms)
+    repaired = ring_repair(port, tail, alive, now_ms, grace_ms)
     head_load(port)
-    return repaired + blocks_sweep(port, tail, alive)
+    return repaired + blocks_repair(port, tail, alive)
 
 
 @exported_cold

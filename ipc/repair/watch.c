@@ -1,4 +1,4 @@
-/* The caretaker: repairs what a participant has left as soon as it dies.
+/* The repairer: repairs what a participant has left as soon as it dies.
  *
  * The kernel tells of a death through the pidfd of each participant; of newcomers through inotify,
  * because everybody who joins or leaves writes its state to the file (participant.c).  A process
@@ -22,7 +22,7 @@
 #include "vhost/vhost.h"
 
 #define LOOK_NS 100000000
-#define UPKEEP_NS 1000000000
+#define REPAIR_NS 1000000000
 
 typedef struct watch {
     struct pollfd files[L_PARTICIPANTS + 1];
@@ -49,7 +49,7 @@ static void watch_all(sb_connection *connection, watch *made)
 }
 
 /* What is expired leaves, also queues that nobody uses; and those go whose time it is. */
-static void upkeep(sb_connection *connection)
+static void repair_all(sb_connection *connection)
 {
     int64_t row = 0, code;
     while ((row = sb_row_next(connection->catalog.memory, L_QUEUES, row)) >= 0) {
@@ -58,7 +58,7 @@ static void upkeep(sb_connection *connection)
         int64_t flags = word_load(connection->catalog.memory,
                                   sb_catalog_entry_at(L_QUEUES, row++) + L_QUEUE_FLAGS_AT);
         if (reference < 0 ||
-            !(flags & L_QUEUE_SLOW || queue_needs_upkeep(connection, reference)))
+            !(flags & L_QUEUE_SLOW || queue_needs_repair(connection, reference)))
             continue;
         if (queue_find(connection, reference, &queue) != SB_OK)
             continue;
@@ -71,12 +71,12 @@ static void upkeep(sb_connection *connection)
         }
         queue_looked(queue);
     }
-    clerk_upkeep(connection);
+    mover_repair(connection);
     auto_delete(connection, 0);
-    departed_forget(connection);
+    deleted_forget(connection);
 }
 
-static int64_t tend(sb_connection *connection, watch *made, int64_t deadline)
+static int64_t repair_and_wait(sb_connection *connection, watch *made, int64_t deadline)
 {
     char path[NAME_ROOM];
     vhost_path(path, connection->vhost, "participants");
@@ -86,12 +86,12 @@ static int64_t tend(sb_connection *connection, watch *made, int64_t deadline)
     made->files[made->count++] = (struct pollfd){.fd = news, .events = POLLIN};
     watch_all(connection, made);
     int64_t repaired = sb_repair(connection); /* whoever died before we watched */
-    upkeep(connection);
+    repair_all(connection);
     int64_t left = deadline - sb_system_clock();
     if (repaired != 0 || left <= 0)
         return repaired;
-    if (left > UPKEEP_NS)
-        left = UPKEEP_NS;
+    if (left > REPAIR_NS)
+        left = REPAIR_NS;
     if (made->blind && left > LOOK_NS)
         left = LOOK_NS;
     struct timespec timeout = {left / 1000000000, left % 1000000000};
@@ -101,16 +101,16 @@ static int64_t tend(sb_connection *connection, watch *made, int64_t deadline)
     return sb_repair(connection);
 }
 
-int64_t sb_tend(sb_connection *connection, int64_t timeout_ns)
+int64_t sb_repair_for(sb_connection *connection, int64_t timeout_ns)
 {
     int64_t code = atomic_load(&connection->closed);
     if (code != SB_OK)
         return code;
-    participant_tends(connection);
+    participant_repairs(connection);
     watch *made = calloc(1, sizeof *made);
     if (!made)
         return fail_system("memory for watching participants");
-    code = tend(connection, made, monotonic_deadline(timeout_ns));
+    code = repair_and_wait(connection, made, monotonic_deadline(timeout_ns));
     for (int64_t each = 0; each < made->count; each++)
         close(made->files[each].fd);
     free(made);

@@ -1,4 +1,4 @@
-/* The clerk: moves what is due from a schedule to its queue.
+/* The mover: moves what is due from a schedule to its queue.
  *
  * Each connection that schedules messages of a queue, or waits for some of a queue that has a
  * schedule, has a thread for it.  One of all these threads serves a schedule: it sleeps until the due
@@ -40,7 +40,7 @@
 #define READ_AT_ONCE 4096
 #define STALE 4096
 
-typedef struct desk {
+typedef struct service {
     sb_queue *queue, *schedule;
     bool serves;
     bool held;    /* somebody else had taken something */
@@ -50,8 +50,8 @@ typedef struct desk {
     int64_t retry_ns; /* how long it waited for room last */
     int64_t read; /* all below were looked at */
     heap by_clock, by_day;
-    struct desk *next;
-} desk;
+    struct service *next;
+} service;
 
 
 /* --- the bell ----------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static int64_t state_at(const sb_queue *ring, int64_t position)
 
 /* Whether the claim is still ours; if something was noted meanwhile, it is again, and there is more
  * to read than we have: the note that said so is gone. */
-static bool renew(desk *at)
+static bool renew(service *at)
 {
     for (;;) {
         int64_t word = due_word(at->schedule), seen = word_load(at->schedule->ring.memory, L_RING_DUE_AT);
@@ -90,12 +90,12 @@ static bool renew(desk *at)
 }
 
 /* Read all of the ring again. */
-static void start_again(desk *at)
+static void start_again(service *at)
 {
     at->read = at->by_clock.count = at->by_day.count = 0;
 }
 
-static bool put(desk *at, heap *in, int64_t when, int64_t position)
+static bool put(service *at, heap *in, int64_t when, int64_t position)
 {
     bool done = heap_put(in, (due){when, position});
     if (!done) {
@@ -106,7 +106,7 @@ static bool put(desk *at, heap *in, int64_t when, int64_t position)
 }
 
 /* Put what is at a position where it will be found when it is due. */
-static bool keep(desk *at, sb_port *port, int64_t position)
+static bool keep(service *at, sb_port *port, int64_t position)
 {
     sb_message message;
     scheduled read;
@@ -124,7 +124,7 @@ static bool keep(desk *at, sb_port *port, int64_t position)
 }
 
 /* What has been published since we looked: false if another has taken our place. */
-static bool read_on(desk *at, sb_port *port)
+static bool read_on(service *at, sb_port *port)
 {
     int64_t head = word_load(at->schedule->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
     int64_t tail = sb_port_true_tail(port);
@@ -151,9 +151,9 @@ typedef struct batch {
     int64_t count;
 } batch;
 
-struct clerk {
+struct mover {
     pthread_t thread;
-    desk *desks; /* with the connection's mutex */
+    service *services; /* with the connection's mutex */
     batch batch;
 };
 
@@ -194,7 +194,7 @@ static void forget_delay(sb_port *port, int64_t chunk)
 
 /* Take what is at this position, and make a chunk of it in the queue: SB_OK, SB_GONE if there is
  * nothing to move, or why it has to wait: for room, or for the journal. */
-static int64_t prepare(desk *at, lane *out, lane *in, int64_t position, batch *made)
+static int64_t prepare(service *at, lane *out, lane *in, int64_t position, batch *made)
 {
     sb_message *message = &made->messages[made->count];
     scheduled read;
@@ -226,11 +226,11 @@ static int64_t prepare(desk *at, lane *out, lane *in, int64_t position, batch *m
     return SB_OK;
 }
 
-static int64_t commit(desk *at, lane *out, lane *in, batch *made)
+static int64_t commit(service *at, lane *out, lane *in, batch *made)
 {
     memmove(made->operations + made->count, made->operations + BATCH,
             (size_t)made->count * sizeof(operation));
-    int64_t code = settle(at->queue->connection, made->operations, 2 * made->count);
+    int64_t code = commit_at_once(at->queue->connection, made->operations, 2 * made->count);
     for (int64_t each = 0; code != SB_OK && code != SB_UNFINISHED && each < made->count; each++) {
         sb_port_give_back(&out->port, &made->messages[each]);
         sb_port_unreserve(&in->port, made->operations[made->count + each].where);
@@ -242,7 +242,7 @@ static int64_t commit(desk *at, lane *out, lane *in, batch *made)
     return code;
 }
 
-static int64_t room_for(desk *at, lane *out, lane *in, int64_t position, batch *made)
+static int64_t room_for(service *at, lane *out, lane *in, int64_t position, batch *made)
 {
     sb_message *message = &made->messages[0];
     scheduled read;
@@ -253,7 +253,7 @@ static int64_t room_for(desk *at, lane *out, lane *in, int64_t position, batch *
 }
 
 /* Move some of what is due: how many, or why they have to wait. */
-static int64_t move_some(desk *at, lane *out, lane *in, batch *made)
+static int64_t move_some(service *at, lane *out, lane *in, batch *made)
 {
     int64_t code = SB_OK, room = -1, now = sb_system_clock();
     made->count = 0;
@@ -281,13 +281,13 @@ static void revoke_late(sb_port *port)
 {
     uint64_t alive[L_PARTICIPANTS / 64];
     memset(alive, 0xFF, sizeof alive);
-    sb_port_sweep(port, alive, sb_system_clock() / 1000000, LEASE_MS);
+    sb_port_repair(port, alive, sb_system_clock() / 1000000, LEASE_MS);
 }
 
 /* All that is due: 0, or when to try again because there was no room; SB_REVOKED if another serves. */
-static int64_t move_all(desk *at, lane *out, lane *in)
+static int64_t move_all(service *at, lane *out, lane *in)
 {
-    batch *made = &at->queue->connection->clerk->batch;
+    batch *made = &at->queue->connection->mover->batch;
     for (;;) {
         int64_t moved = move_some(at, out, in, made);
         if (moved == SB_OK || atomic_load(&at->queue->connection->closed))
@@ -309,7 +309,7 @@ static int64_t move_all(desk *at, lane *out, lane *in)
 
 /* --- serving ------------------------------------------------------------------------------------ */
 
-static int64_t earliest(desk *at, int64_t retry)
+static int64_t earliest(service *at, int64_t retry)
 {
     int64_t next = retry ? retry : SB_FOREVER, now = sb_system_clock();
     if (at->starved)
@@ -325,7 +325,7 @@ static int64_t earliest(desk *at, int64_t retry)
     return next == SB_FOREVER ? 0 : next > 1 ? next : 2; /* it may have been due before this boot */
 }
 
-static void serve(desk *at, lane *out, lane *in)
+static void serve(service *at, lane *out, lane *in)
 {
     int64_t retry = SB_REVOKED;
     if (at->held)
@@ -345,7 +345,7 @@ static void serve(desk *at, lane *out, lane *in)
 }
 
 /* Serve the schedule if it is our turn: when to look again. */
-static int64_t tend(desk *at, uint32_t *bits)
+static int64_t attend(service *at, uint32_t *bits)
 {
     int64_t code, now = sb_system_clock();
     sb_connection *connection = at->queue->connection;
@@ -374,10 +374,10 @@ static int64_t tend(desk *at, uint32_t *bits)
     return now; /* and see what the word says now */
 }
 
-static void drop(sb_connection *connection, desk *gone)
+static void drop(sb_connection *connection, service *gone)
 {
     pthread_mutex_lock(&connection->mutex);
-    for (desk **at = &connection->clerk->desks; *at; at = &(*at)->next)
+    for (service **at = &connection->mover->services; *at; at = &(*at)->next)
         if (*at == gone) {
             *at = gone->next;
             break;
@@ -388,13 +388,13 @@ static void drop(sb_connection *connection, desk *gone)
     free(gone->by_clock.all);
     free(gone->by_day.all);
     free(gone);
-    departed_forget(connection); /* and its memory waits for us no longer */
+    deleted_forget(connection); /* and its memory waits for us no longer */
 }
 
-static desk *first_desk(sb_connection *connection)
+static service *first_service(sb_connection *connection)
 {
     pthread_mutex_lock(&connection->mutex);
-    desk *first = connection->clerk->desks;
+    service *first = connection->mover->services;
     pthread_mutex_unlock(&connection->mutex);
     return first;
 }
@@ -405,11 +405,11 @@ static void *work(void *argument)
     while (!atomic_load(&connection->closed)) {
         uint32_t seen = atomic_load(schedule_bell(connection)), bits = SCHEDULE_OTHERS;
         int64_t until = SB_FOREVER, code;
-        for (desk *each = first_desk(connection), *next; each; each = next) {
+        for (service *each = first_service(connection), *next; each; each = next) {
             next = each->next; /* new ones come before the first */
             int64_t at = SB_FOREVER;
             if (queue_is_usable(each->queue, &code) && queue_is_usable(each->schedule, &code))
-                at = tend(each, &bits);
+                at = attend(each, &bits);
             else if (!atomic_load(&connection->closed))
                 drop(connection, each);
             until = at < until ? at : until;
@@ -424,21 +424,21 @@ static void *work(void *argument)
 
 static int64_t begin(sb_connection *connection)
 {
-    struct clerk *made = calloc(1, sizeof *made);
+    struct mover *made = calloc(1, sizeof *made);
     if (!made)
-        return fail_system("memory for a clerk");
-    connection->clerk = made;
+        return fail_system("memory for a mover");
+    connection->mover = made;
     int64_t code = thread_start(&made->thread, work, connection, "what is scheduled");
     if (code == SB_OK) {
-        pthread_setname_np(made->thread, "shmbroker-clerk");
+        pthread_setname_np(made->thread, "shmbroker-mover");
         return SB_OK;
     }
-    connection->clerk = NULL;
+    connection->mover = NULL;
     free(made);
     return code;
 }
 
-void clerk_attend(sb_queue *queue, bool serves)
+void mover_attend(sb_queue *queue, bool serves)
 {
     int64_t code, no = 0;
     sb_connection *connection = queue->connection;
@@ -448,19 +448,19 @@ void clerk_attend(sb_queue *queue, bool serves)
     sb_queue *to = schedule && queue->pages ? inbox_of(queue, true, &code) : queue;
     if (!schedule || !to || !atomic_compare_exchange_strong(&queue->attended, &no, 1))
         return;
-    desk *made = calloc(1, sizeof *made);
+    service *made = calloc(1, sizeof *made);
     if (made)
-        *made = (desk){.queue = to, .schedule = schedule, .serves = serves,
+        *made = (service){.queue = to, .schedule = schedule, .serves = serves,
                        .retry_ns = RETRY_NS / 2};
     queue_note_use(queue, L_USE_SERVES);
     queue_note_use(schedule, L_USE_SERVES);
     pthread_mutex_lock(&connection->mutex);
     bool works = made && atomic_load(&connection->closed) == SB_OK &&
-                 (connection->clerk || begin(connection) == SB_OK);
+                 (connection->mover || begin(connection) == SB_OK);
     if (works) {
-        made->next = connection->clerk->desks;
-        connection->clerk->desks = made;
-        atomic_fetch_add(&to->looks, 1); /* until the desk is dropped */
+        made->next = connection->mover->services;
+        connection->mover->services = made;
+        atomic_fetch_add(&to->looks, 1); /* until the service is dropped */
         atomic_fetch_add(&schedule->looks, 1);
     } else {
         free(made);
@@ -471,22 +471,22 @@ void clerk_attend(sb_queue *queue, bool serves)
         schedule_ring(connection, schedule->reference, true);
 }
 
-void clerk_end(sb_connection *connection)
+void mover_end(sb_connection *connection)
 {
-    struct clerk *clerk = connection->clerk;
-    if (!clerk)
+    struct mover *mover = connection->mover;
+    if (!mover)
         return;
     schedule_ring(connection, 0, true);
-    while (pthread_tryjoin_np(clerk->thread, NULL) == EBUSY) {
+    while (pthread_tryjoin_np(mover->thread, NULL) == EBUSY) {
         _Atomic uint32_t *bell = schedule_bell(connection);
         atomic_fetch_add(bell, 1);
         syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         const struct timespec pause = {0, 100000};
         nanosleep(&pause, NULL);
     }
-    while (clerk->desks) {
-        desk *last = clerk->desks;
-        clerk->desks = last->next;
+    while (mover->services) {
+        service *last = mover->services;
+        mover->services = last->next;
         if (last->serves && word_load(last->schedule->ring.memory, L_RING_DUE_AT)) {
             sb_due_note(due_word(last->schedule), 0); /* another is to take our place at once */
             schedule_ring(connection, last->schedule->reference, true);
@@ -495,11 +495,11 @@ void clerk_end(sb_connection *connection)
         free(last->by_day.all);
         free(last);
     }
-    free(clerk);
-    connection->clerk = NULL;
+    free(mover);
+    connection->mover = NULL;
 }
 
-void clerk_upkeep(sb_connection *connection)
+void mover_repair(sb_connection *connection)
 {
     void *catalog = connection->catalog.memory;
     int64_t row = 0, code;
@@ -518,7 +518,7 @@ void clerk_upkeep(sb_connection *connection)
         pthread_mutex_unlock(&connection->mutex);
         if (code != SB_OK)
             continue;
-        clerk_attend(queue, false);
+        mover_attend(queue, false);
         queue_looked(queue);
     }
 }

@@ -1,15 +1,15 @@
-/* The door: the journaler writes only what stood in the rings at a moment at which no transaction on
+/* The commit gate: the journaler writes only what stood in the rings at a moment at which no transaction on
  * durable queues was half way.  So a transaction is in one frame, with its acknowledgements.
  *
  *     committer                              journaler
  *     1. prepared                            1. load begun
- *     2. wait while the door is closed       2. is nobody inside?  else close the door, and again
+ *     2. wait while the commit gate is closed       2. is nobody inside?  else close it, and again
  *     3. add 1 to begun                      3. note tails and heads
  *     4. committed: acknowledge, publish     4. load begun: the same, so nobody came in meanwhile
- *     5. nothing left: outside again         5. open the door; write up to there
+ *     5. nothing left: outside again         5. open the commit_gate; write up to there
  *
- * Steps 3 and 4 decide; the door only makes sure that there is such a moment, however many commit.  A
- * committer waits at it for DOOR_NS at most, as the journaler may have died; the journaler waits for
+ * Steps 3 and 4 decide; the commit gate only makes sure that there is such a moment, however many commit.  A
+ * committer waits at it for COMMIT_GATE_NS at most, as the journaler may have died; the journaler waits for
  * who is inside for INSIDE_NS at most: that one may be stopped, or have no room in a queue whose
  * messages nobody can take before they are written.  Then it goes on without that one. */
 
@@ -21,7 +21,7 @@
 #include "commit/commit.h"
 #include "vhost/vhost.h"
 
-#define DOOR_NS 5000000
+#define COMMIT_GATE_NS 5000000
 
 #define INSIDE_NS 200000000
 
@@ -41,9 +41,9 @@ static int64_t address_of(sb_connection *connection, int64_t at)
 
 /* --- who commits -------------------------------------------------------------------------------- */
 
-int64_t door_enter(sb_connection *connection, void *record)
+int64_t commit_gate_enter(sb_connection *connection, void *record)
 {
-    int64_t until = sb_system_clock() + DOOR_NS, now;
+    int64_t until = sb_system_clock() + COMMIT_GATE_NS, now;
     _Atomic int64_t *closed = word_of(connection, L_TRANSACTIONS_CLOSED_AT);
     while (atomic_load(closed) && (now = sb_system_clock()) < until)
         sb_system_wait(address_of(connection, L_TRANSACTIONS_CLOSED_AT), 1, until - now);
@@ -53,7 +53,7 @@ int64_t door_enter(sb_connection *connection, void *record)
     return stamp;
 }
 
-int64_t door_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns)
+int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns)
 {
     int64_t deadline = monotonic_deadline(timeout_ns), seen, code;
     _Atomic int64_t *journaled = word_of(connection, L_TRANSACTIONS_JOURNALED_AT);
@@ -73,7 +73,7 @@ int64_t door_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns)
     return SB_OK;
 }
 
-int64_t door_passed(sb_connection *connection, int64_t stamp)
+int64_t commit_gate_passed(sb_connection *connection, int64_t stamp)
 {
     /* the journaler may have gone on without us: what came late is in the next that it writes */
     if (stamp && atomic_load(word_of(connection, L_TRANSACTIONS_JOURNALED_AT)) >= stamp)
@@ -83,18 +83,18 @@ int64_t door_passed(sb_connection *connection, int64_t stamp)
     return stamp;
 }
 
-void door_copied(sb_connection *connection)
+void commit_gate_copied(sb_connection *connection)
 {
     atomic_fetch_add(word_of(connection, L_TRANSACTIONS_BEGUN_AT), 1);
     journaler_rouse(connection);
 }
 
-int64_t door_begun(sb_connection *connection)
+int64_t commit_gate_begun(sb_connection *connection)
 {
     return atomic_load(word_of(connection, L_TRANSACTIONS_BEGUN_AT));
 }
 
-int64_t door_whole(sb_connection *connection)
+int64_t commit_gate_whole(sb_connection *connection)
 {
     return atomic_load(word_of(connection, L_TRANSACTIONS_JOURNALED_AT));
 }
@@ -104,7 +104,7 @@ static char *record_at(sb_connection *connection, int64_t id)
     return (char *)connection->transactions.memory + L_TRANSACTIONS_AT + id * L_TRANSACTION_BYTES;
 }
 
-static bool is_inside(const door *at, int64_t id)
+static bool is_inside(const commit_gate *at, int64_t id)
 {
     sb_connection *connection = at->connection;
     if (word_load(participant_transaction(connection, id), 0) == L_TRANSACTION_NONE)
@@ -114,7 +114,7 @@ static bool is_inside(const door *at, int64_t id)
            at->excused[id] != word_load(record, L_TRANSACTION_STAMP_AT) + 1;
 }
 
-static int64_t who_is_inside(const door *at)
+static int64_t who_is_inside(const commit_gate *at)
 {
     int64_t high = word_load(at->connection->participants.memory, L_PARTICIPANTS_HIGH_AT);
     for (int64_t id = 1; id < high && id < L_PARTICIPANTS; id++)
@@ -123,7 +123,7 @@ static int64_t who_is_inside(const door *at)
     return 0;
 }
 
-static void excuse(door *at)
+static void excuse(commit_gate *at)
 {
     for (int64_t id; (id = who_is_inside(at)) != 0;) {
         at->excused[id] = word_load(record_at(at->connection, id), L_TRANSACTION_STAMP_AT) + 1;
@@ -132,13 +132,13 @@ static void excuse(door *at)
     }
 }
 
-void door_close(door *at)
+void commit_gate_close(commit_gate *at)
 {
     at->is_closed = true;
     atomic_store(word_of(at->connection, L_TRANSACTIONS_CLOSED_AT), 1);
 }
 
-void door_open(door *at)
+void commit_gate_open(commit_gate *at)
 {
     if (!at->is_closed)
         return;
@@ -147,14 +147,14 @@ void door_open(door *at)
     sb_system_wake(address_of(at->connection, L_TRANSACTIONS_CLOSED_AT), INT32_MAX);
 }
 
-void door_clear(door *at)
+void commit_gate_clear(commit_gate *at)
 {
     const struct timespec nap = {0, NAP_NS};
     int64_t until = 0;
     while (who_is_inside(at)) {
         int64_t now = sb_system_clock();
         until = until ? until : now + INSIDE_NS;
-        door_close(at);
+        commit_gate_close(at);
         if (now >= until)
             excuse(at);
         else
@@ -162,7 +162,7 @@ void door_clear(door *at)
     }
 }
 
-void door_journaled(door *at, int64_t begun)
+void commit_gate_journaled(commit_gate *at, int64_t begun)
 {
     _Atomic int64_t *journaled = word_of(at->connection, L_TRANSACTIONS_JOURNALED_AT);
     if (atomic_load(journaled) == begun)

@@ -1,4 +1,4 @@
-"""The roster: every peer there is, found by looking into the folder ``peers``."""
+"""The registry: every peer there is, found by looking into the folder ``peers``."""
 
 import pkgutil
 from importlib import import_module
@@ -7,7 +7,7 @@ from shmbroker.perf import peers
 from shmbroker.perf.harness.peer import Peer
 
 
-def roster() -> dict[str, Peer]:
+def registry() -> dict[str, Peer]:
     """All peers by name, limits first; also those whose library is not installed."""
     found: list[Peer] = []
     for module in pkgutil.iter_modules(peers.__path__, f"{peers.__name__}."):

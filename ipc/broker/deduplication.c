@@ -68,12 +68,12 @@ static int64_t list_number(int64_t queue)
 
 /* --- writing ------------------------------------------------------------------------------------ */
 
-static void *producer_at(const remembered *of, int64_t index)
+static void *producer_at(const dedup_log *of, int64_t index)
 {
     return (char *)of->queue->ring.memory + L_RING_PRODUCERS_AT + index * L_PRODUCER_BYTES;
 }
 
-static int64_t stage_producers(remembered *of, sb_journal *journal)
+static int64_t stage_producers(dedup_log *of, sb_journal *journal)
 {
     numbered body[L_PRODUCERS];
     int64_t count = 0;
@@ -86,7 +86,7 @@ static int64_t stage_producers(remembered *of, sb_journal *journal)
 }
 
 /* The producer of this index is known to the journal, before a message of it is. */
-static int64_t producer_known(remembered *of, int64_t index, sb_journal *journal)
+static int64_t producer_known(dedup_log *of, int64_t index, sb_journal *journal)
 {
     if (!of->numbers && !(of->numbers = calloc(L_PRODUCERS, sizeof *of->numbers)))
         return fail_system("memory for numbered producers");
@@ -97,7 +97,7 @@ static int64_t producer_known(remembered *of, int64_t index, sb_journal *journal
     return journal ? stage_producers(of, journal) : SB_OK;
 }
 
-int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_journal *journal)
+int64_t dedup_log_note(dedup_log *of, sb_port *port, const void *chunk, sb_journal *journal)
 {
     sameness found;
     if (!sameness_of(chunk, of->queue->pages, &found))
@@ -116,7 +116,7 @@ int64_t remembered_note(remembered *of, sb_port *port, const void *chunk, sb_jou
 }
 
 /* What is in the ring, and not in the journal yet, is left out: of each series the first one says. */
-static void leave_out(remembered *of, sb_port *port, sb_cursor from, int64_t tail)
+static void leave_out(dedup_log *of, sb_port *port, sb_cursor from, int64_t tail)
 {
     sb_message message;
     sameness found;
@@ -134,12 +134,12 @@ static void leave_out(remembered *of, sb_port *port, sb_cursor from, int64_t tai
     }
 }
 
-int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, const sb_cursor *gate)
+int64_t dedup_log_begin(dedup_log *of, sb_queue *queue, int64_t number, const sb_cursor *gate)
 {
     sb_port *port = gate->port;
     int64_t code = SB_OK, count = sb_port_id_count(port);
     int64_t listed = word_load(queue->ring.memory, L_RING_IDS_LISTED_AT);
-    *of = (remembered){.queue = queue, .number = number, .serial = count, .listed = listed};
+    *of = (dedup_log){.queue = queue, .number = number, .serial = count, .listed = listed};
     for (int64_t index = 1; index < L_PRODUCERS - L_SERIES_KEPT && code == SB_OK; index++) {
         void *entry = producer_at(of, index);
         if (word_load(entry, L_PRODUCER_IDENTITY_AT) <= 0)
@@ -157,7 +157,7 @@ int64_t remembered_begin(remembered *of, sb_queue *queue, int64_t number, const 
     return code;
 }
 
-static int64_t stage_ids(remembered *of, sb_port *port, int64_t until, sb_journal *journal)
+static int64_t stage_ids(dedup_log *of, sb_port *port, int64_t until, sb_journal *journal)
 {
     int64_t most = word_load(of->queue->ring.memory, L_RING_IDS_AT), code = SB_OK;
     int64_t serial = of->serial - most > of->listed ? of->serial - most : of->listed;
@@ -180,13 +180,13 @@ static int64_t stage_ids(remembered *of, sb_port *port, int64_t until, sb_journa
     return code;
 }
 
-int64_t remembered_stage(remembered *of, sb_port *port, int64_t until, sb_journal *journal)
+int64_t dedup_log_stage(dedup_log *of, sb_port *port, int64_t until, sb_journal *journal)
 {
     int64_t code = of->numbers ? stage_producers(of, journal) : SB_OK;
     return code == SB_OK ? stage_ids(of, port, until, journal) : code;
 }
 
-void remembered_committed(remembered *of, sb_journal *journal)
+void dedup_log_committed(dedup_log *of, sb_journal *journal)
 {
     if (of->listing == of->listed)
         return;
@@ -197,17 +197,17 @@ void remembered_committed(remembered *of, sb_journal *journal)
         sb_journal_retire(journal, list_number(of->number), of->listed - most + 1);
 }
 
-void remembered_again(remembered *of)
+void dedup_log_again(dedup_log *of)
 {
     of->listed = of->listing = 0;
 }
 
-int64_t remembered_gone(const remembered *of, sb_journal *journal)
+int64_t dedup_log_gone(const dedup_log *of, sb_journal *journal)
 {
     return sb_journal_retire(journal, list_number(of->number), SB_JOURNAL_ALL);
 }
 
-void remembered_end(remembered *of)
+void dedup_log_end(dedup_log *of)
 {
     free(of->numbers);
     of->numbers = NULL;
@@ -256,12 +256,12 @@ static int64_t keep(ids_read *all, int64_t order, int64_t high, int64_t low)
     return SB_OK;
 }
 
-void recollection_begin(recollection *of, int64_t most, bool pages)
+void dedup_read_begin(dedup_read *of, int64_t most, bool pages)
 {
-    *of = (recollection){.listed = {.most = most}, .news = {.most = most}, .pages = pages};
+    *of = (dedup_read){.listed = {.most = most}, .news = {.most = most}, .pages = pages};
 }
 
-int64_t recollection_note(recollection *of, sb_port *port, int64_t position, const void *chunk)
+int64_t dedup_read_note(dedup_read *of, sb_port *port, int64_t position, const void *chunk)
 {
     sameness found;
     if (!sameness_of(chunk, of->pages, &found))
@@ -272,7 +272,7 @@ int64_t recollection_note(recollection *of, sb_port *port, int64_t position, con
     return SB_OK;
 }
 
-int64_t recollection_ids(recollection *of, const sb_journal_record *record)
+int64_t dedup_read_ids(dedup_read *of, const sb_journal_record *record)
 {
     const id_list *list = record->body;
     int64_t bytes = record->length - (int64_t)offsetof(id_list, hashes), code = SB_OK;
@@ -291,7 +291,7 @@ int64_t recollection_ids(recollection *of, const sb_journal_record *record)
     return code;
 }
 
-int64_t recollection_producers(sb_port *port, const sb_journal_record *record)
+int64_t dedup_read_producers(sb_port *port, const sb_journal_record *record)
 {
     const numbered *each = record->body;
     int64_t left = record->length, code = SB_OK;
@@ -303,17 +303,17 @@ int64_t recollection_producers(sb_port *port, const sb_journal_record *record)
                 (long long)record->serial, (long long)record->offset);
 }
 
-bool recollection_is_any(const recollection *of)
+bool dedup_read_is_any(const dedup_read *of)
 {
     return of->listed.count + of->news.count > 0;
 }
 
-int64_t recollection_restore(recollection *of, sb_port *port, segment *ring)
+int64_t dedup_read_restore(dedup_read *of, sb_port *port, segment *ring)
 {
     int64_t code = SB_OK, serial = of->serial, slots = word_load(ring->memory, L_RING_SLOTS_AT);
     sort(&of->listed);
     sort(&of->news);
-    if (!recollection_is_any(of))
+    if (!dedup_read_is_any(of))
         return SB_OK;
     int64_t start = sb_ring_bytes(slots);
     code = sb_system_allocate(ring->file, start,
@@ -334,7 +334,7 @@ int64_t recollection_restore(recollection *of, sb_port *port, segment *ring)
     return SB_OK;
 }
 
-void recollection_end(recollection *of)
+void dedup_read_end(dedup_read *of)
 {
     free(of->listed.ids);
     free(of->news.ids);
