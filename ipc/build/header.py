@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from shmbroker.core import codes, layout
 from shmbroker.core.kernel import Kernel
-from shmbroker.ipc.selector import opcodes
-from shmbroker.ipc.journal.header import JOURNAL, journal_enumerators
 from shmbroker.ipc.broker.journaler_header import JOURNALER
 from shmbroker.ipc.build.kernels import KERNELS
+from shmbroker.ipc.journal.header import JOURNAL, journal_enumerators
 from shmbroker.ipc.paging.header import PAGER
+from shmbroker.ipc.selector import opcodes
 
 PARAMETER_TYPES = {
     "port": "sb_port *",

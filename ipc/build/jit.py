@@ -24,8 +24,8 @@ from numba.extending import intrinsic
 
 from shmbroker.core.kernel import Kernel, bind
 from shmbroker.core.llvm import extern, intrinsics
-from shmbroker.ipc.build.kernels import KERNELS
 from shmbroker.ipc.base.system import SYSTEM
+from shmbroker.ipc.build.kernels import KERNELS
 
 PACKAGE = Path(__file__).parents[2]
 LIBRARY = PACKAGE / "lib" / "libshmbroker.so"

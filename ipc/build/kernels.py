@@ -27,13 +27,13 @@ from shmbroker.core import (  # noqa: F401
     purge,
     put_aside,
     reclaim,
+    repair,
     restore,
     route,
     row,
     run,
     span,
     spinning,
-    repair,
     tail,
     take,
     topic,
@@ -41,8 +41,10 @@ from shmbroker.core import (  # noqa: F401
     word,
 )
 from shmbroker.core.kernel import KERNELS
-from shmbroker.ipc.ring import recording  # noqa: F401
-from shmbroker.ipc.ring import verbs  # noqa: F401
-from shmbroker.ipc.ring import waiting  # noqa: F401
+from shmbroker.ipc.ring import (
+    recording,  # noqa: F401
+    verbs,  # noqa: F401
+    waiting,  # noqa: F401
+)
 
 __all__ = ["KERNELS"]

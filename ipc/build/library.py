@@ -26,6 +26,7 @@ from shmbroker.core import codes
 from shmbroker.core.kernel import Kernel, bind
 from shmbroker.core.llvm import ARCHITECTURES, extern, portable_intrinsics, signature_of
 from shmbroker.ipc.base import system
+from shmbroker.ipc.base.system import SYSTEM
 from shmbroker.ipc.build.header import (
     exported_kernels,
     header,
@@ -34,7 +35,6 @@ from shmbroker.ipc.build.header import (
     symbol,
 )
 from shmbroker.ipc.build.kernels import KERNELS
-from shmbroker.ipc.base.system import SYSTEM
 
 IPC = Path(__file__).parents[1]
 OF_PYTHON = IPC / "message" / "dropped.c"
