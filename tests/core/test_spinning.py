@@ -20,7 +20,7 @@ SLOW_WAKE_NS = 26_000
 
 
 class Decision:
-    """The words of one port, and what is done with them, as in ipc/queue/queue.c."""
+    """The words of one port, and what is done with them, as in ipc/ring/spinning.c."""
 
     def __init__(self) -> None:
         self.words = ffi.new("int64_t[]", at.SPINNING_BYTES // 8)
