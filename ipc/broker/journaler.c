@@ -54,6 +54,7 @@
 #define RETIRE_ABOVE_NS 100000000 /* and what is done with behind a message that is not */
 #define SPIN_NS 50000      /* after work: about as long as being woken takes */
 #define DISK_FULL_NS 100000000
+#define RESERVE_OF_PAGES 3 /* one for what waited before, one for what came out, and the last */
 #define MAPPED_BYTES (INT64_C(16) << 20)
 #define TRIES 4 /* to see a moment without asking others to wait */
 #define DIGEST_PRIME UINT64_C(0x9E3779B97F4A7C15)
@@ -103,6 +104,9 @@ struct sb_journaler {
     int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
     commit_gate commit_gate;
     int64_t begun, whole; /* how many transactions at the moment; and of which all is in the journal */
+    int64_t inboxes;    /* followed: so many durable queues have paged */
+    bool owes;          /* the reserve is in use for what comes out of pages, and for that alone */
+    int64_t owes_at;    /* when that was looked at last */
     int64_t messages, bytes, mapped;
     int64_t commits, tidied; /* tidied: how many there were when it was looked what can go */
     int64_t ahead; /* of what is staged, so much was staged when the disk was told of it last */
@@ -345,6 +349,21 @@ static int64_t unfollow_gone(sb_journaler *journaler)
     return code;
 }
 
+static bool is_inbox(const followed *each)
+{
+    return setting(each->queue, L_SETTING_INBOX_OF_AT) != 0;
+}
+
+/* What comes out of pages goes through the journal, and makes nothing dead there before a whole file of
+ * pages was read: so it needs more of a reserve. */
+static void count_inboxes(sb_journaler *journaler)
+{
+    journaler->inboxes = 0;
+    for (int64_t each = 0; each < journaler->count; each++)
+        journaler->inboxes += is_inbox(journaler->queues[each]);
+    journal_reserves(journaler->journal, journaler->inboxes ? RESERVE_OF_PAGES : 1);
+}
+
 /* Something was declared or deleted: note it, and follow what is durable. */
 static int64_t look_at_catalog(sb_journaler *journaler)
 {
@@ -366,6 +385,7 @@ static int64_t look_at_catalog(sb_journaler *journaler)
     if (code == SB_OK && digest != journaler->digest)
         code = catalog_stage(journaler->connection, journaler->journal);
     if (code == SB_OK) {
+        count_inboxes(journaler);
         journaler->generation = generation;
         journaler->digest = digest;
     }
@@ -449,6 +469,19 @@ static void count_durable(followed *each)
         return;
     recorder_count(&each->recorder, L_PUBLISH_DURABLE, each->published, each->published_count);
     each->published_count = 0;
+}
+
+/* The ring of a queue that pages: its consumers wait for what is there. */
+static bool comes_out_of_pages(const followed *each)
+{
+    return each->queue->pages;
+}
+
+/* While the reserve is in use, what stays is not to go there.  An inbox stays until the pager has room;
+ * any other queue, perhaps, for ever. */
+static bool is_held_back(const sb_journaler *journaler, const followed *each)
+{
+    return journaler->owes && journaler->inboxes && !comes_out_of_pages(each);
 }
 
 /* All of a queue that stood there at the moment, or, if no transaction is in it, its share. */
@@ -699,7 +732,8 @@ static int64_t stage_all(sb_journaler *journaler, bool all, int64_t now)
         code = stage_news(journaler, journaler->queues[each]);
     int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
-        code = gather(journaler, journaler->queues[each], share);
+        if (whole || !is_held_back(journaler, journaler->queues[each]))
+            code = gather(journaler, journaler->queues[each], share);
     if (code == SB_OK)
         code = stage_lost(journaler);
     bool is_time = above || whole || now - journaler->retired_at >= RETIRE_NS;
@@ -767,6 +801,29 @@ static int64_t make_room(sb_journaler *journaler)
     return code;
 }
 
+/* What waits has messages that consumers of a queue that pages cannot take before. */
+static bool may_borrow(const sb_journaler *journaler)
+{
+    for (int64_t index = 0; index < journaler->count && journaler->inboxes; index++) {
+        const followed *each = journaler->queues[index];
+        if (comes_out_of_pages(each) && each->cursor.position > each->safe)
+            return true;
+    }
+    return false;
+}
+
+static void look_what_is_owed(sb_journaler *journaler)
+{
+    int64_t now = sb_system_clock();
+    if (journaler->owes && now - journaler->owes_at < DISK_FULL_NS)
+        return;
+    journaler->owes_at = now;
+    journaler->owes = journaler->inboxes && journal_owes(journaler->journal);
+    if (journaler->owes && atomic_load(&journaler->code) != SB_DISK_FULL)
+        snprintf(journaler->why, sizeof journaler->why, "only what comes out of pages is written, in the "
+                 "room that was set aside for it");
+}
+
 static int64_t wait_for_room(sb_journaler *journaler, int64_t code)
 {
     if (atomic_load(&journaler->code) != SB_DISK_FULL) {
@@ -794,13 +851,12 @@ static int64_t commit(sb_journaler *journaler)
             break;
         code = make_room(journaler);
         if (code == SB_OK)
-            code = journal_commit_full(journaler->journal);
+            code = journal_commit_full(journaler->journal, may_borrow(journaler));
     }
     if (code == SB_OK)
         code = fence_check(&journaler->fence);
     if (code != SB_OK)
         return code;
-    told(journaler, SB_OK);
     journaler->commits++;
     code = move_gates(journaler);
     unmap_what_was_read(journaler);
@@ -826,6 +882,8 @@ static int64_t turn(sb_journaler *journaler, bool all)
         code = list_anew(journaler);
     if (code != SB_OK)
         return code;
+    look_what_is_owed(journaler);
+    told(journaler, journaler->owes ? SB_DISK_FULL : SB_OK);
     journaler->ahead = 0;
     journaler->whole = journaler->begun;
     commit_gate_journaled(&journaler->commit_gate, journaler->whole);
@@ -841,8 +899,9 @@ static bool is_quiet(sb_journaler *journaler)
     bool quiet = true;
     sb_bell_arm((int64_t *)((char *)connection->arena.memory + L_ARENA_JOURNALER_BELL_AT));
     for (int64_t each = 0; each < journaler->count; each++)
-        quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY;
-    return quiet && commit_gate_begun(connection) == journaler->whole &&
+        quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY ||
+                 is_held_back(journaler, journaler->queues[each]);
+    return quiet && door_begun(connection) == journaler->whole &&
            word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT) == journaler->generation;
 }
 
@@ -898,6 +957,7 @@ static int64_t begin_late(sb_journaler *journaler)
     while ((code = sb_journal_begin(journaler->journal, journaler->beginning.epoch)) == SB_DISK_FULL)
         if ((code = wait_for_room(journaler, code)) != SB_OK)
             return code;
+    journaler->owes = code == SB_OK && journal_owes(journaler->journal);
     if (code == SB_OK)
         code = turn(journaler, false);
     return code >= 0 && journaler->audits ? begin_audit(journaler) : code;
@@ -1038,6 +1098,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
      * through all that is queued can wait, publishers cannot */
     journaler->above_at = sb_system_clock();
     if (code == SB_OK && !journaler->begins) {
+        journaler->owes = journal_owes(journaler->journal);
         atomic_store(&journaler->stopping, 1); /* a full disk is waited for by the thread */
         code = turn(journaler, false); /* what is wrong is told to the caller, not to the log */
         code = turn(journaler, false); /* what is wrong is told to the caller, not to the log */

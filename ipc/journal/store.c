@@ -4,8 +4,9 @@
  *   spare, written over ──► header ──► fdatasync ──► name ──► fsync of the folder ──► ready
  *   segment that no list has ──► name away ──► fsync of the folder ──► spare, reserve, or removed
  *
- * The reserve is one segment's room that is set aside and not used while there is any other: by a
- * writer only if that makes another segment dead, and by whoever begins after the writer has died.
+ * The reserve is room for segments that is set aside and not used while there is any other: by a
+ * writer the last of it only if that makes another segment dead, and by whoever begins after the writer
+ * has died.
  *
  * It also looks through segments of before, of which it is not known what they have. */
 
@@ -53,14 +54,15 @@ struct store {
     int64_t epoch, serial; /* of the next one; 0: they have no names yet */
     spare spares[SPARES_MAX];
     int64_t spare_count;
-    bool keeps_reserve, has_reserve;
-    bool asks_reserve;  /* to be set aside, if there is room */
-    bool owes_reserve;  /* it was used: the next segment that dies takes its place */
-    bool opens_reserve; /* whoever waits for a segment may have it */
+    bool keeps_reserve; /* at all; then so many segments: */
+    _Atomic int64_t reserve_wanted, reserve_count;
+    bool asks_reserve; /* to be set aside, if there is room */
+    bool owes_reserve; /* it was used: the next segments that die take its place */
+    reserve_use opens_reserve; /* whoever waits for a segment may have it */
     bool is_tight;      /* there was no room: others may want what is not needed at once */
     bool skips_serial;  /* its name is taken, by what could not be removed */
     bool gives_way;     /* all of this is to go: one larger than that is wanted */
-    spare reserve;
+    spare reserve[RESERVE_MAX];
     written ready;
     int64_t ready_code; /* SB_OK: it is; SB_EMPTY: it is to be got ready; or why it is not */
     serials dead; /* below 0: damaged, to be set aside */
@@ -192,19 +194,24 @@ static int64_t spare_make(store *of, int64_t bytes, spare *made)
 
 /* --- the reserve -------------------------------------------------------------------------------- */
 
+static bool reserve_is_whole(const store *of)
+{
+    return of->reserve_count >= of->reserve_wanted;
+}
+
 /* Its blocks are set aside; it is written over when it is used. */
-static void reserve_make(store *of)
+static bool reserve_make(store *of)
 {
     spare made;
     if (spare_open(of, &made) != SB_OK)
-        return;
+        return false;
     made.bytes = of->segment_bytes;
     if (fallocate(made.file, 0, 0, made.bytes) != 0) {
         spare_drop(of, &made);
-        return;
+        return false;
     }
-    of->reserve = made;
-    of->has_reserve = true;
+    of->reserve[of->reserve_count++] = made;
+    return true;
 }
 
 /* What somebody who died has left: a segment's room, where there may be no other. */
@@ -216,7 +223,7 @@ static bool spare_claim(store *of, spare *claimed)
 }
 
 /* On a full disk: what the dead have left, or the reserve. */
-static int64_t spare_find(store *of, bool opens_reserve, spare *found)
+static int64_t spare_find(store *of, reserve_use opens, spare *found)
 {
     bool is_begun = of->serial > 0;
     if (!is_begun && !spare_claim(of, found)) {
@@ -224,10 +231,9 @@ static int64_t spare_find(store *of, bool opens_reserve, spare *found)
         return spare_make(of, of->segment_bytes, found);
     }
     if (is_begun) {
-        if (!opens_reserve || !of->has_reserve)
+        if (opens == RESERVE_NONE || of->reserve_count <= (opens == RESERVE_BUT_LAST))
             return SB_DISK_FULL;
-        *found = of->reserve;
-        of->has_reserve = false;
+        *found = of->reserve[--of->reserve_count];
     }
     of->owes_reserve = of->keeps_reserve;
     int64_t code = write_over(found->file, found->bytes);
@@ -282,7 +288,7 @@ static void recycle(store *of, int64_t serial, bool is_awaited)
     if (trusted_open(of->in.file, of->in.path, name, O_RDWR, &of->in.whose, &made.file) != SB_OK)
         return;
     spare_lock(made.file);
-    bool is_reserve = of->keeps_reserve && !of->has_reserve && (of->owes_reserve || !is_awaited);
+    bool is_reserve = !reserve_is_whole(of) && (of->owes_reserve || !is_awaited);
     int64_t most = of->is_tight && of->keeps_reserve ? is_awaited : of->spares_max;
     bool wanted = (is_reserve || of->spare_count < most) && fstat(made.file, &status) == 0 &&
                   status.st_size == of->segment_bytes && spare_name(made.name) == SB_OK;
@@ -298,9 +304,8 @@ static void recycle(store *of, int64_t serial, bool is_awaited)
         return;
     }
     if (is_reserve) {
-        of->reserve = made;
-        of->has_reserve = true;
-        of->owes_reserve = false;
+        of->reserve[of->reserve_count++] = made;
+        of->owes_reserve &= !reserve_is_whole(of);
     } else
         of->spares[of->spare_count++] = made;
     of->counts.recycled++;
@@ -434,7 +439,7 @@ static void make_ready(store *of)
     written ready = {.file = -1};
     spare from;
     int64_t code = SB_OK, serial = of->serial;
-    bool opens_reserve = of->opens_reserve;
+    reserve_use opens = of->opens_reserve;
     pthread_mutex_unlock(&of->mutex);
     if (of->spare_count > 0)
         from = of->spares[--of->spare_count];
@@ -443,7 +448,7 @@ static void make_ready(store *of)
         of->counts.made += code == SB_OK;
         of->is_tight = code == SB_DISK_FULL;
         if (code == SB_DISK_FULL)
-            code = spare_find(of, opens_reserve, &from);
+            code = spare_find(of, opens, &from);
     }
     if (code == SB_OK && serial == 0)
         of->spares[of->spare_count++] = from;
@@ -480,11 +485,12 @@ static void give_way(store *of)
     pthread_mutex_unlock(&of->mutex);
     while (of->spare_count > 0)
         spare_drop(of, &of->spares[--of->spare_count]);
-    if (of->has_reserve)
-        spare_drop(of, &of->reserve);
+    bool any = of->reserve_count > 0;
+    while (of->reserve_count > 0)
+        spare_drop(of, &of->reserve[--of->reserve_count]);
     pthread_mutex_lock(&of->mutex);
-    of->owes_reserve |= of->has_reserve;
-    of->has_reserve = of->gives_way = false;
+    of->owes_reserve |= any;
+    of->gives_way = false;
 }
 
 static void rest(store *of)
@@ -522,15 +528,17 @@ static void *run(void *argument)
         } else if (of->clears) {
             of->clears = false;
             pthread_mutex_unlock(&of->mutex);
-            if (of->keeps_reserve && !of->has_reserve)
-                of->has_reserve = spare_claim(of, &of->reserve);
-            folder_clear(&of->in);
+            while (!reserve_is_whole(of) && spare_claim(of, &of->reserve[of->reserve_count]))
+                of->reserve_count++;
+            folder_sweep(&of->in);
             pthread_mutex_lock(&of->mutex);
         } else if (of->asks_reserve && of->serial > 0 && of->ready_code == SB_OK) {
             of->asks_reserve = false;
             pthread_mutex_unlock(&of->mutex);
-            if (!of->has_reserve)
-                reserve_make(of);
+            while (of->reserve_count > of->reserve_wanted)
+                spare_drop(of, &of->reserve[--of->reserve_count]);
+            while (!reserve_is_whole(of) && reserve_make(of))
+                ;
             pthread_mutex_lock(&of->mutex);
         } else if (of->unknown.count > 0)
             learn_one(of);
@@ -557,6 +565,7 @@ int64_t store_start(store **made, const folder *in, const sb_journal_options *op
     if (options->node)
         memcpy(of->node, options->node, sizeof of->node);
     of->keeps_reserve = options->reserve > 0;
+    of->reserve_wanted = of->keeps_reserve;
     of->ready_code = SB_EMPTY;
     pthread_mutex_init(&of->mutex, NULL);
     pthread_condattr_init(&monotonic);
@@ -630,6 +639,33 @@ int64_t store_prepared(store *of)
     return code;
 }
 
+void store_reserves(store *of, int64_t segments)
+{
+    if (of->keeps_reserve)
+        of->reserve_wanted = segments < RESERVE_MAX ? segments : RESERVE_MAX;
+}
+
+bool store_has_reserve(store *of)
+{
+    bool whole = reserve_is_whole(of);
+    if (whole)
+        return true;
+    pthread_mutex_lock(&of->mutex);
+    if (of->ready_code != SB_OK)
+        of->ready_code = SB_EMPTY;
+    go_on(of);
+    pthread_mutex_unlock(&of->mutex);
+    return false;
+}
+
+bool store_is_tight(store *of)
+{
+    pthread_mutex_lock(&of->mutex);
+    bool is_tight = of->is_tight;
+    pthread_mutex_unlock(&of->mutex);
+    return is_tight;
+}
+
 void store_go_on(store *of)
 {
     pthread_mutex_lock(&of->mutex);
@@ -639,11 +675,11 @@ void store_go_on(store *of)
 
 /* One that is larger than all others is made here and now.  What is ready comes before it, and can
  * not be used behind it. */
-static int64_t take_large(store *from, int64_t bytes, bool opens_reserve, written *taken)
+static int64_t take_large(store *from, int64_t bytes, reserve_use opens, written *taken)
 {
     spare made;
     int64_t code = spare_make(from, bytes, &made);
-    if (code == SB_DISK_FULL && opens_reserve) {
+    if (code == SB_DISK_FULL && opens == RESERVE_ALL) {
         pthread_mutex_lock(&from->mutex);
         from->gives_way = true;
         for (go_on(from); from->gives_way;)
@@ -671,15 +707,15 @@ static int64_t take_large(store *from, int64_t bytes, bool opens_reserve, writte
     return code;
 }
 
-int64_t store_take(store *from, int64_t bytes, bool opens_reserve, written *taken)
+int64_t store_take(store *from, int64_t bytes, reserve_use opens, written *taken)
 {
     if (bytes > from->segment_bytes)
-        return take_large(from, (bytes + JOURNAL_PAGE - 1) & -JOURNAL_PAGE, opens_reserve, taken);
+        return take_large(from, (bytes + JOURNAL_PAGE - 1) & -JOURNAL_PAGE, opens, taken);
     pthread_mutex_lock(&from->mutex);
     from->counts.waited += from->ready_code != SB_OK;
-    from->opens_reserve = opens_reserve;
+    from->opens_reserve = opens;
     await_ready(from);
-    from->opens_reserve = false;
+    from->opens_reserve = RESERVE_NONE;
     int64_t code = from->ready_code;
     if (code == SB_OK) {
         *taken = from->ready;
@@ -780,8 +816,8 @@ void store_stop(store *stopped)
     }
     while (stopped->spare_count > 0)
         spare_drop(stopped, &stopped->spares[--stopped->spare_count]);
-    if (stopped->has_reserve)
-        spare_drop(stopped, &stopped->reserve);
+    while (stopped->reserve_count > 0)
+        spare_drop(stopped, &stopped->reserve[--stopped->reserve_count]);
     while (stopped->found_count > 0) {
         learnt *left = &stopped->found[--stopped->found_count];
         tally_free(&left->tally);

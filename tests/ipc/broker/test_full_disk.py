@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import shmbroker
-from shmbroker import Queue, Unconfirmed
+from shmbroker import Broker, Queue, QueueFull, Unconfirmed
 from shmbroker.ipc.base.errors import DiskFull
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.paging.pager import Pager
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.small_disk import small_disk
 
 DISK = 12 << 20
 SLOTS = 8192
 BODY = 8000
+PAGE_BYTES = 4 << 20
 
 
 def body(number: int) -> bytes:
@@ -146,3 +150,35 @@ def test_deleting_a_queue_makes_room(tmp_path: Path, vhost: str) -> None:
         with after_the_host_died(vhost, disk / "journal") as again:
             assert [queue.name for queue in again.queues()] == ["orders"]
             assert again.queue("orders").receive(timeout=PATIENCE) == b"on it goes"
+
+
+def publish_until_pages_are_full(broker: Broker, queue: Queue) -> int:
+    """How many were confirmed, with a few behind them that were not."""
+    for number in range(1 << 16):
+        try:
+            queue.publish(body(number), timeout=0.5)
+        except (Unconfirmed, QueueFull, DiskFull):
+            return number
+    raise AssertionError("it never became full")
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_is_in_pages_can_be_consumed(tmp_path: Path, vhost: str, beside: bool) -> None:
+    """The disk is full of pages, and of what waits to go there: consuming makes room."""
+    with (
+        small_disk(tmp_path / "disk", DISK) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, disk / "journal") as journaler,
+        shmbroker.connect(f"shm://{vhost}", name="pager") as other,
+        Pager(other, disk / "pages", page_bytes=PAGE_BYTES, epoch=1),
+    ):
+        queue = broker.declare_queue("orders", durable=True, slots=64, when_full="page")
+        plain = broker.declare_queue("plain", durable=True, slots=SLOTS)
+        full = publish_until_pages_are_full(broker, queue)
+        assert queue.statistics().paged > 0
+        if beside:
+            publish_until_full(plain)
+        assert isinstance(journaler.failure, DiskFull)
+        assert take(queue, full) == [*range(full)]
+        plain.publish(b"on it goes", timeout=PATIENCE)
+        queue.publish(body(full), timeout=PATIENCE)
