@@ -801,27 +801,31 @@ static int64_t make_room(sb_journaler *journaler)
     return code;
 }
 
-/* What waits has messages that consumers of a queue that pages cannot take before. */
-static bool may_borrow(const sb_journaler *journaler)
+/* Consumers of a queue that pages cannot take what is in its ring, in what waits to be written or to be
+ * gathered behind that. */
+static bool may_borrow(sb_journaler *journaler)
 {
     for (int64_t index = 0; index < journaler->count && journaler->inboxes; index++) {
-        const followed *each = journaler->queues[index];
-        if (comes_out_of_pages(each) && each->cursor.position > each->safe)
+        followed *each = journaler->queues[index];
+        if (comes_out_of_pages(each) && !is_gone(each) &&
+            sb_port_true_tail(&each->port) > each->safe)
             return true;
     }
     return false;
 }
 
-static void look_what_is_owed(sb_journaler *journaler)
+/* There is room, or only for what comes out of pages: then it is looked again after a while. */
+static void tell_room(sb_journaler *journaler)
 {
     int64_t now = sb_system_clock();
-    if (journaler->owes && now - journaler->owes_at < DISK_FULL_NS)
-        return;
-    journaler->owes_at = now;
-    journaler->owes = journaler->inboxes && journal_owes(journaler->journal);
+    if (!journaler->owes || now - journaler->owes_at >= DISK_FULL_NS) {
+        journaler->owes_at = now;
+        journaler->owes = journaler->inboxes && journal_owes(journaler->journal);
+    }
     if (journaler->owes && atomic_load(&journaler->code) != SB_DISK_FULL)
         snprintf(journaler->why, sizeof journaler->why, "only what comes out of pages is written, in the "
                  "room that was set aside for it");
+    told(journaler, journaler->owes ? SB_DISK_FULL : SB_OK);
 }
 
 static int64_t wait_for_room(sb_journaler *journaler, int64_t code)
@@ -857,6 +861,7 @@ static int64_t commit(sb_journaler *journaler)
         code = fence_check(&journaler->fence);
     if (code != SB_OK)
         return code;
+    tell_room(journaler); /* before whoever waits goes on */
     journaler->commits++;
     code = move_gates(journaler);
     unmap_what_was_read(journaler);
@@ -882,8 +887,8 @@ static int64_t turn(sb_journaler *journaler, bool all)
         code = list_anew(journaler);
     if (code != SB_OK)
         return code;
-    look_what_is_owed(journaler);
-    told(journaler, journaler->owes ? SB_DISK_FULL : SB_OK);
+    if (!staged && journaler->owes)
+        tell_room(journaler);
     journaler->ahead = 0;
     journaler->whole = journaler->begun;
     commit_gate_journaled(&journaler->commit_gate, journaler->whole);
@@ -901,7 +906,7 @@ static bool is_quiet(sb_journaler *journaler)
     for (int64_t each = 0; each < journaler->count; each++)
         quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY ||
                  is_held_back(journaler, journaler->queues[each]);
-    return quiet && door_begun(connection) == journaler->whole &&
+    return quiet && commit_gate_begun(connection) == journaler->whole &&
            word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT) == journaler->generation;
 }
 

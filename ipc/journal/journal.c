@@ -388,7 +388,7 @@ static int64_t commit(sb_journal *journal, reserve_use opens)
     segments_learn(journal);
     if (!journal->fresh && !fits(journal, &journal->frame)) {
         code = turn_over(journal, RESERVE_NONE);
-        if (code == SB_DISK_FULL && sb_journal_tidy(journal) > 0)
+        if (code == SB_DISK_FULL && sb_journal_clear(journal) > 0)
             code = turn_over(journal, RESERVE_NONE);
         if (code == SB_DISK_FULL && opens != RESERVE_NONE) {
             code = turn_over(journal, opens);

@@ -530,7 +530,7 @@ static void *run(void *argument)
             pthread_mutex_unlock(&of->mutex);
             while (!reserve_is_whole(of) && spare_claim(of, &of->reserve[of->reserve_count]))
                 of->reserve_count++;
-            folder_sweep(&of->in);
+            folder_clear(&of->in);
             pthread_mutex_lock(&of->mutex);
         } else if (of->asks_reserve && of->serial > 0 && of->ready_code == SB_OK) {
             of->asks_reserve = false;
@@ -641,8 +641,14 @@ int64_t store_prepared(store *of)
 
 void store_reserves(store *of, int64_t segments)
 {
-    if (of->keeps_reserve)
-        of->reserve_wanted = segments < RESERVE_MAX ? segments : RESERVE_MAX;
+    int64_t wanted = segments < RESERVE_MAX ? segments : RESERVE_MAX;
+    if (!of->keeps_reserve || of->reserve_wanted == wanted)
+        return;
+    pthread_mutex_lock(&of->mutex);
+    of->reserve_wanted = wanted;
+    of->asks_reserve = true; /* not with the next segment only: pages may fill the disk before */
+    pthread_cond_signal(&of->asked);
+    pthread_mutex_unlock(&of->mutex);
 }
 
 bool store_has_reserve(store *of)
