@@ -1,7 +1,7 @@
 """The words that were replaced do not come back.
 
-Some had to be learnt and are gone everywhere; some are ordinary English and are only no names.  What
-a word was replaced by is beside it; ARCHITECTURE.md has the glossary.
+Whimsical words are refused everywhere.  Ordinary English is refused in names only.  Each word stands
+with what replaced it; ARCHITECTURE.md has the glossary.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def identifiers(c: str) -> list[str]:
 def parts(name: str) -> set[str]:
     """The words of a name, and its pairs of words: look, after, look_after."""
     single = list(words(name))
-    return {*single, *("_".join(pair) for pair in zip(single, single[1:], strict=False))}
+    return {*single, *("_".join(pair) for pair in pairwise(single))}
 
 
 def replaced_in(path: str, text: str) -> set[str]:
