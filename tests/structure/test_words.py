@@ -1,7 +1,7 @@
 """The words that were replaced do not come back.
 
-Whimsical words are refused everywhere.  Ordinary English is refused in names only.  Each word stands
-with what replaced it; ARCHITECTURE.md has the glossary.
+Whimsical words are refused everywhere, ordinary English in names only.  Each word stands with what
+replaced it; ARCHITECTURE.md has the glossary.
 """
 
 from __future__ import annotations
