@@ -95,7 +95,7 @@ def run(
                 parquet=spool_parquet,
             )
 
-        take_care(vhost, None if spool is None else partial(opened, spool))
+        repair_vhost(vhost, None if spool is None else partial(opened, spool))
     elif spool is not None:
         raise click.UsageError(
             "--spool is for a repairer: shmbroker run --vhost NAME --spool FOLDER; "
@@ -122,18 +122,18 @@ def show(done: int, size: int) -> None:
     click.echo(f"\rrestoring: {format_size(done)} of {format_size(size)}\x1b[K", err=True, nl=False)
 
 
-def take_care(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
+def repair_vhost(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
     signal.signal(signal.SIGTERM, stop)
     with connected(vhost) as broker, ExitStack() as open_spools:
         spool = None if spool_of is None else open_spools.enter_context(spool_of())
-        click.echo(f"taking care of vhost {vhost}", err=True)
+        click.echo(f"repairing vhost {vhost}", err=True)
         try:
             while True:
                 repaired = broker.repair_for(None if spool is None else ticked(spool))
                 if repaired:
-                    click.echo(f"somebody died: {repaired} repairs", err=True)
+                    click.echo(f"a participant died: {repaired} repairs", err=True)
         except Stopped:
-            click.echo(f"vhost {vhost} is left to its participants", err=True)
+            click.echo(f"no longer repairing vhost {vhost}", err=True)
 
 
 def ticked(spool: Spool) -> float:
