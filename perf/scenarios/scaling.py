@@ -385,10 +385,11 @@ SCENARIO = Scenario(
     shmbroker bench scaling --with size --rounds 8 --compare before.json
     """,
     options=(
-        several("--with", "dimensions", type=click.Choice(list(NUMBERS)), help="The number that grows."),
-        several("--client", "clients", type=click.Choice(list(CLIENTS)), help="Language of the loops."),
+        several("--with", "dimensions", type=click.Choice(list(NUMBERS)), help="What grows."),
+        several("--client", "clients", type=click.Choice(list(CLIENTS)),
+                help="Language of the loops."),
         several("--number", "numbers", type=POSITIVE, metavar="N",
-                help="Its value; a size is in bytes, at least 8.  [1 to 8; 1 to 1,000; 64 to 1 MiB]"),
+                help="Its value; sizes in bytes, at least 8.  [1 to 8; 1 to 1,000; 64 to 1 MiB]"),
         option("--seconds", type=DURATION, default=SECONDS,
                help="Length of a run.  [500ms]"),
         option("--rounds", type=POSITIVE, default=ROUNDS, show_default=True,
