@@ -19,7 +19,10 @@ from shmbroker.cli.output import instant, json_option, print_json, print_table
 @json_option
 @vhost_option
 def errors(as_json: bool, vhost: str) -> None:
-    """Show the errors of a vhost: each once, with its count and its first and last time."""
+    """Show the errors of a vhost.
+
+    Each is shown once, with its count and its first and last time.
+    """
     with observed(vhost) as broker:
         found = sorted(broker.errors(), key=lambda error: error.last_at, reverse=True)
     if as_json:

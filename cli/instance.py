@@ -197,7 +197,10 @@ def queues_of(config: Config) -> list[dict[str, object]]:
 )
 @folder_argument
 def unit(folder: Path) -> None:
-    """Print a systemd unit that runs the broker in DIR as this user."""
+    """Print a systemd unit for the broker in DIR.
+
+    It runs the broker as this user.
+    """
     from shmbroker.ipc.instance.config import config
     from shmbroker.ipc.instance.unit import unit_text
 

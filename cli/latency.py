@@ -114,9 +114,9 @@ def opened(place: str, master: str | None) -> Iterator[Tables]:
     """,
 )
 def latency() -> None:
-    """Latencies of many hosts: merge, compare and plot them with Spark.
+    """Evaluate the latencies of many hosts with Spark.
 
-    Needs Java 17 and the extra `latency`.
+    Merges spools, compares builds and hosts, and plots the results.  Needs Java 17 and the extra `latency`.
     """
 
 

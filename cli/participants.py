@@ -28,7 +28,7 @@ from shmbroker.cli.units import format_size
 @names_option
 @vhost_option
 def participants(as_json: bool, names: bool, vhost: str) -> None:
-    """List the participants of a vhost and the queues that each has open.
+    """List the participants of a vhost and their queues.
 
     This command itself is left out.
     """

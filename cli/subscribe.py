@@ -53,11 +53,11 @@ def sub(
     shared: bool, count: int | None, timeout: float | None, lossy: bool,
     start: Literal["earliest", "now"], as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
-    """Print the messages of a queue or of a subscription, one per line.
+    """Print the messages of a queue or of a subscription.
 
-    With QUEUE it only watches: consumers still get the messages.  With --name it consumes the
-    subscription and acknowledges each message.  Exits with 1 if fewer than --count messages arrive
-    within --timeout.
+    Prints one message per line.  With QUEUE it only watches: consumers still get the messages.  With
+    --name it consumes the subscription and acknowledges each message.  Exits with 1 if fewer than
+    --count messages arrive within --timeout.
     """
     if name is not None:
         if queue is not None or exchange is None:
