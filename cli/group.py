@@ -1,4 +1,4 @@
-"""Commands that show examples first, know what was meant, and are imported when they are used."""
+"""Commands whose help starts with examples, which suggest names, and which load on first use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
 
 
 class Verb(click.Command):
-    """A command whose help begins with examples."""
+    """A command whose help starts with examples."""
 
     def __init__(self, *arguments: Any, examples: str = "", **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -1,4 +1,4 @@
-"""`shmbroker queue`: make, look at, empty, move, stop and delete queues."""
+"""`shmbroker queue`: declare, inspect, purge, move, pause and delete queues."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.queue.queue import Queue
 
 EXCERPT_COLUMNS_TAKEN = 60
-BATCH = 256  # messages: Ctrl-C is noticed after so many
+BATCH = 256  # messages between two checks for Ctrl-C
 LATENCIES = ("p50", "p99", "max")
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "p99_9": 99.9, "p99_99": 99.99, "max": 100}
 
@@ -63,10 +63,10 @@ source_argument = click.argument("source", metavar="FROM", shell_complete=queue_
 target_argument = click.argument("target", metavar="TO", shell_complete=queue_names)
 count_option = click.option(
     "--count", metavar="N", type=COUNT,
-    help="Not more than so many.  [default: as many as are there now]",
+    help="Number of messages.  [all that are in FROM now]",
 )  # fmt: skip
 room_option = click.option(
-    "--timeout", type=DURATION, help="Wait so long while TO is full.  [for ever]"
+    "--timeout", type=DURATION, help="Wait at most this long while TO is full.  [for ever]"
 )
 
 
@@ -80,15 +80,15 @@ room_option = click.option(
 @click.argument("name")
 @click.option(
     "--slots", metavar="N", type=COUNT, default=1024, show_default=True,
-    help="How many messages it holds; a power of two.",
+    help="Number of messages that the queue holds; a power of two.",
 )  # fmt: skip
 @setting_options()
 @vhost_option
 def declare(name: str, slots: int, vhost: str, **settings: Any) -> None:
-    """Make a queue, if it is not there yet.
+    """Declare a queue.  Does nothing if it already exists with these settings.
 
-    What is left out comes from the patterns of `shmbroker settings`, or is the default; see
-    `shmbroker queue explain`.
+    Settings that are left out come from the patterns of `shmbroker settings`, or are defaults.
+    `shmbroker queue explain` shows the result.
     """
     with connected(vhost) as broker:
         broker.declare_queue(name, slots=slots, **given(settings))
@@ -107,7 +107,7 @@ def declare(name: str, slots: int, vhost: str, **settings: Any) -> None:
 @names_option
 @vhost_option
 def list_(as_json: bool, names: bool, vhost: str) -> None:
-    """All queues."""
+    """List all queues."""
     with observed(vhost) as broker:
         found = broker.queues()
     if as_json:
@@ -135,7 +135,7 @@ def list_(as_json: bool, names: bool, vhost: str) -> None:
 @json_option
 @vhost_option
 def stat(name: str, as_json: bool, vhost: str) -> None:
-    """One queue: what came, what went, what is left."""
+    """Show the statistics of a queue."""
     with observed(vhost) as broker:
         found = queue_named(broker, name)
         fields = statistics_fields(found.name, found.slots, found.is_paused, found.statistics())
@@ -156,10 +156,10 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
 @json_option
 @vhost_option
 def groups(name: str, as_json: bool, vhost: str) -> None:
-    """Which message groups wait in a queue, and which participant has them.
+    """List the message groups of a queue and the participant that each is bound to.
 
-    A line without a group: one that has other groups, without messages; or all messages of a queue
-    with a single active consumer.
+    A line without a group shows a participant that has groups without messages, or the active
+    consumer of a queue with a single active consumer.
     """
     with observed(vhost) as broker:
         found = queue_named(broker, name).groups()
@@ -183,9 +183,9 @@ def groups(name: str, as_json: bool, vhost: str) -> None:
 @json_option
 @vhost_option
 def value(name: str, key: str, as_json: bool, vhost: str) -> None:
-    """The newest message of KEY, of a queue that keeps the last value.
+    """Print the newest message of KEY in a last-value queue.
 
-    Nothing is taken.  Ends with 1 if there is none.
+    The message stays in the queue.  Exits with 1 if there is none.
     """
     with observed(vhost) as broker:
         message = queue_named(broker, name).value(key)
@@ -199,7 +199,7 @@ def value(name: str, key: str, as_json: bool, vhost: str) -> None:
 
 
 def latency_text(latency: dict[str, int] | None) -> str | None:
-    """From publish to take; None if it was not measured yet."""
+    """Latency from publish to take as text; None if nothing was recorded."""
     if latency is None:
         return None
     p50, p99, most = (format_duration(latency[f"{name}_ns"] / 1e9) for name in LATENCIES)
@@ -207,7 +207,7 @@ def latency_text(latency: dict[str, int] | None) -> str | None:
 
 
 def state_of(message: CopiedMessage) -> str:
-    """What a consumer may do with it: have it, wait for others, or wait for the disk."""
+    """The state of a message: ready, taken, or not on disk yet."""
     if not message.is_confirmed:
         return "unconfirmed"
     return "taken" if message.is_taken else "ready"
@@ -221,16 +221,18 @@ def state_of(message: CopiedMessage) -> str:
     """
 )
 @name_argument
-@click.option("--count", metavar="N", type=COUNT, help="Not more than so many.")
+@click.option("--count", metavar="N", type=COUNT, help="At most this many messages.")
 @click.option(
-    "--unconfirmed", is_flag=True, help="Show what is not on disk yet, too, of a durable queue."
+    "--unconfirmed",
+    is_flag=True,
+    help="Durable queue: also show messages that are not on disk yet.",
 )
 @json_option
 @vhost_option
 def browse(name: str, count: int | None, unconfirmed: bool, as_json: bool, vhost: str) -> None:
-    """Look at the messages without taking any.
+    """Show the messages of a queue without taking them.
 
-    Of a durable queue those that are on disk.
+    Of a durable queue, only messages that are on disk.
     """
     with observed(vhost) as broker:
         browsed = queue_named(broker, name).browse(unconfirmed=unconfirmed)
@@ -257,12 +259,12 @@ def browse(name: str, count: int | None, unconfirmed: bool, as_json: bool, vhost
     """
 )
 @name_argument
-@click.option("--count", metavar="N", type=COUNT, help="Not more than so many.")
-@click.option("--cancel", metavar="ID", type=int, help="The message of this id is not delivered.")
+@click.option("--count", metavar="N", type=COUNT, help="At most this many messages.")
+@click.option("--cancel", metavar="ID", type=int, help="Cancel the scheduled message with this id.")
 @json_option
 @vhost_option
 def scheduled(name: str, count: int | None, cancel: int | None, as_json: bool, vhost: str) -> None:
-    """The messages that are not to be delivered yet, what is due first at the top."""
+    """List scheduled messages, the next one first."""
     if cancel is not None:
         return cancel_scheduled(name, cancel, vhost)
     with observed(vhost) as broker:
@@ -295,7 +297,7 @@ def cancel_scheduled(name: str, number: int, vhost: str) -> None:
 @yes_option
 @vhost_option
 def purge(name: str, yes: bool, vhost: str) -> None:
-    """Throw away all messages that nobody has taken, what is scheduled as well."""
+    """Drop all messages that no consumer has taken, and all scheduled messages."""
     with connected(vhost) as broker:
         found = queue_named(broker, name)
         confirm(yes, f"throw away all messages of queue {name!r}")
@@ -315,9 +317,10 @@ def purge(name: str, yes: bool, vhost: str) -> None:
 @room_option
 @vhost_option
 def move(source: str, target: str, count: int | None, timeout: float | None, vhost: str) -> None:
-    """Move messages, with key and properties: each is published there before it is gone here.
+    """Move messages, with key and properties, to another queue.
 
-    Whoever is killed in the middle leaves one message in both queues, none in neither.
+    Each message is published to TO before it leaves FROM.  A crash in between can leave one message
+    in both queues.  No message is lost.
     """
     moved = 0
     with connected(vhost) as broker:
@@ -325,7 +328,7 @@ def move(source: str, target: str, count: int | None, timeout: float | None, vho
         most = taken_from.statistics().depth if count is None else count
         try:
             while moved < most:
-                # what was moved is known before we wait for room: Ctrl-C may end that
+                # Ctrl-C may end the wait for room, so count what was moved before it
                 batch = taken_from.move_to(given_to, min(BATCH, most - moved))
                 if batch == 0:
                     batch = taken_from.move_to(given_to, 1, timeout=timeout)
@@ -350,7 +353,7 @@ def move(source: str, target: str, count: int | None, timeout: float | None, vho
 @room_option
 @vhost_option
 def copy(source: str, target: str, count: int | None, timeout: float | None, vhost: str) -> None:
-    """Copy messages that nobody has, with key and properties; they stay where they are."""
+    """Copy messages that no consumer has taken, with key and properties."""
     with connected(vhost) as broker:
         copied_from, given_to = two_queues(broker, source, target)
         most = copied_from.statistics().depth if count is None else count
@@ -381,7 +384,7 @@ def is_full(target: Queue) -> bool:
 @json_option
 @vhost_option
 def explain(name: str, as_json: bool, vhost: str) -> None:
-    """The settings of a queue, and where each comes from."""
+    """Show the settings of a queue and the source of each."""
     with observed(vhost) as broker:
         found = queue_named(broker, name).explain()
     if as_json:
@@ -398,12 +401,13 @@ def explain(name: str, as_json: bool, vhost: str) -> None:
     """
 )
 @name_argument
-@click.option("--limit", metavar="N", type=COUNT, help="Not more than so many.")
+@click.option("--limit", metavar="N", type=COUNT, help="At most this many messages.")
 @vhost_option
 def retry(name: str, limit: int | None, vhost: str) -> None:
-    """Send dead letters back to the queues that they come from.
+    """Send dead letters back to the queues that they came from.
 
-    Each is published there before it is gone here: a death in between leaves it in both.
+    Each message is published there before it leaves this queue.  A crash in between can leave it
+    in both.
     """
     with connected(vhost) as broker:
         done = queue_named(broker, name).retry(limit)
@@ -423,7 +427,7 @@ def retry(name: str, limit: int | None, vhost: str) -> None:
 @name_argument
 @vhost_option
 def export(name: str, vhost: str) -> None:
-    """Write the messages as lines of JSON, without taking any."""
+    """Write the messages of a queue as lines of JSON, without taking them."""
     from shmbroker.ipc.queue.export import exported
 
     with observed(vhost) as broker:
@@ -440,11 +444,13 @@ def export(name: str, vhost: str) -> None:
 )
 @name_argument
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("--skip-bad", is_flag=True, help="Leave out lines that are no message.")
-@click.option("--timeout", type=DURATION, help="Wait so long while the queue is full.  [for ever]")
+@click.option("--skip-bad", is_flag=True, help="Skip lines that are not a message.")
+@click.option(
+    "--timeout", type=DURATION, help="Wait at most this long while the queue is full.  [for ever]"
+)
 @vhost_option
 def import_(name: str, file: IO[bytes], skip_bad: bool, timeout: float | None, vhost: str) -> None:
-    """Publish the messages that `export` wrote to FILE, or to stdin."""
+    """Publish the messages that `export` wrote, from FILE or stdin."""
     from shmbroker.ipc.queue.export import imported
 
     with connected(vhost) as broker:
@@ -465,10 +471,14 @@ def import_(name: str, file: IO[bytes], skip_bad: bool, timeout: float | None, v
 )
 @name_argument
 @click.argument("switch", metavar="[on|off]", type=click.Choice(["on", "off"]), required=False)
-@click.option("--lowest", type=DURATION, help="Times from here.  [1ns, or as before]")
-@click.option("--highest", type=DURATION, help="To here are told apart.  [1h, or as before]")
-@click.option("--digits", type=click.IntRange(2, 3), help="By so many digits.  [2, or as before]")
-@click.option("--one-in", type=int, default=1, help="One message in 2, 4, 8 ... stands for all.")
+@click.option("--lowest", type=DURATION, help="Lowest time of the range.  [1ns, or as before]")
+@click.option("--highest", type=DURATION, help="Highest time of the range.  [1h, or as before]")
+@click.option(
+    "--digits",
+    type=click.IntRange(2, 3),
+    help="Precision in significant digits.  [2, or as before]",
+)
+@click.option("--one-in", type=int, default=1, help="Record one message in 2, 4, 8 ...")
 @json_option
 @vhost_option
 def latency(
@@ -481,10 +491,11 @@ def latency(
     as_json: bool,
     vhost: str,
 ) -> None:
-    """Record how long messages wait and are in hand, or show it.
+    """Switch the recording of latencies on or off, or show the histograms.
 
-    Each message is counted when it is acknowledged, for a few nanoseconds.  Another range or
-    precision than before begins anew.
+    Records how long messages wait in the queue and how long consumers hold them.  A message is
+    counted when it is acknowledged; that costs a few nanoseconds.  Another range or precision
+    starts new histograms.
     """
     if switch is not None:
         with connected(vhost) as broker:
@@ -511,7 +522,7 @@ def latency(
 
 
 def latency_fields(histogram: Histogram) -> dict[str, int]:
-    """What `--json` promises of a histogram."""
+    """The fields of a histogram in `--json`."""
     told = {"count": histogram.total, "overflow": histogram.overflow}
     told |= {f"{key}_ns": histogram.percentile(each) for key, each in PERCENTILES.items()}
     return told
@@ -521,7 +532,7 @@ def latency_fields(histogram: Histogram) -> dict[str, int]:
 @name_argument
 @vhost_option
 def pause(name: str, vhost: str) -> None:
-    """Let nobody take messages for now."""
+    """Pause a queue: consumers get no messages until `resume`."""
     with connected(vhost) as broker:
         queue_named(broker, name).pause()
     say(f"queue {name!r} is paused; to go on: shmbroker queue resume {name}")
@@ -531,7 +542,7 @@ def pause(name: str, vhost: str) -> None:
 @name_argument
 @vhost_option
 def resume(name: str, vhost: str) -> None:
-    """Let messages be taken again."""
+    """Resume a paused queue."""
     with connected(vhost) as broker:
         queue_named(broker, name).resume()
     say(f"queue {name!r} is running")
@@ -539,11 +550,11 @@ def resume(name: str, vhost: str) -> None:
 
 @queue.command(examples="shmbroker queue delete orders --yes")
 @name_argument
-@click.option("--force", is_flag=True, help="Also if another participant has it open.")
+@click.option("--force", is_flag=True, help="Delete it even if another participant has it open.")
 @yes_option
 @vhost_option
 def delete(name: str, force: bool, yes: bool, vhost: str) -> None:
-    """Delete a queue with its messages."""
+    """Delete a queue and its messages."""
     with connected(vhost) as broker:
         queue_named(broker, name)
         confirm(yes, f"delete queue {name!r} with its messages")

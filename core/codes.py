@@ -1,4 +1,4 @@
-"""What a kernel answers when it did not do what was asked: negative numbers, and their texts."""
+"""Error codes of kernels: negative numbers, and their texts."""
 
 from __future__ import annotations
 

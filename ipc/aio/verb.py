@@ -1,4 +1,4 @@
-"""A verb of the sync face that never waits, as one that is awaited: a call, and nothing more."""
+"""An awaitable verb from a sync verb that never waits."""
 
 from __future__ import annotations
 

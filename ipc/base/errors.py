@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree, and which code of a kernel means what."""
+"""All errors as one tree, and the error for each code of a kernel."""
 
 from __future__ import annotations
 

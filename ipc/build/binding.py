@@ -1,4 +1,4 @@
-"""What cffi is told, to make shmbroker.ipc._native: libshmbroker as plain Python calls it.
+"""The cffi declarations of shmbroker.ipc._native, by which plain Python calls libshmbroker.
 
 Run by setup.py.  API mode, against the stable ABI: bytes are passed as they are.
 

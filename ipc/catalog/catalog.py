@@ -1,4 +1,4 @@
-"""The catalog, read: which queues, exchanges and bindings a vhost has.  No lock is needed."""
+"""Reading the catalog of a vhost: its queues, exchanges and bindings.  Needs no lock."""
 
 from __future__ import annotations
 

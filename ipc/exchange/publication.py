@@ -1,4 +1,4 @@
-"""A publication: one message on its way through an exchange to all queues that are to have it."""
+"""A publication: one message on its way through an exchange to its queues."""
 
 from __future__ import annotations
 

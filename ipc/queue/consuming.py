@@ -1,4 +1,4 @@
-"""Being a consumer of a queue for a while: it matters where groups are bound, or one is active."""
+"""Consumers of a queue: they count where groups are bound, or a single consumer is active."""
 
 from __future__ import annotations
 

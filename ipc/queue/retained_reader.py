@@ -1,4 +1,4 @@
-"""Consuming a queue from which nothing is taken: each consumer sees all messages, by itself.
+"""The retained reader: consumes a non-destructive queue, in which each consumer sees all messages.
 
 A place of our own in the ring, which nobody waits for: what is dropped before we come is missed.
 What was carried to the end of the ring (core/carry.py) is the same message: whoever has seen it is

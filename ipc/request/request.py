@@ -1,4 +1,4 @@
-"""Requests: a message that asks for a reply, and the reply (request.c, reply.c)."""
+"""Requests and their replies (request.c, reply.c)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a message is to be delivered, as C wants it; and what is scheduled, as C has it."""
+"""Scheduled messages: the time of delivery as C takes it, and the messages as C returns them."""
 
 from __future__ import annotations
 
