@@ -14,7 +14,7 @@ from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import Room, length_of
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.opened import OpenedQueue
 
 RELEASE_EVERY_MAX = 32
 """A gate is moved once for so many messages, or a quarter of the ring: it is one more cache line
@@ -28,7 +28,9 @@ class Subscription(Closable):
     `missed` counts what we were too late for.
     """
 
-    def __init__(self, queue: Queue, *, from_now: bool, lossy: bool, timeout: float | None) -> None:
+    def __init__(
+        self, queue: OpenedQueue, *, from_now: bool, lossy: bool, timeout: float | None
+    ) -> None:
         self._queue = queue
         self._timeout_ns = nanoseconds(timeout)
         self._room = Room()
