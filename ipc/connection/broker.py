@@ -443,7 +443,7 @@ class Broker(Closable):
         return max(0, repaired)
 
     def close(self) -> None:
-        """Leave the vhost; messages that we have taken and not dealt with go to others."""
+        """Leave the vhost: who waits gets ConnectionClosed, what we have taken goes to others."""
         for port in list(self._ports):
             port.disconnect()
         lib.sb_disconnect(self._connection)

@@ -9,7 +9,6 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Damaged
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.exchange.publication import Publication
-from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.schedule.scheduled import When
 
@@ -67,8 +66,9 @@ class Exchange:
         """
         deadline = Deadline(nanoseconds(timeout))
         publication = Publication(
-            self, body, key, grouped(properties, group), ttl, priority, message_id, mandatory,
-            deliver_after, deliver_at, confirm,
+            self, body, key=key, properties=properties, ttl=ttl, priority=priority,
+            message_id=message_id, group=group, mandatory=mandatory,
+            deliver_after=deliver_after, deliver_at=deliver_at, confirm=confirm,
         )  # fmt: skip
         count = publication.go_on(nanoseconds(timeout))
         return publication.confirm(deadline.seconds_left()) if confirm == "disk" else count

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
@@ -10,6 +12,9 @@ from shmbroker.ipc.message.group import group_bytes
 from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.opened import OpenedQueue
 from shmbroker.ipc.selector.selector import Selector
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.queue.queue import Queue
 
 ONE_IN_MAX = 2**63 - 1
 
@@ -53,7 +58,7 @@ class Managing(OpenedQueue):
 
     def move_to(
         self,
-        other: OpenedQueue,
+        other: Queue,
         limit: int | None = None,
         selector: str | Selector | None = None,
         *,
@@ -67,7 +72,7 @@ class Managing(OpenedQueue):
 
     def copy_to(
         self,
-        other: OpenedQueue,
+        other: Queue,
         limit: int | None = None,
         selector: str | Selector | None = None,
         *,

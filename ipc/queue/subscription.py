@@ -33,6 +33,7 @@ class Subscription(Closable):
     ) -> None:
         self._queue = queue
         self._timeout_ns = nanoseconds(timeout)
+        self.timeout = timeout
         self._room = Room()
         self._unreleased = 0
         self._release_every = max(1, min(RELEASE_EVERY_MAX, queue.slots // 4))
@@ -104,7 +105,7 @@ class Subscription(Closable):
                 raise self._queue._error(code, "the gate of a subscription to")
 
     def close(self) -> None:
-        """Give up our place."""
+        """Give up our place; who waits for a message gets ConnectionClosed."""
         lib.sb_unsubscribe(self._queue._queue, self._cursor)
 
     def __iter__(self) -> Iterator[CopiedMessage]:

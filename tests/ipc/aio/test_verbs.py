@@ -115,3 +115,28 @@ def test_consume_acknowledges_and_gives_back_what_was_in_hand(url: str) -> None:
             assert rest == [b"5", b"6", b"7", b"8", b"9"]
 
     run(main())
+
+
+def test_who_observes_looks_only(url: str) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker, aio.connect(url, observe=True) as observer:
+            await (await broker.declare_queue("q")).publish(b"x")
+            queue = await observer.queue("q")
+            assert [each.body async for each in queue.browse()] == [b"x"]
+            assert (await queue.statistics()).published == 1
+            assert len(await observer.participants()) == 1
+
+    run(main())
+
+
+def test_a_move_does_not_wait_for_room(url: str) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            here, there = [await broker.declare_queue(name, slots=4) for name in ("a", "b")]
+            await here.publish_many([b"x"] * 4)
+            assert await here.copy_to(there, 1) == 1
+            assert await here.move_to(there, timeout=0) == 3
+            with pytest.raises(shmbroker.InvalidArgument, match="timeout is 0"):
+                await here.move_to(there, timeout=1)
+
+    run(main())
