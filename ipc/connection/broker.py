@@ -19,6 +19,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.base.owner import owner_of
 from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.catalog.catalog import (
     BindingInfo,
@@ -27,9 +28,9 @@ from shmbroker.ipc.catalog.catalog import (
     QueueInfo,
     SubscriptionInfo,
 )
+from shmbroker.ipc.catalog.kinds import KINDS
 from shmbroker.ipc.connection.handle import Handles
-from shmbroker.ipc.connection.owner import owner_of
-from shmbroker.ipc.exchange.exchange import KINDS, Exchange
+from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.exchange.named_subscription import NamedSubscription, open_subscription
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.queue.durable import DurableQueue

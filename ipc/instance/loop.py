@@ -55,7 +55,7 @@ def lock_of(config: Config, store: Store, *, moved: bool = False) -> LiveLock:
 
 
 class Loop:
-    """What an instance consists of, the inbox of its one deciding thread, and what waits for room."""
+    """Its parts, the inbox of its one deciding thread, and what waits for room on a disk."""
 
     def __init__(self, config: Config, *, moved: bool = False, progress: Progress | None = None):
         self.config = config

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, error_for
-from shmbroker.ipc.connection.owner import Spare
+from shmbroker.ipc.base.owner import Spare
 from shmbroker.ipc.message.room import Room
 
 if TYPE_CHECKING:
