@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from textwrap import dedent
 from typing import Any
@@ -30,6 +31,11 @@ class Verb(click.Command):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(formatter, self.examples)
         super().format_help(ctx, formatter)
+
+
+def verb(name: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """For a verb of a LazyGroup, in whatever file."""
+    return click.command(name, cls=Verb, **options)
 
 
 class Group(click.Group):

@@ -209,6 +209,10 @@ ERRORS: dict[int, type[Error]] = {
     codes.UNTRUSTED: Untrusted,
 }
 
+for each in list(vars().values()):
+    if isinstance(each, type) and issubclass(each, Error):
+        each.__module__ = "shmbroker"  # as users import it: so tracebacks and pickles name it
+
 
 def error_for(code: int, what: str, errno: int = 0, detail: str = "") -> Error:
     """The exception for a code; `what` says which object was meant, `detail` knows more."""

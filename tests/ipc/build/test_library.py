@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,12 +29,6 @@ def test_only_our_names_are_visible() -> None:
     symbols = subprocess.check_output(["nm", "-D", "--defined-only", str(LIBRARY)], text=True)
     names = [line.split()[-1] for line in symbols.splitlines()]
     assert not [name for name in names if not name.startswith("sb_")]
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[shmbroker.Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def test_a_c_program_runs_without_python(tmp_path: Path, broker: shmbroker.Broker) -> None:
