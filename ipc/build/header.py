@@ -74,7 +74,7 @@ PRIVATE_CHAPTERS = (connection.PRIVATE, queue.PRIVATE, ring.PRIVATE, JOURNAL, JO
 CHECKED = ("sb_connect", "sb_observe")
 """Where a program comes in: each hands over what it was compiled with."""
 
-PRIVATE_CODES = {"UNDECIDED", "NEEDS_COMMIT", "SLEPT", "ASSIGNED", "TORN", "WRONG_ARENA"}
+PRIVATE_CODES = {"UNDECIDED", "NEEDS_COMMIT", "SLEPT", "ASSIGNED", "TORN"}
 """Answers of one part of the library to another."""
 
 FOREVER_NS = 1 << 62

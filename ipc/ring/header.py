@@ -56,8 +56,8 @@ PUBLIC_KERNELS = (
 
 PORTS = """\
 /* --- ports: the calls of a queue for one thread's loop ---
- * They do not wait, look after no settings beyond those of the ring, and take no idle lane first:
- * a few nanoseconds less a message.  A port belongs to one thread at a time. */
+ * They do not wait, and need not look for an idle port first.  A port belongs to one thread at a
+ * time. */
 
 /* A port of a queue, until the connection is closed.  SB_OK. */
 int64_t sb_queue_port(sb_queue *queue, sb_port **port);

@@ -137,14 +137,14 @@ def test_errors_have_codes_and_texts(tmp_path: Path) -> None:
     source = tmp_path / "errors.c"
     source.write_text(
         '#include <stdio.h>\n#include "shmbroker.h"\n'
-        "int main(void) { sb_ring *ring;\n"
+        "int main(void) {\n"
         'printf("%s\\n", sb_strerror(SB_FULL));\n'
-        'printf("%s\\n", sb_strerror(sb_ring_attach("a/b", &ring)));\n'
+        'printf("%s\\n", sb_strerror(sb_vhost_create("a/b", 1 << 20)));\n'
         'printf("%s\\n", sb_strerror(-12345)); return 0; }\n'
     )
     program = compile_program(source, tmp_path / "errors")
     lines = subprocess.check_output([program], text=True).splitlines()
-    assert lines == [codes.TEXTS[codes.FULL], codes.TEXTS[codes.INVALID], "unknown code"]
+    assert lines == [codes.TEXTS[codes.FULL], codes.TEXTS[codes.BAD_NAME], "unknown code"]
 
 
 def test_the_header_is_plain_c_and_cpp(tmp_path: Path) -> None:
