@@ -116,7 +116,8 @@ def opened(place: str, master: str | None) -> Iterator[Tables]:
 def latency() -> None:
     """Evaluate the latencies of many hosts with Spark.
 
-    Merges spools, compares builds and hosts, and plots the results.  Needs Java 17 and the extra `latency`.
+    Merges spools, compares builds and hosts, and plots the results.  Needs Java 17 and the extra
+    `latency`.
     """
 
 

@@ -156,6 +156,10 @@ class Untrusted(SystemRefused):
     """A file belongs to another user, or others may write it; the message says whose it is."""
 
 
+class OtherHeader(Error):
+    """The caller was compiled with the shmbroker.h of another version of the library."""
+
+
 ERRORS: dict[int, type[Error]] = {
     codes.EMPTY: Empty,
     codes.UNDECIDED: Empty,
@@ -207,6 +211,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.OVER_SHARE: QueueFull,
     codes.SLOW: ConnectionClosed,
     codes.UNTRUSTED: Untrusted,
+    codes.OTHER_HEADER: OtherHeader,
 }
 
 for each in list(vars().values()):
