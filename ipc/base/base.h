@@ -31,7 +31,8 @@ static inline void word_store(void *memory, int64_t at, int64_t value)
 /* --- detail.c --------------------------------------------------------------------------------- */
 
 int64_t fail(int64_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A call begins that may answer a code without words: it is not to be told with those of an earlier one. */
+/* A call begins that may answer a code without words: it is not to be told with those of an earlier
+ * one. */
 void detail_forget(void);
 /* SB_SYSTEM or SB_NO_MEMORY, with errno's text behind ours. */
 int64_t fail_system(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -66,8 +67,8 @@ typedef struct trust {
 } trust;
 /* Files of ours or root's that nobody else may read or write. */
 extern const trust trust_segments;
-/* Open a file in a folder, `in` for people (NULL: the name is a path): SB_UNTRUSTED if what is in it
- * cannot be believed; errno is set in any case. */
+/* Open a file in a folder, `in` for people (NULL: the name is a path): SB_UNTRUSTED if what is in
+ * it cannot be believed; errno is set in any case. */
 int64_t trusted_open(int folder, const char *in, const char *name, int how, const trust *whose,
                      int *file);
 /* Files in this folder: its owner's, too, which on NFS may be what we are called there. */
@@ -185,7 +186,7 @@ due heap_pop(heap *from);
 
 /* --- crc32c.c --------------------------------------------------------------------------------- */
 
-/* --- crc32c.c ----------------------------------------------------------------------------------- */
+/* --- crc32c.c --------------------------------------------------------------------------------- */
 
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t count);
 /* The same of what it copies. */

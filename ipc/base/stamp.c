@@ -13,8 +13,8 @@
 #define TRIES 4
 #define SETTLE_NS 100000
 
-/* The time of day, and the count of cycles half way through asking for it: whoever was interrupted in
- * between asks again, so that the clocks of two lanes differ by some 10 ns only. */
+/* The time of day, and the count of cycles half way through asking for it: whoever was interrupted
+ * in between asks again, so that the clocks of two lanes differ by some 10 ns only. */
 static int64_t read_both(uint64_t *cycles)
 {
     int64_t now = 0;

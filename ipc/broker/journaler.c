@@ -1,27 +1,28 @@
 /* The journaler: one thread of the broker that follows all durable queues and writes what is new
- * into the journal.  Gather, one write, one sync, then the gates move: whatever came meanwhile is in
- * the next frame, so commits are shared by nature.  A large frame is handed to the disk bit by bit
- * while it is gathered, so that both work at once; the sync is one, at its end.
+ * into the journal.  Gather, one write, one sync, then the gates move: whatever came meanwhile is
+ * in the next frame, so commits are shared by nature.  A large frame is handed to the disk bit by
+ * bit while it is gathered, so that both work at once; the sync is one, at its end.
  *
  * A queue's gate is its barrier: publishers wait until it has passed their message, and consumers
- * take up to it.  It is moved only after the sync, by CAS from the word that says that it is ours: a
- * broker that was replaced finds that out there, and confirms nothing any more.
+ * take up to it.  It is moved only after the sync, by CAS from the word that says that it is ours:
+ * a broker that was replaced finds that out there, and confirms nothing any more.
  *
  * All that a turn writes stood in the rings at one moment at which no transaction was half way
- * (gate.c): each queue up to its tail, and what was retired then.  If a transaction was committed since
- * the last turn, all of that is one frame, however large, with what is done with above the heads.
+ * (gate.c): each queue up to its tail, and what was retired then.  If a transaction was committed
+ * since the last turn, all of that is one frame, however large, with what is done with above the
+ * heads.
  *
  * What is retired is written as the head of the ring, with or after the messages, and now and then
  * what is done with above it, too; it may lag, then a crash repeats the last few.  But a message is
- * never written before the head that made room for it, so that a reader needs no more slots than the
- * ring has.
+ * never written before the head that made room for it, so that a reader needs no more slots than
+ * the ring has.
  *
- * Whoever was stopped for so long that another host took over finds that out at its fence (fence.c),
- * before it writes, each time, and after the sync.
+ * Whoever was stopped for so long that another host took over finds that out at its fence
+ * (fence.c), before it writes, each time, and after the sync.
  *
- * Whoever is live by a lease writes and confirms until that runs out, and looks at its end at the same
- * two places.  A lease that has run out is over, also if its end is moved afterwards: whoever moves it
- * cannot know that we have not looked in between.
+ * Whoever is live by a lease writes and confirms until that runs out, and looks at its end at the
+ * same two places.  A lease that has run out is over, also if its end is moved afterwards: whoever
+ * moves it cannot know that we have not looked in between.
  *
  * All of it is done in this thread; the others look at `code`, and move `control` to wake it. */
 
@@ -102,7 +103,8 @@ struct sb_journaler {
     followed *by_row[L_QUEUE_ROWS];
     int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
     commit_gate commit_gate;
-    int64_t begun, whole; /* how many transactions at the moment; and of which all is in the journal */
+    /* how many transactions at the moment; and of which all is in the journal */
+    int64_t begun, whole;
     int64_t messages, bytes, mapped;
     int64_t commits, tidied; /* tidied: how many there were when it was looked what can go */
     int64_t ahead; /* of what is staged, so much was staged when the disk was told of it last */
@@ -117,7 +119,7 @@ struct sb_journaler {
     char why[512];         /* the journaler has ended */
 };
 
-/* --- following ---------------------------------------------------------------------------------- */
+/* --- following -------------------------------------------------------------------------------- */
 
 static int64_t gate_of(const followed *each)
 {
@@ -195,8 +197,8 @@ static int64_t stage_retired(sb_journaler *journaler, followed *each)
 {
     if (each->head <= each->retired)
         return SB_OK;
-    int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number, each->head, "",
-                                    0);
+    int64_t code =
+        sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number, each->head, "", 0);
     if (code == SB_OK)
         each->retired = each->head;
     return code;
@@ -324,7 +326,8 @@ static int64_t unfollow_gone(sb_journaler *journaler)
         /* asked once: it may be deleted between two answers */
         bool leaves = code == SB_OK && is_gone(one);
         if (leaves) {
-            code = sb_journal_stage(journaler->journal, SB_RECORD_QUEUE_GONE, one->number, 0, "", 0);
+            code =
+                sb_journal_stage(journaler->journal, SB_RECORD_QUEUE_GONE, one->number, 0, "", 0);
             if (code == SB_OK)
                 code = journal_retire_then(journaler->journal, one->number, SB_JOURNAL_ALL);
             if (code == SB_OK)
@@ -372,8 +375,8 @@ static int64_t look_at_catalog(sb_journaler *journaler)
     return code;
 }
 
-/* Which queues there are, and so that all others are gone: the segment that says so of one of them is
- * not kept, and of one that was deleted while nobody was live, none says so. */
+/* Which queues there are, and so that all others are gone: the segment that says so of one of them
+ * is not kept, and of one that was deleted while nobody was live, none says so. */
 static int64_t stage_queues(sb_journaler *journaler, sb_journal *journal)
 {
     int64_t *numbers = malloc((size_t)(journaler->count + 1) * sizeof *numbers);
@@ -409,7 +412,7 @@ static int64_t snapshot(sb_journal *journal, void *context)
     return code;
 }
 
-/* --- one turn ----------------------------------------------------------------------------------- */
+/* --- one turn --------------------------------------------------------------------------------- */
 
 /* A large frame is on its way to the disk before all of it is gathered. */
 static int64_t write_ahead(sb_journaler *journaler)
@@ -421,8 +424,8 @@ static int64_t write_ahead(sb_journaler *journaler)
     return code;
 }
 
-/* When it was published, for `count_durable`.  What the pager has put into the ring was on disk before,
- * in the inbox; without memory a time is not recorded. */
+/* When it was published, for `count_durable`.  What the pager has put into the ring was on disk
+ * before, in the inbox; without memory a time is not recorded. */
 static void note_published(followed *each, const sb_message *message)
 {
     const sb_queue *queue = each->recorder.queue;
@@ -500,7 +503,7 @@ static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
     return SB_OK;
 }
 
-/* --- what the journal has lost ------------------------------------------------------------------ */
+/* --- what the journal has lost ---------------------------------------------------------------- */
 
 static void found_in_journal(int64_t queue, int64_t first, int64_t last, void *context)
 {
@@ -629,9 +632,9 @@ static void told(sb_journaler *journaler, int64_t code)
         sb_system_wake((int64_t)(intptr_t)&journaler->code, INT32_MAX);
 }
 
-/* What was read is in our page tables, and if we are killed without a exit helper the kernel takes it
- * out before it lets go of our locks: 70 ms a GiB, in which nobody is live.  With one, it takes the
- * processor from who takes over.  So we do it bit by bit; the memory stays. */
+/* What was read is in our page tables, and if we are killed without a exit helper the kernel takes
+ * it out before it lets go of our locks: 70 ms a GiB, in which nobody is live.  With one, it takes
+ * the processor from who takes over.  So we do it bit by bit; the memory stays. */
 static void unmap_what_was_read(sb_journaler *journaler)
 {
     segment *arena = &journaler->connection->arena;
@@ -641,12 +644,12 @@ static void unmap_what_was_read(sb_journaler *journaler)
     journaler->mapped = journaler->bytes;
 }
 
-/* --- one moment ---------------------------------------------------------------------------------- */
+/* --- one moment ------------------------------------------------------------------------------- */
 
-/* What was retired, then heads, then tails.  So what has replaced a message, or was made of it before
- * it was dropped, is in the frame that retires it, or was before.  A message that came since may be
- * more than a ring ahead of the head that is written: it has to wait, for there is no slot for it.
- * None of a transaction is: nobody has committed since. */
+/* What was retired, then heads, then tails.  So what has replaced a message, or was made of it
+ * before it was dropped, is in the frame that retires it, or was before.  A message that came since
+ * may be more than a ring ahead of the head that is written: it has to wait, for there is no slot
+ * for it.  None of a transaction is: nobody has committed since. */
 static int64_t see(sb_journaler *journaler, bool above, bool all)
 {
     int64_t code = SB_OK;
@@ -657,7 +660,8 @@ static int64_t see(sb_journaler *journaler, bool above, bool all)
     for (int64_t index = 0; index < journaler->count; index++) {
         followed *each = journaler->queues[index];
         int64_t tail = sb_port_true_tail(&each->port), most = each->head + each->queue->slots;
-        each->tail = tail < 0 ? INT64_MAX : tail < most ? tail : most; /* if it is wrong, the cursor tells */
+        /* if it is wrong, the cursor tells */
+        each->tail = tail < 0 ? INT64_MAX : tail < most ? tail : most;
     }
     return code;
 }
@@ -688,7 +692,7 @@ static int64_t see_a_moment(sb_journaler *journaler, bool above)
     }
 }
 
-/* --- one turn ----------------------------------------------------------------------------------- */
+/* --- one turn --------------------------------------------------------------------------------- */
 
 static int64_t stage_all(sb_journaler *journaler, bool all, int64_t now)
 {
@@ -713,11 +717,11 @@ static int64_t stage_all(sb_journaler *journaler, bool all, int64_t now)
     return code;
 }
 
-/* --- a full disk -------------------------------------------------------------------------------- */
+/* --- a full disk ------------------------------------------------------------------------------ */
 
-/* Heads that have moved on since the frame that waits was gathered.  As long as no queue was deleted
- * meanwhile, and nothing was copied from one to another, by a transaction or as a dead letter, they say
- * only that messages are done with, and need nothing of that frame. */
+/* Heads that have moved on since the frame that waits was gathered.  As long as no queue was
+ * deleted meanwhile, and nothing was copied from one to another, by a transaction or as a dead
+ * letter, they say only that messages are done with, and need nothing of that frame. */
 static bool see_heads(sb_journaler *journaler)
 {
     for (int64_t index = 0; index < journaler->count; index++) {
@@ -788,7 +792,8 @@ static int64_t commit(sb_journaler *journaler)
     if (code == SB_OK)
         code = sb_journal_commit(journaler->journal);
     while (code == SB_DISK_FULL) {
-        /* nothing is lost: it stays staged, publishers wait, and what they publish waits in rings */
+        /* nothing is lost: it stays staged, publishers wait, and what they publish waits in
+         * rings */
         code = wait_for_room(journaler, code);
         if (code != SB_OK) /* also if it is stopped, and the disk still full */
             break;
@@ -807,7 +812,7 @@ static int64_t commit(sb_journaler *journaler)
     return code;
 }
 
-/* --- a whole turn -------------------------------------------------------------------------------- */
+/* --- a whole turn ----------------------------------------------------------------------------- */
 
 /* Write what is new: how many bytes of the log, or a code. */
 static int64_t turn(sb_journaler *journaler, bool all)
@@ -832,7 +837,7 @@ static int64_t turn(sb_journaler *journaler, bool all)
     return staged;
 }
 
-/* --- the thread --------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 /* Arm the bells, then look: is there something to do?  (waiting.py has the handshake.) */
 static bool is_quiet(sb_journaler *journaler)
@@ -857,7 +862,8 @@ static void repair_queues(sb_journaler *journaler)
 static void rest(sb_journaler *journaler)
 {
     int64_t seen = atomic_load(&journaler->control), until = sb_system_clock() + IDLE_NS;
-    int64_t bell = (int64_t)(intptr_t)journaler->connection->arena.memory + L_ARENA_JOURNALER_BELL_AT;
+    int64_t bell =
+        (int64_t)(intptr_t)journaler->connection->arena.memory + L_ARENA_JOURNALER_BELL_AT;
     const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen}, {bell, 1}};
     if (!is_quiet(journaler) || atomic_load(&journaler->stopping))
         return;
@@ -870,7 +876,8 @@ static void rest(sb_journaler *journaler)
     if (journaler->tidied == journaler->commits)
         return; /* nothing can have become dead */
     journaler->tidied = journal_is_known(journaler->journal) ? journaler->commits : -1;
-    sb_journal_clear(journaler->journal); /* others may need the room; if it fails, a commit says so */
+    /* others may need the room; if it fails, a commit says so */
+    sb_journal_clear(journaler->journal);
 }
 
 /* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */
@@ -895,7 +902,8 @@ static int64_t drain(sb_journaler *journaler)
 static int64_t begin_late(sb_journaler *journaler)
 {
     int64_t code;
-    while ((code = sb_journal_begin(journaler->journal, journaler->beginning.epoch)) == SB_DISK_FULL)
+    while ((code = sb_journal_begin(journaler->journal, journaler->beginning.epoch)) ==
+           SB_DISK_FULL)
         if ((code = wait_for_room(journaler, code)) != SB_OK)
             return code;
     if (code == SB_OK)
@@ -921,7 +929,8 @@ static void *work(void *context)
         log_note(journaler->connection, "journal: %s: %s", sb_strerror(code), sb_detail(code));
         snprintf(journaler->why, sizeof journaler->why, "%s", sb_detail(code));
     }
-    /* stopped while the disk is full: what is not written is not confirmed, and waits in the rings */
+    /* stopped while the disk is full: what is not written is not confirmed, and waits in the
+     * rings */
     told(journaler, code < 0 && code != SB_DISK_FULL ? code : SB_CLOSED);
     return NULL;
 }

@@ -90,10 +90,12 @@ int64_t ownership_end(sb_connection *connection, int64_t id);
 
 /* --- settings.c ------------------------------------------------------------------------------- */
 
-/* All of these take a page of settings as a ring, or as if it were in one: at L_RING_SETTINGS_AT. */
+/* All of these take a page of settings as a ring, or as if it were in one: at
+ * L_RING_SETTINGS_AT. */
 /* Check settings, and write what is given into a page that is all zero. */
 int64_t settings_write(const sb_settings *settings, void *page);
-/* Take over what a pattern has and the page has not, but for what is refused; *have: bits SB_SET_*. */
+/* Take over what a pattern has and the page has not, but for what is refused; *have: bits
+ * SB_SET_*. */
 int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
 void settings_default(void *page, int64_t have);
 int64_t settings_agree(const void *page);
@@ -118,12 +120,13 @@ void patterns_repair(sb_connection *connection);
 
 /* --- beside.c --------------------------------------------------------------------------------- */
 
-/* The name of the schedule (L_QUEUE_SCHEDULE) or inbox (L_QUEUE_INBOX) of the queue of this reference. */
+/* The name of the schedule (L_QUEUE_SCHEDULE) or inbox (L_QUEUE_INBOX) of the queue of this
+ * reference. */
 void beside_name(char *name, int64_t flag, int64_t reference);
 /* Its reference, or SB_NOT_FOUND. */
 int64_t beside_find(sb_connection *connection, int64_t flag, int64_t reference);
-/* The first half of an inbox's identity is the second of its queue's: so it is found after the machine
- * was started anew. */
+/* The first half of an inbox's identity is the second of its queue's: so it is found after the
+ * machine was started anew. */
 int64_t inbox_identity(sb_connection *connection, const void *settings);
 /* Remove those whose queues are gone; under the catalog's lock. */
 void beside_repair(sb_connection *connection);

@@ -11,7 +11,7 @@
 #include "catalog/catalog.h"
 #include "vhost/vhost.h"
 
-/* --- exchanges and bindings ---------------------------------------------------------------------- */
+/* --- exchanges and bindings ------------------------------------------------------------------- */
 
 int64_t exchange_reference(sb_connection *connection, const char *name)
 {

@@ -1,8 +1,8 @@
 /* Settings of a queue: a page of its ring, written before the ring has its name.  They are part of
  * what the queue was declared as: who wants other ones makes another queue.
  *
- * What who declares it leaves out comes from patterns (pattern.c) or is the default.  A pattern has a
- * page of the same shape, so that a setting is taken over by copying its bytes. */
+ * What who declares it leaves out comes from patterns (pattern.c) or is the default.  A pattern has
+ * a page of the same shape, so that a setting is taken over by copying its bytes. */
 
 #define _GNU_SOURCE
 
@@ -51,7 +51,7 @@ static const struct place {
 
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
-/* --- from the caller ---------------------------------------------------------------------------- */
+/* --- from the caller -------------------------------------------------------------------------- */
 
 static int64_t limit(const char *what, int64_t value, int64_t most)
 {
@@ -110,7 +110,8 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
         (code = limit("durable", s->durable, 1)) != SB_OK ||
         (code = limit("redelivery_delay", s->redelivery_delay_ns, time_max)) != SB_OK ||
-        (code = limit("redelivery_multiplier", s->redelivery_multiplier, L_MULTIPLIER_MAX)) != SB_OK ||
+        (code = limit("redelivery_multiplier", s->redelivery_multiplier, L_MULTIPLIER_MAX)) !=
+            SB_OK ||
         (code = limit("max_redelivery_delay", s->max_redelivery_delay_ns, time_max)) != SB_OK ||
         (code = limit("max_scheduled", s->max_scheduled, L_MAX_SCHEDULED_MAX)) != SB_OK ||
         (code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX)) != SB_OK ||
@@ -118,8 +119,10 @@ int64_t settings_write(const sb_settings *settings, void *page)
         (code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue)) != SB_OK)
         return code;
     if (s->max_producer_bytes > 0 && s->max_producer_bytes < L_BLOCK_BYTES)
-        return fail(SB_INVALID, "max_producer_bytes is at least %d, which is how the arena is divided, "
-                    "not %lld", (int)L_BLOCK_BYTES, (long long)s->max_producer_bytes);
+        return fail(SB_INVALID,
+                    "max_producer_bytes is at least %d, which is how the arena is divided, "
+                    "not %lld",
+                    (int)L_BLOCK_BYTES, (long long)s->max_producer_bytes);
     word_store(page, L_SETTING_MAX_DELIVERIES_AT, deliveries);
     word_store(page, L_SETTING_TTL_AT, s->ttl_ns);
     word_store(page, L_SETTING_TTL_MIN_AT, s->ttl_min_ns);
@@ -155,7 +158,8 @@ int64_t settings_write(const sb_settings *settings, void *page)
 /* A queue that keeps the last values, or all messages. */
 static bool keeps(const void *page)
 {
-    return word_load(page, L_SETTING_LAST_VALUE_AT) || word_load(page, L_SETTING_NON_DESTRUCTIVE_AT);
+    return word_load(page, L_SETTING_LAST_VALUE_AT) ||
+           word_load(page, L_SETTING_NON_DESTRUCTIVE_AT);
 }
 
 /* What nobody can have of a queue from which nothing is taken; a pattern may give it all the same,
@@ -178,7 +182,8 @@ static int64_t kept_agree(const void *page)
         {L_SETTING_GROUPS_AT, "groups", "they are about who takes, and in which order"},
         {L_SETTING_SINGLE_ACTIVE_AT, "single_active", "it is about who takes, and in which order"},
         {L_SETTING_REDELIVERY_DELAY_AT, "redelivery_delay", "what comes back is there at once"},
-        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is published counts, whatever was before"},
+        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids",
+         "what is published counts, whatever was before"},
     };
     int64_t set = word_load(page, L_SETTINGS_SET_AT);
     const char *kind = word_load(page, L_SETTING_LAST_VALUE_AT) ? "last_value" : "non_destructive";
@@ -189,7 +194,8 @@ static int64_t kept_agree(const void *page)
     if (!word_load(page, L_SETTING_NON_DESTRUCTIVE_AT))
         return SB_OK;
     if (word_load(page, L_SETTING_DURABLE_AT))
-        return fail(SB_INVALID, "a non_destructive queue has no durable: the journal follows what is "
+        return fail(SB_INVALID,
+                    "a non_destructive queue has no durable: the journal follows what is "
                     "taken or replaced, not what stays");
     for (size_t each = 0; each < sizeof WITHOUT / sizeof *WITHOUT; each++)
         if (set & WITHOUT[each].set)
@@ -206,16 +212,16 @@ static int64_t pages_agree(const void *page)
         const char *name, *why;
     } NEITHER[] = {
         {L_SETTING_LAST_VALUE_AT, "last_value", "what is in pages cannot be replaced"},
-        {L_SETTING_NON_DESTRUCTIVE_AT, "non_destructive", "nothing leaves it, so nothing would come "
-         "back from its pages"},
+        {L_SETTING_NON_DESTRUCTIVE_AT, "non_destructive",
+         "nothing leaves it, so nothing would come back from its pages"},
         {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is in pages is not compared"},
     };
     if (word_load(page, L_SETTING_WHEN_FULL_AT) != L_PAGE)
         return SB_OK;
     for (size_t each = 0; each < sizeof NEITHER / sizeof *NEITHER; each++)
         if (word_load(page, NEITHER[each].at))
-            return fail(SB_INVALID, "a queue with when_full 'page' has no %s: %s", NEITHER[each].name,
-                        NEITHER[each].why);
+            return fail(SB_INVALID, "a queue with when_full 'page' has no %s: %s",
+                        NEITHER[each].name, NEITHER[each].why);
     return SB_OK;
 }
 
@@ -226,7 +232,8 @@ int64_t settings_agree(const void *page)
         return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
     int64_t multiplier = word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT);
     if (multiplier && multiplier < L_MULTIPLIER_UNIT)
-        return fail(SB_INVALID, "redelivery_multiplier is less than 1: the delay would become shorter");
+        return fail(SB_INVALID,
+                    "redelivery_multiplier is less than 1: the delay would become shorter");
     int64_t delay_max = word_load(page, L_SETTING_MAX_REDELIVERY_DELAY_AT);
     if (delay_max && word_load(page, L_SETTING_REDELIVERY_DELAY_AT) > delay_max)
         return fail(SB_INVALID, "redelivery_delay is longer than max_redelivery_delay");
@@ -261,7 +268,7 @@ int64_t settings_mode(const void *page)
            (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) ? L_MODE_KEPT : 0);
 }
 
-/* --- from patterns, and the defaults ------------------------------------------------------------ */
+/* --- from patterns, and the defaults ---------------------------------------------------------- */
 
 static void take_over(void *page, const void *from, const struct place *place)
 {
@@ -278,8 +285,9 @@ static int64_t note_source(void *page, const void *pattern, int64_t taken)
     if (used == 0)
         *((char *)page + L_SETTINGS_GIVEN_AT + used++) = (char)0x80; /* nothing was declared */
     if (used + name + given + 7 > L_SETTINGS_GIVEN_BYTES_MAX)
-        return fail(SB_INVALID, "the settings of the patterns that match, and its own, take more than "
-                    "%d bytes", (int)L_SETTINGS_GIVEN_BYTES_MAX);
+        return fail(SB_INVALID,
+                    "the settings of the patterns that match, and its own, take more than %d bytes",
+                    (int)L_SETTINGS_GIVEN_BYTES_MAX);
     unsigned char *at = (unsigned char *)page + L_SETTINGS_GIVEN_AT + used, *start = at;
     *at++ = 0xD9;
     *at++ = (unsigned char)name;

@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "ring/ring.h"
 
-/* --- record.c ----------------------------------------------------------------------------- */
+/* --- record.c --------------------------------------------------------------------------------- */
 
 
 /* What a transaction does, in memory of our own until it is committed. */
@@ -24,8 +24,9 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
 /* Let all of what this participant has committed happen: SB_OK, or SB_UNFINISHED while a queue has
  * no room.  If it is another's, it is dead, and its byte is locked by us. */
 int64_t record_finish(sb_connection *connection, int64_t id);
-/* Commit these, and see them happen: the chunks are messages then, and their lanes may be left.  With
- * SB_UNFINISHED (the connection is being closed) their lanes are lent, for whoever does the rest. */
+/* Commit these, and see them happen: the chunks are messages then, and their lanes may be left.
+ * With SB_UNFINISHED (the connection is being closed) their lanes are lent, for whoever does the
+ * rest. */
 int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t count);
 
 /* --- gate.c ----------------------------------------------------------------------------------- */

@@ -97,7 +97,8 @@ int64_t sb_join(sb_connection *connection, const char *name)
 {
     struct stat status;
     if (connection->id)
-        return fail(SB_INVALID, "the connection takes part in vhost '%s' already", connection->vhost);
+        return fail(SB_INVALID, "the connection takes part in vhost '%s' already",
+                    connection->vhost);
     if (fstat(connection->catalog.file, &status) != 0 || status.st_nlink == 0)
         return fail(SB_NO_VHOST, "vhost '%s' was deleted meanwhile", connection->vhost);
     if (word_load(connection->catalog.memory, L_CATALOG_RESTORING_AT))

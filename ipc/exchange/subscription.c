@@ -163,7 +163,8 @@ int64_t sb_subscription_close(sb_connection *connection, const char *name)
     bool deleted = false;
     if (row >= 0 && entry_word(connection, row, L_QUEUE_OWNER_AT) == connection->id) {
         queue = connection->queues[row];
-        deleted = ownership_give_up(connection, row, connection->id) && queue && queue_is_gone(queue);
+        deleted =
+            ownership_give_up(connection, row, connection->id) && queue && queue_is_gone(queue);
     }
     if (deleted)
         atomic_fetch_add(&queue->looks, 1);

@@ -10,8 +10,9 @@
 
 /* Whether the segment that was to be got ready is: SB_OK, SB_EMPTY: not yet, or why not. */
 int64_t journal_prepared(sb_journal *journal);
-/* Write only what was told by journal_retire_then, ahead of all that is staged, into the room that each
- * segment keeps for it: how many segments are let go of.  If there is none, nothing is written. */
+/* Write only what was told by journal_retire_then, ahead of all that is staged, into the room that
+ * each segment keeps for it: how many segments are let go of.  If there is none, nothing is
+ * written. */
 int64_t journal_relieve(sb_journal *journal);
 /* sb_journal_commit, and if there is no room, into the reserve, provided that what was told by
  * journal_retire_then makes a segment dead. */
@@ -19,8 +20,8 @@ int64_t journal_commit_full(sb_journal *journal);
 
 /* --- needed.c --------------------------------------------------------------------------------- */
 
-/* As sb_journal_retire, once it is written: by journal_relieve, or with the frame that is staged, if
- * there is a record of it in that. */
+/* As sb_journal_retire, once it is written: by journal_relieve, or with the frame that is staged,
+ * if there is a record of it in that. */
 int64_t journal_retire_then(sb_journal *journal, int64_t queue, int64_t position);
 /* Whether all segments were looked through, so that it is known which are needed. */
 bool journal_is_known(const sb_journal *journal);

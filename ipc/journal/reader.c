@@ -15,9 +15,10 @@
 
 #define WINDOW_BYTES (INT64_C(1) << 20)
 
-/* --- the file ----------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
-/* A header of which only the CRC, or only something else, is wrong: if records check, it is good. */
+/* A header of which only the CRC, or only something else, is wrong: if records check, it is
+ * good. */
 static void guess_seed(reader *in, const journal_header *header)
 {
     uint32_t seeds[] = {header->crc, header_crc(header)};
@@ -81,7 +82,7 @@ void reader_close(reader *closed)
     closed->file = -1;
 }
 
-/* --- the window --------------------------------------------------------------------------------- */
+/* --- the window ------------------------------------------------------------------------------- */
 
 static int64_t limit(const reader *in)
 {
@@ -135,7 +136,7 @@ static const unsigned char *view(reader *in, int64_t offset, int64_t bytes)
     return in->window + (offset - in->at);
 }
 
-/* --- records ------------------------------------------------------------------------------------ */
+/* --- records ---------------------------------------------------------------------------------- */
 
 static bool is_blank(const unsigned char *bytes)
 {

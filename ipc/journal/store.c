@@ -73,7 +73,7 @@ struct store {
     char text[512]; /* of the ready_code */
 };
 
-/* --- a list of serials ------------------------------------------------------------------------- */
+/* --- a list of serials ------------------------------------------------------------------------ */
 
 static bool push(serials *to, int64_t serial)
 {
@@ -96,12 +96,13 @@ static int64_t pop(serials *from)
     return first;
 }
 
-/* --- files -------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 /* What errno says: a full disk is no failure. */
 static int64_t refused(const char *what, const char *name)
 {
-    return fail(is_full_disk(errno) ? SB_DISK_FULL : SB_JOURNAL_FAILED, "%s %s: %s", what, name, strerror(errno));
+    return fail(is_full_disk(errno) ? SB_DISK_FULL : SB_JOURNAL_FAILED, "%s %s: %s", what, name,
+                strerror(errno));
 }
 
 int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at)
@@ -190,7 +191,7 @@ static int64_t spare_make(store *of, int64_t bytes, spare *made)
     return code;
 }
 
-/* --- the reserve -------------------------------------------------------------------------------- */
+/* --- the reserve ------------------------------------------------------------------------------ */
 
 /* Its blocks are set aside; it is written over when it is used. */
 static void reserve_make(store *of)
@@ -315,7 +316,7 @@ static void set_aside(const store *of, int64_t serial)
     renameat(of->in.file, name, of->in.file, aside);
 }
 
-/* --- what is in segments of before ------------------------------------------------------------- */
+/* --- what is in segments of before ------------------------------------------------------------ */
 
 static int64_t run_add(runs_found *to, int64_t queue, int64_t position)
 {
@@ -381,7 +382,8 @@ static int64_t learn_frames(reader *in, learnt *told, int64_t known, bool with_r
     return SB_OK;
 }
 
-/* A frame that its writer was killed before it had synced it counts from now on: so it is synced. */
+/* A frame that its writer was killed before it had synced it counts from now on: so it is
+ * synced. */
 static int64_t learn(const store *of, learnt *told, int64_t known)
 {
     reader segment;
@@ -426,7 +428,7 @@ static void learn_one(store *of)
     of->found[of->found_count++] = told;
 }
 
-/* --- the thread --------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 /* The mutex is let go while the disk works: nobody else touches the spares. */
 static void make_ready(store *of)
@@ -543,7 +545,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* --- what the writer asks for ------------------------------------------------------------------- */
+/* --- what the writer asks for ----------------------------------------------------------------- */
 
 int64_t store_start(store **made, const folder *in, const sb_journal_options *options)
 {
@@ -755,7 +757,8 @@ int64_t store_wait(store *of, int64_t timeout_ns)
     int error = 0;
     pthread_mutex_lock(&of->mutex);
     go_on(of);
-    while (!error && (of->busy || of->reached.serial || of->clears || of->ready_code == SB_EMPTY || of->dead.count || of->unknown.count))
+    while (!error && (of->busy || of->reached.serial || of->clears || of->ready_code == SB_EMPTY ||
+                      of->dead.count || of->unknown.count))
         error = pthread_cond_timedwait(&of->done, &of->mutex, &until);
     pthread_mutex_unlock(&of->mutex);
     return error ? SB_EMPTY : SB_OK;

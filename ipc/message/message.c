@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* --- messages ------------------------------------------------------------------------------------ */
+/* --- messages --------------------------------------------------------------------------------- */
 
 /* The lengths were checked when the message was taken, and are in our copy of its shape. */
 const void *sb_message_key(const sb_message *message, int64_t *length)

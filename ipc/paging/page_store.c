@@ -4,29 +4,29 @@
  *   record: head of 32 bytes, as in the journal | chunk | zeros up to a multiple of 8
  *
  * A file is written from its beginning to its end, is read in the same order, and goes when it is
- * read.  Whoever is killed in the middle of a write leaves a record that the file has not all of; its
- * messages are in the inbox as well, and come again in a new file.  So a file that ends in the middle
- * of a record is no damage by itself; that messages are missing is seen by their positions, which
- * follow each other (pager.c).
+ * read.  Whoever is killed in the middle of a write leaves a record that the file has not all of;
+ * its messages are in the inbox as well, and come again in a new file.  So a file that ends in the
+ * middle of a record is no damage by itself; that messages are missing is seen by their positions,
+ * which follow each other (pager.c).
  *
  * Files of a queue that is not durable are not synced: it does not outlive the machine, and what a
  * process has written is there for the next one whatever ends it.
  *
- * Those of a durable queue are synced with each write, and a new file with its folder.  A file that was
- * read stays until it is known that the journal has all of it, and is read again if the machine was
- * started anew before.  Whatever was not synced is in the inbox still, and so in the journal.  So what
- * cannot be read is a torn tail, and is cut, if the next file goes on where that one ends, or the
- * inbox does; else it is damage.  A record without a message says that all below is done with: it was
- * purged.
+ * Those of a durable queue are synced with each write, and a new file with its folder.  A file that
+ * was read stays until it is known that the journal has all of it, and is read again if the machine
+ * was started anew before.  Whatever was not synced is in the inbox still, and so in the journal.
+ * So what cannot be read is a torn tail, and is cut, if the next file goes on where that one ends,
+ * or the inbox does; else it is damage.  A record without a message says that all below is done
+ * with: it was purged.
  *
  * A pager that was stopped while another host took over may go on for a moment with what it was at
  * (fence.c).  What it writes behind a file that the other one has is no harm: it is in both.  Files
- * that it makes have an epoch below those of before, or stand where the other one makes its own: they
- * are left out.
+ * that it makes have an epoch below those of before, or stand where the other one makes its own:
+ * they are left out.
  *
- * Space is set aside when a file is begun, so that a full disk is mostly found out there; the size is
- * that of what was written.  Files are not recycled: that would save nothing without syncs, and what
- * is read before the kernel has written it to the disk never gets there. */
+ * Space is set aside when a file is begun, so that a full disk is mostly found out there; the size
+ * is that of what was written.  Files are not recycled: that would save nothing without syncs, and
+ * what is read before the kernel has written it to the disk never gets there. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -109,16 +109,17 @@ struct page_store {
 
 static int64_t refused(const page_store *of, const char *doing, int64_t serial)
 {
-    return fail(is_full_disk(errno) ? SB_DISK_FULL : SB_SYSTEM, "%s, %s %s/" PAGE_NAME, strerror(errno), doing,
-                of->path, (unsigned long long)serial);
+    return fail(is_full_disk(errno) ? SB_DISK_FULL : SB_SYSTEM, "%s, %s %s/" PAGE_NAME,
+                strerror(errno), doing, of->path, (unsigned long long)serial);
 }
 
 static void tell(const page_store *of, int64_t offset, const char *what)
 {
     char text[256];
     const char *folder = strrchr(of->path, '/'); /* a line in the log is not long */
-    snprintf(text, sizeof text, "%.40s/" PAGE_NAME ", offset %lld: %s", folder ? folder + 1 : of->path,
-             (unsigned long long)of->first, (long long)offset, what);
+    snprintf(text, sizeof text, "%.40s/" PAGE_NAME ", offset %lld: %s",
+             folder ? folder + 1 : of->path, (unsigned long long)of->first, (long long)offset,
+             what);
     of->told(of->context, text);
 }
 
@@ -146,7 +147,7 @@ static bool serial_of(const char *name, int64_t *serial)
     return strcmp(again, name) == 0;
 }
 
-/* --- beginning and end -------------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static int64_t folder_made(const char *path, bool syncs)
 {
@@ -204,8 +205,8 @@ int64_t page_store_open(const char *path, int64_t page_bytes, const page_safety 
         made->folder = -1;
     else
         made->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    int64_t code = made->folder < 0 ? fail(is_full_disk(errno) ? SB_DISK_FULL : SB_SYSTEM, "the folder %s: %s", path,
-                                           strerror(errno))
+    int64_t code = made->folder < 0 ? fail(is_full_disk(errno) ? SB_DISK_FULL : SB_SYSTEM,
+                                           "the folder %s: %s", path, strerror(errno))
                                     : count_files(made);
     if (code != SB_OK) {
         page_store_close(made);
@@ -250,7 +251,7 @@ static bool is_being_written(const page_store *of)
     return of->writer >= 0 && of->first == of->next - 1;
 }
 
-/* --- writing ------------------------------------------------------------------------------------ */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static int64_t write_out(page_store *to, const void *bytes, int64_t count, int64_t at)
 {
@@ -391,7 +392,7 @@ void page_store_forget(page_store *to)
         end_file(to); /* also if a sync failed: nothing is put behind what may be lost */
 }
 
-/* --- reading ------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static int64_t end_of(const page_store *of)
 {
@@ -496,8 +497,8 @@ static void drop_file(page_store *of)
 
 static bool header_checks(const page_header *header, int64_t serial)
 {
-    return header->magic == PAGE_MAGIC && header->version == PAGE_VERSION && header->serial == serial &&
-           header->crc == crc32c(0, header, offsetof(page_header, crc));
+    return header->magic == PAGE_MAGIC && header->version == PAGE_VERSION &&
+           header->serial == serial && header->crc == crc32c(0, header, offsetof(page_header, crc));
 }
 
 /* The first record of a file: false if it has none that can be read. */
@@ -517,8 +518,8 @@ static bool begins_with(const page_store *of, int64_t serial, record_head *head)
            head->crc == record_crc(header.crc, sizeof header, head);
 }
 
-/* What cannot be read is no damage: it was not synced, so whoever came next has found it in the inbox,
- * and begun the next file with it; or it is there still. */
+/* What cannot be read is no damage: it was not synced, so whoever came next has found it in the
+ * inbox, and begun the next file with it; or it is there still. */
 static bool is_torn(const page_store *of)
 {
     record_head head;

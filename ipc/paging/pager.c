@@ -1,32 +1,33 @@
-/* The pager: one thread of a broker with a store, between the inboxes of queues that page, their page
- * files and their rings (inbox.c has the picture, and how order is kept).
+/* The pager: one thread of a broker with a store, between the inboxes of queues that page, their
+ * page files and their rings (inbox.c has the picture, and how order is kept).
  *
- * In each turn, for each queue: what is in the inbox goes to the ring, if nothing is in pages and the
- * ring has room, else to the files with one write; then the gate of the inbox is moved behind it, and
- * so there is room for producers.  What is in the files goes to the ring as far as that has room, ahead
- * of the consumers.
+ * In each turn, for each queue: what is in the inbox goes to the ring, if nothing is in pages and
+ * the ring has room, else to the files with one write; then the gate of the inbox is moved behind
+ * it, and so there is room for producers.  What is in the files goes to the ring as far as that has
+ * room, ahead of the consumers.
  *
  * A message is known by its position in the inbox, and each step can be done again:
  *
- *     inbox to file    who dies after the write and before the gate leaves it in both; whoever comes
- *                      then writes it once more, and reading skips what was read
- *     to the ring      its number there is its position + 1 (core/producer.py): with tail helped to the
- *                      truth, the ring tells up to which it has them
+ *     inbox to file    who dies after the write and before the gate leaves it in both; whoever
+ *                      comes then writes it once more, and reading skips what was read
+ *     to the ring      its number there is its position + 1 (core/producer.py): with tail helped to
+ *                      the truth, the ring tells up to which it has them
  *
  * So a message is never lost or doubled by a death, and nothing of ours has to be written down.
  *
- * Of a durable queue, whose inbox is durable, we read what the journal has.  Here each step is done when
- * it is on disk, as the machine may die:
+ * Of a durable queue, whose inbox is durable, we read what the journal has.  Here each step is done
+ * when it is on disk, as the machine may die:
  *
  *     inbox to file    the file is synced, before the gate is moved
- *     to the ring      the journal has passed it there: only then the file goes, or, if it was in none,
- *                      the gate is moved.  Its number is in the journal with it (deduplication.c)
+ *     to the ring      the journal has passed it there: only then the file goes, or, if it was in
+ *                      none, the gate is moved.  Its number is in the journal with it
+ *                      (deduplication.c)
  *
- * Files begin only when the journal has passed in the ring all that went there before: else, after a
- * power loss, they would have what comes after a message that is in the inbox alone.
+ * Files begin only when the journal has passed in the ring all that went there before: else, after
+ * a power loss, they would have what comes after a message that is in the inbox alone.
  *
- * What the journal has passed in the ring is looked at in steps: when it is behind all that was there
- * at one moment, all that we had put there until then is safe. */
+ * What the journal has passed in the ring is looked at in steps: when it is behind all that was
+ * there at one moment, all that we had put there until then is safe. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -112,7 +113,7 @@ static void tell(void *context, const char *text)
     log_note(each->pager->connection, "pages of queue '%s': %s", each->queue->name, text);
 }
 
-/* --- into the ring ------------------------------------------------------------------------------ */
+/* --- into the ring ---------------------------------------------------------------------------- */
 
 /* How many messages the ring has room for. */
 static int64_t slots_left(paged *each)
@@ -228,7 +229,7 @@ static int64_t refill(paged *each)
     return code == SB_EMPTY ? moved : code;
 }
 
-/* --- out of the inbox --------------------------------------------------------------------------- */
+/* --- out of the inbox ------------------------------------------------------------------------- */
 
 /* What the pager has read of the inbox is in a file or in the ring. */
 static int64_t release(paged *each)
@@ -325,7 +326,8 @@ static int64_t gather(paged *each)
         many++;
     }
     int64_t wrote = code == SB_OK || code == SB_EMPTY || code == SB_FULL ? write_pages(each) : code;
-    if (wrote != SB_OK) { /* it stays in the inbox; what went to the ring meanwhile is known there */
+    /* it stays in the inbox; what went to the ring meanwhile is known there */
+    if (wrote != SB_OK) {
         page_store_forget(each->store);
         each->cursor.position = each->next > begun ? each->next : begun;
         if (wrote != SB_DISK_FULL)
@@ -344,7 +346,7 @@ static bool is_read(paged *each)
     return !each->durable || each->cursor.position == sb_port_true_tail(&each->in);
 }
 
-/* --- a turn ------------------------------------------------------------------------------------- */
+/* --- a turn ----------------------------------------------------------------------------------- */
 
 /* SB_FULL: first what is on its way to the journal is to be there. */
 static int64_t purge(paged *each)
@@ -394,7 +396,7 @@ static int64_t serve(paged *each, bool *waits)
     return gathered + moved;
 }
 
-/* --- following ---------------------------------------------------------------------------------- */
+/* --- following -------------------------------------------------------------------------------- */
 
 static void folder_of(const sb_pager *pager, const sb_queue *queue, char *path)
 {
@@ -416,7 +418,8 @@ static int64_t adopt(paged *each)
     if (code != SB_OK)
         return code;
     each->out.file = connection->arena.file;
-    int64_t position = sb_port_gate_adopt(&each->in, each->gate, (gate >> L_GATE_OWNER_SHIFT) & L_OWNER_MASK);
+    int64_t position =
+        sb_port_gate_adopt(&each->in, each->gate, (gate >> L_GATE_OWNER_SHIFT) & L_OWNER_MASK);
     if (position < 0)
         return fail(SB_STALE, "queue '%s' has another pager by now", each->queue->name);
     each->cursor = (sb_cursor){.port = &each->in, .position = position, .gate = each->gate};
@@ -566,7 +569,7 @@ static void remove_left(sb_pager *pager)
         closedir(directory);
 }
 
-/* --- the thread --------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static void told(sb_pager *pager, int64_t code)
 {
@@ -638,8 +641,11 @@ static void rest(sb_pager *pager, bool waits)
     }
     pager->nap_ns = 2 * pager->nap_ns < NAP_NS_MAX ? 2 * pager->nap_ns : NAP_NS_MAX;
     bool is_full = atomic_load(&pager->code) == SB_DISK_FULL; /* what is in the inboxes cannot go */
-    sb_wait_any(pager->waits, is_full ? 0 : wait - pager->waits, (const int64_t *)bell_of(pager->connection),
-                0, is_full ? DISK_FULL_NS : waits ? pager->nap_ns : IDLE_NS);
+    sb_wait_any(pager->waits, is_full ? 0 : wait - pager->waits,
+                (const int64_t *)bell_of(pager->connection), 0,
+                is_full ? DISK_FULL_NS
+                : waits ? pager->nap_ns
+                        : IDLE_NS);
 }
 
 static void *work(void *context)

@@ -64,8 +64,8 @@ typedef void (*page_teller)(void *context, const char *text);
 /* The files in this folder, which is made if there is none.  safety: NULL, nothing is synced. */
 int64_t page_store_open(const char *folder, int64_t page_bytes, const page_safety *safety,
                         page_teller told, void *context, page_store **opened);
-/* Put a message behind all others, in a file by page_store_write at the latest: SB_OK, SB_DISK_FULL,
- * SB_SYSTEM. */
+/* Put a message behind all others, in a file by page_store_write at the latest: SB_OK,
+ * SB_DISK_FULL, SB_SYSTEM. */
 int64_t page_store_put(page_store *to, const paged_message *message);
 int64_t page_store_write(page_store *to);
 /* So much was put that it is written before more is. */

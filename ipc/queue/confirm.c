@@ -1,7 +1,8 @@
 /* Confirms: a message of a durable queue is safe when the journal's gate has passed its position.
  *
  * The gate is the barrier of the ring (core/visible.py), so what a publisher waits for and what a
- * consumer may take is one and the same word, and it stays true if the broker that moved it dies. */
+ * consumer may take is one and the same word, and it stays true if the broker that moved it
+ * dies. */
 
 #define _GNU_SOURCE
 
@@ -59,7 +60,8 @@ static int64_t ring_published(sb_queue *queue)
 static int64_t published(sb_queue *queue)
 {
     int64_t code, tail;
-    sb_queue *inbox = is_paging(queue) && sb_is_durable(queue) ? inbox_of(queue, false, &code) : NULL;
+    sb_queue *inbox =
+        is_paging(queue) && sb_is_durable(queue) ? inbox_of(queue, false, &code) : NULL;
     if (!inbox || (tail = ring_published(inbox)) == 0)
         return ring_published(queue);
     return tail < 0 ? tail : tail | L_IN_INBOX;

@@ -10,7 +10,7 @@
 #include "ring/ring.h"
 #include "schedule/schedule.h"
 
-/* --- looking and managing ------------------------------------------------------------------------ */
+/* --- looking and managing --------------------------------------------------------------------- */
 
 int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
                   int64_t capacity)

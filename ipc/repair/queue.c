@@ -36,7 +36,7 @@ int64_t queue_repair(sb_queue *queue, int64_t dead, bool publishes)
     return code;
 }
 
-/* --- waiting ------------------------------------------------------------------------------------- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 /* For a repair that takes nobody for dead: hints are put right, and what is done is reclaimed. */
 static const uint64_t *all_alive(void)

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-/* --- catalog.c ----------------------------------------------------------------------------------- */
+/* --- catalog.c -------------------------------------------------------------------------------- */
 
 /* Remove what is left of changes that a death cut short; under the catalog's lock. */
 void catalog_repair(sb_connection *connection);

@@ -100,7 +100,8 @@ int64_t sb_ask(sb_queue *queue, const sb_outgoing *request, sb_asked *asked, int
     if (room > sizeof few && !(properties = malloc(room)))
         code = fail_system("memory for properties");
     else
-        code = properties_with(properties, request->properties, request->properties_length, pairs, 2);
+        code =
+            properties_with(properties, request->properties, request->properties_length, pairs, 2);
     if (code >= 0) {
         sb_outgoing message = *request;
         message.properties = properties;

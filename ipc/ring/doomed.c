@@ -22,5 +22,6 @@ int64_t auto_delete_outcome(sb_queue *queue, int64_t code)
     if (lives)
         atomic_store(doomed, 0);
     connection_unlock(queue->connection);
-    return lives ? code : fail(SB_NOT_FOUND, "queue '%s' was deleted: nobody had used it", queue->name);
+    return lives ? code
+                 : fail(SB_NOT_FOUND, "queue '%s' was deleted: nobody had used it", queue->name);
 }

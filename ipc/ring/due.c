@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "ring/ring.h"
 
-/* --- when it is to be looked at ----------------------------------------------------------------- */
+/* --- when it is to be looked at --------------------------------------------------------------- */
 
 int64_t due_word(const sb_queue *schedule)
 {

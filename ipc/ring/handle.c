@@ -26,7 +26,7 @@ int64_t queue_unusable(sb_queue *queue)
     return code == SB_NOT_FOUND ? fail(code, "queue '%s' was deleted", queue->name) : code;
 }
 
-/* --- handles ------------------------------------------------------------------------------------- */
+/* --- handles ---------------------------------------------------------------------------------- */
 
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mapped)
 {
@@ -83,7 +83,8 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->durable = word_load(queue->ring.memory, L_RING_BARRIER_AT) > 0;
     last_value_limit(queue);
     queue->pages = queue->when_full == L_PAGE;
-    if (queue->pages && queue->max_bytes == 0) /* what is in memory is bounded, with the inbox to a half */
+    /* what is in memory is bounded, with the inbox to a half */
+    if (queue->pages && queue->max_bytes == 0)
         queue->max_bytes = connection->arena.bytes / 4;
     if (setting(queue, L_SETTING_AUTO_DELETE_AT))
         queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);

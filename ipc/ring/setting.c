@@ -41,7 +41,7 @@ static const struct place {
     {SB_SET_SLOW_CONSUMER_POLICY, L_SETTING_SLOW_CONSUMER_POLICY_AT, false},
 };
 
-/* --- of a queue that is there ------------------------------------------------------------------- */
+/* --- of a queue that is there ----------------------------------------------------------------- */
 
 int64_t setting(const sb_queue *queue, int64_t at)
 {

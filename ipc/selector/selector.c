@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "selector/selector.h"
 
-/* --- the program --------------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------ */
 
 static int64_t short_at(const uint8_t *at)
 {
@@ -146,7 +146,7 @@ int64_t sb_selector_check(const void *program, int64_t bytes)
     }
 }
 
-/* --- values -------------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 enum { NOTHING, TRUTH, INTEGER, DOUBLE, STRING, OTHER, UNSOUGHT };
 
@@ -197,7 +197,7 @@ static double real_of(value number)
     return number.kind == INTEGER ? (double)number.integer : number.number;
 }
 
-/* --- MessagePack --------------------------------------------------------------------------------- */
+/* --- MessagePack ------------------------------------------------------------------------------ */
 
 typedef uint16_t loose16 __attribute__((aligned(1), may_alias));
 typedef uint32_t loose32 __attribute__((aligned(1), may_alias));
@@ -300,7 +300,7 @@ static value value_of(const object *found, const uint8_t *content)
     }
 }
 
-/* --- names --------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 typedef struct name {
     const uint8_t *text;
@@ -394,7 +394,7 @@ static void names_find(names *wanted, const sb_subject *subject)
     wanted->unsought = 0;
 }
 
-/* --- operators ----------------------------------------------------------------------------------- */
+/* --- operators -------------------------------------------------------------------------------- */
 
 static value integers(uint8_t opcode, int64_t left, int64_t right)
 {
@@ -499,7 +499,7 @@ static value is_in(value left, const uint8_t *at, const uint8_t *end)
     return found;
 }
 
-/* --- the machine --------------------------------------------------------------------------------- */
+/* --- the machine ------------------------------------------------------------------------------ */
 
 int64_t sb_selector_matches(const void *program, int64_t bytes, const sb_subject *subject)
 {
@@ -592,7 +592,7 @@ int64_t sb_selector_count(const void *program, int64_t bytes, const sb_subject *
     return selected;
 }
 
-/* --- messages ------------------------------------------------------------------------------------ */
+/* --- messages --------------------------------------------------------------------------------- */
 
 int64_t sb_subject_of(const sb_message *message, sb_subject *subject)
 {

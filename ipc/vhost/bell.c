@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "vhost/vhost.h"
 
-/* --- the journaler ------------------------------------------------------------------------------ */
+/* --- the journaler ---------------------------------------------------------------------------- */
 
 static void *arena_bell(sb_connection *connection)
 {
@@ -24,7 +24,7 @@ void journaler_rouse(sb_connection *connection)
         sb_system_wake((int64_t)(intptr_t)bell, 1);
 }
 
-/* --- schedules ---------------------------------------------------------------------------------- */
+/* --- schedules -------------------------------------------------------------------------------- */
 
 _Atomic uint32_t *schedule_bell(sb_connection *connection)
 {

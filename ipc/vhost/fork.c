@@ -1,4 +1,5 @@
-/* After fork: the child's copies of connections answer SB_FORKED, and it closes its copies of the locks. */
+/* After fork: the child's copies of connections answer SB_FORKED, and it closes its copies of the
+ * locks. */
 
 #define _GNU_SOURCE
 
@@ -10,7 +11,7 @@
 #include "base/base.h"
 #include "vhost/vhost.h"
 
-/* --- all connections of this process, for fork --------------------------------------------------- */
+/* --- all connections of this process, for fork ------------------------------------------------ */
 
 static pthread_mutex_t connections_mutex = PTHREAD_MUTEX_INITIALIZER;
 

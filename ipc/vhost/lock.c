@@ -17,7 +17,7 @@
 
 #define LOCK_PAUSE_NS 1000000
 
-/* --- changing the catalog ------------------------------------------------------------------------ */
+/* --- changing the catalog --------------------------------------------------------------------- */
 
 static int64_t lock_within(sb_connection *connection, int most)
 {
@@ -75,7 +75,8 @@ static int character_bytes(const unsigned char *at)
         if ((at[each] & 0xC0) != 0x80)
             return 0;
     if ((bytes == 2 && at[0] < 0xC2) || (bytes == 3 && at[0] == 0xE0 && at[1] < 0xA0) ||
-        (bytes == 3 && at[0] == 0xED && at[1] > 0x9F) || (bytes == 4 && at[0] == 0xF0 && at[1] < 0x90) ||
+        (bytes == 3 && at[0] == 0xED && at[1] > 0x9F) ||
+        (bytes == 4 && at[0] == 0xF0 && at[1] < 0x90) ||
         (bytes == 4 && (at[0] > 0xF4 || (at[0] == 0xF4 && at[1] > 0x8F))))
         return 0;
     return bytes;

@@ -84,7 +84,8 @@ int64_t connection_try_lock(sb_connection *connection);
 void connection_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
 int64_t name_check(const char *kind, const char *name);
-int64_t with_catalog_lock(sb_connection *connection, const sb_binding *asked, int64_t (*change)(sb_connection *, const sb_binding *));
+int64_t with_catalog_lock(sb_connection *connection, const sb_binding *asked,
+                          int64_t (*change)(sb_connection *, const sb_binding *));
 
 /* --- row.c ------------------------------------------------------------------------------------ */
 
@@ -146,7 +147,8 @@ int64_t row_last_reference(sb_connection *connection, int64_t row);
 /* The journaler of the vhost, if it sleeps, looks again. */
 void journaler_rouse(sb_connection *connection);
 
-#define SCHEDULE_OTHERS (1u << 31) /* who sleeps on the bell: a bit for each schedule that it serves */
+/* who sleeps on the bell: a bit for each schedule that it serves */
+#define SCHEDULE_OTHERS (1u << 31)
 
 _Atomic uint32_t *schedule_bell(sb_connection *connection);
 uint32_t schedule_bell_bit(int64_t reference);
