@@ -2,8 +2,8 @@
  * which is adopted, its head, what is done with above that, and the times that are recorded.
  *
  * A queue's gate is its barrier: publishers wait until it has passed their message, and consumers
- * take up to it.  It is moved only after the sync (turn.c), by CAS from the word that says that it is
- * ours: a broker that was replaced finds that out there, and confirms nothing any more. */
+ * take up to it.  It is moved only after the sync (turn.c), by CAS from the word that says that it
+ * is ours: a broker that was replaced finds that out there, and confirms nothing any more. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -107,7 +107,7 @@ bool followed_is_gone(const followed *each)
     return word_load(each->queue->row, 0) >> L_ROW_GENERATION_SHIFT != each->queue->live;
 }
 
-/* --- its times ------------------------------------------------------------------------------- */
+/* --- its times -------------------------------------------------------------------------------- */
 
 /* The times of what is in an inbox are its queue's; the connection's mutex is held. */
 static void recorder_begin(followed *each)
@@ -150,7 +150,7 @@ void followed_count_durable(followed *each)
     each->published_count = 0;
 }
 
-/* --- which there are ------------------------------------------------------------------------- */
+/* --- which there are -------------------------------------------------------------------------- */
 
 void followed_free(followed *freed)
 {

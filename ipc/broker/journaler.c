@@ -62,7 +62,7 @@ void journaler_told(sb_journaler *journaler, int64_t code)
         sb_system_wake((int64_t)(intptr_t)&journaler->code, INT32_MAX);
 }
 
-/* --- the thread --------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 /* Arm the bells, then look: is there something to do?  (waiting.py has the handshake.) */
 static bool is_quiet(sb_journaler *journaler)
@@ -160,7 +160,7 @@ static void *work(void *context)
     return NULL;
 }
 
-/* --- beginning and end -------------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const void *node,
                              sb_journaler **made)
@@ -275,8 +275,10 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     journaler->above_at = sb_system_clock();
     if (code == SB_OK && !journaler->begins) {
         atomic_store(&journaler->stopping, 1); /* a full disk is waited for by the thread */
-        code = journaler_turn(journaler, false); /* what is wrong is told to the caller, not to the log */
-        code = journaler_turn(journaler, false); /* what is wrong is told to the caller, not to the log */
+        /* what is wrong is told to the caller, not to the log */
+        code = journaler_turn(journaler, false);
+        /* what is wrong is told to the caller, not to the log */
+        code = journaler_turn(journaler, false);
         atomic_store(&journaler->stopping, 0);
         code = code == SB_DISK_FULL ? SB_OK : code;
     }

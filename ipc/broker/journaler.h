@@ -69,7 +69,7 @@ struct sb_journaler {
     char why[512];         /* the journaler has ended */
 };
 
-/* --- followed.c ------------------------------------------------------------------------------ */
+/* --- followed.c ------------------------------------------------------------------------------- */
 
 int64_t followed_head(const followed *each);
 int64_t followed_look_above(followed *each, bool all);
@@ -79,22 +79,22 @@ void followed_count_durable(followed *each);
 void followed_free(followed *freed);
 int64_t journaler_look_at_catalog(sb_journaler *journaler);
 
-/* --- snapshot.c ------------------------------------------------------------------------------ */
+/* --- snapshot.c ------------------------------------------------------------------------------- */
 
 int64_t followed_stage_retired(sb_journaler *journaler, followed *each);
 int64_t followed_stage_retired_above(sb_journaler *journaler, followed *each);
 int64_t followed_stage_news(sb_journaler *journaler, followed *each);
 int64_t journaler_snapshot(sb_journal *journal, void *context);
 
-/* --- moment.c -------------------------------------------------------------------------------- */
+/* --- moment.c --------------------------------------------------------------------------------- */
 
 int64_t journaler_see_a_moment(sb_journaler *journaler, bool above);
 
-/* --- gather.c -------------------------------------------------------------------------------- */
+/* --- gather.c --------------------------------------------------------------------------------- */
 
 int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now);
 
-/* --- lost.c ---------------------------------------------------------------------------------- */
+/* --- lost.c ----------------------------------------------------------------------------------- */
 
 void journaler_found(int64_t queue, int64_t first, int64_t last, void *context);
 void journaler_found_damage(const char *what, void *context);
@@ -102,16 +102,16 @@ int64_t journaler_begin_audit(sb_journaler *journaler);
 int64_t journaler_stage_lost(sb_journaler *journaler);
 int64_t journaler_list_anew(sb_journaler *journaler);
 
-/* --- full_disk.c ----------------------------------------------------------------------------- */
+/* --- full_disk.c ------------------------------------------------------------------------------ */
 
 int64_t journaler_make_room(sb_journaler *journaler);
 int64_t journaler_wait_for_room(sb_journaler *journaler, int64_t code);
 
-/* --- turn.c ---------------------------------------------------------------------------------- */
+/* --- turn.c ----------------------------------------------------------------------------------- */
 
 int64_t journaler_turn(sb_journaler *journaler, bool all);
 
-/* --- journaler.c ----------------------------------------------------------------------------- */
+/* --- journaler.c ------------------------------------------------------------------------------ */
 
 void journaler_beat(sb_journaler *journaler);
 void journaler_told(sb_journaler *journaler, int64_t code);

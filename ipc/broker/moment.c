@@ -1,5 +1,5 @@
-/* One moment: each queue up to its tail, and what was retired then, seen while no transaction is half
- * way (commit/gate.c).  All that a turn writes stood in the rings at that moment. */
+/* One moment: each queue up to its tail, and what was retired then, seen while no transaction is
+ * half way (commit/gate.c).  All that a turn writes stood in the rings at that moment. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* One turn of the journaler: gather, one write, one sync, then the gates move.
  *
  * Whoever was stopped for so long that another host took over finds that out at its fence
- * (base/fence.c), before it writes, each time, and after the sync.  Whoever is live by a lease looks
- * at its end at the same two places. */
+ * (base/fence.c), before it writes, each time, and after the sync.  Whoever is live by a lease
+ * looks at its end at the same two places. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -82,41 +82,67 @@ static int64_t set_by(const sb_settings *s, const void *page)
     return s->max_deliveries ? set | SB_SET_MAX_DELIVERIES : set;
 }
 
+#define TIME_MAX_NS (INT64_C(1) << 60)
+
+/* The settings that are numbers: where each is, what it is at most, and where it is written. */
+static const struct {
+    const char *name;
+    size_t given_at;
+    int64_t most, at;
+} NUMBERS[] = {
+    {"ttl", offsetof(sb_settings, ttl_ns), TIME_MAX_NS, L_SETTING_TTL_AT},
+    {"ttl_min", offsetof(sb_settings, ttl_min_ns), TIME_MAX_NS, L_SETTING_TTL_MIN_AT},
+    {"ttl_max", offsetof(sb_settings, ttl_max_ns), TIME_MAX_NS, L_SETTING_TTL_MAX_AT},
+    {"max_messages", offsetof(sb_settings, max_messages), L_SLOTS_MAX, L_SETTING_MAX_MESSAGES_AT},
+    {"max_bytes", offsetof(sb_settings, max_bytes), L_ARENA_BYTES_MAX, L_SETTING_MAX_BYTES_AT},
+    {"when_full", offsetof(sb_settings, when_full), L_PAGE, L_SETTING_WHEN_FULL_AT},
+    {"priorities", offsetof(sb_settings, priorities), L_LEVELS, L_SETTING_PRIORITIES_AT},
+    {"groups", offsetof(sb_settings, groups), L_BUCKETS, L_SETTING_GROUPS_AT},
+    {"rebalance", offsetof(sb_settings, rebalance), 1, L_SETTING_REBALANCE_AT},
+    {"single_active", offsetof(sb_settings, single_active), 1, L_SETTING_SINGLE_ACTIVE_AT},
+    {"last_value", offsetof(sb_settings, last_value), 1, L_SETTING_LAST_VALUE_AT},
+    {"non_destructive", offsetof(sb_settings, non_destructive), 1, L_SETTING_NON_DESTRUCTIVE_AT},
+    {"max_producer_bytes", offsetof(sb_settings, max_producer_bytes), L_ARENA_BYTES_MAX,
+     L_SETTING_MAX_PRODUCER_BYTES_AT},
+    {"slow_consumer_threshold", offsetof(sb_settings, slow_consumer_ns), TIME_MAX_NS,
+     L_SETTING_SLOW_CONSUMER_THRESHOLD_AT},
+    {"slow_consumer_policy", offsetof(sb_settings, slow_consumer_policy), L_DISCONNECT,
+     L_SETTING_SLOW_CONSUMER_POLICY_AT},
+    {"auto_delete", offsetof(sb_settings, auto_delete), 1, L_SETTING_AUTO_DELETE_AT},
+    {"auto_delete_delay", offsetof(sb_settings, auto_delete_delay_ns), TIME_MAX_NS,
+     L_SETTING_AUTO_DELETE_DELAY_AT},
+    {"duplicate_ids", offsetof(sb_settings, duplicate_ids), L_DUPLICATE_IDS_MAX,
+     L_SETTING_DUPLICATE_IDS_AT},
+    {"auto_create", offsetof(sb_settings, auto_create), 1, L_SETTING_AUTO_CREATE_AT},
+    {"durable", offsetof(sb_settings, durable), 1, L_SETTING_DURABLE_AT},
+    {"redelivery_delay", offsetof(sb_settings, redelivery_delay_ns), TIME_MAX_NS,
+     L_SETTING_REDELIVERY_DELAY_AT},
+    {"redelivery_multiplier", offsetof(sb_settings, redelivery_multiplier), L_MULTIPLIER_MAX,
+     L_SETTING_REDELIVERY_MULTIPLIER_AT},
+    {"max_redelivery_delay", offsetof(sb_settings, max_redelivery_delay_ns), TIME_MAX_NS,
+     L_SETTING_MAX_REDELIVERY_DELAY_AT},
+    {"max_scheduled", offsetof(sb_settings, max_scheduled), L_MAX_SCHEDULED_MAX,
+     L_SETTING_MAX_SCHEDULED_AT},
+    {"given_length", offsetof(sb_settings, given_length), L_SETTINGS_GIVEN_BYTES_MAX,
+     L_SETTINGS_GIVEN_LENGTH_AT},
+};
+
 int64_t settings_write(const sb_settings *settings, void *page)
 {
-    const int64_t time_max = INT64_C(1) << 60;
     const sb_settings *s = settings ? settings : &NONE;
-    int64_t code;
     int64_t deliveries = s->max_deliveries == SB_UNLIMITED ? 0 : s->max_deliveries;
-    if ((code = limit("max_deliveries", deliveries, L_MAX_DELIVERIES_MAX)) != SB_OK ||
-        (code = limit("ttl", s->ttl_ns, time_max)) != SB_OK ||
-        (code = limit("ttl_min", s->ttl_min_ns, time_max)) != SB_OK ||
-        (code = limit("ttl_max", s->ttl_max_ns, time_max)) != SB_OK ||
-        (code = limit("max_messages", s->max_messages, L_SLOTS_MAX)) != SB_OK ||
-        (code = limit("max_bytes", s->max_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
-        (code = limit("when_full", s->when_full, L_PAGE)) != SB_OK ||
-        (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
-        (code = limit("groups", s->groups, L_BUCKETS)) != SB_OK ||
-        (code = limit("rebalance", s->rebalance, 1)) != SB_OK ||
-        (code = limit("single_active", s->single_active, 1)) != SB_OK ||
-        (code = limit("last_value", s->last_value, 1)) != SB_OK ||
-        (code = limit("non_destructive", s->non_destructive, 1)) != SB_OK ||
-        (code = limit("max_producer_bytes", s->max_producer_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
-        (code = limit("slow_consumer_threshold", s->slow_consumer_ns, time_max)) != SB_OK ||
-        (code = limit("slow_consumer_policy", s->slow_consumer_policy, L_DISCONNECT)) != SB_OK ||
-        (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
-        (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
-        (code = limit("duplicate_ids", s->duplicate_ids, L_DUPLICATE_IDS_MAX)) != SB_OK ||
-        (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
-        (code = limit("durable", s->durable, 1)) != SB_OK ||
-        (code = limit("redelivery_delay", s->redelivery_delay_ns, time_max)) != SB_OK ||
-        (code = limit("redelivery_multiplier", s->redelivery_multiplier, L_MULTIPLIER_MAX)) !=
-            SB_OK ||
-        (code = limit("max_redelivery_delay", s->max_redelivery_delay_ns, time_max)) != SB_OK ||
-        (code = limit("max_scheduled", s->max_scheduled, L_MAX_SCHEDULED_MAX)) != SB_OK ||
-        (code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX)) != SB_OK ||
-        (code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter)) != SB_OK ||
-        (code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue)) != SB_OK)
+    int64_t code = limit("max_deliveries", deliveries, L_MAX_DELIVERIES_MAX);
+    for (size_t each = 0; each < sizeof NUMBERS / sizeof *NUMBERS && code == SB_OK; each++) {
+        int64_t number = word_load(s, (int64_t)NUMBERS[each].given_at);
+        code = limit(NUMBERS[each].name, number, NUMBERS[each].most);
+        if (code == SB_OK)
+            word_store(page, NUMBERS[each].at, number);
+    }
+    if (code == SB_OK)
+        code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter);
+    if (code == SB_OK)
+        code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue);
+    if (code != SB_OK)
         return code;
     if (s->max_producer_bytes > 0 && s->max_producer_bytes < L_BLOCK_BYTES)
         return fail(SB_INVALID,
@@ -124,32 +150,7 @@ int64_t settings_write(const sb_settings *settings, void *page)
                     "not %lld",
                     (int)L_BLOCK_BYTES, (long long)s->max_producer_bytes);
     word_store(page, L_SETTING_MAX_DELIVERIES_AT, deliveries);
-    word_store(page, L_SETTING_TTL_AT, s->ttl_ns);
-    word_store(page, L_SETTING_TTL_MIN_AT, s->ttl_min_ns);
-    word_store(page, L_SETTING_TTL_MAX_AT, s->ttl_max_ns);
-    word_store(page, L_SETTING_MAX_MESSAGES_AT, s->max_messages);
-    word_store(page, L_SETTING_MAX_BYTES_AT, s->max_bytes);
-    word_store(page, L_SETTING_WHEN_FULL_AT, s->when_full);
-    word_store(page, L_SETTING_PRIORITIES_AT, s->priorities);
-    word_store(page, L_SETTING_GROUPS_AT, s->groups);
-    word_store(page, L_SETTING_REBALANCE_AT, s->rebalance);
-    word_store(page, L_SETTING_SINGLE_ACTIVE_AT, s->single_active);
-    word_store(page, L_SETTING_LAST_VALUE_AT, s->last_value);
-    word_store(page, L_SETTING_NON_DESTRUCTIVE_AT, s->non_destructive);
-    word_store(page, L_SETTING_MAX_PRODUCER_BYTES_AT, s->max_producer_bytes);
-    word_store(page, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT, s->slow_consumer_ns);
-    word_store(page, L_SETTING_SLOW_CONSUMER_POLICY_AT, s->slow_consumer_policy);
-    word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
-    word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
-    word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
-    word_store(page, L_SETTING_DURABLE_AT, s->durable);
-    word_store(page, L_SETTING_REDELIVERY_DELAY_AT, s->redelivery_delay_ns);
-    word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, s->redelivery_multiplier);
-    word_store(page, L_SETTING_MAX_REDELIVERY_DELAY_AT, s->max_redelivery_delay_ns);
-    word_store(page, L_SETTING_MAX_SCHEDULED_AT, s->max_scheduled);
-    word_store(page, L_SETTING_DUPLICATE_IDS_AT, s->duplicate_ids);
     word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
-    word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
     if (s->given_length)
         memcpy((char *)page + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);
     return settings_agree(page);

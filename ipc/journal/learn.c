@@ -1,5 +1,5 @@
-/* What is in segments of before, of which it is not known: their frames are read, in the thread of the
- * store. */
+/* What is in segments of before, of which it is not known: their frames are read, in the thread of
+ * the store. */
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Reading page files, the oldest first; what cannot be read is a torn tail or damage (page_store.c). */
+/* Reading page files, the oldest first; what cannot be read is a torn tail or damage
+ * (page_store.c). */
 
 #define _GNU_SOURCE
 #include <dirent.h>

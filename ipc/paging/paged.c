@@ -1,5 +1,5 @@
-/* One queue that pages: out of its inbox, into its files, and from there into its ring; how order is
- * kept, and what a death in each step leaves, is told in pager.c. */
+/* One queue that pages: out of its inbox, into its files, and from there into its ring; how order
+ * is kept, and what a death in each step leaves, is told in pager.c. */
 
 #define _GNU_SOURCE
 #include <dirent.h>

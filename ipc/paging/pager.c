@@ -195,7 +195,8 @@ int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t pa
         code = fail_system("memory for a pager");
     }
     if (code == SB_OK)
-        code = pager_look_at_catalog(pager); /* what is wrong is told to the caller, not to the log */
+        /* what is wrong is told to the caller, not to the log */
+        code = pager_look_at_catalog(pager);
     if (code == SB_DISK_FULL) { /* the thread waits for room */
         told(pager, code);
         code = SB_OK;

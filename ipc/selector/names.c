@@ -1,9 +1,9 @@
-/* The names that a selector asks for, looked up in a message: its headers, and its properties, which
- * are a MessagePack map.
+/* The names that a selector asks for, looked up in a message: its headers, and its properties,
+ * which are a MessagePack map.
  *
- * The message may be in nobody's hand yet, and its memory used again at any moment.  So each byte of
- * its properties that says how far to go is read once, and compared with the end before anybody goes
- * there.  What is read of a message that changed meanwhile is noise. */
+ * The message may be in nobody's hand yet, and its memory used again at any moment.  So each byte
+ * of its properties that says how far to go is read once, and compared with the end before anybody
+ * goes there.  What is read of a message that changed meanwhile is noise. */
 
 #define _GNU_SOURCE
 #include <string.h>

@@ -1,4 +1,5 @@
-/* The program of a selector (ipc/selector/opcodes.py), checked: so running it checks nothing again. */
+/* The program of a selector (ipc/selector/opcodes.py), checked: so running it checks nothing
+ * again. */
 
 #define _GNU_SOURCE
 #include <string.h>

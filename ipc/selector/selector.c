@@ -132,6 +132,34 @@ static value is_in(value left, const uint8_t *at, const uint8_t *end)
     return found;
 }
 
+static value like(value left, const uint8_t *pattern, int64_t length)
+{
+    return left.kind == STRING ? truth(is_like(left.text, left.length, pattern, length)) : UNKNOWN;
+}
+
+/* Each is called from one place, in the machine, and so inlined there. */
+static value of_one(uint8_t opcode, value only)
+{
+    switch (opcode) {
+    case OP_NEGATE: return negated(only);
+    case OP_IS_NULL: return truth(only.kind == NOTHING);
+    default: return only.kind == TRUTH ? truth(!only.integer) : UNKNOWN;
+    }
+}
+
+static value of_two(uint8_t opcode, value left, value right)
+{
+    switch (opcode) {
+    case OP_ADD:
+    case OP_SUBTRACT:
+    case OP_MULTIPLY:
+    case OP_DIVIDE: return calculated(opcode, left, right);
+    case OP_AND: return both(left, right);
+    case OP_OR: return either(left, right);
+    default: return compared(opcode, left, right);
+    }
+}
+
 /* --- the machine ------------------------------------------------------------------------------ */
 
 int64_t sb_selector_matches(const void *program, int64_t bytes, const sb_subject *subject)
@@ -158,25 +186,6 @@ int64_t sb_selector_matches(const void *program, int64_t bytes, const sb_subject
                 names_find(&known, subject);
             *++top = known.value[*at++];
             break;
-        case OP_ADD:
-        case OP_SUBTRACT:
-        case OP_MULTIPLY:
-        case OP_DIVIDE:
-            top--;
-            top[0] = calculated(opcode, top[0], top[1]);
-            break;
-        case OP_NEGATE:
-            top[0] = negated(top[0]);
-            break;
-        case OP_EQUAL:
-        case OP_UNEQUAL:
-        case OP_LESS:
-        case OP_AT_MOST:
-        case OP_GREATER:
-        case OP_AT_LEAST:
-            top--;
-            top[0] = compared(opcode, top[0], top[1]);
-            break;
         case OP_BETWEEN:
             top -= 2;
             top[0] = both(compared(OP_AT_LEAST, top[0], top[1]),
@@ -187,29 +196,21 @@ int64_t sb_selector_matches(const void *program, int64_t bytes, const sb_subject
             at += 2 + short_at(at);
             break;
         case OP_LIKE:
-            if (top[0].kind == STRING)
-                top[0] = truth(is_like(top[0].text, top[0].length, at + 2, short_at(at)));
-            else
-                top[0] = UNKNOWN;
+            top[0] = like(top[0], at + 2, short_at(at));
             at += 2 + short_at(at);
             break;
+        case OP_NEGATE:
         case OP_IS_NULL:
-            top[0] = truth(top[0].kind == NOTHING);
-            break;
         case OP_NOT:
-            top[0] = top[0].kind == TRUTH ? truth(!top[0].integer) : UNKNOWN;
-            break;
-        case OP_AND:
-            top--;
-            top[0] = both(top[0], top[1]);
-            break;
-        case OP_OR:
-            top--;
-            top[0] = either(top[0], top[1]);
+            top[0] = of_one(opcode, top[0]);
             break;
         case OP_SKIP_IF_FALSE:
         case OP_SKIP_IF_TRUE:
             at += 2 + (is_truth(top[0], opcode == OP_SKIP_IF_TRUE) ? short_at(at) : 0);
+            break;
+        default:
+            top--;
+            top[0] = of_two(opcode, top[0], top[1]);
             break;
         }
     }
