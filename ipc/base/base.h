@@ -79,7 +79,6 @@ int64_t trust_obstacle(const char *path);
 
 /* --- segment.c -------------------------------------------------------------------------------- */
 
-
 typedef struct segment {
     void *memory;
     int64_t bytes;
@@ -105,7 +104,6 @@ void signals_block(sigset_t *before);
 void signals_restore(const sigset_t *before);
 
 /* --- stamp.c ---------------------------------------------------------------------------------- */
-
 
 /* The time of day for a thread that asks often: counted in cycles from a moment that is not long
  * ago.  All zero at first. */
@@ -169,7 +167,6 @@ int64_t fence_look(fence *at);
 void fence_end(fence *at);
 
 /* --- heap.c ----------------------------------------------------------------------------------- */
-
 
 typedef struct due {
     int64_t at, position;

@@ -11,7 +11,6 @@
 
 #define _GNU_SOURCE
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * rate or the clock is changed, stamps are wrong for 10 ms. */
 
 #define _GNU_SOURCE
+
 #include "base/base.h"
 
 #define WINDOW_NS INT64_C(10000000)

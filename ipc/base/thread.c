@@ -4,8 +4,6 @@
  * program that sleeps until it is told to end would sleep on. */
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <signal.h>
 
 #include "base/base.h"
 

@@ -12,7 +12,6 @@
  * In Python the same is asked in ipc/base/trust.py. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -10,11 +10,9 @@
 
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "broker/broker.h"
-#include "journal/writer.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 

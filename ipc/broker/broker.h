@@ -4,11 +4,8 @@
 #define SHMBROKER_BROKER_ROOM_H
 
 #include "base/base.h"
-#include "journal/format.h"
-#include "journal/writer.h"
 
 /* --- audit.c ---------------------------------------------------------------------------------- */
-
 
 typedef struct audited {
     int64_t number, low, high; /* of a queue: it had these positions when we took over */
@@ -37,7 +34,6 @@ int64_t audit_stage(audit *of, sb_queue *queue, sb_port *port, int64_t number, s
                     int64_t most);
 
 /* --- deduplication.c -------------------------------------------------------------------------- */
-
 
 typedef struct dedup_log {
     sb_queue *queue;

@@ -24,7 +24,6 @@
 #include "base/base.h"
 #include "broker/broker.h"
 #include "journal/format.h"
-#include "journal/writer.h"
 #include "ring/ring.h"
 
 #define LIST_IDS 4096 /* in one record */

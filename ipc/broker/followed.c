@@ -6,25 +6,15 @@
  * is ours: a broker that was replaced finds that out there, and confirms nothing any more. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "broker/broker.h"
 #include "broker/journaler.h"
 #include "catalog/catalog.h"
-#include "commit/commit.h"
-#include "journal/audit.h"
-#include "journal/format.h"
 #include "journal/journal.h"
-#include "journal/writer.h"
-#include "repair/repair.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define DIGEST_PRIME UINT64_C(0x9E3779B97F4A7C15)
 

@@ -1,24 +1,12 @@
 /* A full disk: the journaler waits, and what was acknowledged makes room. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base.h"
-#include "broker/broker.h"
 #include "broker/journaler.h"
-#include "catalog/catalog.h"
 #include "commit/commit.h"
-#include "journal/audit.h"
-#include "journal/format.h"
 #include "journal/journal.h"
-#include "journal/writer.h"
-#include "repair/repair.h"
-#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define DISK_FULL_NS 100000000

@@ -1,24 +1,11 @@
 /* What the journal has lost, found by its audit (audit.c) and written anew, a frame at a time. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "broker/broker.h"
 #include "broker/journaler.h"
-#include "catalog/catalog.h"
-#include "commit/commit.h"
 #include "journal/audit.h"
-#include "journal/format.h"
-#include "journal/journal.h"
-#include "journal/writer.h"
-#include "repair/repair.h"
-#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 void journaler_found(int64_t queue, int64_t first, int64_t last, void *context)

@@ -2,25 +2,10 @@
  * half way (commit/gate.c).  All that a turn writes stood in the rings at that moment. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base.h"
-#include "broker/broker.h"
 #include "broker/journaler.h"
-#include "catalog/catalog.h"
 #include "commit/commit.h"
-#include "journal/audit.h"
-#include "journal/format.h"
-#include "journal/journal.h"
-#include "journal/writer.h"
-#include "repair/repair.h"
-#include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define TRIES 4 /* to see a moment without asking others to wait */
 

@@ -17,7 +17,6 @@
  * due. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

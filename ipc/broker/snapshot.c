@@ -5,25 +5,13 @@
  * what is done with above it, too; it may lag, then a crash repeats the last few. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "broker/broker.h"
 #include "broker/journaler.h"
 #include "catalog/catalog.h"
-#include "commit/commit.h"
-#include "journal/audit.h"
-#include "journal/format.h"
 #include "journal/journal.h"
-#include "journal/writer.h"
-#include "repair/repair.h"
-#include "ring/ring.h"
-#include "vhost/vhost.h"
 
 int64_t followed_stage_retired(sb_journaler *journaler, followed *each)
 {

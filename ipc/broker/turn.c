@@ -5,25 +5,13 @@
  * looks at its end at the same two places. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "broker/broker.h"
 #include "broker/journaler.h"
-#include "catalog/catalog.h"
 #include "commit/commit.h"
-#include "journal/audit.h"
-#include "journal/format.h"
 #include "journal/journal.h"
-#include "journal/writer.h"
-#include "repair/repair.h"
-#include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define MAPPED_BYTES (INT64_C(16) << 20)
 

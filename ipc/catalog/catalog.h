@@ -4,10 +4,8 @@
 #define SHMBROKER_CATALOG_ROOM_H
 
 #include "base/base.h"
-#include "journal/writer.h"
 
 /* --- declaration.c ---------------------------------------------------------------------------- */
-
 
 typedef struct declaration_head {
     int64_t identity[2]; /* the queue's; the second is its number in the journal */

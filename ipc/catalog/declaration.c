@@ -8,14 +8,11 @@
  * last id that was given, so that none is given twice. */
 
 #define _GNU_SOURCE
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
-#include "journal/writer.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define HEAD_BYTES ((int64_t)sizeof(declaration_head))
 

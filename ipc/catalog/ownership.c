@@ -15,7 +15,6 @@
 
 #include "base/base.h"
 #include "catalog/catalog.h"
-#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 bool ownership_begins_with(int64_t flags)

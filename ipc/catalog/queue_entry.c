@@ -1,16 +1,12 @@
 /* The entry of a queue in the catalog, and its ring: made, filled, named. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
-#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 /* A row for a new queue.  Blocks name their queue by its row only, so a row whose former queue is

@@ -5,7 +5,6 @@
  * a page of the same shape, so that a setting is taken over by copying its bytes. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 
 #include "base/base.h"

@@ -4,10 +4,8 @@
 #define SHMBROKER_COMMIT_ROOM_H
 
 #include "base/base.h"
-#include "ring/ring.h"
 
 /* --- record.c --------------------------------------------------------------------------------- */
-
 
 /* What a transaction does, in memory of our own until it is committed. */
 typedef struct operation {

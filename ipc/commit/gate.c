@@ -16,7 +16,6 @@
  * one. */
 
 #define _GNU_SOURCE
-
 #include <time.h>
 
 #include "base/base.h"

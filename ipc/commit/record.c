@@ -15,7 +15,6 @@
 
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/base.h"

@@ -7,14 +7,10 @@
  * After fork the child's copies answer SB_FORKED: the parent's ports and locks are not theirs. */
 
 #define _GNU_SOURCE
-
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "connection/connection.h"

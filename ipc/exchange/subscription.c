@@ -5,7 +5,6 @@
  * (ownership.c), and is refused to others as long as that one lives. */
 
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"

@@ -7,11 +7,9 @@
  * stages, all in one frame: so a segment with one whole frame can be read by itself. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"

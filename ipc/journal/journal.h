@@ -4,7 +4,6 @@
 #define SHMBROKER_JOURNAL_ROOM_H
 
 #include "base/base.h"
-#include "journal/writer.h"
 
 /* --- journal.c -------------------------------------------------------------------------------- */
 

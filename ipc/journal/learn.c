@@ -2,21 +2,15 @@
  * the store. */
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "journal/format.h"
+#include "journal/spare.h"
 #include "journal/store.h"
-#include "journal/writer.h"
 
 static int64_t run_add(runs_found *to, int64_t queue, int64_t position)
 {

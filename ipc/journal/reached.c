@@ -5,8 +5,6 @@
 
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <stddef.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"

@@ -2,7 +2,6 @@
  * while we read is an answer and not a signal. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

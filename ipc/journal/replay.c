@@ -5,7 +5,6 @@
  * frame is behind it.  Anything else is damage.  A salvage tells every record that checks. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

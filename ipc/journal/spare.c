@@ -2,21 +2,18 @@
  * has: a spare again, the reserve, or nothing. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "journal/format.h"
+#include "journal/spare.h"
 #include "journal/store.h"
-#include "journal/writer.h"
 
 #define WRITE_OVER_BYTES ((int64_t)1 << 20)
 

@@ -10,21 +10,17 @@
  * It also looks through segments of before, of which it is not known what they have. */
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "journal/format.h"
+#include "journal/spare.h"
 #include "journal/store.h"
-#include "journal/writer.h"
 
 #define NICE 10
 

@@ -1,76 +1,70 @@
-/* The state of the store, for the files that it is in; see store.c. */
+/* Files for segments, got ready by a thread: what the writer of a journal asks for.  How a file
+ * becomes a segment, and what becomes of one that is not needed, is told in store.c. */
 
 #ifndef SHMBROKER_JOURNAL_STORE_H
 #define SHMBROKER_JOURNAL_STORE_H
 
-#include <pthread.h>
-
 #include "journal/format.h"
 
-#define SPARES_MAX 64
-
-typedef struct spare {
-    char name[SEGMENT_NAME_ROOM];
+typedef struct written {
     int file;
-    int64_t bytes;
-} spare;
+    int64_t serial, bytes;
+    uint32_t seed;
+} written;
 
-typedef struct serials {
-    int64_t *all;
+/* Messages of a queue, one after the other. */
+typedef struct run_found {
+    int64_t queue, first, last;
+} run_found;
+
+typedef struct runs_found {
+    run_found *all;
     int64_t count, room;
-} serials;
+} runs_found;
 
-struct store {
-    folder in; /* somebody else's */
-    int64_t segment_bytes, spares_max;
-    uint8_t node[16];
-    pthread_mutex_t mutex;
-    pthread_cond_t asked, done;
-    pthread_t thread;
-    bool stop, busy;
-    bool holds_back; /* the first frame comes first: until then the disk is for that */
-    bool clears;
-    int64_t epoch, serial; /* of the next one; 0: they have no names yet */
-    spare spares[SPARES_MAX];
-    int64_t spare_count;
-    bool keeps_reserve, has_reserve;
-    bool asks_reserve;  /* to be set aside, if there is room */
-    bool owes_reserve;  /* it was used: the next segment that dies takes its place */
-    bool opens_reserve; /* whoever waits for a segment may have it */
-    bool is_tight;      /* there was no room: others may want what is not needed at once */
-    bool skips_serial;  /* its name is taken, by what could not be removed */
-    bool gives_way;     /* all of this is to go: one larger than that is wanted */
-    spare reserve;
-    written ready;
-    int64_t ready_code; /* SB_OK: it is; SB_EMPTY: it is to be got ready; or why it is not */
-    serials dead; /* below 0: damaged, to be set aside */
-    serials unknown; /* and what is known of their ends, behind each */
-    bool with_runs;
-    listed reached; /* to be noted, or zeros */
-    learnt *found;
-    int64_t found_count, found_room;
-    store_counts counts;
-    char text[512]; /* of the ready_code */
-};
+/* What was found in a segment of before. */
+typedef struct learnt {
+    int64_t serial, end, code; /* SB_OK, SB_NOT_FOUND, or it is damaged */
+    tally tally;
+    runs_found runs;
+    char text[256]; /* what is wrong with it */
+} learnt;
+
+typedef struct store_counts {
+    int64_t spares, recycled, deleted, made, waited;
+} store_counts;
+
+typedef struct store store;
+
+int64_t store_start(store **made, const folder *in, const sb_journal_options *options);
+/* From now on segments have names: from this serial on, which is that of the first. */
+int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first);
+/* Whether a spare is there: SB_OK, SB_EMPTY while one is made, or why there is none, and another
+ * try is made. */
+int64_t store_prepared(store *of);
+/* The first has its frame: get the next one ready, and look after the rest. */
+void store_go_on(store *of);
+/* A segment with room for so many bytes in all, waiting for it; on a full disk, the reserve, if
+ * that may be used. */
+int64_t store_take(store *from, int64_t bytes, bool opens_reserve, written *taken);
+/* Segments that are on no list any more. */
+void store_recycle(store *of, int64_t serial);
+/* The same of one that is damaged: the file is kept for people, under another name. */
+void store_set_aside(store *of, int64_t serial);
+/* Look through these in the background; with their messages, one by one, if so asked. */
+int64_t store_learn(store *of, const listed *entries, int64_t count, bool with_runs);
+/* One that was looked through: whether there is any. */
+bool store_learnt(store *of, learnt *told);
+/* So far it was synced: the thread notes it, for a write to any file may wait for the disk. */
+void store_note(store *of, const listed *reached);
+void store_counted(store *of, store_counts *counts);
+int64_t store_wait(store *of, int64_t timeout_ns);
+/* Its thread ends, and what was ready and not taken is removed. */
+void store_stop(store *stopped);
 
 /* --- spare.c ---------------------------------------------------------------------------------- */
 
+/* Write so many bytes there: SB_OK, SB_DISK_FULL or SB_JOURNAL_FAILED. */
 int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at);
-void spare_drop(const store *of, spare *dropped);
-int64_t spare_make(store *of, int64_t bytes, spare *made);
-void reserve_make(store *of);
-bool spare_claim(store *of, spare *claimed);
-int64_t spare_find(store *of, bool opens_reserve, spare *found);
-int64_t spare_become(store *of, const spare *from, int64_t serial, written *made);
-void segment_recycle(store *of, int64_t serial, bool is_awaited);
-void segment_set_aside(const store *of, int64_t serial);
-
-/* --- learn.c ---------------------------------------------------------------------------------- */
-
-void store_learn_one(store *of);
-
-/* --- store.c ---------------------------------------------------------------------------------- */
-
-int64_t serials_pop(serials *from);
 
 #endif

@@ -4,9 +4,9 @@
 #ifndef SHMBROKER_JOURNAL_WRITER_H
 #define SHMBROKER_JOURNAL_WRITER_H
 
-#include "base/base.h"
 #include "journal/audit.h"
 #include "journal/format.h"
+#include "journal/store.h"
 
 #define NOT_MOVED INT64_C(-2)
 
@@ -51,10 +51,6 @@ struct sb_journal {
         int64_t frames, records;
     } counts;
 };
-
-/* --- journal/store.c -------------------------------------------------------------------------- */
-
-int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at);
 
 /* --- journal/needed.c ------------------------------------------------------------------------- */
 

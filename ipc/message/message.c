@@ -2,8 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 
 /* --- messages --------------------------------------------------------------------------------- */

@@ -31,8 +31,6 @@
  * waits until it is confirmed knows in which of the two. */
 
 #define _GNU_SOURCE
-
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

@@ -2,21 +2,17 @@
  * (page_store.c). */
 
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "journal/format.h"
+#include "paging/page_file.h"
 #include "paging/page_store.h"
-#include "paging/paging.h"
 #include "vhost/vhost.h"
 
 #define READ_BYTES (INT64_C(256) << 10)

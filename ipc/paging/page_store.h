@@ -1,85 +1,62 @@
-/* The page files of one queue, for the files that write and read them; see page_store.c. */
+/* The page files of one queue: messages are put behind all others and read in the same order.  What
+ * a file looks like, and when it goes, is told in page_store.c. */
 
 #ifndef SHMBROKER_PAGING_PAGE_STORE_H
 #define SHMBROKER_PAGING_PAGE_STORE_H
 
-#include <limits.h>
+#include "base/base.h"
 
-#include "paging/paging.h"
+typedef struct page_store page_store;
 
-#define PAGE_MAGIC UINT64_C(0x6567617062687300) /* \0shbpage */
-#define PAGE_VERSION 1
-#define PAGE_NAME "%016llx.page"
-#define PAGE_NAME_ROOM 40
-
-typedef struct page_header {
-    uint64_t magic;
-    uint32_t version, zero;
-    int64_t serial;
-    uint64_t salt;
-    int64_t epoch;       /* of the broker that wrote it */
-    int64_t boot, ahead; /* in which boot, and how far the time of day was ahead of its clock */
-    uint32_t zeros, crc; /* of all before; the seed of the records */
-} page_header;
-
-_Static_assert(sizeof(page_header) == 64, "a header's size is a multiple of a record's");
-
-typedef struct buffer {
-    unsigned char *bytes;
-    int64_t used, room;
-} buffer;
-
-/* A file that was read, and may be needed again. */
-typedef struct kept {
-    int64_t serial;
-    int64_t end; /* all that it has is below this position */
-    bool damaged;
-} kept;
-
-struct page_store {
-    char path[PATH_MAX];
-    int folder;
-    int64_t page_bytes;
-    page_teller told;
-    void *context;
-    int64_t first, next; /* serials: the file that is read, and the next that will be begun */
-    int64_t bytes;
-    bool syncs;
-    int64_t epoch;
-    int writer; /* the file before next, or -1 */
-    bool is_new; /* its name is not synced */
-    uint32_t writer_seed;
-    int64_t written;
-    buffer put;
-    int reader; /* the first file, or -1 */
-    uint32_t reader_seed;
-    int64_t at, end; /* of the next record; of the file as it was opened */
-    buffer read;     /* the file from read_at on */
-    int64_t read_at, record; /* how long the record at `at` is, 0: not looked at */
-    bool damaged; /* the file is kept for people */
-    int64_t later; /* to be added to the expiry of what is in it */
-    int64_t read_epoch; /* of the files so far */
-    int64_t expected; /* the position behind the last that was read */
-    int64_t backed; /* from here on the inbox has what is in files of before */
-    int64_t ours;   /* the first file that is not of before */
-    kept *kept;
-    int64_t kept_count, kept_room;
-};
+typedef struct paged_message {
+    int64_t position;
+    const void *chunk; /* NULL: there is none; all below the position is done with */
+    int64_t length;
+    int64_t later; /* to be added to its expiry */
+} paged_message;
 
 /* --- page_store.c ----------------------------------------------------------------------------- */
 
-int64_t page_refused(const page_store *of, const char *doing, int64_t serial);
-void page_tell(const page_store *of, int64_t offset, const char *what);
-void *buffer_room(buffer *in, int64_t bytes);
-bool page_is_being_written(const page_store *of);
-int64_t page_ahead_ns(void);
+/* Of a durable queue, whose files are synced. */
+typedef struct page_safety {
+    int64_t epoch;
+    int64_t next;   /* all below is out of the files */
+    int64_t backed; /* all from here on is in the inbox */
+} page_safety;
+
+/* Told of what is wrong with a file. */
+typedef void (*page_teller)(void *context, const char *text);
+
+/* The files in this folder, which is made if there is none.  safety: NULL, nothing is synced. */
+int64_t page_store_open(const char *folder, int64_t page_bytes, const page_safety *safety,
+                        page_teller told, void *context, page_store **opened);
+void page_store_close(page_store *closed);
+/* Remove the files and the folder. */
+void page_store_remove(const char *folder);
+/* Drop all that is there, which is below this position. */
+int64_t page_store_clear(page_store *of, int64_t position);
+/* All of them are read, and there are no files any more. */
+bool page_store_is_empty(const page_store *of);
+/* Of all that are there. */
+int64_t page_store_bytes(const page_store *of);
 
 /* --- page_writer.c ---------------------------------------------------------------------------- */
 
-void page_end_file(page_store *to);
+/* Put a message behind all others, in a file by page_store_write at the latest: SB_OK,
+ * SB_DISK_FULL, SB_SYSTEM. */
+int64_t page_store_put(page_store *to, const paged_message *message);
+int64_t page_store_write(page_store *to);
+/* So much was put that it is written before more is. */
+bool page_store_is_due(const page_store *of);
+/* Forget what was put since it was written. */
+void page_store_forget(page_store *to);
 
 /* --- page_reader.c ---------------------------------------------------------------------------- */
 
-void page_drop_file(page_store *of);
+/* The oldest message, until page_store_pass: SB_OK, or SB_EMPTY; or why it cannot be read. */
+int64_t page_store_look(page_store *from, paged_message *message);
+void page_store_pass(page_store *from);
+/* The journal has all below this position again: files with nothing else go, if they were read. */
+void page_store_journaled(page_store *of, int64_t position);
 
 #endif

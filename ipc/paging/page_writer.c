@@ -1,21 +1,16 @@
 /* Writing page files: records gathered, one write, for durable queues one sync (page_store.c). */
 
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "journal/format.h"
+#include "paging/page_file.h"
 #include "paging/page_store.h"
-#include "paging/paging.h"
 #include "vhost/vhost.h"
 
 #define PUT_BYTES (INT64_C(1) << 20)

@@ -3,18 +3,13 @@
 
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
-#include "journal/format.h"
 #include "paging/pager.h"
 #include "paging/paging.h"
 #include "ring/ring.h"

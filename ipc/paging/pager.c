@@ -30,8 +30,6 @@
  * there at one moment, all that we had put there until then is safe. */
 
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -41,7 +39,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "catalog/catalog.h"
 #include "journal/format.h"
 #include "paging/pager.h"
 #include "paging/paging.h"

@@ -1,12 +1,12 @@
-/* The state of the pager and of a queue that pages, for the files that they are in; see pager.c. */
+/* The state of the pager and of a queue that pages, for pager.c, paged.c and paged_queues.c. */
 
 #ifndef SHMBROKER_PAGING_PAGER_H
 #define SHMBROKER_PAGING_PAGER_H
 
 #include <limits.h>
 
-#include "paging/paging.h"
-#include "ring/ring.h"
+#include "base/base.h"
+#include "paging/page_store.h"
 
 #define FOLDER_NAME_BYTES 32
 
@@ -49,15 +49,22 @@ struct sb_pager {
 
 /* --- paged.c ---------------------------------------------------------------------------------- */
 
+/* Told by its files, for the log. */
 void paged_tell(void *context, const char *text);
+/* All below is out of inbox and files; others see it in the ring. */
 void paged_set_next(paged *each, int64_t next);
+/* What is in the ring now is safe when the journal has passed it there. */
 void paged_mark(paged *each);
+/* Move what can be moved: how many messages, or a code.  *waits: some are left. */
 int64_t paged_serve(paged *each, bool *waits);
 
 /* --- paged_queues.c --------------------------------------------------------------------------- */
 
+/* If the catalog has changed: follow what pages now, and let go of what was deleted. */
 int64_t pager_look_at_catalog(sb_pager *pager);
+/* Files of queues that are no more: of a vhost that was, or deleted while nobody paged. */
 void pager_remove_left(sb_pager *pager);
+/* At the end. */
 void pager_leave_all(sb_pager *pager);
 
 #endif

@@ -5,7 +5,6 @@
 
 #define _GNU_SOURCE
 
-
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"

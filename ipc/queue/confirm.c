@@ -6,12 +6,10 @@
 
 #define _GNU_SOURCE
 
-
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "vhost/vhost.h"
 
 static int64_t not_durable(const sb_queue *queue)
 {

@@ -5,7 +5,6 @@
  * both: the one in the first ring comes back, and is dead_lettered again.  None is lost. */
 
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

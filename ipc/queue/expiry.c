@@ -12,7 +12,6 @@
 
 #define _GNU_SOURCE
 
-
 #include "base/base.h"
 #include "queue/queue.h"
 #include "ring/ring.h"

@@ -2,16 +2,11 @@
 
 #define _GNU_SOURCE
 
-#include <string.h>
-#include <time.h>
-
 #include "base/base.h"
 #include "message/message.h"
 #include "paging/paging.h"
-#include "queue/queue.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "vhost/vhost.h"
 
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
 {

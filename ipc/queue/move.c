@@ -11,7 +11,6 @@
 #include "commit/commit.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define BUFFER_BYTES 65536
 

@@ -2,9 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <string.h>
-#include <time.h>
-
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"

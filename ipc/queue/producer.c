@@ -2,11 +2,9 @@
 
 #define _GNU_SOURCE
 
-
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define ID_BYTES_MAX 255
 

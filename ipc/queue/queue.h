@@ -7,7 +7,6 @@
 
 /* --- dead_letter.c ---------------------------------------------------------------------------- */
 
-
 typedef enum death { ALIVE, EXPIRED, REJECTED, SPENT } death;
 /* A message that is ours, and was delivered so often, goes where the dead of this queue go: SB_OK,
  * SB_REVOKED if it was no longer ours, or SB_FULL, and it is still ours. */
@@ -50,6 +49,5 @@ int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t tim
                         sb_receipt *where);
 
 /* --- loan.c ----------------------------------------------------------------------------------- */
-
 
 #endif

@@ -6,10 +6,10 @@
  * nobody yet and may change under our eyes: only the claim that follows is believed. */
 
 #define _GNU_SOURCE
+
 #include "base/base.h"
 #include "queue/queue.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define AGAIN_NS 100000000
 

@@ -1,16 +1,13 @@
 /* Taking messages from a queue. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "paging/paging.h"
 #include "queue/queue.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "vhost/vhost.h"
 
 /* --- taking ----------------------------------------------------------------------------------- */
 

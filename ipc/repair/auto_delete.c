@@ -6,7 +6,6 @@
  * the queue, and answers SB_NOT_FOUND if it is gone.  No message is confirmed and then deleted. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 
 #include "base/base.h"
@@ -14,7 +13,6 @@
 #include "queue/queue.h"
 #include "repair/repair.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define LOOKS 64 /* rows that one waiting call looks at between two sleeps */
 

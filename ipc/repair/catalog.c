@@ -6,7 +6,6 @@
  * lock finds the mark of the dead one in the catalog, and removes them. */
 
 #define _GNU_SOURCE
-
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

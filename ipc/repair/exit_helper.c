@@ -13,7 +13,6 @@
 
 #define _GNU_SOURCE
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

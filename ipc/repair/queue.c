@@ -1,10 +1,8 @@
 /* What waiters do for a queue between two sleeps, and what is repaired in its ring. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"

@@ -17,7 +17,6 @@
 #include "queue/queue.h"
 #include "request/request.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define REPLY_SLOTS 64
 #define FEW_BYTES 1024 /* of properties, for which the stack has room */

@@ -2,11 +2,8 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 int64_t sb_queue_port(sb_queue *queue, sb_port **port)
 {

@@ -1,7 +1,6 @@
 /* A chunk that is copied from a file. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 
 #include "base/base.h"

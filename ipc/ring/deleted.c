@@ -16,8 +16,6 @@
 
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "base/base.h"
 #include "ring/ring.h"

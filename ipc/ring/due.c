@@ -2,8 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <string.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
 

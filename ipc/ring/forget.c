@@ -2,10 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"

@@ -12,7 +12,6 @@
 #include "base/base.h"
 #include "message/message.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 int64_t group_of(const void *properties, int64_t length)
 {

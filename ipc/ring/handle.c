@@ -1,10 +1,8 @@
 /* A handle of a queue: its ring is mapped, found to be deleted, let go of. */
 
 #define _GNU_SOURCE
-
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"

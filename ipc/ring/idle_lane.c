@@ -15,7 +15,6 @@
 
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define LANES_KEPT 64 /* idle at least, before one is used again */
 

@@ -1,9 +1,7 @@
 /* Lanes: a handle may be used by any thread, because each call takes an idle lane of it. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/base.h"

@@ -6,7 +6,6 @@
  * are freed with whatever else it left in the queue. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 
 /* --- latency.c -------------------------------------------------------------------------------- */
 
-
 /* The clock of a lane, and where it counts times; all zero but for the queue at first. */
 typedef struct recorder {
     stamp_clock clock; /* this and what follows: see L_RECORDING_* */
@@ -39,7 +38,6 @@ int64_t latency_repair(sb_queue *queue, int64_t dead);
 void latency_remove(sb_connection *connection, int64_t reference);
 
 /* --- spinning.c ------------------------------------------------------------------------------- */
-
 
 /* Whether the waits of one kind in one lane spin.  The words are those of core/spinning.py. */
 typedef struct spinning {
@@ -88,7 +86,6 @@ void queue_free(sb_queue *queue);
 int64_t *port_field(sb_port *port, int64_t at);
 
 /* --- lane.c ----------------------------------------------------------------------------------- */
-
 
 typedef struct lane lane;
 

@@ -8,7 +8,6 @@
 
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 /* Now, not when it connected: threads are moved, and pin themselves whenever they like. */
 static bool is_pinned(void)

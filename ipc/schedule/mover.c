@@ -12,7 +12,6 @@
  * looks every second at least. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <linux/futex.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -52,7 +51,6 @@ typedef struct service {
     heap by_clock, by_day;
     struct service *next;
 } service;
-
 
 /* --- the bell --------------------------------------------------------------------------------- */
 

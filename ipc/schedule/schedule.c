@@ -19,7 +19,6 @@
  * anew, at the end: that is a transaction as well. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 
 #include "base/base.h"

@@ -8,7 +8,6 @@
 
 /* --- schedule.c ------------------------------------------------------------------------------- */
 
-
 /* What is to be known of a message in a schedule. */
 typedef struct scheduled {
     int64_t id, time_of_day, not_before, expiry;

@@ -2,7 +2,6 @@
  * again. */
 
 #define _GNU_SOURCE
-#include <string.h>
 
 #include "base/base.h"
 #include "selector/selector.h"

@@ -5,7 +5,6 @@
  * record.c has the rest. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,7 +16,6 @@
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "vhost/vhost.h"
 
 #define NAP_NS INT64_C(1000000)
 #define NAP_NS_MAX INT64_C(16000000)

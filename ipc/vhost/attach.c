@@ -1,13 +1,8 @@
 /* Attaching the segments of a vhost, once their headers were checked. */
 
 #define _GNU_SOURCE
-
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"

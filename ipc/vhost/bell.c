@@ -1,7 +1,6 @@
 /* Bells: words in the vhost's memory that wake whoever serves all of it. */
 
 #define _GNU_SOURCE
-
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>

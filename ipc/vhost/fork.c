@@ -2,10 +2,6 @@
  * locks. */
 
 #define _GNU_SOURCE
-
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"

@@ -1,13 +1,9 @@
 /* The lock of the catalog, which falls with its holder; and what names are allowed. */
 
 #define _GNU_SOURCE
-
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/base.h"

@@ -13,7 +13,6 @@
  * row: then its death costs a repair of all queues, but it keeps no row and no memory of others. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

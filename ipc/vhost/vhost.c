@@ -10,7 +10,6 @@
  * The catalog is named last: a vhost exists when its catalog does. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
