@@ -1,4 +1,7 @@
-/* What every room stands on: shared memory, futexes, the log of errors, clocks. */
+/* Base: what every room stands on, and what knows nothing of a broker: words of shared memory,
+ * files in /dev/shm and whose files are believed, futexes, threads, clocks, checksums, and what
+ * went wrong, in words.  It stands on the C library and the kernel alone, and on the layouts that
+ * are made of core/ (layout.h). */
 
 #ifndef SHMBROKER_BASE_ROOM_H
 #define SHMBROKER_BASE_ROOM_H
@@ -57,7 +60,6 @@ int64_t system_wait_any(const system_word *words, int64_t count, int64_t deadlin
 /* --- trust.c ---------------------------------------------------------------------------------- */
 
 #define NOBODY (-1)
-#define TRUST_PATH_ROOM 4400 /* a folder's path and a name */
 
 typedef struct trust {
     bool looks;     /* and believes nothing: root may look at what any user has */
@@ -180,8 +182,6 @@ typedef struct heap {
 bool heap_put(heap *in, due added);
 /* The first one; there is one. */
 due heap_pop(heap *from);
-
-/* --- crc32c.c --------------------------------------------------------------------------------- */
 
 /* --- crc32c.c --------------------------------------------------------------------------------- */
 

@@ -22,6 +22,7 @@
 #define OF_OTHERS 07
 #define OF_GROUP 070
 #define WRITABLE 022 /* by group or others */
+#define TRUST_PATH_ROOM 4400 /* a folder's path and a name */
 
 const trust trust_segments = {.owner = NOBODY, .group = NOBODY, .refused = OF_GROUP | OF_OTHERS};
 

@@ -1,4 +1,6 @@
-/* The journal of a vhost: writing it, and restoring from it. */
+/* The broker's part of a vhost: the journaler, which writes durable queues into the journal, and
+ * restoring a vhost from its journal.  It stands on all rooms that a client has, and on journal.
+ * The journaler's own state is in journaler.h. */
 
 #ifndef SHMBROKER_BROKER_ROOM_H
 #define SHMBROKER_BROKER_ROOM_H

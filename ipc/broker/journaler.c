@@ -172,8 +172,8 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
         free(journaler);
         return code;
     }
-    journal_audited_by(journaler->journal, &(journal_auditor){journaler_found, journaler_found_damage,
-                                                              journaler});
+    journal_audited_by(journaler->journal,
+                       &(journal_auditor){journaler_found, journaler_found_damage, journaler});
     journaler->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     journaler->fence.file = -1;
     journaler->frame_bytes = FRAME_BYTES;

@@ -1,4 +1,6 @@
-/* What a vhost consists of: declaring and deleting it, and its records in the journal. */
+/* The catalog: what a vhost consists of.  Queues, exchanges, bindings and patterns are declared and
+ * deleted here, with their settings and owners, and so are their records in the journal.  It stands
+ * on ring, and on the journal's way to stage a record. */
 
 #ifndef SHMBROKER_CATALOG_ROOM_H
 #define SHMBROKER_CATALOG_ROOM_H

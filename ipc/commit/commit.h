@@ -1,4 +1,6 @@
-/* Commit records, and the gate through which commits reach the journal. */
+/* Commits: several acknowledgements and publishes that happen together or not at all, also if the
+ * one who commits dies, and the gate by which the journaler finds a moment between them.  It stands
+ * on paging, catalog and ring. */
 
 #ifndef SHMBROKER_COMMIT_ROOM_H
 #define SHMBROKER_COMMIT_ROOM_H

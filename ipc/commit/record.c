@@ -20,7 +20,6 @@
 #include "base/base.h"
 #include "catalog/catalog.h"
 #include "commit/commit.h"
-#include "journal/format.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"

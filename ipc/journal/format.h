@@ -203,13 +203,6 @@ typedef struct segment_list {
     int64_t count, room, ignored;
 } segment_list;
 
-/* --- journal/reached.c: how far it was synced ------------------------------------------------- */
-
-/* If it cannot be written, less is noticed. */
-void reached_write(const folder *in, const listed *where);
-/* Zeros: nobody knows.  Read it before the names in the folder. */
-listed reached_read(const folder *in);
-
 /* What the newest list says, and the segments from there on. */
 int64_t list_read(const folder *in, bool salvage, segment_list *all);
 /* The same for whoever writes behind it: what cannot be read is passed over, for all is looked
@@ -219,6 +212,13 @@ int64_t list_read(const folder *in, bool salvage, segment_list *all);
 int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
                      listed reached, bool quick, segment_list *all);
 void list_free(segment_list *all);
+
+/* --- journal/reached.c: how far it was synced ------------------------------------------------- */
+
+/* If it cannot be written, less is noticed. */
+void reached_write(const folder *in, const listed *where);
+/* Zeros: nobody knows.  Read it before the names in the folder. */
+listed reached_read(const folder *in);
 
 /* --- journal/replay.c ------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include "journal/audit.h"
 #include "journal/format.h"
 #include "journal/journal.h"
+#include "journal/store.h"
 #include "journal/writer.h"
 
 #define SEGMENT_BYTES (INT64_C(64) << 20)

@@ -1,4 +1,6 @@
-/* What the broker asks of a journal. */
+/* The journal: records in segments on a disk, written a frame at a time, read again after a crash,
+ * and which segments are still needed.  What records say of queues is not known here.  It stands on
+ * base; format.h has what its files look like, writer.h and store.h the state of whoever writes. */
 
 #ifndef SHMBROKER_JOURNAL_ROOM_H
 #define SHMBROKER_JOURNAL_ROOM_H

@@ -9,6 +9,7 @@
 #include "journal/audit.h"
 #include "journal/format.h"
 #include "journal/journal.h"
+#include "journal/store.h"
 #include "journal/writer.h"
 
 /* --- the segments ----------------------------------------------------------------------------- */

@@ -6,6 +6,9 @@
 
 #include "journal/format.h"
 
+/* --- store.c ---------------------------------------------------------------------------------- */
+
+/* A segment that is written. */
 typedef struct written {
     int file;
     int64_t serial, bytes;

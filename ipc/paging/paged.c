@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "paging/page_store.h"
 #include "paging/pager.h"
 #include "paging/paging.h"
 #include "ring/ring.h"

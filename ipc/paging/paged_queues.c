@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "catalog/catalog.h"
+#include "paging/page_store.h"
 #include "paging/pager.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
@@ -47,7 +48,8 @@ static int64_t adopt(paged *each)
     if (last < 0)
         return fail(last, "queue '%s': %s", each->queue->name, sb_strerror(last));
     int64_t dropped = word_load(each->inbox->ring.memory, L_RING_PAGED_NEXT_AT);
-    paged_set_next(each, dropped > last && dropped <= sb_port_true_tail(&each->in) ? dropped : last);
+    paged_set_next(each,
+                   dropped > last && dropped <= sb_port_true_tail(&each->in) ? dropped : last);
     each->put = each->direct = last; /* what of it was in a file is not known */
     paged_mark(each);
     return SB_OK;

@@ -1,4 +1,6 @@
-/* Queues that page: the second ring, the page files, the thread between them. */
+/* Paging: a queue that is full goes on in files.  A second ring takes what is published, the pager
+ * moves it into page files and from there into the queue's ring, and order is kept.  It stands on
+ * catalog and ring, and its records are like the journal's. */
 
 #ifndef SHMBROKER_PAGING_ROOM_H
 #define SHMBROKER_PAGING_ROOM_H

@@ -1,4 +1,6 @@
-/* What a program does with a queue: publish, take, acknowledge; and what a queue does by itself. */
+/* Queues: what a program does with one - publish, take, acknowledge, lend, subscribe, browse, move
+ * - and what becomes of messages that are not to be delivered any more.  It stands on schedule,
+ * paging and ring. */
 
 #ifndef SHMBROKER_QUEUE_ROOM_H
 #define SHMBROKER_QUEUE_ROOM_H

@@ -1,4 +1,6 @@
-/* Repairing what dead participants left, and what is overdue. */
+/* Repair: what participants that died have left is put right, by whoever finds it; and what is
+ * overdue is done - queues out of use are deleted, slow consumers told of.  It stands on all that
+ * it repairs, up to request. */
 
 #ifndef SHMBROKER_REPAIR_ROOM_H
 #define SHMBROKER_REPAIR_ROOM_H

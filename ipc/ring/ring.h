@@ -1,4 +1,6 @@
-/* A ring, and who is in it: handles and lanes, limits, publishing, waiting. */
+/* A ring: a queue as memory.  Handles of queues and the lanes in which threads use them, publishing
+ * with all that a queue's settings ask for, waiting, expiry, groups, duplicates, limits, histograms
+ * of times; and how handles of deleted queues are let go of.  It stands on vhost and message. */
 
 #ifndef SHMBROKER_RING_ROOM_H
 #define SHMBROKER_RING_ROOM_H
@@ -73,9 +75,13 @@ static inline void spinning_tell(const sb_connection *connection, spinning *how,
 #define LANES 64
 enum { IDLE, IN, ON_LOAN, SHUT }; /* what a lane is */
 
+/* --- setting.c -------------------------------------------------------------------------------- */
+
+/* A setting of the queue: the word at this offset of its ring. */
+int64_t setting(const sb_queue *queue, int64_t at);
+
 /* --- handle.c --------------------------------------------------------------------------------- */
 
-int64_t setting(const sb_queue *queue, int64_t at);
 /* Why it is not usable, told as well. */
 int64_t queue_unusable(sb_queue *queue);
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);

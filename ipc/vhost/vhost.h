@@ -1,4 +1,6 @@
-/* A vhost and who takes part in it: its segments, connections, participants. */
+/* A vhost: its segments, a connection's handles of them, who takes part in it, its log of errors
+ * and its bells; and the lock of its catalog.  It stands on base.  What is to be done now and then
+ * by whoever comes along, in rooms above, is asked for through a table of duties. */
 
 #ifndef SHMBROKER_VHOST_ROOM_H
 #define SHMBROKER_VHOST_ROOM_H
