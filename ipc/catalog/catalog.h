@@ -92,19 +92,20 @@ int64_t ownership_end(sb_connection *connection, int64_t id);
 
 /* All of these take a page of settings as a ring, or as if it were in one: at
  * L_RING_SETTINGS_AT. */
+
 /* Check settings, and write what is given into a page that is all zero. */
 int64_t settings_write(const sb_settings *settings, void *page);
 /* Take over what a pattern has and the page has not, but for what is refused; *have: bits
  * SB_SET_*. */
 int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
 void settings_default(void *page, int64_t have);
-int64_t settings_agree(const void *page);
-/* The same, once nothing is missing any more. */
+/* Whether the settings go together, once nothing is missing any more: SB_OK or SB_INVALID. */
 int64_t settings_finished(const void *page);
 /* How a ring with these settings is taken from: its RING_MODE. */
 int64_t settings_mode(const void *page);
 /* Whether what is asked for, and was written, is what a queue was declared as. */
 bool settings_same(const void *asked, const void *there);
+/* The name at this offset of the page: its length, 0 if there is none. */
 int64_t name_in(const void *page, int64_t at, char *name);
 /* A queue's name in the settings: its length, 0 if there is none. */
 int64_t setting_name(const sb_queue *queue, int64_t at, char *name);

@@ -81,6 +81,100 @@ static int64_t set_by(const sb_settings *s, const void *page)
     return s->max_deliveries ? set | SB_SET_MAX_DELIVERIES : set;
 }
 
+/* A queue that keeps the last values, or all messages. */
+static bool keeps(const void *page)
+{
+    return word_load(page, L_SETTING_LAST_VALUE_AT) ||
+           word_load(page, L_SETTING_NON_DESTRUCTIVE_AT);
+}
+
+/* What nobody can have of a queue from which nothing is taken; a pattern may give it all the same,
+ * for other queues that it matches. */
+static int64_t kept_agree(const void *page)
+{
+    static const struct {
+        int64_t set;
+        const char *name, *why;
+    } WITHOUT[] = {
+        {SB_SET_MAX_DELIVERIES, "max_deliveries", "nothing is delivered, each consumer looks"},
+        {SB_SET_DEAD_LETTER, "dead_letter", "nothing is delivered, so nothing can be rejected"},
+        {SB_SET_PRIORITIES, "priorities", "each consumer sees all messages, in their order"},
+        {SB_SET_SLOW_CONSUMER_THRESHOLD, "slow_consumer_threshold", "nobody has to wait for one"},
+    };
+    static const struct {
+        int64_t at;
+        const char *name, *why;
+    } NEITHER[] = {
+        {L_SETTING_GROUPS_AT, "groups", "they are about who takes, and in which order"},
+        {L_SETTING_SINGLE_ACTIVE_AT, "single_active", "it is about who takes, and in which order"},
+        {L_SETTING_REDELIVERY_DELAY_AT, "redelivery_delay", "what comes back is there at once"},
+        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids",
+         "what is published counts, whatever was before"},
+    };
+    int64_t set = word_load(page, L_SETTINGS_SET_AT);
+    const char *kind = word_load(page, L_SETTING_LAST_VALUE_AT) ? "last_value" : "non_destructive";
+    for (size_t each = 0; keeps(page) && each < sizeof NEITHER / sizeof *NEITHER; each++)
+        if (word_load(page, NEITHER[each].at))
+            return fail(SB_INVALID, "a %s queue has no %s: %s", kind, NEITHER[each].name,
+                        NEITHER[each].why);
+    if (!word_load(page, L_SETTING_NON_DESTRUCTIVE_AT))
+        return SB_OK;
+    if (word_load(page, L_SETTING_DURABLE_AT))
+        return fail(SB_INVALID,
+                    "a non_destructive queue has no durable: the journal follows what is "
+                    "taken or replaced, not what stays");
+    for (size_t each = 0; each < sizeof WITHOUT / sizeof *WITHOUT; each++)
+        if (set & WITHOUT[each].set)
+            return fail(SB_INVALID, "a non_destructive queue has no %s: %s", WITHOUT[each].name,
+                        WITHOUT[each].why);
+    return SB_OK;
+}
+
+/* What does not go with pages: what is there is in order, and cannot be looked at or replaced. */
+static int64_t pages_agree(const void *page)
+{
+    static const struct {
+        int64_t at;
+        const char *name, *why;
+    } NEITHER[] = {
+        {L_SETTING_LAST_VALUE_AT, "last_value", "what is in pages cannot be replaced"},
+        {L_SETTING_NON_DESTRUCTIVE_AT, "non_destructive",
+         "nothing leaves it, so nothing would come back from its pages"},
+        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is in pages is not compared"},
+    };
+    if (word_load(page, L_SETTING_WHEN_FULL_AT) != L_PAGE)
+        return SB_OK;
+    for (size_t each = 0; each < sizeof NEITHER / sizeof *NEITHER; each++)
+        if (word_load(page, NEITHER[each].at))
+            return fail(SB_INVALID, "a queue with when_full 'page' has no %s: %s",
+                        NEITHER[each].name, NEITHER[each].why);
+    return SB_OK;
+}
+
+static int64_t settings_agree(const void *page)
+{
+    int64_t ttl_max = word_load(page, L_SETTING_TTL_MAX_AT);
+    if (ttl_max && word_load(page, L_SETTING_TTL_MIN_AT) > ttl_max)
+        return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
+    int64_t multiplier = word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT);
+    if (multiplier && multiplier < L_MULTIPLIER_UNIT)
+        return fail(SB_INVALID,
+                    "redelivery_multiplier is less than 1: the delay would become shorter");
+    int64_t delay_max = word_load(page, L_SETTING_MAX_REDELIVERY_DELAY_AT);
+    if (delay_max && word_load(page, L_SETTING_REDELIVERY_DELAY_AT) > delay_max)
+        return fail(SB_INVALID, "redelivery_delay is longer than max_redelivery_delay");
+    int64_t groups = word_load(page, L_SETTING_GROUPS_AT);
+    int64_t single = word_load(page, L_SETTING_SINGLE_ACTIVE_AT);
+    if (groups && single)
+        return fail(SB_INVALID, "groups and single_active exclude each other: with a single active "
+                    "consumer all messages go to one anyway");
+    if ((groups || single) && word_load(page, L_SETTING_PRIORITIES_AT))
+        return fail(SB_INVALID, "%s and priorities exclude each other: the order is that of "
+                    "publishing, or that of priorities", groups ? "groups" : "single_active");
+    int64_t code = pages_agree(page);
+    return code == SB_OK ? kept_agree(page) : code;
+}
+
 #define TIME_MAX_NS (INT64_C(1) << 60)
 
 /* The settings that are numbers: where each is, what it is at most, and where it is written. */
@@ -153,100 +247,6 @@ int64_t settings_write(const sb_settings *settings, void *page)
     if (s->given_length)
         memcpy((char *)page + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);
     return settings_agree(page);
-}
-
-/* A queue that keeps the last values, or all messages. */
-static bool keeps(const void *page)
-{
-    return word_load(page, L_SETTING_LAST_VALUE_AT) ||
-           word_load(page, L_SETTING_NON_DESTRUCTIVE_AT);
-}
-
-/* What nobody can have of a queue from which nothing is taken; a pattern may give it all the same,
- * for other queues that it matches. */
-static int64_t kept_agree(const void *page)
-{
-    static const struct {
-        int64_t set;
-        const char *name, *why;
-    } WITHOUT[] = {
-        {SB_SET_MAX_DELIVERIES, "max_deliveries", "nothing is delivered, each consumer looks"},
-        {SB_SET_DEAD_LETTER, "dead_letter", "nothing is delivered, so nothing can be rejected"},
-        {SB_SET_PRIORITIES, "priorities", "each consumer sees all messages, in their order"},
-        {SB_SET_SLOW_CONSUMER_THRESHOLD, "slow_consumer_threshold", "nobody has to wait for one"},
-    };
-    static const struct {
-        int64_t at;
-        const char *name, *why;
-    } NEITHER[] = {
-        {L_SETTING_GROUPS_AT, "groups", "they are about who takes, and in which order"},
-        {L_SETTING_SINGLE_ACTIVE_AT, "single_active", "it is about who takes, and in which order"},
-        {L_SETTING_REDELIVERY_DELAY_AT, "redelivery_delay", "what comes back is there at once"},
-        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids",
-         "what is published counts, whatever was before"},
-    };
-    int64_t set = word_load(page, L_SETTINGS_SET_AT);
-    const char *kind = word_load(page, L_SETTING_LAST_VALUE_AT) ? "last_value" : "non_destructive";
-    for (size_t each = 0; keeps(page) && each < sizeof NEITHER / sizeof *NEITHER; each++)
-        if (word_load(page, NEITHER[each].at))
-            return fail(SB_INVALID, "a %s queue has no %s: %s", kind, NEITHER[each].name,
-                        NEITHER[each].why);
-    if (!word_load(page, L_SETTING_NON_DESTRUCTIVE_AT))
-        return SB_OK;
-    if (word_load(page, L_SETTING_DURABLE_AT))
-        return fail(SB_INVALID,
-                    "a non_destructive queue has no durable: the journal follows what is "
-                    "taken or replaced, not what stays");
-    for (size_t each = 0; each < sizeof WITHOUT / sizeof *WITHOUT; each++)
-        if (set & WITHOUT[each].set)
-            return fail(SB_INVALID, "a non_destructive queue has no %s: %s", WITHOUT[each].name,
-                        WITHOUT[each].why);
-    return SB_OK;
-}
-
-/* What does not go with pages: what is there is in order, and cannot be looked at or replaced. */
-static int64_t pages_agree(const void *page)
-{
-    static const struct {
-        int64_t at;
-        const char *name, *why;
-    } NEITHER[] = {
-        {L_SETTING_LAST_VALUE_AT, "last_value", "what is in pages cannot be replaced"},
-        {L_SETTING_NON_DESTRUCTIVE_AT, "non_destructive",
-         "nothing leaves it, so nothing would come back from its pages"},
-        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is in pages is not compared"},
-    };
-    if (word_load(page, L_SETTING_WHEN_FULL_AT) != L_PAGE)
-        return SB_OK;
-    for (size_t each = 0; each < sizeof NEITHER / sizeof *NEITHER; each++)
-        if (word_load(page, NEITHER[each].at))
-            return fail(SB_INVALID, "a queue with when_full 'page' has no %s: %s",
-                        NEITHER[each].name, NEITHER[each].why);
-    return SB_OK;
-}
-
-int64_t settings_agree(const void *page)
-{
-    int64_t ttl_max = word_load(page, L_SETTING_TTL_MAX_AT);
-    if (ttl_max && word_load(page, L_SETTING_TTL_MIN_AT) > ttl_max)
-        return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
-    int64_t multiplier = word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT);
-    if (multiplier && multiplier < L_MULTIPLIER_UNIT)
-        return fail(SB_INVALID,
-                    "redelivery_multiplier is less than 1: the delay would become shorter");
-    int64_t delay_max = word_load(page, L_SETTING_MAX_REDELIVERY_DELAY_AT);
-    if (delay_max && word_load(page, L_SETTING_REDELIVERY_DELAY_AT) > delay_max)
-        return fail(SB_INVALID, "redelivery_delay is longer than max_redelivery_delay");
-    int64_t groups = word_load(page, L_SETTING_GROUPS_AT);
-    int64_t single = word_load(page, L_SETTING_SINGLE_ACTIVE_AT);
-    if (groups && single)
-        return fail(SB_INVALID, "groups and single_active exclude each other: with a single active "
-                    "consumer all messages go to one anyway");
-    if ((groups || single) && word_load(page, L_SETTING_PRIORITIES_AT))
-        return fail(SB_INVALID, "%s and priorities exclude each other: the order is that of "
-                    "publishing, or that of priorities", groups ? "groups" : "single_active");
-    int64_t code = pages_agree(page);
-    return code == SB_OK ? kept_agree(page) : code;
 }
 
 int64_t settings_finished(const void *page)

@@ -18,7 +18,7 @@
 #define LOOKS 8
 #define ONE_IN_MAX INT64_C(65536)
 
-void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number)
+static void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number)
 {
     snprintf(path, NAME_ROOM, "/dev/shm/shmbroker.%s.latency-%lld-%lld-%lld", vhost,
              (long long)(reference & L_REFERENCE_INDEX_MASK),

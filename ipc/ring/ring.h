@@ -27,7 +27,6 @@ _Static_assert(offsetof(stamp_clock, cycles) == L_CLOCK_CYCLES &&
                offsetof(stamp_clock, base_ns) == L_CLOCK_BASE &&
                offsetof(recorder, number) == L_RECORDING_NUMBER &&
                offsetof(recorder, where) == L_RECORDING_COUNTS, "as the kernels have it");
-void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number);
 /* Unmap, and let another have the stripe; or only unmap, if our participant has left. */
 void recorder_close(recorder *closed);
 void recorder_free(recorder *freed);

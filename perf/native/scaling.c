@@ -1,5 +1,5 @@
-/* Producers and consumers of any number of queues, in C: python -m
- * shmbroker.perf.scenarios.scaling.
+/* Producers and consumers of any number of queues, in C:
+ * python -m shmbroker.perf.scenarios.scaling.
  *
  * Message number n of producer i of p carries n * p + i, so that no two are alike; what is below 0
  * ends a queue for whoever gets it. */
