@@ -14,12 +14,12 @@ from shmbroker.cli.group import Group, Verb
 
 VERBS = {
     "all": "__main__",
-    "compare": "compare",
-    "durable": "durable.__main__",
-    "failover": "failover.__main__",
-    "open-loop": "open_loop",
-    "scaling": "scaling",
-    "topologies": "topologies.__main__",
+    "compare": "scenarios.compare",
+    "durable": "scenarios.durable.__main__",
+    "failover": "scenarios.failover.__main__",
+    "open-loop": "scenarios.open_loop",
+    "scaling": "scenarios.scaling",
+    "topologies": "scenarios.topologies.__main__",
 }
 
 

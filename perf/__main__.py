@@ -33,7 +33,7 @@ NAMES = [*MODULES, *(name.replace("_", "-") for name in parts.QUICK)]
 
 
 def scenario(name: str) -> Scenario:
-    found: Scenario = import_module(f"shmbroker.perf.{MODULES[name]}").SCENARIO
+    found: Scenario = import_module(f"shmbroker.perf.scenarios.{MODULES[name]}").SCENARIO
     return found
 
 

@@ -16,6 +16,7 @@
 #include "journal/journal.h"
 #include "ring/ring.h"
 
+#define RESERVE_OF_PAGES 3 /* one for what waited before, one for what came out, and the last */
 #define DIGEST_PRIME UINT64_C(0x9E3779B97F4A7C15)
 
 /* --- its gate and its head -------------------------------------------------------------------- */
@@ -230,6 +231,21 @@ static int64_t unfollow_gone(sb_journaler *journaler)
     return code;
 }
 
+static bool is_inbox(const followed *each)
+{
+    return setting(each->queue, L_SETTING_INBOX_OF_AT) != 0;
+}
+
+/* What comes out of pages goes through the journal, and makes nothing dead there before a whole
+ * file of pages was read: so it needs more of a reserve. */
+static void count_inboxes(sb_journaler *journaler)
+{
+    journaler->inboxes = 0;
+    for (int64_t each = 0; each < journaler->count; each++)
+        journaler->inboxes += is_inbox(journaler->queues[each]);
+    journal_reserves(journaler->journal, journaler->inboxes ? RESERVE_OF_PAGES : 1);
+}
+
 /* Something was declared or deleted: note it, and follow what is durable. */
 int64_t journaler_look_at_catalog(sb_journaler *journaler)
 {
@@ -251,6 +267,7 @@ int64_t journaler_look_at_catalog(sb_journaler *journaler)
     if (code == SB_OK && digest != journaler->digest)
         code = catalog_stage(journaler->connection, journaler->journal);
     if (code == SB_OK) {
+        count_inboxes(journaler);
         journaler->generation = generation;
         journaler->digest = digest;
     }

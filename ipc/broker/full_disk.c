@@ -63,6 +63,31 @@ int64_t journaler_make_room(sb_journaler *journaler)
     return code;
 }
 
+bool journaler_may_borrow(sb_journaler *journaler)
+{
+    for (int64_t index = 0; index < journaler->count && journaler->inboxes; index++) {
+        followed *each = journaler->queues[index];
+        if (followed_comes_out_of_pages(each) && !followed_is_gone(each) &&
+            sb_port_true_tail(&each->port) > each->safe)
+            return true;
+    }
+    return false;
+}
+
+void journaler_tell_room(sb_journaler *journaler)
+{
+    int64_t now = sb_system_clock();
+    if (!journaler->owes || now - journaler->owes_at >= DISK_FULL_NS) {
+        journaler->owes_at = now;
+        journaler->owes = journaler->inboxes && journal_owes(journaler->journal);
+    }
+    if (journaler->owes && atomic_load(&journaler->code) != SB_DISK_FULL)
+        snprintf(journaler->why, sizeof journaler->why,
+                 "only what comes out of pages is written, in the "
+                 "room that was set aside for it");
+    journaler_told(journaler, journaler->owes ? SB_DISK_FULL : SB_OK);
+}
+
 int64_t journaler_wait_for_room(sb_journaler *journaler, int64_t code)
 {
     if (atomic_load(&journaler->code) != SB_DISK_FULL) {

@@ -28,6 +28,16 @@ static int64_t write_ahead(sb_journaler *journaler)
     return code;
 }
 
+bool followed_comes_out_of_pages(const followed *each)
+{
+    return each->queue->pages;
+}
+
+bool followed_is_held_back(const sb_journaler *journaler, const followed *each)
+{
+    return journaler->owes && journaler->inboxes && !followed_comes_out_of_pages(each);
+}
+
 /* All of a queue that stood there at the moment, or, if no transaction is in it, its share. */
 static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
 {
@@ -95,7 +105,8 @@ int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now)
         code = followed_stage_news(journaler, journaler->queues[each]);
     int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
-        code = gather(journaler, journaler->queues[each], share);
+        if (whole || !followed_is_held_back(journaler, journaler->queues[each]))
+            code = gather(journaler, journaler->queues[each], share);
     if (code == SB_OK)
         code = journaler_stage_lost(journaler);
     bool is_time = above || whole || now - journaler->retired_at >= RETIRE_NS;

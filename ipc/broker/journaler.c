@@ -66,7 +66,8 @@ static bool is_quiet(sb_journaler *journaler)
     bool quiet = true;
     sb_bell_arm((int64_t *)((char *)connection->arena.memory + L_ARENA_JOURNALER_BELL_AT));
     for (int64_t each = 0; each < journaler->count; each++)
-        quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY;
+        quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY ||
+                 followed_is_held_back(journaler, journaler->queues[each]);
     return quiet && commit_gate_begun(connection) == journaler->whole &&
            word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT) == journaler->generation;
 }
@@ -126,6 +127,7 @@ static int64_t begin_late(sb_journaler *journaler)
            SB_DISK_FULL)
         if ((code = journaler_wait_for_room(journaler, code)) != SB_OK)
             return code;
+    journaler->owes = code == SB_OK && journal_owes(journaler->journal);
     if (code == SB_OK)
         code = journaler_turn(journaler, false);
     return code >= 0 && journaler->audits ? journaler_begin_audit(journaler) : code;
@@ -269,6 +271,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
      * through all that is queued can wait, publishers cannot */
     journaler->above_at = sb_system_clock();
     if (code == SB_OK && !journaler->begins) {
+        journaler->owes = journal_owes(journaler->journal);
         atomic_store(&journaler->stopping, 1); /* a full disk is waited for by the thread */
         /* what is wrong is told to the caller, not to the log */
         code = journaler_turn(journaler, false);

@@ -55,6 +55,9 @@ struct sb_journaler {
     commit_gate commit_gate;
     /* how many transactions at the moment; and of which all is in the journal */
     int64_t begun, whole;
+    int64_t inboxes; /* followed: so many durable queues have paged */
+    bool owes;       /* the reserve is in use for what comes out of pages, and for that alone */
+    int64_t owes_at; /* when that was looked at last */
     int64_t messages, bytes, mapped;
     int64_t commits, tidied; /* tidied: how many there were when it was looked what can go */
     int64_t ahead; /* of what is staged, so much was staged when the disk was told of it last */
@@ -92,6 +95,11 @@ int64_t journaler_see_a_moment(sb_journaler *journaler, bool above);
 
 /* --- gather.c --------------------------------------------------------------------------------- */
 
+/* The ring of a queue that pages: its consumers wait for what is there. */
+bool followed_comes_out_of_pages(const followed *each);
+/* While the reserve is in use, what stays is not to go there.  An inbox stays until the pager has
+ * room; any other queue, perhaps, for ever. */
+bool followed_is_held_back(const sb_journaler *journaler, const followed *each);
 int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now);
 
 /* --- lost.c ----------------------------------------------------------------------------------- */
@@ -105,6 +113,11 @@ int64_t journaler_list_anew(sb_journaler *journaler);
 /* --- full_disk.c ------------------------------------------------------------------------------ */
 
 int64_t journaler_make_room(sb_journaler *journaler);
+/* Consumers of a queue that pages cannot take what is in its ring, in what waits to be written or
+ * to be gathered behind that. */
+bool journaler_may_borrow(sb_journaler *journaler);
+/* There is room, or only for what comes out of pages: then it is looked again after a while. */
+void journaler_tell_room(sb_journaler *journaler);
 int64_t journaler_wait_for_room(sb_journaler *journaler, int64_t code);
 
 /* --- turn.c ----------------------------------------------------------------------------------- */

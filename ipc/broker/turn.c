@@ -58,13 +58,13 @@ static int64_t commit(sb_journaler *journaler)
             break;
         code = journaler_make_room(journaler);
         if (code == SB_OK)
-            code = journal_commit_full(journaler->journal);
+            code = journal_commit_full(journaler->journal, journaler_may_borrow(journaler));
     }
     if (code == SB_OK)
         code = fence_check(&journaler->fence);
     if (code != SB_OK)
         return code;
-    journaler_told(journaler, SB_OK);
+    journaler_tell_room(journaler); /* before whoever waits goes on */
     journaler->commits++;
     code = move_gates(journaler);
     unmap_what_was_read(journaler);
@@ -88,6 +88,8 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
         code = journaler_list_anew(journaler);
     if (code != SB_OK)
         return code;
+    if (!staged && journaler->owes)
+        journaler_tell_room(journaler);
     journaler->ahead = 0;
     journaler->whole = journaler->begun;
     commit_gate_journaled(&journaler->commit_gate, journaler->whole);

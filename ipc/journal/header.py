@@ -24,8 +24,8 @@ typedef struct sb_journal_options {
     const void *node;      /* 16 bytes, noted in each segment; NULL: zeros */
     sb_journal_snapshot snapshot; /* NULL: nothing */
     void *context;
-    int64_t reserve; /* 1: the room of one segment is set aside, for whoever begins when the disk is
-                      * full, after the writer was killed */
+    int64_t reserve; /* 1: the room of one segment is set aside, or of more, for whoever begins when
+                      * the disk is full, after the writer was killed */
 } sb_journal_options;
 
 typedef struct sb_journal_record {

@@ -137,6 +137,7 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
     if (code != SB_OK)
         return code;
     journal->fresh = true;
+    journal->borrowed = store_is_tight(journal->store);
     journal->first_serial = journal->current.serial;
     journal->end = JOURNAL_PAGE;
     journal->number = 1;
@@ -306,14 +307,14 @@ static int64_t bytes_for(const sb_journal *journal, const frame *out)
 
 /* The next segment, if one is ready, or when it is.  Where even the reserve is used, it makes room
  * for itself: what is written then makes another segment dead. */
-static int64_t turn_over(sb_journal *journal, bool opens_reserve)
+static int64_t turn_over(sb_journal *journal, reserve_use opens)
 {
     written next;
     segment_state *done = segment_note(journal, journal->current.serial);
     if (!done)
         return fail_system("memory for a list of segments");
     int64_t code =
-        store_take(journal->store, bytes_for(journal, &journal->frame), opens_reserve, &next);
+        store_take(journal->store, bytes_for(journal, &journal->frame), opens, &next);
     if (code != SB_OK) {
         segment_forget(journal, journal->current.serial);
         return fatal(journal, code);
@@ -337,7 +338,7 @@ static int64_t make_fit(sb_journal *journal, const frame *out)
     if (fits(journal, out))
         return SB_OK;
     int64_t bytes = JOURNAL_PAGE + frame_written_bytes(out->filled) + kept_room(journal);
-    int64_t code = store_take(journal->store, bytes, false, &large);
+    int64_t code = store_take(journal->store, bytes, RESERVE_NONE, &large);
     if (code != SB_OK)
         return fatal(journal, code);
     store_recycle(journal->store, journal->current.serial); /* nothing was in it */
@@ -382,7 +383,7 @@ static int64_t write_first(sb_journal *journal)
     return SB_OK;
 }
 
-static int64_t commit(sb_journal *journal, bool opens_reserve)
+static int64_t commit(sb_journal *journal, reserve_use opens)
 {
     int64_t code = usable(journal);
     if (code != SB_OK || (journal->frame.records == 0 && !journal->fresh))
@@ -391,11 +392,13 @@ static int64_t commit(sb_journal *journal, bool opens_reserve)
         return fail(SB_INVALID, "a snapshot stages, and does not commit");
     segments_learn(journal);
     if (!journal->fresh && !fits(journal, &journal->frame)) {
-        code = turn_over(journal, false);
+        code = turn_over(journal, RESERVE_NONE);
         if (code == SB_DISK_FULL && sb_journal_clear(journal) > 0)
-            code = turn_over(journal, false);
-        if (code == SB_DISK_FULL && opens_reserve)
-            code = turn_over(journal, true);
+            code = turn_over(journal, RESERVE_NONE);
+        if (code == SB_DISK_FULL && opens != RESERVE_NONE) {
+            code = turn_over(journal, opens);
+            journal->borrowed |= code == SB_OK && opens == RESERVE_BUT_LAST;
+        }
         if (code != SB_OK)
             return code;
     }
@@ -408,7 +411,7 @@ static int64_t commit(sb_journal *journal, bool opens_reserve)
 
 int64_t sb_journal_commit(sb_journal *journal)
 {
-    return commit(journal, false);
+    return commit(journal, RESERVE_NONE);
 }
 
 /* How many segments are dead with the heads that are about to be written. */
@@ -424,9 +427,25 @@ static int64_t dead_then(sb_journal *journal)
     return dead + !needed;
 }
 
-int64_t journal_commit_full(sb_journal *journal)
+int64_t journal_commit_full(sb_journal *journal, bool borrows)
 {
-    return commit(journal, !journal->fresh && dead_then(journal) > 0);
+    if (journal->fresh)
+        return commit(journal, RESERVE_NONE);
+    if (dead_then(journal) > 0)
+        return commit(journal, RESERVE_ALL);
+    return commit(journal, borrows ? RESERVE_BUT_LAST : RESERVE_NONE);
+}
+
+void journal_reserves(sb_journal *journal, int64_t segments)
+{
+    store_reserves(journal->store, segments);
+}
+
+bool journal_owes(sb_journal *journal)
+{
+    if (journal->borrowed && !journal->fresh)
+        journal->borrowed = !store_has_reserve(journal->store);
+    return journal->borrowed;
 }
 
 /* What was written ahead of a frame that goes elsewhere is not to be found behind the one that

@@ -16,8 +16,14 @@ int64_t journal_prepared(sb_journal *journal);
  * written. */
 int64_t journal_relieve(sb_journal *journal);
 /* sb_journal_commit, and if there is no room, into the reserve, provided that what was told by
- * journal_retire_then makes a segment dead. */
-int64_t journal_commit_full(sb_journal *journal);
+ * journal_retire_then makes a segment dead; or, if it borrows, into all of the reserve but the
+ * last. */
+int64_t journal_commit_full(sb_journal *journal, bool borrows);
+/* How many segments the reserve has; it may be more than one for who borrows. */
+void journal_reserves(sb_journal *journal, int64_t segments);
+/* Whether what was borrowed of the reserve, or used to begin on a full disk, is still missing
+ * there; then it is tried again. */
+bool journal_owes(sb_journal *journal);
 
 /* --- needed.c --------------------------------------------------------------------------------- */
 

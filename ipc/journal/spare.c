@@ -112,19 +112,24 @@ int64_t spare_make(store *of, int64_t bytes, spare *made)
 
 /* --- the reserve ------------------------------------------------------------------------------ */
 
+bool reserve_is_whole(const store *of)
+{
+    return of->reserve_count >= of->reserve_wanted;
+}
+
 /* Its blocks are set aside; it is written over when it is used. */
-void reserve_make(store *of)
+bool reserve_make(store *of)
 {
     spare made;
     if (spare_open(of, &made) != SB_OK)
-        return;
+        return false;
     made.bytes = of->segment_bytes;
     if (fallocate(made.file, 0, 0, made.bytes) != 0) {
         spare_drop(of, &made);
-        return;
+        return false;
     }
-    of->reserve = made;
-    of->has_reserve = true;
+    of->reserve[of->reserve_count++] = made;
+    return true;
 }
 
 /* What somebody who died has left: a segment's room, where there may be no other. */
@@ -136,7 +141,7 @@ bool spare_claim(store *of, spare *claimed)
 }
 
 /* On a full disk: what the dead have left, or the reserve. */
-int64_t spare_find(store *of, bool opens_reserve, spare *found)
+int64_t spare_find(store *of, reserve_use opens, spare *found)
 {
     bool is_begun = of->serial > 0;
     if (!is_begun && !spare_claim(of, found)) {
@@ -144,10 +149,9 @@ int64_t spare_find(store *of, bool opens_reserve, spare *found)
         return spare_make(of, of->segment_bytes, found);
     }
     if (is_begun) {
-        if (!opens_reserve || !of->has_reserve)
+        if (opens == RESERVE_NONE || of->reserve_count <= (opens == RESERVE_BUT_LAST))
             return SB_DISK_FULL;
-        *found = of->reserve;
-        of->has_reserve = false;
+        *found = of->reserve[--of->reserve_count];
     }
     of->owes_reserve = of->keeps_reserve;
     int64_t code = write_over(found->file, found->bytes);
@@ -204,7 +208,7 @@ void segment_recycle(store *of, int64_t serial, bool is_awaited)
     if (trusted_open(of->in.file, of->in.path, name, O_RDWR, &of->in.whose, &made.file) != SB_OK)
         return;
     spare_lock(made.file);
-    bool is_reserve = of->keeps_reserve && !of->has_reserve && (of->owes_reserve || !is_awaited);
+    bool is_reserve = !reserve_is_whole(of) && (of->owes_reserve || !is_awaited);
     int64_t most = of->is_tight && of->keeps_reserve ? is_awaited : of->spares_max;
     bool wanted = (is_reserve || of->spare_count < most) && fstat(made.file, &status) == 0 &&
                   status.st_size == of->segment_bytes && spare_name(made.name) == SB_OK;
@@ -220,9 +224,8 @@ void segment_recycle(store *of, int64_t serial, bool is_awaited)
         return;
     }
     if (is_reserve) {
-        of->reserve = made;
-        of->has_reserve = true;
-        of->owes_reserve = false;
+        of->reserve[of->reserve_count++] = made;
+        of->owes_reserve &= !reserve_is_whole(of);
     } else
         of->spares[of->spare_count++] = made;
     of->counts.recycled++;

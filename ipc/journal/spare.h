@@ -32,14 +32,15 @@ struct store {
     int64_t epoch, serial; /* of the next one; 0: they have no names yet */
     spare spares[SPARES_MAX];
     int64_t spare_count;
-    bool keeps_reserve, has_reserve;
-    bool asks_reserve;  /* to be set aside, if there is room */
-    bool owes_reserve;  /* it was used: the next segment that dies takes its place */
-    bool opens_reserve; /* whoever waits for a segment may have it */
-    bool is_tight;      /* there was no room: others may want what is not needed at once */
-    bool skips_serial;  /* its name is taken, by what could not be removed */
-    bool gives_way;     /* all of this is to go: one larger than that is wanted */
-    spare reserve;
+    bool keeps_reserve; /* at all; then so many segments: */
+    _Atomic int64_t reserve_wanted, reserve_count;
+    bool asks_reserve;         /* to be set aside, if there is room */
+    bool owes_reserve;         /* it was used: the next segments that die take its place */
+    reserve_use opens_reserve; /* whoever waits for a segment may have it */
+    bool is_tight;     /* there was no room: others may want what is not needed at once */
+    bool skips_serial; /* its name is taken, by what could not be removed */
+    bool gives_way;    /* all of this is to go: one larger than that is wanted */
+    spare reserve[RESERVE_MAX];
     written ready;
     int64_t ready_code; /* SB_OK: it is; SB_EMPTY: it is to be got ready; or why it is not */
     serials dead; /* below 0: damaged, to be set aside */
@@ -59,12 +60,14 @@ int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t a
 void spare_drop(const store *of, spare *dropped);
 /* A file of so many bytes, written over. */
 int64_t spare_make(store *of, int64_t bytes, spare *made);
-/* Set the reserve aside, if there is room. */
-void reserve_make(store *of);
+/* All that is to be set aside is. */
+bool reserve_is_whole(const store *of);
+/* Set a segment of the reserve aside: whether there was room. */
+bool reserve_make(store *of);
 /* What somebody who died has left: a segment's room, where there may be no other. */
 bool spare_claim(store *of, spare *claimed);
 /* On a full disk: what the dead have left, or the reserve. */
-int64_t spare_find(store *of, bool opens_reserve, spare *found);
+int64_t spare_find(store *of, reserve_use opens, spare *found);
 /* Its header, and then its name: what has the name of a segment is one. */
 int64_t spare_become(store *of, const spare *from, int64_t serial, written *made);
 /* A segment that no list has becomes a spare, the reserve, or goes. */

@@ -4,8 +4,9 @@
  *   spare, written over ──► header ──► fdatasync ──► name ──► fsync of the folder ──► ready
  *   segment that no list has ──► name away ──► fsync of the folder ──► spare, reserve, or removed
  *
- * The reserve is one segment's room that is set aside and not used while there is any other: by a
- * writer only if that makes another segment dead, and by whoever begins after the writer has died.
+ * The reserve is room for segments that is set aside and not used while there is any other: by a
+ * writer the last of it only if that makes another segment dead, and by whoever begins after the
+ * writer has died.
  *
  * It also looks through segments of before, of which it is not known what they have. */
 
@@ -55,7 +56,7 @@ static void make_ready(store *of)
     written ready = {.file = -1};
     spare from;
     int64_t code = SB_OK, serial = of->serial;
-    bool opens_reserve = of->opens_reserve;
+    reserve_use opens = of->opens_reserve;
     pthread_mutex_unlock(&of->mutex);
     if (of->spare_count > 0)
         from = of->spares[--of->spare_count];
@@ -64,7 +65,7 @@ static void make_ready(store *of)
         of->counts.made += code == SB_OK;
         of->is_tight = code == SB_DISK_FULL;
         if (code == SB_DISK_FULL)
-            code = spare_find(of, opens_reserve, &from);
+            code = spare_find(of, opens, &from);
     }
     if (code == SB_OK && serial == 0)
         of->spares[of->spare_count++] = from;
@@ -101,11 +102,12 @@ static void give_way(store *of)
     pthread_mutex_unlock(&of->mutex);
     while (of->spare_count > 0)
         spare_drop(of, &of->spares[--of->spare_count]);
-    if (of->has_reserve)
-        spare_drop(of, &of->reserve);
+    bool any = of->reserve_count > 0;
+    while (of->reserve_count > 0)
+        spare_drop(of, &of->reserve[--of->reserve_count]);
     pthread_mutex_lock(&of->mutex);
-    of->owes_reserve |= of->has_reserve;
-    of->has_reserve = of->gives_way = false;
+    of->owes_reserve |= any;
+    of->gives_way = false;
 }
 
 static void rest(store *of)
@@ -143,15 +145,17 @@ static void *run(void *argument)
         } else if (of->clears) {
             of->clears = false;
             pthread_mutex_unlock(&of->mutex);
-            if (of->keeps_reserve && !of->has_reserve)
-                of->has_reserve = spare_claim(of, &of->reserve);
+            while (!reserve_is_whole(of) && spare_claim(of, &of->reserve[of->reserve_count]))
+                of->reserve_count++;
             folder_clear(&of->in);
             pthread_mutex_lock(&of->mutex);
         } else if (of->asks_reserve && of->serial > 0 && of->ready_code == SB_OK) {
             of->asks_reserve = false;
             pthread_mutex_unlock(&of->mutex);
-            if (!of->has_reserve)
-                reserve_make(of);
+            while (of->reserve_count > of->reserve_wanted)
+                spare_drop(of, &of->reserve[--of->reserve_count]);
+            while (!reserve_is_whole(of) && reserve_make(of))
+                ;
             pthread_mutex_lock(&of->mutex);
         } else if (of->unknown.count > 0)
             store_learn_one(of);
@@ -178,6 +182,7 @@ int64_t store_start(store **made, const folder *in, const sb_journal_options *op
     if (options->node)
         memcpy(of->node, options->node, sizeof of->node);
     of->keeps_reserve = options->reserve > 0;
+    of->reserve_wanted = of->keeps_reserve;
     of->ready_code = SB_EMPTY;
     pthread_mutex_init(&of->mutex, NULL);
     pthread_condattr_init(&monotonic);
@@ -251,6 +256,39 @@ int64_t store_prepared(store *of)
     return code;
 }
 
+void store_reserves(store *of, int64_t segments)
+{
+    int64_t wanted = segments < RESERVE_MAX ? segments : RESERVE_MAX;
+    if (!of->keeps_reserve || of->reserve_wanted == wanted)
+        return;
+    pthread_mutex_lock(&of->mutex);
+    of->reserve_wanted = wanted;
+    of->asks_reserve = true; /* not with the next segment only: pages may fill the disk before */
+    pthread_cond_signal(&of->asked);
+    pthread_mutex_unlock(&of->mutex);
+}
+
+bool store_has_reserve(store *of)
+{
+    bool whole = reserve_is_whole(of);
+    if (whole)
+        return true;
+    pthread_mutex_lock(&of->mutex);
+    if (of->ready_code != SB_OK)
+        of->ready_code = SB_EMPTY;
+    go_on(of);
+    pthread_mutex_unlock(&of->mutex);
+    return false;
+}
+
+bool store_is_tight(store *of)
+{
+    pthread_mutex_lock(&of->mutex);
+    bool is_tight = of->is_tight;
+    pthread_mutex_unlock(&of->mutex);
+    return is_tight;
+}
+
 void store_go_on(store *of)
 {
     pthread_mutex_lock(&of->mutex);
@@ -260,11 +298,11 @@ void store_go_on(store *of)
 
 /* One that is larger than all others is made here and now.  What is ready comes before it, and can
  * not be used behind it. */
-static int64_t take_large(store *from, int64_t bytes, bool opens_reserve, written *taken)
+static int64_t take_large(store *from, int64_t bytes, reserve_use opens, written *taken)
 {
     spare made;
     int64_t code = spare_make(from, bytes, &made);
-    if (code == SB_DISK_FULL && opens_reserve) {
+    if (code == SB_DISK_FULL && opens == RESERVE_ALL) {
         pthread_mutex_lock(&from->mutex);
         from->gives_way = true;
         for (go_on(from); from->gives_way;)
@@ -292,15 +330,15 @@ static int64_t take_large(store *from, int64_t bytes, bool opens_reserve, writte
     return code;
 }
 
-int64_t store_take(store *from, int64_t bytes, bool opens_reserve, written *taken)
+int64_t store_take(store *from, int64_t bytes, reserve_use opens, written *taken)
 {
     if (bytes > from->segment_bytes)
-        return take_large(from, (bytes + JOURNAL_PAGE - 1) & -JOURNAL_PAGE, opens_reserve, taken);
+        return take_large(from, (bytes + JOURNAL_PAGE - 1) & -JOURNAL_PAGE, opens, taken);
     pthread_mutex_lock(&from->mutex);
     from->counts.waited += from->ready_code != SB_OK;
-    from->opens_reserve = opens_reserve;
+    from->opens_reserve = opens;
     await_ready(from);
-    from->opens_reserve = false;
+    from->opens_reserve = RESERVE_NONE;
     int64_t code = from->ready_code;
     if (code == SB_OK) {
         *taken = from->ready;
@@ -402,8 +440,8 @@ void store_stop(store *stopped)
     }
     while (stopped->spare_count > 0)
         spare_drop(stopped, &stopped->spares[--stopped->spare_count]);
-    if (stopped->has_reserve)
-        spare_drop(stopped, &stopped->reserve);
+    while (stopped->reserve_count > 0)
+        spare_drop(stopped, &stopped->reserve[--stopped->reserve_count]);
     while (stopped->found_count > 0) {
         learnt *left = &stopped->found[--stopped->found_count];
         tally_free(&left->tally);

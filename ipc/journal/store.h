@@ -39,6 +39,11 @@ typedef struct store_counts {
 
 typedef struct store store;
 
+#define RESERVE_MAX 3
+
+/* What of the room that is set aside may be used. */
+typedef enum reserve_use { RESERVE_NONE, RESERVE_BUT_LAST, RESERVE_ALL } reserve_use;
+
 int64_t store_start(store **made, const folder *in, const sb_journal_options *options);
 /* From now on segments have names: from this serial on, which is that of the first. */
 int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first);
@@ -47,9 +52,15 @@ int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first);
 int64_t store_prepared(store *of);
 /* The first has its frame: get the next one ready, and look after the rest. */
 void store_go_on(store *of);
-/* A segment with room for so many bytes in all, waiting for it; on a full disk, the reserve, if
- * that may be used. */
-int64_t store_take(store *from, int64_t bytes, bool opens_reserve, written *taken);
+/* A segment with room for so many bytes in all, waiting for it; on a full disk, of the reserve what
+ * may be used. */
+int64_t store_take(store *from, int64_t bytes, reserve_use opens, written *taken);
+/* So many segments' room is to be set aside, if there is to be a reserve at all. */
+void store_reserves(store *of, int64_t segments);
+/* Whether all of it is there; if not, it is tried again. */
+bool store_has_reserve(store *of);
+/* Whether the last segment that was to be made had no room. */
+bool store_is_tight(store *of);
 /* Segments that are on no list any more. */
 void store_recycle(store *of, int64_t serial);
 /* The same of one that is damaged: the file is kept for people, under another name. */

@@ -27,6 +27,7 @@ struct sb_journal {
     store *store;
     written current; /* the segment that is written */
     bool fresh;      /* it has no frame yet */
+    bool borrowed; /* of the reserve, and it was not whole since */
     bool in_snapshot, adopted;
     int64_t end, number; /* of the current segment: where the next frame begins, and its number */
     int64_t first_serial; /* of those that we have written */

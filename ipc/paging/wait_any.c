@@ -120,7 +120,7 @@ static int64_t wait_any(sb_wait *waits, int64_t count, const int64_t *control, i
         /* also if we were woken: that may go on for ever, and be for nothing each time */
         if (sb_system_clock() >= deadline) {
             ready = look_at_all(waits, count);
-            if (ready == 0)
+            if (ready == 0 && count > 0)
                 waits[0].queue->connection->duties->repair_rings(waits, count);
             return ready;
         }

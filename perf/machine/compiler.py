@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra")
-_SOURCES = Path(__file__).parent
+_SOURCES = Path(__file__).parents[1] / "raw"
 
 
 class CompilerFailed(Exception):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import shmbroker
@@ -86,13 +87,9 @@ def disk(folder: Path, seed: int, seconds: float) -> dict[str, object]:
         filler = small / "filler"
 
         def fill() -> None:
-            with filler.open("ab") as out:
-                try:
-                    while True:
-                        out.write(bytes(1 << 16))
-                        out.flush()
-                except OSError:
-                    pass
+            with filler.open("ab", buffering=0) as out, suppress(OSError):
+                while True:
+                    out.write(bytes(1 << 16))
 
         def make_room() -> None:
             filler.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ IPC = ROOT / "ipc"
 SMALL = 64 << 10
 ARENA = 4 << 20
 HEAD_BYTES = 9 * 8
-"""Of a declaration (ipc/catalog/catalog.h); its end: the lengths of the name and of the settings."""
+"""Of a declaration (ipc/catalog/catalog.h); its end: lengths of the name and of the settings."""
 
 
 @contextmanager

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 import shmbroker
-from shmbroker import Queue, Unconfirmed
+from shmbroker import Queue, QueueFull, Unconfirmed
 from shmbroker.ipc.base.errors import DiskFull
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.paging.pager import Pager
 from tests.support.host import PATIENCE, after_the_host_died, journaling
-from tests.support.small_disk import small_disk
+from tests.support.small_disk import fill, small_disk
 
 DISK = 12 << 20
 SLOTS = 8192
 BODY = 8000
+PAGE_BYTES = 4 << 20
 
 
 def body(number: int) -> bytes:
@@ -146,3 +151,36 @@ def test_deleting_a_queue_makes_room(tmp_path: Path, vhost: str) -> None:
         with after_the_host_died(vhost, disk / "journal") as again:
             assert [queue.name for queue in again.queues()] == ["orders"]
             assert again.queue("orders").receive(timeout=PATIENCE) == b"on it goes"
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_is_in_pages_can_be_consumed(tmp_path: Path, vhost: str, beside: bool) -> None:
+    """The disk is full, and no segment of the journal can go: it has what waits for the pager, or
+    what nobody takes from the queue beside.  What comes out of pages is written all the same."""
+    many, before = 750, 250
+    with (
+        small_disk(tmp_path / "disk", 20 << 20) as disk,
+        shmbroker.connect(f"shm://{vhost}") as broker,
+        journaling(vhost, disk / "journal") as journaler,
+        shmbroker.connect(f"shm://{vhost}", name="pager") as other,
+        Pager(other, disk / "pages", page_bytes=PAGE_BYTES, epoch=1),
+    ):
+        queue = broker.declare_queue("orders", durable=True, slots=64, when_full="page")
+        plain = broker.declare_queue("plain", durable=True, slots=SLOTS)
+        queue.publish_many([body(number) for number in range(many)], timeout=PATIENCE)
+        assert take(queue, before) == [*range(before)]
+        fill(disk)
+        full = many
+        with pytest.raises((Unconfirmed, QueueFull, DiskFull)):
+            while True:
+                with suppress(Unconfirmed):
+                    if beside:
+                        plain.publish(body(0), timeout=0.1)
+                queue.publish(body(full), timeout=0.5)
+                full += 1
+        assert isinstance(journaler.failure, DiskFull)
+        assert queue.statistics().paged > 0
+        assert take(queue, full - before) == [*range(before, full)]
+        plain.publish(b"on it goes", timeout=PATIENCE)
+        queue.publish(b"on it goes", timeout=PATIENCE)
+        assert journaler.failure is None

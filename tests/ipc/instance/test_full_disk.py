@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,40 @@ def test_whoever_starts_on_a_full_disk_has_the_room_that_was_kept(
     put(vhost, b"on it goes")
     assert take_all(vhost) == 1
     assert live.stop() == 0
+
+
+@pytest.mark.parametrize("starts", ["the same", "the backup"])
+def test_what_is_in_pages_can_be_consumed_after_a_kill_on_a_full_disk(
+    tmp_path: Path, make: Make, vhost: str, starts: str
+) -> None:
+    with small_disk(tmp_path / "store", 4 * DISK) as disk:
+        live = make("a").start().becomes("live")
+        if starts == "the backup":
+            backup = is_announced(make("b", "backup").start())
+        with shmbroker.connect(f"shm://{vhost}") as broker:
+            queue = broker.declare_queue("orders", durable=True, slots=64, when_full="page")
+            plain = broker.declare_queue("plain", durable=True)
+            published = 0
+            with pytest.raises((QueueFull, DiskFull, Unconfirmed)):
+                while True:
+                    queue.publish(published.to_bytes(4, "little") + BODY, timeout=0.5)
+                    published += 1
+            assert queue.statistics().paged > 0
+            live.kill()
+            fill(disk)
+            if starts == "the same":
+                live.start().becomes("live")
+            else:
+                backup.becomes("live")
+            with suppress(Unconfirmed):
+                plain.publish(b"later", timeout=0.5)
+            for number in range(published):
+                body = queue.receive(timeout=PATIENCE_SECONDS)
+                assert int.from_bytes(body[:4], "little") == number
+            plain.confirm(timeout=PATIENCE_SECONDS)
+        survivor = live if starts == "the same" else backup
+        eventually(lambda: not is_full(survivor))
+        assert survivor.stop() == 0
 
 
 def test_a_full_disk_ends_nobody(disk: Path, make: Make, vhost: str) -> None:

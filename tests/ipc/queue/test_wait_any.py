@@ -53,6 +53,19 @@ def test_returned_is_a_count_or_one_of_the_names(
     assert int(done.stdout) == INVALID
 
 
+NONE_AT_ALL = """
+from shmbroker.ipc._native import ffi, lib
+print(lib.sb_wait_any(ffi.NULL, 0, ffi.new("int64_t *"), 0, 2_000_000))
+"""
+
+
+def test_without_a_queue_it_waits_for_the_control_word() -> None:
+    """As the pager does while the disk is full."""
+    command = [sys.executable, "-c", NONE_AT_ALL]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_S, check=True)
+    assert int(done.stdout) == 0
+
+
 def test_each_number_means_one_thing() -> None:
     numbers = [lib.SB_A_MESSAGE, lib.SB_ROOM, lib.SB_CONFIRMED]
     assert len(set(numbers)) == 3
