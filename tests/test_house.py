@@ -75,17 +75,6 @@ def test_both_sides_of_every_sync_point_are_marked() -> None:
     assert not [name for name in marks if f"`{name}`" not in listed]
 
 
-def test_c_starts_threads_that_get_no_signals() -> None:
-    """thread.c does, for all; the exit helper is no thread, and blocks them itself."""
-    starts = {
-        (path.name, call)
-        for path in (ROOT / "ipc").glob("*/*.c")
-        for call in re.findall(r"\b(pthread_create|thrd_create|clone3?|v?fork)\(", path.read_text())
-    }
-    assert starts == {("thread.c", "pthread_create"), ("exit_helper.c", "clone")}
-    assert "signals_block" in (ROOT / "ipc" / "repair" / "exit_helper.c").read_text()
-
-
 def test_what_readme_says_exists() -> None:
     readme = (ROOT / "README.md").read_text()
     makefile = (ROOT / "Makefile").read_text()

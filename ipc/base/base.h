@@ -1,4 +1,7 @@
-/* What every room stands on: shared memory, futexes, the log of errors, clocks. */
+/* Base: what every room stands on, and what knows nothing of a broker: words of shared memory,
+ * files in /dev/shm and whose files are believed, futexes, threads, clocks, checksums, and what
+ * went wrong, in words.  It stands on the C library and the kernel alone, and on the layouts that
+ * are made of core/ (layout.h). */
 
 #ifndef SHMBROKER_BASE_ROOM_H
 #define SHMBROKER_BASE_ROOM_H
@@ -30,7 +33,8 @@ static inline void word_store(void *memory, int64_t at, int64_t value)
 /* --- detail.c --------------------------------------------------------------------------------- */
 
 int64_t fail(int64_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A call begins that may answer a code without words: it is not to be told with those of an earlier one. */
+/* A call begins that may answer a code without words: it is not to be told with those of an earlier
+ * one. */
 void detail_forget(void);
 /* SB_SYSTEM or SB_NO_MEMORY, with errno's text behind ours. */
 int64_t fail_system(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -55,7 +59,6 @@ int64_t system_wait_any(const system_word *words, int64_t count, int64_t deadlin
 /* --- trust.c ---------------------------------------------------------------------------------- */
 
 #define NOBODY (-1)
-#define TRUST_PATH_ROOM 4400 /* a folder's path and a name */
 
 typedef struct trust {
     bool looks;     /* and believes nothing: root may look at what any user has */
@@ -65,8 +68,8 @@ typedef struct trust {
 } trust;
 /* Files of ours or root's that nobody else may read or write. */
 extern const trust trust_segments;
-/* Open a file in a folder, `in` for people (NULL: the name is a path): SB_UNTRUSTED if what is in it
- * cannot be believed; errno is set in any case. */
+/* Open a file in a folder, `in` for people (NULL: the name is a path): SB_UNTRUSTED if what is in
+ * it cannot be believed; errno is set in any case. */
 int64_t trusted_open(int folder, const char *in, const char *name, int how, const trust *whose,
                      int *file);
 /* Files in this folder: its owner's, too, which on NFS may be what we are called there. */
@@ -76,7 +79,6 @@ int64_t trusted_segment(const char *path, int how, const trust *whose, int *file
 int64_t trust_obstacle(const char *path);
 
 /* --- segment.c -------------------------------------------------------------------------------- */
-
 
 typedef struct segment {
     void *memory;
@@ -103,7 +105,6 @@ void signals_block(sigset_t *before);
 void signals_restore(const sigset_t *before);
 
 /* --- stamp.c ---------------------------------------------------------------------------------- */
-
 
 /* The time of day for a thread that asks often: counted in cycles from a moment that is not long
  * ago.  All zero at first. */
@@ -168,7 +169,6 @@ void fence_end(fence *at);
 
 /* --- heap.c ----------------------------------------------------------------------------------- */
 
-
 typedef struct due {
     int64_t at, position;
 } due;
@@ -183,8 +183,6 @@ bool heap_put(heap *in, due added);
 due heap_pop(heap *from);
 
 /* --- crc32c.c --------------------------------------------------------------------------------- */
-
-/* --- crc32c.c ----------------------------------------------------------------------------------- */
 
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t count);
 /* The same of what it copies. */

@@ -15,7 +15,8 @@
 
 #define POLYNOMIAL 0x82f63b78u
 
-typedef uint32_t (*crc_of)(uint32_t crc, unsigned char *to, const unsigned char *from, size_t count);
+typedef uint32_t (*crc_of)(uint32_t crc, unsigned char *to, const unsigned char *from,
+                           size_t count);
 
 static uint32_t tables[8][256];
 

@@ -1,7 +1,6 @@
 /* What went wrong, in words, for the thread that it went wrong for. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The fence: what says that another broker has taken over meanwhile.
  *
- * A file in the shared directory begins with the epoch of who may write.  Whoever is live by a lease
- * may do so until that runs out, by a clock that goes on while the machine sleeps.  Whoever writes
- * looks before, so that it leaves the files alone, and after the sync, so that it confirms nothing
- * that the other one may not have read.
+ * A file in the shared directory begins with the epoch of who may write.  Whoever is live by a
+ * lease may do so until that runs out, by a clock that goes on while the machine sleeps.  Whoever
+ * writes looks before, so that it leaves the files alone, and after the sync, so that it confirms
+ * nothing that the other one may not have read.
  *
  * A file system that is unmounted while its files are open goes on taking what is written to them,
  * where nobody else finds it.  So now and then it is looked whether what is open is what its path
@@ -11,7 +11,6 @@
 
 #define _GNU_SOURCE
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,13 +94,16 @@ int64_t fence_check(fence *at)
     if (code != SB_OK || at->file < 0)
         return code;
     if (pread(at->file, now, sizeof now, 0) != sizeof now)
-        return fail(SB_STALE, "the epoch in the shared directory cannot be read: nothing is written");
+        return fail(SB_STALE,
+                    "the epoch in the shared directory cannot be read: nothing is written");
     if (memcmp(now, at->epoch, sizeof now) == 0)
         return SB_OK;
     for (size_t each = 0; each < sizeof now; each++)
         if (!isxdigit((unsigned char)now[each]))
-            return fail(SB_STALE, "the file that says who is live (live.lock) is damaged: it does not "
-                        "begin with an epoch, so nothing is written; ours was %s", at->epoch);
-    return fail(SB_STALE, "another broker is live: the epoch is %.16s (hexadecimal), ours was %s", now,
-                at->epoch);
+            return fail(SB_STALE,
+                        "the file that says who is live (live.lock) is damaged: it does not "
+                        "begin with an epoch, so nothing is written; ours was %s",
+                        at->epoch);
+    return fail(SB_STALE, "another broker is live: the epoch is %.16s (hexadecimal), ours was %s",
+                now, at->epoch);
 }

@@ -4,6 +4,7 @@
  * rate or the clock is changed, stamps are wrong for 10 ms. */
 
 #define _GNU_SOURCE
+
 #include "base/base.h"
 
 #define WINDOW_NS INT64_C(10000000)
@@ -13,8 +14,8 @@
 #define TRIES 4
 #define SETTLE_NS 100000
 
-/* The time of day, and the count of cycles half way through asking for it: whoever was interrupted in
- * between asks again, so that the clocks of two lanes differ by some 10 ns only. */
+/* The time of day, and the count of cycles half way through asking for it: whoever was interrupted
+ * in between asks again, so that the clocks of two lanes differ by some 10 ns only. */
 static int64_t read_both(uint64_t *cycles)
 {
     int64_t now = 0;

@@ -1,11 +1,9 @@
 /* The system calls that the kernels need; each returns 0 or a code of codes.py. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

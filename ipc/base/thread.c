@@ -4,8 +4,6 @@
  * program that sleeps until it is told to end would sleep on. */
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <signal.h>
 
 #include "base/base.h"
 
@@ -24,7 +22,8 @@ void signals_restore(const sigset_t *before)
 int64_t thread_start(pthread_t *started, void *(*work)(void *), void *context, const char *what)
 {
     sigset_t before;
-    signals_block(&before); /* a new thread has the mask of who makes it, from its first moment on */
+    /* a new thread has the mask of who makes it, from its first moment on */
+    signals_block(&before);
     int error = pthread_create(started, NULL, work, context);
     signals_restore(&before);
     if (error == 0)

@@ -1,8 +1,8 @@
 /* Whether the content of a file may be believed.
  *
  * /dev/shm is a folder in which every user may make files, and a vhost is found there by its name.
- * So who made a file, and who else may write it, is looked at before anything in it is read.  A file
- * is believed if
+ * So who made a file, and who else may write it, is looked at before anything in it is read.  A
+ * file is believed if
  *
  *     it is a regular file, and was not reached through a link;
  *     it belongs to us or to root, or to whom else the caller expects;
@@ -12,7 +12,6 @@
  * In Python the same is asked in ipc/base/trust.py. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -23,6 +22,7 @@
 #define OF_OTHERS 07
 #define OF_GROUP 070
 #define WRITABLE 022 /* by group or others */
+#define TRUST_PATH_ROOM 4400 /* a folder's path and a name */
 
 const trust trust_segments = {.owner = NOBODY, .group = NOBODY, .refused = OF_GROUP | OF_OTHERS};
 
@@ -55,14 +55,16 @@ static int64_t believe(const struct stat *status, const char *path, const trust 
         return fail(SB_UNTRUSTED, "%s is no regular file: user %u has put it there; remove it: rm "
                     "-r %s", path, (unsigned)status->st_uid, path);
     if (!is_owner(status, whose))
-        return fail(SB_UNTRUSTED, "%s belongs to user %u (mode %04o), not to us (user %u) or root, so "
-                    "what is in it is not believed: run this as user %u, or remove it: rm %s", path,
-                    (unsigned)status->st_uid, mode, (unsigned)geteuid(), (unsigned)status->st_uid,
-                    path);
+        return fail(SB_UNTRUSTED,
+                    "%s belongs to user %u (mode %04o), not to us (user %u) or root, so "
+                    "what is in it is not believed: run this as user %u, or remove it: rm %s",
+                    path, (unsigned)status->st_uid, mode, (unsigned)geteuid(),
+                    (unsigned)status->st_uid, path);
     if (refused_bits(status, whose))
-        return fail(SB_UNTRUSTED, "%s belongs to user %u and has mode %04o: others may have changed "
-                    "or read it; if you know that nobody has: chmod %o %s", path,
-                    (unsigned)status->st_uid, mode, mode & 0700, path);
+        return fail(SB_UNTRUSTED,
+                    "%s belongs to user %u and has mode %04o: others may have changed "
+                    "or read it; if you know that nobody has: chmod %o %s",
+                    path, (unsigned)status->st_uid, mode, mode & 0700, path);
     return SB_OK;
 }
 
@@ -116,7 +118,8 @@ int64_t trust_obstacle(const char *path)
     struct stat status;
     if (lstat(path, &status) != 0 || status.st_uid == geteuid() || geteuid() == 0)
         return fail(SB_EXISTS, "%s exists already", path);
-    return fail(SB_UNTRUSTED, "%s exists already, and belongs to user %u (mode %04o): only that user "
-                "or root can remove it", path, (unsigned)status.st_uid,
-                (unsigned)status.st_mode & 07777);
+    return fail(SB_UNTRUSTED,
+                "%s exists already, and belongs to user %u (mode %04o): only that user "
+                "or root can remove it",
+                path, (unsigned)status.st_uid, (unsigned)status.st_mode & 07777);
 }

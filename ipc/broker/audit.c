@@ -1,20 +1,18 @@
 /* Whether the journal has what the rings have.
  *
  * Whoever takes over rings goes on behind what is confirmed, and has not read the journal.  What a
- * damaged disk has lost of it is in the rings still: each message that is confirmed and not retired.
- * So the positions that stood there at the takeover are noted, the journal is looked through in the
- * background (journal/audit.h), and what it has not is staged anew, from the rings.
+ * damaged disk has lost of it is in the rings still: each message that is confirmed and not
+ * retired.  So the positions that stood there at the takeover are noted, the journal is looked
+ * through in the background (journal/audit.h), and what it has not is staged anew, from the rings.
  *
- * A message that is done with meanwhile is not needed.  It is copied, and counts if head had not passed
- * it when all of it was copied. */
+ * A message that is done with meanwhile is not needed.  It is copied, and counts if head had not
+ * passed it when all of it was copied. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "broker/broker.h"
-#include "journal/writer.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
@@ -27,8 +25,9 @@ static int by_number(const void *one, const void *other)
 static audited *queue_of(const audit *of, int64_t number)
 {
     const audited wanted = {.number = number};
-    return of->count == 0 ? NULL
-                          : bsearch(&wanted, of->queues, (size_t)of->count, sizeof wanted, by_number);
+    return of->count == 0
+               ? NULL
+               : bsearch(&wanted, of->queues, (size_t)of->count, sizeof wanted, by_number);
 }
 
 int64_t audit_add(audit *to, int64_t number, int64_t low, int64_t high)

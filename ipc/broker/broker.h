@@ -1,14 +1,13 @@
-/* The journal of a vhost: writing it, and restoring from it. */
+/* The broker's part of a vhost: the journaler, which writes durable queues into the journal, and
+ * restoring a vhost from its journal.  It stands on all rooms that a client has, and on journal.
+ * The journaler's own state is in journaler.h. */
 
 #ifndef SHMBROKER_BROKER_ROOM_H
 #define SHMBROKER_BROKER_ROOM_H
 
 #include "base/base.h"
-#include "journal/format.h"
-#include "journal/writer.h"
 
 /* --- audit.c ---------------------------------------------------------------------------------- */
-
 
 typedef struct audited {
     int64_t number, low, high; /* of a queue: it had these positions when we took over */
@@ -31,18 +30,18 @@ int64_t audit_add(audit *to, int64_t number, int64_t low, int64_t high);
 void audit_begin(audit *of);
 void audit_end(audit *of);
 void audit_found(audit *of, int64_t number, int64_t first, int64_t last);
-/* Stage what is missing of a queue, until so many bytes are staged: SB_OK if that was all, SB_EMPTY if
- * there may be more. */
+/* Stage what is missing of a queue, until so many bytes are staged: SB_OK if that was all, SB_EMPTY
+ * if there may be more. */
 int64_t audit_stage(audit *of, sb_queue *queue, sb_port *port, int64_t number, sb_journal *journal,
                     int64_t most);
 
-/* --- deduplication.c ----------------------------------------------------------------------------- */
-
+/* --- deduplication.c -------------------------------------------------------------------------- */
 
 typedef struct dedup_log {
     sb_queue *queue;
     int64_t number;  /* in the journal */
-    int64_t serial;  /* ids up to here are in the journal, or staged: with a message, or in a list */
+    /* ids up to here are in the journal, or staged: with a message, or in a list */
+    int64_t serial;
     int64_t listed;  /* in lists */
     int64_t listing; /* and in those that are staged */
     struct {

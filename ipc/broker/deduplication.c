@@ -1,10 +1,11 @@
-/* What a durable queue remembers of messages that may be gone, so that a second copy is dropped also
- * after the machine was started anew: message ids (core/ids.py) and the numbers of named producers.
+/* What a durable queue remembers of messages that may be gone, so that a second copy is dropped
+ * also after the machine was started anew: message ids (core/ids.py) and the numbers of named
+ * producers.
  *
  * A message's own record has both in its chunk, so publishing writes no record more.  What would be
- * lost with the segments of messages that are done with is written when a segment begins: as lists of
- * ids, each id once, and as the table of producers.  So an id is in the newest segments' messages or
- * in a list; a list is kept as long as the queue remembers an id of it.
+ * lost with the segments of messages that are done with is written when a segment begins: as lists
+ * of ids, each id once, and as the table of producers.  So an id is in the newest segments'
+ * messages or in a list; a list is kept as long as the queue remembers an id of it.
  *
  *     ids         queue | sign bit, position: the serial of its last id
  *                 all ids of messages below `until` are in lists | hash | hash | ...
@@ -13,8 +14,8 @@
  * What comes out of the pages of a queue is numbered too, by the pager: in a queue that pages, the
  * numbers of all messages count that have one.
  *
- * Nothing is written of what the ring knows already and the journal has no message of: after a crash
- * that message would be gone, and it would be dropped when it is published again. */
+ * Nothing is written of what the ring knows already and the journal has no message of: after a
+ * crash that message would be gone, and it would be dropped when it is published again. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -23,7 +24,6 @@
 #include "base/base.h"
 #include "broker/broker.h"
 #include "journal/format.h"
-#include "journal/writer.h"
 #include "ring/ring.h"
 
 #define LIST_IDS 4096 /* in one record */
@@ -66,7 +66,7 @@ static int64_t list_number(int64_t queue)
     return queue | INT64_MIN;
 }
 
-/* --- writing ------------------------------------------------------------------------------------ */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static void *producer_at(const dedup_log *of, int64_t index)
 {
@@ -115,7 +115,8 @@ int64_t dedup_log_note(dedup_log *of, sb_port *port, const void *chunk, sb_journ
     return code;
 }
 
-/* What is in the ring, and not in the journal yet, is left out: of each series the first one says. */
+/* What is in the ring, and not in the journal yet, is left out: of each series the first one
+ * says. */
 static void leave_out(dedup_log *of, sb_port *port, sb_cursor from, int64_t tail)
 {
     sb_message message;
@@ -146,7 +147,8 @@ int64_t dedup_log_begin(dedup_log *of, sb_queue *queue, int64_t number, const sb
             continue;
         code = producer_known(of, index, NULL);
         if (code == SB_OK)
-            of->numbers[index].sequence = word_load(entry, L_PRODUCER_SEQUENCE_AT) & L_SEQUENCE_MASK;
+            of->numbers[index].sequence =
+                word_load(entry, L_PRODUCER_SEQUENCE_AT) & L_SEQUENCE_MASK;
     }
     int64_t tail = sb_port_true_tail(port); /* what was counted above is below it */
     if (code == SB_OK)
@@ -168,7 +170,8 @@ static int64_t stage_ids(dedup_log *of, sb_port *port, int64_t until, sb_journal
         int64_t count = of->serial - serial < LIST_IDS ? of->serial - serial : LIST_IDS;
         list->until = until;
         for (int64_t each = 0; each < count; each++)
-            if (sb_port_id_read(port, serial + 1 + each, (int64_t)(intptr_t)list->hashes[each]) == 0)
+            if (sb_port_id_read(port, serial + 1 + each, (int64_t)(intptr_t)list->hashes[each]) ==
+                0)
                 list->hashes[each][0] = list->hashes[each][1] = 0; /* forgotten by now */
         serial += count;
         code = sb_journal_stage(journal, SB_RECORD_IDS, list_number(of->number), serial, list,
@@ -213,7 +216,7 @@ void dedup_log_end(dedup_log *of)
     of->numbers = NULL;
 }
 
-/* --- and reading --------------------------------------------------------------------------------- */
+/* --- and reading ------------------------------------------------------------------------------ */
 
 /* Ids in the order of serials or of positions, of which the last `most` are wanted. */
 typedef struct ordered_id {
@@ -279,8 +282,9 @@ int64_t dedup_read_ids(dedup_read *of, const sb_journal_record *record)
     int64_t count = bytes / (int64_t)sizeof list->hashes[0];
     if (bytes < 0 || bytes % (int64_t)sizeof list->hashes[0] || count > LIST_IDS ||
         record->position < count || of->listed.most == 0)
-        return fail(SB_JOURNAL_DAMAGED, "segment %llx, byte %lld: a list of message ids contradicts "
-                    "itself", (long long)record->serial, (long long)record->offset);
+        return fail(SB_JOURNAL_DAMAGED,
+                    "segment %llx, byte %lld: a list of message ids contradicts itself",
+                    (long long)record->serial, (long long)record->offset);
     if (list->until > of->until)
         of->until = list->until;
     for (int64_t each = 0; each < count && code == SB_OK; each++)
@@ -299,7 +303,8 @@ int64_t dedup_read_producers(sb_port *port, const sb_journal_record *record)
         code = sb_port_restore_producer(port, each->index, each->identity, each->sequence);
     if (left == 0 && code == SB_OK)
         return SB_OK;
-    return fail(SB_JOURNAL_DAMAGED, "segment %llx, byte %lld: a table of producers contradicts itself",
+    return fail(SB_JOURNAL_DAMAGED,
+                "segment %llx, byte %lld: a table of producers contradicts itself",
                 (long long)record->serial, (long long)record->offset);
 }
 

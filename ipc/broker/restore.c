@@ -1,21 +1,22 @@
 /* Restoring a vhost from its journal, after the machine was started anew.
  *
  * The journal is read once.  Each queue's ring is filled before the catalog knows of it, at the
- * positions that its messages had (core/restore.py), so that nobody meets one that is half full; all
- * of them get their rows at the end.  Every message counts as delivered before: the journal does not
- * know.
+ * positions that its messages had (core/restore.py), so that nobody meets one that is half full;
+ * all of them get their rows at the end.  Every message counts as delivered before: the journal
+ * does not know.
  *
- * A journal has more queues than there are: such as were deleted later.  Where it says so, their rings,
- * rows and memory are given back, so that a start takes what is there, and not what ever was.  No file
- * stays open: a ring has its name in the file system from the beginning, and is opened again if need be.
+ * A journal has more queues than there are: such as were deleted later.  Where it says so, their
+ * rings, rows and memory are given back, so that a start takes what is there, and not what ever
+ * was.  No file stays open: a ring has its name in the file system from the beginning, and is
+ * opened again if need be.
  *
  * Expiry is in monotonic time of the former boot; each declaration has a moment by both clocks.
  *
- * The schedule of a queue is a queue of its own here too, until all is read: then it is told which row
- * its queue has.  What is in it was not delivered, and says itself at what time of day it is due. */
+ * The schedule of a queue is a queue of its own here too, until all is read: then it is told which
+ * row its queue has.  What is in it was not delivered, and says itself at what time of day it is
+ * due. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,8 @@ typedef struct restored {
     bool has_chunks; /* blocks of the arena name its row */
     bool is_there;   /* the catalog has it */
     int64_t listed;  /* the number of the last list of queues that names it */
-    int64_t of, last_id; /* of a schedule: the number of its queue, and the last id that was given */
+    /* of a schedule: the number of its queue, and the last id that was given */
+    int64_t of, last_id;
     char name[L_NAME_BYTES_MAX + 1];
     segment ring;
     dedup_read once;
@@ -75,10 +77,10 @@ static restored **place_of(restoration *all, int64_t number)
     return at;
 }
 
-/* --- what is gone ------------------------------------------------------------------------------- */
+/* --- what is gone ----------------------------------------------------------------------------- */
 
-/* Free the memory of messages of queues that are gone: all at once, for it takes a look at the whole
- * arena. */
+/* Free the memory of messages of queues that are gone: all at once, for it takes a look at the
+ * whole arena. */
 static void marked_drop(restoration *all)
 {
     blocks_drop_marked(all->connection, all->marks);
@@ -163,7 +165,8 @@ static int64_t queues_listed(restoration *all, const sb_journal_record *record)
 {
     const char *body = record->body;
     if (record->length % 8)
-        return fail(SB_JOURNAL_DAMAGED, "segment %llx, byte %lld: a list of queues contradicts itself",
+        return fail(SB_JOURNAL_DAMAGED,
+                    "segment %llx, byte %lld: a list of queues contradicts itself",
                     (long long)record->serial, (long long)record->offset);
     all->lists++;
     for (int64_t at = 0; at < record->length; at += 8) {
@@ -175,7 +178,7 @@ static int64_t queues_listed(restoration *all, const sb_journal_record *record)
     return SB_OK;
 }
 
-/* --- records ------------------------------------------------------------------------------------ */
+/* --- records ---------------------------------------------------------------------------------- */
 
 static void id_given(restored *queue, int64_t id)
 {
@@ -252,9 +255,11 @@ static int64_t declared(restoration *all, const sb_journal_record *record)
 
 static int64_t no_slot(const restored *queue, const sb_journal_record *record)
 {
-    return fail(SB_JOURNAL_DAMAGED, "segment %llx, byte %lld: message %lld of queue '%s' does not fit "
-                "into its %lld slots", (long long)record->serial, (long long)record->offset,
-                (long long)record->position, queue->name, (long long)queue->head.slots);
+    return fail(SB_JOURNAL_DAMAGED,
+                "segment %llx, byte %lld: message %lld of queue '%s' does not fit "
+                "into its %lld slots",
+                (long long)record->serial, (long long)record->offset, (long long)record->position,
+                queue->name, (long long)queue->head.slots);
 }
 
 /* By the time of day, for what is scheduled was perhaps so in another boot. */
@@ -304,7 +309,8 @@ static int64_t message_restored(restoration *all, restored *queue, const sb_jour
     if (chunk < 0)
         return fail(chunk, "restoring message %lld of queue '%s': %s", (long long)record->position,
                     queue->name, sb_strerror(chunk));
-    int64_t code = sb_port_restore_message(&queue->port, record->position, chunk, !queue->is_schedule);
+    int64_t code =
+        sb_port_restore_message(&queue->port, record->position, chunk, !queue->is_schedule);
     if (code != SB_OK)
         sb_port_unreserve(&queue->port, chunk);
     if (code == SB_FULL)
@@ -376,7 +382,7 @@ static int64_t record_restored(restoration *all, const sb_journal_record *record
     return SB_OK;
 }
 
-/* --- the end ------------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 /* Second copies were in the ring, and are not in the journal. */
 static int64_t duplicates_restored(restored *queue)
@@ -400,7 +406,8 @@ static int64_t schedule_linked(restoration *all, restored *schedule)
     if (word_load(queue->ring.memory, L_RING_SCHEDULE_AT))
         return fail(SB_JOURNAL_DAMAGED, "queue '%s' has two schedules in the journal", queue->name);
     int64_t reference = row_next_reference(all->connection, queue->row);
-    word_store(queue->ring.memory, L_RING_SCHEDULE_AT, row_next_reference(all->connection, schedule->row));
+    word_store(queue->ring.memory, L_RING_SCHEDULE_AT,
+               row_next_reference(all->connection, schedule->row));
     schedule_restored(&schedule->ring, reference, schedule->last_id);
     beside_name(schedule->name, L_QUEUE_SCHEDULE, reference);
     return SB_OK;
@@ -444,7 +451,8 @@ static int64_t put(restoration *all, restored *queue)
     return code < 0 ? code : SB_OK;
 }
 
-/* A binding or an alternate may need what comes behind it: again, until nothing more can be done. */
+/* A binding or an alternate may need what comes behind it: again, until nothing more can be
+ * done. */
 static int64_t catalog_restored(restoration *all)
 {
     for (bool progress = true; progress && all->bodies;) {
@@ -539,10 +547,11 @@ int64_t sb_restore(sb_connection *connection, sb_replay *replay,
     /* rows are given out as they come: nobody else may declare anything before all have theirs */
     code = connection_lock(connection);
     if (code == SB_OK) {
-        code = sb_row_next(connection->catalog.memory, L_QUEUES, 0) >= 0
-                   ? fail(SB_EXISTS, "vhost '%s' has queues already: only a new one can be restored",
-                          connection->vhost)
-                   : queues_restored(all, replay, told, context);
+        code =
+            sb_row_next(connection->catalog.memory, L_QUEUES, 0) >= 0
+                ? fail(SB_EXISTS, "vhost '%s' has queues already: only a new one can be restored",
+                       connection->vhost)
+                : queues_restored(all, replay, told, context);
         connection_unlock(connection);
     }
     if (code == SB_OK)

@@ -1,5 +1,5 @@
-/* The rings that a queue has beside its own: its schedule, and its inbox.  Each is a queue whose name
- * tells whose it is, and is none for people: they have no control characters. */
+/* The rings that a queue has beside its own: its schedule, and its inbox.  Each is a queue whose
+ * name tells whose it is, and is none for people: they have no control characters. */
 
 #define _GNU_SOURCE
 #include <stdio.h>

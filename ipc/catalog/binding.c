@@ -1,11 +1,7 @@
 /* Bindings in the catalog. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"

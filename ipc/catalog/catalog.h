@@ -1,13 +1,13 @@
-/* What a vhost consists of: declaring and deleting it, and its records in the journal. */
+/* The catalog: what a vhost consists of.  Queues, exchanges, bindings and patterns are declared and
+ * deleted here, with their settings and owners, and so are their records in the journal.  It stands
+ * on ring, and on the journal's way to stage a record. */
 
 #ifndef SHMBROKER_CATALOG_ROOM_H
 #define SHMBROKER_CATALOG_ROOM_H
 
 #include "base/base.h"
-#include "journal/writer.h"
 
 /* --- declaration.c ---------------------------------------------------------------------------- */
-
 
 typedef struct declaration_head {
     int64_t identity[2]; /* the queue's; the second is its number in the journal */
@@ -90,19 +90,22 @@ int64_t ownership_end(sb_connection *connection, int64_t id);
 
 /* --- settings.c ------------------------------------------------------------------------------- */
 
-/* All of these take a page of settings as a ring, or as if it were in one: at L_RING_SETTINGS_AT. */
+/* All of these take a page of settings as a ring, or as if it were in one: at
+ * L_RING_SETTINGS_AT. */
+
 /* Check settings, and write what is given into a page that is all zero. */
 int64_t settings_write(const sb_settings *settings, void *page);
-/* Take over what a pattern has and the page has not, but for what is refused; *have: bits SB_SET_*. */
+/* Take over what a pattern has and the page has not, but for what is refused; *have: bits
+ * SB_SET_*. */
 int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
 void settings_default(void *page, int64_t have);
-int64_t settings_agree(const void *page);
-/* The same, once nothing is missing any more. */
+/* Whether the settings go together, once nothing is missing any more: SB_OK or SB_INVALID. */
 int64_t settings_finished(const void *page);
 /* How a ring with these settings is taken from: its RING_MODE. */
 int64_t settings_mode(const void *page);
 /* Whether what is asked for, and was written, is what a queue was declared as. */
 bool settings_same(const void *asked, const void *there);
+/* The name at this offset of the page: its length, 0 if there is none. */
 int64_t name_in(const void *page, int64_t at, char *name);
 /* A queue's name in the settings: its length, 0 if there is none. */
 int64_t setting_name(const sb_queue *queue, int64_t at, char *name);
@@ -118,12 +121,13 @@ void patterns_repair(sb_connection *connection);
 
 /* --- beside.c --------------------------------------------------------------------------------- */
 
-/* The name of the schedule (L_QUEUE_SCHEDULE) or inbox (L_QUEUE_INBOX) of the queue of this reference. */
+/* The name of the schedule (L_QUEUE_SCHEDULE) or inbox (L_QUEUE_INBOX) of the queue of this
+ * reference. */
 void beside_name(char *name, int64_t flag, int64_t reference);
 /* Its reference, or SB_NOT_FOUND. */
 int64_t beside_find(sb_connection *connection, int64_t flag, int64_t reference);
-/* The first half of an inbox's identity is the second of its queue's: so it is found after the machine
- * was started anew. */
+/* The first half of an inbox's identity is the second of its queue's: so it is found after the
+ * machine was started anew. */
 int64_t inbox_identity(sb_connection *connection, const void *settings);
 /* Remove those whose queues are gone; under the catalog's lock. */
 void beside_repair(sb_connection *connection);

@@ -3,23 +3,20 @@
  * Rows and references are of one boot only, so records name things: a queue by its random identity
  * (the lower half is its number in the journal) and its name, ends of bindings by their names.
  *
- * The schedule of a queue is declared as a queue of its own, flagged so, under the name of its queue:
- * in place of the reference in its settings stands that queue's number, and there is the last id that
- * was given, so that none is given twice. */
+ * The schedule of a queue is declared as a queue of its own, flagged so, under the name of its
+ * queue: in place of the reference in its settings stands that queue's number, and there is the
+ * last id that was given, so that none is given twice. */
 
 #define _GNU_SOURCE
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
-#include "journal/writer.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define HEAD_BYTES ((int64_t)sizeof(declaration_head))
 
-/* --- queues ------------------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 /* Settings without the zeros at their end. */
 static int64_t settings_length(const char *settings)
@@ -85,8 +82,8 @@ int64_t declaration_read(const void *body, int64_t length, declaration_head *hea
     if (length < HEAD_BYTES)
         return SB_JOURNAL_DAMAGED;
     memcpy(head, body, sizeof *head);
-    if (head->name_length < 1 || head->name_length > L_NAME_BYTES_MAX || head->settings_length < 0 ||
-        head->settings_length > L_RING_GATES_AT - L_RING_SETTINGS_AT ||
+    if (head->name_length < 1 || head->name_length > L_NAME_BYTES_MAX ||
+        head->settings_length < 0 || head->settings_length > L_RING_GATES_AT - L_RING_SETTINGS_AT ||
         length != HEAD_BYTES + head->name_length + head->settings_length ||
         sb_ring_bytes(head->slots) < 0)
         return SB_JOURNAL_DAMAGED;
@@ -98,7 +95,7 @@ int64_t declaration_read(const void *body, int64_t length, declaration_head *hea
     return SB_OK;
 }
 
-/* --- exchanges, bindings, patterns: one record each, the first of all says that they begin anew --- */
+/* --- exchanges, bindings, patterns: one record each; the first of all begins anew ------------- */
 
 typedef struct catalog_record {
     int64_t table, kind, match_any, exclusive, to_exchange;
@@ -215,7 +212,7 @@ uint64_t catalog_digest(sb_connection *connection)
     return digest;
 }
 
-/* --- and back ----------------------------------------------------------------------------------- */
+/* --- and back --------------------------------------------------------------------------------- */
 
 static void text(char *to, const char *from, int64_t length)
 {

@@ -1,11 +1,7 @@
 /* Declaring and opening queues. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
@@ -14,7 +10,7 @@
 
 #define DEAD_LETTER_STEPS 64 /* of a chain of dead-letter queues that is looked at for a loop */
 
-/* --- queues -------------------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 int64_t queue_handle(sb_connection *connection, int64_t reference, sb_queue **queue)
 {
@@ -88,9 +84,10 @@ static int64_t make_dlq(sb_connection *connection, const void *page, int64_t at,
     return reference < 0 ? reference : SB_OK;
 }
 
-/* A queue that is there is the same if it was declared so; what patterns say by now is not asked. */
-static int64_t declare_again(sb_connection *connection, int64_t row, const char *name, int64_t slots,
-                             const void *asked)
+/* A queue that is there is the same if it was declared so; what patterns say by now is not
+ * asked. */
+static int64_t declare_again(sb_connection *connection, int64_t row, const char *name,
+                             int64_t slots, const void *asked)
 {
     void *catalog = connection->catalog.memory;
     int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
@@ -125,9 +122,10 @@ int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots
                     (long long)L_CARRIED_SLOTS_MAX, (long long)slots);
     if (code == SB_OK && word_load(page, L_SETTING_WHEN_FULL_AT) == L_PAGE &&
         !word_load(connection->participants.memory, L_PARTICIPANTS_PAGES_AT))
-        code = fail(SB_INVALID, "queue '%s' is to page, and nobody writes pages in vhost '%s': run a "
-                    "broker with a store (shmbroker create, shmbroker run)", name,
-                    connection->vhost);
+        code = fail(SB_INVALID,
+                    "queue '%s' is to page, and nobody writes pages in vhost '%s': run a "
+                    "broker with a store (shmbroker create, shmbroker run)",
+                    name, connection->vhost);
     if (code == SB_OK)
         code = make_dlq(connection, page, L_SETTING_DEAD_LETTER_AT, slots);
     if (code == SB_OK)

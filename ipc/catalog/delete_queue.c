@@ -1,11 +1,7 @@
 /* Deleting queues. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"

@@ -1,17 +1,13 @@
 /* The entry of an exchange in the catalog: declaring and deleting it. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
 #include "vhost/vhost.h"
 
-/* --- exchanges and bindings ---------------------------------------------------------------------- */
+/* --- exchanges and bindings ------------------------------------------------------------------- */
 
 int64_t exchange_reference(sb_connection *connection, const char *name)
 {

@@ -1,8 +1,8 @@
 /* Ownership: queues that belong to a participant, which its end does not leave behind.
  *
  * A temporary queue is deleted when its owner leaves or dies; a shared one goes to another of its
- * consumers, as long as there is one.  A subscription that is not shared belongs to whoever consumes
- * it, and to nobody after that.
+ * consumers, as long as there is one.  A subscription that is not shared belongs to whoever
+ * consumes it, and to nobody after that.
  *
  * The owner's entry says that it owns something before the row of the queue does, so that most
  * deaths cost no search.  Whoever repairs a death comes here first, while the id cannot be given
@@ -15,7 +15,6 @@
 
 #include "base/base.h"
 #include "catalog/catalog.h"
-#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 bool ownership_begins_with(int64_t flags)
@@ -28,7 +27,8 @@ void ownership_give(sb_connection *connection, int64_t entry, int64_t id)
 {
     if (id)
         word_store(participant_entry(connection, id), L_PARTICIPANT_OWNS_AT,
-                   word_load(participant_entry(connection, id), L_PARTICIPANT_OWNS_AT) | L_OWNS_QUEUES);
+                   word_load(participant_entry(connection, id), L_PARTICIPANT_OWNS_AT) |
+                       L_OWNS_QUEUES);
     word_store(connection->catalog.memory, entry + L_QUEUE_OWNER_AT, id);
 }
 

@@ -1,8 +1,9 @@
 /* Settings by pattern: a table of the catalog, for queues that are declared later.
  *
- * An entry has the shape of a ring's page of settings, and lies as far behind `page_of` as that lies
- * behind its ring.  A pattern that is changed gets a new row first, with a higher serial; then the
- * old one goes.  A death before the new row is live leaves the old settings, one after it the new. */
+ * An entry has the shape of a ring's page of settings, and lies as far behind `page_of` as that
+ * lies behind its ring.  A pattern that is changed gets a new row first, with a higher serial; then
+ * the old one goes.  A death before the new row is live leaves the old settings, one after it the
+ * new. */
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -104,7 +105,7 @@ bool patterns_create(sb_connection *connection, const char *name)
     return false;
 }
 
-/* --- changing them; under the catalog's lock ---------------------------------------------------- */
+/* --- changing them; under the catalog's lock -------------------------------------------------- */
 
 static int64_t row_of(sb_connection *connection, const char *pattern, int64_t from)
 {
@@ -139,7 +140,8 @@ static int64_t put_locked(sb_connection *connection, const char *pattern, const 
     void *catalog = connection->catalog.memory;
     int64_t former = row_of(connection, pattern, 0), row = sb_row_free(catalog, L_SETTINGS);
     if (row < 0)
-        return fail(row, "vhost '%s' has %d patterns with settings, and can have no more: remove some",
+        return fail(row,
+                    "vhost '%s' has %d patterns with settings, and can have no more: remove some",
                     connection->vhost, (int)L_SETTINGS_ROWS);
     int64_t code = sb_system_allocate(connection->catalog.file,
                                       sb_catalog_entry_at(L_SETTINGS, row), L_SETTINGS_ENTRY_BYTES);
@@ -185,8 +187,8 @@ int64_t sb_settings_remove(sb_connection *connection, const char *pattern)
         return code;
     int64_t row = row_of(connection, pattern, 0);
     if (row < 0)
-        code = fail(SB_NOT_FOUND, "there are no settings for the pattern '%s' in vhost '%s'", pattern,
-                    connection->vhost);
+        code = fail(SB_NOT_FOUND, "there are no settings for the pattern '%s' in vhost '%s'",
+                    pattern, connection->vhost);
     else
         sb_row_remove(connection->catalog.memory, L_SETTINGS, row);
     connection_unlock(connection);

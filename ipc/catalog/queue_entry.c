@@ -1,16 +1,12 @@
 /* The entry of a queue in the catalog, and its ring: made, filled, named. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
-#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 /* A row for a new queue.  Blocks name their queue by its row only, so a row whose former queue is
@@ -25,9 +21,9 @@ static int64_t free_row(sb_connection *connection)
                 connection->vhost, (int)L_QUEUE_ROWS);
 }
 
-/* The gate of the journal, or of the pager, is there from the beginning, in nobody's hand: nothing is
- * taken, or dropped, before the broker has adopted it and moved it.  If there are both, the journal's
- * is the first. */
+/* The gate of the journal, or of the pager, is there from the beginning, in nobody's hand: nothing
+ * is taken, or dropped, before the broker has adopted it and moved it.  If there are both, the
+ * journal's is the first. */
 void ring_add_gate(void *ring, int64_t position)
 {
     int64_t gate = word_load(ring, L_RING_GATES_HIGH_AT);
@@ -40,7 +36,8 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
                    const char *settings)
 {
     int64_t ids = word_load(settings, L_SETTING_DUPLICATE_IDS_AT);
-    int64_t code = segment_make(ring, sb_ring_bytes_with(slots, ids), sb_ring_bytes(slots)); /* duplicates.c commits the rest */
+    /* duplicates.c commits the rest */
+    int64_t code = segment_make(ring, sb_ring_bytes_with(slots, ids), sb_ring_bytes(slots));
     if (code != SB_OK)
         return code;
     bool is_inbox = word_load(settings, L_SETTING_INBOX_OF_AT); /* nobody takes from it */

@@ -1,11 +1,10 @@
 /* Settings of a queue: a page of its ring, written before the ring has its name.  They are part of
  * what the queue was declared as: who wants other ones makes another queue.
  *
- * What who declares it leaves out comes from patterns (pattern.c) or is the default.  A pattern has a
- * page of the same shape, so that a setting is taken over by copying its bytes. */
+ * What who declares it leaves out comes from patterns (pattern.c) or is the default.  A pattern has
+ * a page of the same shape, so that a setting is taken over by copying its bytes. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 
 #include "base/base.h"
@@ -51,7 +50,7 @@ static const struct place {
 
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
-/* --- from the caller ---------------------------------------------------------------------------- */
+/* --- from the caller -------------------------------------------------------------------------- */
 
 static int64_t limit(const char *what, int64_t value, int64_t most)
 {
@@ -82,80 +81,11 @@ static int64_t set_by(const sb_settings *s, const void *page)
     return s->max_deliveries ? set | SB_SET_MAX_DELIVERIES : set;
 }
 
-int64_t settings_write(const sb_settings *settings, void *page)
-{
-    const int64_t time_max = INT64_C(1) << 60;
-    const sb_settings *s = settings ? settings : &NONE;
-    int64_t code;
-    int64_t deliveries = s->max_deliveries == SB_UNLIMITED ? 0 : s->max_deliveries;
-    if ((code = limit("max_deliveries", deliveries, L_MAX_DELIVERIES_MAX)) != SB_OK ||
-        (code = limit("ttl", s->ttl_ns, time_max)) != SB_OK ||
-        (code = limit("ttl_min", s->ttl_min_ns, time_max)) != SB_OK ||
-        (code = limit("ttl_max", s->ttl_max_ns, time_max)) != SB_OK ||
-        (code = limit("max_messages", s->max_messages, L_SLOTS_MAX)) != SB_OK ||
-        (code = limit("max_bytes", s->max_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
-        (code = limit("when_full", s->when_full, L_PAGE)) != SB_OK ||
-        (code = limit("priorities", s->priorities, L_LEVELS)) != SB_OK ||
-        (code = limit("groups", s->groups, L_BUCKETS)) != SB_OK ||
-        (code = limit("rebalance", s->rebalance, 1)) != SB_OK ||
-        (code = limit("single_active", s->single_active, 1)) != SB_OK ||
-        (code = limit("last_value", s->last_value, 1)) != SB_OK ||
-        (code = limit("non_destructive", s->non_destructive, 1)) != SB_OK ||
-        (code = limit("max_producer_bytes", s->max_producer_bytes, L_ARENA_BYTES_MAX)) != SB_OK ||
-        (code = limit("slow_consumer_threshold", s->slow_consumer_ns, time_max)) != SB_OK ||
-        (code = limit("slow_consumer_policy", s->slow_consumer_policy, L_DISCONNECT)) != SB_OK ||
-        (code = limit("auto_delete", s->auto_delete, 1)) != SB_OK ||
-        (code = limit("auto_delete_delay", s->auto_delete_delay_ns, time_max)) != SB_OK ||
-        (code = limit("duplicate_ids", s->duplicate_ids, L_DUPLICATE_IDS_MAX)) != SB_OK ||
-        (code = limit("auto_create", s->auto_create, 1)) != SB_OK ||
-        (code = limit("durable", s->durable, 1)) != SB_OK ||
-        (code = limit("redelivery_delay", s->redelivery_delay_ns, time_max)) != SB_OK ||
-        (code = limit("redelivery_multiplier", s->redelivery_multiplier, L_MULTIPLIER_MAX)) != SB_OK ||
-        (code = limit("max_redelivery_delay", s->max_redelivery_delay_ns, time_max)) != SB_OK ||
-        (code = limit("max_scheduled", s->max_scheduled, L_MAX_SCHEDULED_MAX)) != SB_OK ||
-        (code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX)) != SB_OK ||
-        (code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter)) != SB_OK ||
-        (code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue)) != SB_OK)
-        return code;
-    if (s->max_producer_bytes > 0 && s->max_producer_bytes < L_BLOCK_BYTES)
-        return fail(SB_INVALID, "max_producer_bytes is at least %d, which is how the arena is divided, "
-                    "not %lld", (int)L_BLOCK_BYTES, (long long)s->max_producer_bytes);
-    word_store(page, L_SETTING_MAX_DELIVERIES_AT, deliveries);
-    word_store(page, L_SETTING_TTL_AT, s->ttl_ns);
-    word_store(page, L_SETTING_TTL_MIN_AT, s->ttl_min_ns);
-    word_store(page, L_SETTING_TTL_MAX_AT, s->ttl_max_ns);
-    word_store(page, L_SETTING_MAX_MESSAGES_AT, s->max_messages);
-    word_store(page, L_SETTING_MAX_BYTES_AT, s->max_bytes);
-    word_store(page, L_SETTING_WHEN_FULL_AT, s->when_full);
-    word_store(page, L_SETTING_PRIORITIES_AT, s->priorities);
-    word_store(page, L_SETTING_GROUPS_AT, s->groups);
-    word_store(page, L_SETTING_REBALANCE_AT, s->rebalance);
-    word_store(page, L_SETTING_SINGLE_ACTIVE_AT, s->single_active);
-    word_store(page, L_SETTING_LAST_VALUE_AT, s->last_value);
-    word_store(page, L_SETTING_NON_DESTRUCTIVE_AT, s->non_destructive);
-    word_store(page, L_SETTING_MAX_PRODUCER_BYTES_AT, s->max_producer_bytes);
-    word_store(page, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT, s->slow_consumer_ns);
-    word_store(page, L_SETTING_SLOW_CONSUMER_POLICY_AT, s->slow_consumer_policy);
-    word_store(page, L_SETTING_AUTO_DELETE_AT, s->auto_delete);
-    word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, s->auto_delete_delay_ns);
-    word_store(page, L_SETTING_AUTO_CREATE_AT, s->auto_create);
-    word_store(page, L_SETTING_DURABLE_AT, s->durable);
-    word_store(page, L_SETTING_REDELIVERY_DELAY_AT, s->redelivery_delay_ns);
-    word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, s->redelivery_multiplier);
-    word_store(page, L_SETTING_MAX_REDELIVERY_DELAY_AT, s->max_redelivery_delay_ns);
-    word_store(page, L_SETTING_MAX_SCHEDULED_AT, s->max_scheduled);
-    word_store(page, L_SETTING_DUPLICATE_IDS_AT, s->duplicate_ids);
-    word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
-    word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
-    if (s->given_length)
-        memcpy((char *)page + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);
-    return settings_agree(page);
-}
-
 /* A queue that keeps the last values, or all messages. */
 static bool keeps(const void *page)
 {
-    return word_load(page, L_SETTING_LAST_VALUE_AT) || word_load(page, L_SETTING_NON_DESTRUCTIVE_AT);
+    return word_load(page, L_SETTING_LAST_VALUE_AT) ||
+           word_load(page, L_SETTING_NON_DESTRUCTIVE_AT);
 }
 
 /* What nobody can have of a queue from which nothing is taken; a pattern may give it all the same,
@@ -178,7 +108,8 @@ static int64_t kept_agree(const void *page)
         {L_SETTING_GROUPS_AT, "groups", "they are about who takes, and in which order"},
         {L_SETTING_SINGLE_ACTIVE_AT, "single_active", "it is about who takes, and in which order"},
         {L_SETTING_REDELIVERY_DELAY_AT, "redelivery_delay", "what comes back is there at once"},
-        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is published counts, whatever was before"},
+        {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids",
+         "what is published counts, whatever was before"},
     };
     int64_t set = word_load(page, L_SETTINGS_SET_AT);
     const char *kind = word_load(page, L_SETTING_LAST_VALUE_AT) ? "last_value" : "non_destructive";
@@ -189,7 +120,8 @@ static int64_t kept_agree(const void *page)
     if (!word_load(page, L_SETTING_NON_DESTRUCTIVE_AT))
         return SB_OK;
     if (word_load(page, L_SETTING_DURABLE_AT))
-        return fail(SB_INVALID, "a non_destructive queue has no durable: the journal follows what is "
+        return fail(SB_INVALID,
+                    "a non_destructive queue has no durable: the journal follows what is "
                     "taken or replaced, not what stays");
     for (size_t each = 0; each < sizeof WITHOUT / sizeof *WITHOUT; each++)
         if (set & WITHOUT[each].set)
@@ -206,27 +138,28 @@ static int64_t pages_agree(const void *page)
         const char *name, *why;
     } NEITHER[] = {
         {L_SETTING_LAST_VALUE_AT, "last_value", "what is in pages cannot be replaced"},
-        {L_SETTING_NON_DESTRUCTIVE_AT, "non_destructive", "nothing leaves it, so nothing would come "
-         "back from its pages"},
+        {L_SETTING_NON_DESTRUCTIVE_AT, "non_destructive",
+         "nothing leaves it, so nothing would come back from its pages"},
         {L_SETTING_DUPLICATE_IDS_AT, "duplicate_ids", "what is in pages is not compared"},
     };
     if (word_load(page, L_SETTING_WHEN_FULL_AT) != L_PAGE)
         return SB_OK;
     for (size_t each = 0; each < sizeof NEITHER / sizeof *NEITHER; each++)
         if (word_load(page, NEITHER[each].at))
-            return fail(SB_INVALID, "a queue with when_full 'page' has no %s: %s", NEITHER[each].name,
-                        NEITHER[each].why);
+            return fail(SB_INVALID, "a queue with when_full 'page' has no %s: %s",
+                        NEITHER[each].name, NEITHER[each].why);
     return SB_OK;
 }
 
-int64_t settings_agree(const void *page)
+static int64_t settings_agree(const void *page)
 {
     int64_t ttl_max = word_load(page, L_SETTING_TTL_MAX_AT);
     if (ttl_max && word_load(page, L_SETTING_TTL_MIN_AT) > ttl_max)
         return fail(SB_INVALID, "ttl_min is longer than ttl_max: no message could have both");
     int64_t multiplier = word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT);
     if (multiplier && multiplier < L_MULTIPLIER_UNIT)
-        return fail(SB_INVALID, "redelivery_multiplier is less than 1: the delay would become shorter");
+        return fail(SB_INVALID,
+                    "redelivery_multiplier is less than 1: the delay would become shorter");
     int64_t delay_max = word_load(page, L_SETTING_MAX_REDELIVERY_DELAY_AT);
     if (delay_max && word_load(page, L_SETTING_REDELIVERY_DELAY_AT) > delay_max)
         return fail(SB_INVALID, "redelivery_delay is longer than max_redelivery_delay");
@@ -240,6 +173,80 @@ int64_t settings_agree(const void *page)
                     "publishing, or that of priorities", groups ? "groups" : "single_active");
     int64_t code = pages_agree(page);
     return code == SB_OK ? kept_agree(page) : code;
+}
+
+#define TIME_MAX_NS (INT64_C(1) << 60)
+
+/* The settings that are numbers: where each is, what it is at most, and where it is written. */
+static const struct {
+    const char *name;
+    size_t given_at;
+    int64_t most, at;
+} NUMBERS[] = {
+    {"ttl", offsetof(sb_settings, ttl_ns), TIME_MAX_NS, L_SETTING_TTL_AT},
+    {"ttl_min", offsetof(sb_settings, ttl_min_ns), TIME_MAX_NS, L_SETTING_TTL_MIN_AT},
+    {"ttl_max", offsetof(sb_settings, ttl_max_ns), TIME_MAX_NS, L_SETTING_TTL_MAX_AT},
+    {"max_messages", offsetof(sb_settings, max_messages), L_SLOTS_MAX, L_SETTING_MAX_MESSAGES_AT},
+    {"max_bytes", offsetof(sb_settings, max_bytes), L_ARENA_BYTES_MAX, L_SETTING_MAX_BYTES_AT},
+    {"when_full", offsetof(sb_settings, when_full), L_PAGE, L_SETTING_WHEN_FULL_AT},
+    {"priorities", offsetof(sb_settings, priorities), L_LEVELS, L_SETTING_PRIORITIES_AT},
+    {"groups", offsetof(sb_settings, groups), L_BUCKETS, L_SETTING_GROUPS_AT},
+    {"rebalance", offsetof(sb_settings, rebalance), 1, L_SETTING_REBALANCE_AT},
+    {"single_active", offsetof(sb_settings, single_active), 1, L_SETTING_SINGLE_ACTIVE_AT},
+    {"last_value", offsetof(sb_settings, last_value), 1, L_SETTING_LAST_VALUE_AT},
+    {"non_destructive", offsetof(sb_settings, non_destructive), 1, L_SETTING_NON_DESTRUCTIVE_AT},
+    {"max_producer_bytes", offsetof(sb_settings, max_producer_bytes), L_ARENA_BYTES_MAX,
+     L_SETTING_MAX_PRODUCER_BYTES_AT},
+    {"slow_consumer_threshold", offsetof(sb_settings, slow_consumer_ns), TIME_MAX_NS,
+     L_SETTING_SLOW_CONSUMER_THRESHOLD_AT},
+    {"slow_consumer_policy", offsetof(sb_settings, slow_consumer_policy), L_DISCONNECT,
+     L_SETTING_SLOW_CONSUMER_POLICY_AT},
+    {"auto_delete", offsetof(sb_settings, auto_delete), 1, L_SETTING_AUTO_DELETE_AT},
+    {"auto_delete_delay", offsetof(sb_settings, auto_delete_delay_ns), TIME_MAX_NS,
+     L_SETTING_AUTO_DELETE_DELAY_AT},
+    {"duplicate_ids", offsetof(sb_settings, duplicate_ids), L_DUPLICATE_IDS_MAX,
+     L_SETTING_DUPLICATE_IDS_AT},
+    {"auto_create", offsetof(sb_settings, auto_create), 1, L_SETTING_AUTO_CREATE_AT},
+    {"durable", offsetof(sb_settings, durable), 1, L_SETTING_DURABLE_AT},
+    {"redelivery_delay", offsetof(sb_settings, redelivery_delay_ns), TIME_MAX_NS,
+     L_SETTING_REDELIVERY_DELAY_AT},
+    {"redelivery_multiplier", offsetof(sb_settings, redelivery_multiplier), L_MULTIPLIER_MAX,
+     L_SETTING_REDELIVERY_MULTIPLIER_AT},
+    {"max_redelivery_delay", offsetof(sb_settings, max_redelivery_delay_ns), TIME_MAX_NS,
+     L_SETTING_MAX_REDELIVERY_DELAY_AT},
+    {"max_scheduled", offsetof(sb_settings, max_scheduled), L_MAX_SCHEDULED_MAX,
+     L_SETTING_MAX_SCHEDULED_AT},
+    {"given_length", offsetof(sb_settings, given_length), L_SETTINGS_GIVEN_BYTES_MAX,
+     L_SETTINGS_GIVEN_LENGTH_AT},
+};
+
+int64_t settings_write(const sb_settings *settings, void *page)
+{
+    const sb_settings *s = settings ? settings : &NONE;
+    int64_t deliveries = s->max_deliveries == SB_UNLIMITED ? 0 : s->max_deliveries;
+    int64_t code = limit("max_deliveries", deliveries, L_MAX_DELIVERIES_MAX);
+    for (size_t each = 0; each < sizeof NUMBERS / sizeof *NUMBERS && code == SB_OK; each++) {
+        int64_t number = word_load(s, (int64_t)NUMBERS[each].given_at);
+        code = limit(NUMBERS[each].name, number, NUMBERS[each].most);
+        if (code == SB_OK)
+            word_store(page, NUMBERS[each].at, number);
+    }
+    if (code == SB_OK)
+        code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter);
+    if (code == SB_OK)
+        code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue);
+    if (code != SB_OK)
+        return code;
+    if (s->max_producer_bytes > 0 && s->max_producer_bytes < L_BLOCK_BYTES)
+        return fail(SB_INVALID,
+                    "max_producer_bytes is at least %d, which is how the arena is divided, "
+                    "not %lld",
+                    (int)L_BLOCK_BYTES, (long long)s->max_producer_bytes);
+    word_store(page, L_SETTING_MAX_DELIVERIES_AT, deliveries);
+    word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
+    if (s->given_length)
+        memcpy((char *)page + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);
+    return settings_agree(page);
 }
 
 int64_t settings_finished(const void *page)
@@ -261,7 +268,7 @@ int64_t settings_mode(const void *page)
            (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) ? L_MODE_KEPT : 0);
 }
 
-/* --- from patterns, and the defaults ------------------------------------------------------------ */
+/* --- from patterns, and the defaults ---------------------------------------------------------- */
 
 static void take_over(void *page, const void *from, const struct place *place)
 {
@@ -278,8 +285,9 @@ static int64_t note_source(void *page, const void *pattern, int64_t taken)
     if (used == 0)
         *((char *)page + L_SETTINGS_GIVEN_AT + used++) = (char)0x80; /* nothing was declared */
     if (used + name + given + 7 > L_SETTINGS_GIVEN_BYTES_MAX)
-        return fail(SB_INVALID, "the settings of the patterns that match, and its own, take more than "
-                    "%d bytes", (int)L_SETTINGS_GIVEN_BYTES_MAX);
+        return fail(SB_INVALID,
+                    "the settings of the patterns that match, and its own, take more than %d bytes",
+                    (int)L_SETTINGS_GIVEN_BYTES_MAX);
     unsigned char *at = (unsigned char *)page + L_SETTINGS_GIVEN_AT + used, *start = at;
     *at++ = 0xD9;
     *at++ = (unsigned char)name;

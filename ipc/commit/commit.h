@@ -1,13 +1,13 @@
-/* Commit records, and the gate through which commits reach the journal. */
+/* Commits: several acknowledgements and publishes that happen together or not at all, also if the
+ * one who commits dies, and the gate by which the journaler finds a moment between them.  It stands
+ * on paging, catalog and ring. */
 
 #ifndef SHMBROKER_COMMIT_ROOM_H
 #define SHMBROKER_COMMIT_ROOM_H
 
 #include "base/base.h"
-#include "ring/ring.h"
 
-/* --- record.c ----------------------------------------------------------------------------- */
-
+/* --- record.c --------------------------------------------------------------------------------- */
 
 /* What a transaction does, in memory of our own until it is committed. */
 typedef struct operation {
@@ -24,8 +24,9 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
 /* Let all of what this participant has committed happen: SB_OK, or SB_UNFINISHED while a queue has
  * no room.  If it is another's, it is dead, and its byte is locked by us. */
 int64_t record_finish(sb_connection *connection, int64_t id);
-/* Commit these, and see them happen: the chunks are messages then, and their lanes may be left.  With
- * SB_UNFINISHED (the connection is being closed) their lanes are lent, for whoever does the rest. */
+/* Commit these, and see them happen: the chunks are messages then, and their lanes may be left.
+ * With SB_UNFINISHED (the connection is being closed) their lanes are lent, for whoever does the
+ * rest. */
 int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t count);
 
 /* --- gate.c ----------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
-/* The commit gate: the journaler writes only what stood in the rings at a moment at which no transaction on
- * durable queues was half way.  So a transaction is in one frame, with its acknowledgements.
+/* The commit gate: the journaler writes only what stood in the rings at a moment at which no
+ * transaction on durable queues was half way.  So a transaction is in one frame, with its
+ * acknowledgements.
  *
  *     committer                              journaler
  *     1. prepared                            1. load begun
@@ -8,13 +9,13 @@
  *     4. committed: acknowledge, publish     4. load begun: the same, so nobody came in meanwhile
  *     5. nothing left: outside again         5. open the commit_gate; write up to there
  *
- * Steps 3 and 4 decide; the commit gate only makes sure that there is such a moment, however many commit.  A
- * committer waits at it for COMMIT_GATE_NS at most, as the journaler may have died; the journaler waits for
- * who is inside for INSIDE_NS at most: that one may be stopped, or have no room in a queue whose
- * messages nobody can take before they are written.  Then it goes on without that one. */
+ * Steps 3 and 4 decide; the commit gate only makes sure that there is such a moment, however many
+ * commit.  A committer waits at it for COMMIT_GATE_NS at most, as the journaler may have died; the
+ * journaler waits for who is inside for INSIDE_NS at most: that one may be stopped, or have no room
+ * in a queue whose messages nobody can take before they are written.  Then it goes on without that
+ * one. */
 
 #define _GNU_SOURCE
-
 #include <time.h>
 
 #include "base/base.h"
@@ -39,7 +40,7 @@ static int64_t address_of(sb_connection *connection, int64_t at)
     return (int64_t)(intptr_t)word_of(connection, at);
 }
 
-/* --- who commits -------------------------------------------------------------------------------- */
+/* --- who commits ------------------------------------------------------------------------------ */
 
 int64_t commit_gate_enter(sb_connection *connection, void *record)
 {
@@ -63,7 +64,8 @@ int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t time
         if (atomic_load(&connection->closed) != SB_OK)
             return atomic_load(&connection->closed);
         if (left <= 0)
-            return fail(SB_UNCONFIRMED, "the transaction is committed in shared memory, and nobody has "
+            return fail(SB_UNCONFIRMED,
+                        "the transaction is committed in shared memory, and nobody has "
                         "said that it is on disk: is a broker running?");
         code = sb_system_wait(address_of(connection, L_TRANSACTIONS_JOURNALED_AT), seen,
                               left < AWAIT_NS ? left : AWAIT_NS);
@@ -127,8 +129,10 @@ static void excuse(commit_gate *at)
 {
     for (int64_t id; (id = who_is_inside(at)) != 0;) {
         at->excused[id] = word_load(record_at(at->connection, id), L_TRANSACTION_STAMP_AT) + 1;
-        log_note(at->connection, "journal: participant %lld stands in the middle of a commit: what it "
-                 "does is not written as a whole", (long long)id);
+        log_note(at->connection,
+                 "journal: participant %lld stands in the middle of a commit: what it "
+                 "does is not written as a whole",
+                 (long long)id);
     }
 }
 

@@ -1,4 +1,5 @@
-/* Commit record: a participant's record in shared memory, by which a transaction happens as a whole.
+/* Commit record: a participant's record in shared memory, by which a transaction happens as a
+ * whole.
  *
  *     nothing     write the record
  *     prepared    take series of numbers, number the chunks, pledge the messages, look for room
@@ -6,21 +7,19 @@
  *     nothing
  *
  * How far it is stands in one word of the participant's entry.  The store of `committed` decides:
- * whoever finds another word there takes back what was prepared; whoever finds it does the rest, and
- * does nothing twice (core/transaction.py).  That is the participant itself, or whoever holds the
- * lock on its byte because it is dead: never two at a time.
+ * whoever finds another word there takes back what was prepared; whoever finds it does the rest,
+ * and does nothing twice (core/transaction.py).  That is the participant itself, or whoever holds
+ * the lock on its byte because it is dead: never two at a time.
  *
  * Acknowledging comes first: it never waits, and the room that it makes was counted on. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
 #include "commit/commit.h"
-#include "journal/format.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
@@ -37,7 +36,7 @@ static char *operation_at(char *record, int64_t index)
     return record + L_TRANSACTION_OPERATIONS_AT + index * L_OPERATION_BYTES;
 }
 
-/* --- what is committed happens ------------------------------------------------------------------- */
+/* --- what is committed happens ---------------------------------------------------------------- */
 
 /* The queue that the record speaks of, and a port of it: turned to when it is another. */
 typedef struct place {
@@ -193,7 +192,7 @@ int64_t record_finish(sb_connection *connection, int64_t id)
     return SB_OK;
 }
 
-/* --- committing ---------------------------------------------------------------------------------- */
+/* --- committing ------------------------------------------------------------------------------- */
 
 /* What the transaction does to one queue. */
 typedef struct party {
@@ -300,9 +299,10 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
     if (pledged < 0 || with->publishes == 0)
         return pledged < 0 ? pledged : SB_OK;
     if (with->publishes > most_in(queue))
-        return fail(SB_INVALID, "the transaction publishes %lld messages to queue '%s', which holds "
-                    "%lld at most", (long long)with->publishes, queue->name,
-                    (long long)most_in(queue));
+        return fail(SB_INVALID,
+                    "the transaction publishes %lld messages to queue '%s', which holds "
+                    "%lld at most",
+                    (long long)with->publishes, queue->name, (long long)most_in(queue));
     code = number(made, with, &port, now_ns);
     if (code != SB_OK)
         return code == SB_NO_PRODUCER ? SB_FULL : code; /* that many others commit to it now */
@@ -398,7 +398,7 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
     return code;
 }
 
-/* --- a transaction of our own -------------------------------------------------------------------- */
+/* --- a transaction of our own ----------------------------------------------------------------- */
 
 #define NAP_NS 1000000
 #define REPAIR_NAPS 100

@@ -7,14 +7,10 @@
  * After fork the child's copies answer SB_FORKED: the parent's ports and locks are not theirs. */
 
 #define _GNU_SOURCE
-
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "connection/connection.h"
@@ -120,7 +116,8 @@ int64_t sb_join(sb_connection *connection, const char *name)
 {
     struct stat status;
     if (connection->id)
-        return fail(SB_INVALID, "the connection takes part in vhost '%s' already", connection->vhost);
+        return fail(SB_INVALID, "the connection takes part in vhost '%s' already",
+                    connection->vhost);
     if (fstat(connection->catalog.file, &status) != 0 || status.st_nlink == 0)
         return fail(SB_NO_VHOST, "vhost '%s' was deleted meanwhile", connection->vhost);
     if (word_load(connection->catalog.memory, L_CATALOG_RESTORING_AT))

@@ -1,4 +1,5 @@
-/* A connection of a program to a vhost. */
+/* Connections: a program takes part in a vhost, and stops doing so.  It stands on all rooms that a
+ * client has, and tells those below what they may ask of those above them (duties.c). */
 
 #ifndef SHMBROKER_CONNECTION_ROOM_H
 #define SHMBROKER_CONNECTION_ROOM_H

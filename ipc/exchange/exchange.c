@@ -230,7 +230,8 @@ static void received(sb_receipts *receipts, sb_receipt where, int64_t code)
 {
     if (code == SB_DUPLICATE) /* the one that counts may not be on disk yet */
         where.position = sb_published(where.queue) - 1;
-    if ((code >= 0 || code == SB_DUPLICATE) && where.position >= 0 && sb_is_durable(where.queue) == 1) {
+    if ((code >= 0 || code == SB_DUPLICATE) && where.position >= 0 &&
+        sb_is_durable(where.queue) == 1) {
         sb_share_queue(where.queue); /* until sb_receipts_free */
         receipts->entries[receipts->count++] = where;
     }
@@ -257,7 +258,8 @@ static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message,
         return code;
     if (message->producer)
         return fail(SB_INVALID, "a named producer is one queue's: publish to it, or with an id");
-    int64_t deadline = timeout_ns > 0 && timeout_ns < SB_FOREVER ? monotonic_deadline(timeout_ns) : 0;
+    int64_t deadline =
+        timeout_ns > 0 && timeout_ns < SB_FOREVER ? monotonic_deadline(timeout_ns) : 0;
     kept_route *route;
     bool was_deleted;
     int tries = 0;

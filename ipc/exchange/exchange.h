@@ -1,4 +1,5 @@
-/* Exchanges: where a message goes. */
+/* Exchanges: which queues a message goes to, by its key or its properties; and queues that are
+ * subscribed to an exchange by name.  It stands on queue and catalog. */
 
 #ifndef SHMBROKER_EXCHANGE_ROOM_H
 #define SHMBROKER_EXCHANGE_ROOM_H

@@ -5,7 +5,6 @@
  * (ownership.c), and is refused to others as long as that one lives. */
 
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -163,7 +162,8 @@ int64_t sb_subscription_close(sb_connection *connection, const char *name)
     bool deleted = false;
     if (row >= 0 && entry_word(connection, row, L_QUEUE_OWNER_AT) == connection->id) {
         queue = connection->queues[row];
-        deleted = ownership_give_up(connection, row, connection->id) && queue && queue_is_gone(queue);
+        deleted =
+            ownership_give_up(connection, row, connection->id) && queue && queue_is_gone(queue);
     }
     if (deleted)
         atomic_fetch_add(&queue->looks, 1);

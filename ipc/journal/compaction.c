@@ -2,6 +2,7 @@
  * can be used again.  A bit at a time, between other commits. */
 
 #define _GNU_SOURCE
+
 #include "base/base.h"
 #include "journal/format.h"
 #include "journal/writer.h"

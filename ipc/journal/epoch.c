@@ -1,5 +1,5 @@
-/* The epoch that a journal was written by, from the headers of its segments alone: for whoever has lost
- * the file that should say it. */
+/* The epoch that a journal was written by, from the headers of its segments alone: for whoever has
+ * lost the file that should say it. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>

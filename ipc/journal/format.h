@@ -10,8 +10,8 @@
  * name is in the folder before anything is confirmed in it.  So a header that does not check is
  * damage, always.
  *
- * Of a large frame, pages that are whole are written while the rest is gathered, and all is synced at
- * once: its last record, which says that it is whole, is written behind the others.
+ * Of a large frame, pages that are whole are written while the rest is gathered, and all is synced
+ * at once: its last record, which says that it is whole, is written behind the others.
  *
  * Frames count from 1 in each segment, and one is synced before the next is written.  So after a
  * crash any part of the last frame may be missing, and of no other; and what does not check is the
@@ -29,9 +29,9 @@
  * out a segment is synced before that segment's name goes, and the name has gone before its file is
  * used again.
  *
- * Whoever begins without having read all of it takes over the last list, with the ends that are known
- * in it, and lists the segments since with an unknown end, or with one that is reached at least.  What
- * was read and synced up to there is damaged if it is not there any more. */
+ * Whoever begins without having read all of it takes over the last list, with the ends that are
+ * known in it, and lists the segments since with an unknown end, or with one that is reached at
+ * least.  What was read and synced up to there is damaged if it is not there any more. */
 
 #ifndef SHMBROKER_JOURNAL_H
 #define SHMBROKER_JOURNAL_H
@@ -48,8 +48,7 @@
 #define UNKNOWN_END INT64_C(0)
 #define AT_LEAST INT64_C(1) /* a bit of an end, which is a multiple of 8: it may be further on */
 
-
-/* --- journal/record.c --------------------------------------------------------------------------- */
+/* --- journal/record.c ------------------------------------------------------------------------- */
 
 typedef struct journal_header {
     uint64_t magic;
@@ -105,7 +104,7 @@ int64_t header_check(const journal_header *header, const char *path, int64_t ser
                      int64_t file_bytes);
 uint32_t record_crc(uint32_t seed, int64_t offset, const record_head *head);
 
-/* --- journal/tally.c: of each queue, what a segment or a frame has of it ------------------------ */
+/* --- journal/tally.c: of each queue, what a segment or a frame has of it ---------------------- */
 
 typedef struct tally_entry {
     int64_t queue, low, high, bytes;
@@ -130,7 +129,7 @@ void tally_free(tally *all);
 /* How many bytes are of messages at or above the heads; *needed: whether there are any. */
 int64_t tally_live(const tally *all, const tally *heads, bool *needed);
 
-/* --- journal/folder.c --------------------------------------------------------------------------- */
+/* --- journal/folder.c ------------------------------------------------------------------------- */
 
 #define SEGMENT_NAME_ROOM 64
 
@@ -148,12 +147,12 @@ void segment_file_name(char *name, int64_t serial);
 int64_t folder_segments(const folder *in, int64_t **serials);
 /* Remove what others have left that is not a segment. */
 void folder_clear(const folder *in);
-/* A file of so many bytes that others have left and that is not a segment, locked; -1: there is none.
- * `name` has SEGMENT_NAME_ROOM. */
+/* A file of so many bytes that others have left and that is not a segment, locked; -1: there is
+ * none.  `name` has SEGMENT_NAME_ROOM. */
 int folder_claim(const folder *in, int64_t bytes, char *name);
 bool spare_lock(int file);
 
-/* --- journal/reader.c: one segment, read ------------------------------------------------------- */
+/* --- journal/reader.c: one segment, read ------------------------------------------------------ */
 
 typedef struct reader {
     char path[PATH_MAX + SEGMENT_NAME_ROOM];
@@ -182,7 +181,7 @@ const char *record_wrong(int wrong);
 /* A record of the frame that was just found whole. */
 const record_head *reader_again(reader *in, int64_t offset);
 
-/* --- journal/list.c: which segments are needed -------------------------------------------------- */
+/* --- journal/list.c: which segments are needed ------------------------------------------------ */
 
 typedef struct listed {
     int64_t serial, end; /* or UNKNOWN_END, or one with AT_LEAST */
@@ -204,29 +203,29 @@ typedef struct segment_list {
     int64_t count, room, ignored;
 } segment_list;
 
-/* --- journal/reached.c: how far it was synced ---------------------------------------------------- */
+/* What the newest list says, and the segments from there on. */
+int64_t list_read(const folder *in, bool salvage, segment_list *all);
+/* The same for whoever writes behind it: what cannot be read is passed over, for all is looked
+ * through afterwards.  `quick`: no more is read than the beginning of the newest segment of this
+ * node, whose first list is taken; if something that it names is not there, its last list says
+ * whether it is needed. */
+int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
+                     listed reached, bool quick, segment_list *all);
+void list_free(segment_list *all);
+
+/* --- journal/reached.c: how far it was synced ------------------------------------------------- */
 
 /* If it cannot be written, less is noticed. */
 void reached_write(const folder *in, const listed *where);
 /* Zeros: nobody knows.  Read it before the names in the folder. */
 listed reached_read(const folder *in);
 
-/* What the newest list says, and the segments from there on. */
-int64_t list_read(const folder *in, bool salvage, segment_list *all);
-/* The same for whoever writes behind it: what cannot be read is passed over, for all is looked through
- * afterwards.  `quick`: no more is read than the beginning of the newest segment of this node, whose
- * first list is taken; if something that it names is not there, its last list says whether it is
- * needed. */
-int64_t list_inherit(const folder *in, const uint8_t *node, const int64_t *serials, int64_t count,
-                     listed reached, bool quick, segment_list *all);
-void list_free(segment_list *all);
-
-/* --- journal/replay.c --------------------------------------------------------------------------- */
+/* --- journal/replay.c ------------------------------------------------------------------------- */
 
 /* What a replay that is at its end has found. */
 int64_t replay_found(const sb_replay *replay, const segment_list **list, const tally **tallies);
 
-/* --- journal/frame.c ---------------------------------------------------------------------------- */
+/* --- journal/frame.c -------------------------------------------------------------------------- */
 
 /* Records that are gathered, in memory that is written as it is: whole pages, so that the disk need
  * not read any.  What the first page has before the frame is kept. */
@@ -270,74 +269,5 @@ void frame_follow(frame *next);
 /* An empty frame that follows what that one follows. */
 int64_t frame_beside(frame *made, const frame *other);
 void frame_free(frame *freed);
-
-/* --- journal/store.c: files for segments, got ready by a thread --------------------------------- */
-
-typedef struct written {
-    int file;
-    int64_t serial, bytes;
-    uint32_t seed;
-} written;
-
-/* Messages of a queue, one after the other. */
-typedef struct run_found {
-    int64_t queue, first, last;
-} run_found;
-
-typedef struct runs_found {
-    run_found *all;
-    int64_t count, room;
-} runs_found;
-
-/* What was found in a segment of before. */
-typedef struct learnt {
-    int64_t serial, end, code; /* SB_OK, SB_NOT_FOUND, or it is damaged */
-    tally tally;
-    runs_found runs;
-    char text[256]; /* what is wrong with it */
-} learnt;
-
-typedef struct store_counts {
-    int64_t spares, recycled, deleted, made, waited;
-} store_counts;
-
-typedef struct store store;
-
-#define RESERVE_MAX 3
-
-/* What of the room that is set aside may be used. */
-typedef enum reserve_use { RESERVE_NONE, RESERVE_BUT_LAST, RESERVE_ALL } reserve_use;
-
-int64_t store_start(store **made, const folder *in, const sb_journal_options *options);
-/* From now on segments have names: from this serial on, which is that of the first. */
-int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first);
-/* Whether a spare is there: SB_OK, SB_EMPTY while one is made, or why there is none, and another try is
- * made. */
-int64_t store_prepared(store *of);
-/* The first has its frame: get the next one ready, and look after the rest. */
-void store_go_on(store *of);
-/* A segment with room for so many bytes in all, waiting for it; on a full disk, of the reserve what may
- * be used. */
-int64_t store_take(store *from, int64_t bytes, reserve_use opens, written *taken);
-/* So many segments' room is to be set aside, if there is to be a reserve at all. */
-void store_reserves(store *of, int64_t segments);
-/* Whether all of it is there; if not, it is tried again. */
-bool store_has_reserve(store *of);
-/* Whether the last segment that was to be made had no room. */
-bool store_is_tight(store *of);
-/* Segments that are on no list any more. */
-void store_recycle(store *of, int64_t serial);
-/* The same of one that is damaged: the file is kept for people, under another name. */
-void store_set_aside(store *of, int64_t serial);
-/* Look through these in the background; with their messages, one by one, if so asked. */
-int64_t store_learn(store *of, const listed *entries, int64_t count, bool with_runs);
-/* One that was looked through: whether there is any. */
-bool store_learnt(store *of, learnt *told);
-/* So far it was synced: the thread notes it, for a write to any file may wait for the disk. */
-void store_note(store *of, const listed *reached);
-void store_counted(store *of, store_counts *counts);
-int64_t store_wait(store *of, int64_t timeout_ns);
-/* Its thread ends, and what was ready and not taken is removed. */
-void store_stop(store *stopped);
 
 #endif

@@ -1,23 +1,22 @@
 /* The journal's writer: frames into segments, and which segments are still needed.
  *
- * What is staged stays staged until a commit has written and synced it, also what is written ahead of
- * it: so that the disk works while the rest of a large frame is gathered.  What is written ahead and
- * then goes elsewhere is the torn end of its segment.  A frame that the segment
- * has no room for goes to the next one, behind the list of the segments that are needed and what
- * the snapshot stages, all in one frame: so a segment with one whole frame can be read by itself. */
+ * What is staged stays staged until a commit has written and synced it, also what is written ahead
+ * of it: so that the disk works while the rest of a large frame is gathered.  What is written ahead
+ * and then goes elsewhere is the torn end of its segment.  A frame that the segment has no room for
+ * goes to the next one, behind the list of the segments that are needed and what the snapshot
+ * stages, all in one frame: so a segment with one whole frame can be read by itself. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "journal/audit.h"
 #include "journal/format.h"
 #include "journal/journal.h"
+#include "journal/store.h"
 #include "journal/writer.h"
 
 #define SEGMENT_BYTES (INT64_C(64) << 20)
@@ -27,7 +26,7 @@
 #define KEPT_SHARE 8
 #define BEGIN_TRIES 16 /* a stale live gets its next segment ready, and then does not use it */
 
-/* --- open and close ------------------------------------------------------------------------------ */
+/* --- open and close --------------------------------------------------------------------------- */
 
 int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options, sb_journal **made)
 {
@@ -99,7 +98,8 @@ static int64_t begin_behind(sb_journal *journal, int64_t epoch)
 {
     segment_list list = {0};
     const listed reached = reached_read(&journal->in);
-    const bool is_audited = journal->auditor.found != NULL; /* then no message waits for much reading */
+    /* then no message waits for much reading */
+    const bool is_audited = journal->auditor.found != NULL;
     int64_t *serials, count = folder_segments(&journal->in, &serials), code = SB_OK;
     if (count < 0)
         return count;
@@ -108,7 +108,8 @@ static int64_t begin_behind(sb_journal *journal, int64_t epoch)
         code = newest_check(journal, highest, epoch);
     highest = highest > reached.serial ? highest : reached.serial;
     if (code == SB_OK && !journal->adopted) {
-        code = list_inherit(&journal->in, node_of(journal), serials, count, reached, is_audited, &list);
+        code = list_inherit(&journal->in, node_of(journal), serials, count, reached, is_audited,
+                            &list);
         code = code == SB_OK ? segments_inherit(journal, &list) : code;
     }
     if (code == SB_OK)
@@ -204,7 +205,7 @@ void sb_journal_close(sb_journal *journal)
     free(journal);
 }
 
-/* --- writing ------------------------------------------------------------------------------------ */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static int64_t fatal(sb_journal *journal, int64_t code)
 {
@@ -242,8 +243,8 @@ static int64_t write_frame(sb_journal *journal, frame *out)
         code = write_all(to->file, out->memory + ahead, frame_written_bytes(out->filled) - ahead,
                          place.page_at + ahead);
     if (code == SB_OK && fdatasync(to->file) != 0)
-        code = fail(SB_JOURNAL_FAILED, "syncing segment %016llx: %s", (unsigned long long)to->serial,
-                    strerror(errno));
+        code = fail(SB_JOURNAL_FAILED, "syncing segment %016llx: %s",
+                    (unsigned long long)to->serial, strerror(errno));
     if (code != SB_OK)
         return fatal(journal, code);
     tally_merge(&journal->written, &out->tally); /* there is memory for it */
@@ -257,8 +258,9 @@ static int64_t write_frame(sb_journal *journal, frame *out)
     return SB_OK;
 }
 
-/* What is left free of each segment, for a list and for heads: with these, a disk that is full can be
- * freed of what is dead.  If there are so many queues that it would be much, heads need the reserve. */
+/* What is left free of each segment, for a list and for heads: with these, a disk that is full can
+ * be freed of what is dead.  If there are so many queues that it would be much, heads need the
+ * reserve. */
 static int64_t kept_room(const sb_journal *journal)
 {
     int64_t heads = journal->heads.count * record_bytes(0);
@@ -269,7 +271,8 @@ static int64_t kept_room(const sb_journal *journal)
 static bool fits(const sb_journal *journal, const frame *out)
 {
     int64_t page_at = journal->end & -JOURNAL_PAGE;
-    return page_at + frame_written_bytes(out->filled) + kept_room(journal) <= journal->current.bytes;
+    return page_at + frame_written_bytes(out->filled) + kept_room(journal) <=
+           journal->current.bytes;
 }
 
 /* How the disk writes it is not asked before the sync: that tells of all errors. */
@@ -294,22 +297,24 @@ int64_t sb_journal_ahead(sb_journal *journal)
     return SB_OK;
 }
 
-/* How large a segment must be that begins with a list and this frame; a snapshot comes on top of it. */
+/* How large a segment must be that begins with a list and this frame; a snapshot comes on top of
+ * it. */
 static int64_t bytes_for(const sb_journal *journal, const frame *out)
 {
     int64_t bytes = out->filled - out->start + list_bytes(journal);
     return JOURNAL_PAGE + frame_written_bytes(bytes) + kept_room(journal);
 }
 
-/* The next segment, if one is ready, or when it is.  Where even the reserve is used, it makes room for
- * itself: what is written then makes another segment dead. */
+/* The next segment, if one is ready, or when it is.  Where even the reserve is used, it makes room
+ * for itself: what is written then makes another segment dead. */
 static int64_t turn_over(sb_journal *journal, reserve_use opens)
 {
     written next;
     segment_state *done = segment_note(journal, journal->current.serial);
     if (!done)
         return fail_system("memory for a list of segments");
-    int64_t code = store_take(journal->store, bytes_for(journal, &journal->frame), opens, &next);
+    int64_t code =
+        store_take(journal->store, bytes_for(journal, &journal->frame), opens, &next);
     if (code != SB_OK) {
         segment_forget(journal, journal->current.serial);
         return fatal(journal, code);
@@ -443,8 +448,8 @@ bool journal_owes(sb_journal *journal)
     return journal->borrowed;
 }
 
-/* What was written ahead of a frame that goes elsewhere is not to be found behind the one that comes
- * in its place. */
+/* What was written ahead of a frame that goes elsewhere is not to be found behind the one that
+ * comes in its place. */
 static int64_t blank_ahead(const sb_journal *journal, const frame *staged)
 {
     static const unsigned char zeros[JOURNAL_PAGE];
@@ -456,7 +461,8 @@ static int64_t blank_ahead(const sb_journal *journal, const frame *staged)
 
 static const tally no_heads;
 
-/* A frame of its own, ahead of what is staged, with these heads and the list of what is needed then. */
+/* A frame of its own, ahead of what is staged, with these heads and the list of what is needed
+ * then. */
 static int64_t write_list(sb_journal *journal, const tally *heads)
 {
     frame alone, staged = journal->frame;
@@ -541,7 +547,7 @@ int64_t journal_list_anew(sb_journal *journal)
     return SB_OK;
 }
 
-/* --- staging ------------------------------------------------------------------------------------ */
+/* --- staging ---------------------------------------------------------------------------------- */
 
 static int64_t stage(sb_journal *journal, const record_parts *parts)
 {

@@ -1,31 +1,34 @@
-/* What the broker asks of a journal. */
+/* The journal: records in segments on a disk, written a frame at a time, read again after a crash,
+ * and which segments are still needed.  What records say of queues is not known here.  It stands on
+ * base; format.h has what its files look like, writer.h and store.h the state of whoever writes. */
 
 #ifndef SHMBROKER_JOURNAL_ROOM_H
 #define SHMBROKER_JOURNAL_ROOM_H
 
 #include "base/base.h"
-#include "journal/writer.h"
 
 /* --- journal.c -------------------------------------------------------------------------------- */
 
 /* Whether the segment that was to be got ready is: SB_OK, SB_EMPTY: not yet, or why not. */
 int64_t journal_prepared(sb_journal *journal);
-/* Write only what was told by journal_retire_then, ahead of all that is staged, into the room that each
- * segment keeps for it: how many segments are let go of.  If there is none, nothing is written. */
+/* Write only what was told by journal_retire_then, ahead of all that is staged, into the room that
+ * each segment keeps for it: how many segments are let go of.  If there is none, nothing is
+ * written. */
 int64_t journal_relieve(sb_journal *journal);
 /* sb_journal_commit, and if there is no room, into the reserve, provided that what was told by
- * journal_retire_then makes a segment dead; or, if it borrows, into all of the reserve but the last. */
+ * journal_retire_then makes a segment dead; or, if it borrows, into all of the reserve but the
+ * last. */
 int64_t journal_commit_full(sb_journal *journal, bool borrows);
 /* How many segments the reserve has; it may be more than one for who borrows. */
 void journal_reserves(sb_journal *journal, int64_t segments);
-/* Whether what was borrowed of the reserve, or used to begin on a full disk, is still missing there; then
- * it is tried again. */
+/* Whether what was borrowed of the reserve, or used to begin on a full disk, is still missing
+ * there; then it is tried again. */
 bool journal_owes(sb_journal *journal);
 
 /* --- needed.c --------------------------------------------------------------------------------- */
 
-/* As sb_journal_retire, once it is written: by journal_relieve, or with the frame that is staged, if
- * there is a record of it in that. */
+/* As sb_journal_retire, once it is written: by journal_relieve, or with the frame that is staged,
+ * if there is a record of it in that. */
 int64_t journal_retire_then(sb_journal *journal, int64_t queue, int64_t position);
 /* Whether all segments were looked through, so that it is known which are needed. */
 bool journal_is_known(const sb_journal *journal);

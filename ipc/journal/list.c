@@ -130,7 +130,7 @@ int64_t list_read(const folder *in, bool salvage, segment_list *all)
     return code;
 }
 
-/* --- without reading all ------------------------------------------------------------------------ */
+/* --- without reading all ---------------------------------------------------------------------- */
 
 /* What is known of the segments when this one begins, and how far it was synced: a frame is synced
  * before the next one is written.  SB_EMPTY: it cannot tell. */

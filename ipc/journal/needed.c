@@ -9,9 +9,10 @@
 #include "journal/audit.h"
 #include "journal/format.h"
 #include "journal/journal.h"
+#include "journal/store.h"
 #include "journal/writer.h"
 
-/* --- the segments ------------------------------------------------------------------------------- */
+/* --- the segments ----------------------------------------------------------------------------- */
 
 segment_state *segment_with(sb_journal *journal, int64_t serial)
 {
@@ -35,7 +36,8 @@ segment_state *segment_note(sb_journal *journal, int64_t serial)
     for (; at > 0 && journal->segments[at - 1].serial > serial; at--)
         journal->segments[at] = journal->segments[at - 1];
     journal->segment_count++;
-    journal->segments[at] = (segment_state){.serial = serial, .end = UNKNOWN_END, .moved = NOT_MOVED};
+    journal->segments[at] =
+        (segment_state){.serial = serial, .end = UNKNOWN_END, .moved = NOT_MOVED};
     return &journal->segments[at];
 }
 
@@ -62,7 +64,7 @@ void segments_free(sb_journal *journal)
     journal->segment_count = journal->segment_room = 0;
 }
 
-/* --- what is in them ---------------------------------------------------------------------------- */
+/* --- what is in them -------------------------------------------------------------------------- */
 
 int64_t sb_journal_adopt(sb_journal *journal, const sb_replay *replay)
 {
@@ -129,7 +131,7 @@ void segments_learn(sb_journal *journal)
     }
 }
 
-/* --- whether all is there ----------------------------------------------------------------------- */
+/* --- whether all is there --------------------------------------------------------------------- */
 
 void journal_audited_by(sb_journal *journal, const journal_auditor *auditor)
 {
@@ -204,13 +206,15 @@ void heads_restore(sb_journal *journal, tally *before)
 
 void heads_written(sb_journal *journal)
 {
-    for (int64_t each = 0; each < journal->then.count; each++) /* without memory: again with the next */
-        sb_journal_retire(journal, journal->then.entries[each].queue, journal->then.entries[each].high);
+    /* without memory: again with the next */
+    for (int64_t each = 0; each < journal->then.count; each++)
+        sb_journal_retire(journal, journal->then.entries[each].queue,
+                          journal->then.entries[each].high);
     tally_clear(&journal->then);
 }
 
-/* Nothing of other queues than these is needed any more: what is in the segments of before, as far as
- * it is known. */
+/* Nothing of other queues than these is needed any more: what is in the segments of before, as far
+ * as it is known. */
 int64_t journal_retire_others(sb_journal *journal, const int64_t *queues, int64_t count)
 {
     tally there = {0};
@@ -256,7 +260,7 @@ int64_t segments_dead(const sb_journal *journal)
     return dead;
 }
 
-/* --- the list ----------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 int64_t list_bytes(const sb_journal *journal)
 {
@@ -340,7 +344,8 @@ int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *tol
     told->live_bytes = tally_live(&journal->written, &journal->heads, &needed);
     for (int64_t each = 0; each < journal->segment_count; each++) {
         const segment_state *of = &journal->segments[each];
-        told->bytes += of->end != UNKNOWN_END ? end_reached(of->end) : journal->options.segment_bytes;
+        told->bytes +=
+            of->end != UNKNOWN_END ? end_reached(of->end) : journal->options.segment_bytes;
         told->unknown += of->state == SEGMENT_UNKNOWN;
         told->damaged += of->state == SEGMENT_DAMAGED;
         told->live_bytes += tally_live(&of->tally, &journal->heads, &needed);

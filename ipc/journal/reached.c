@@ -1,12 +1,10 @@
-/* How far the journal was synced, as its writer notes it now and then: in a file of its own, `reached`,
- * which is not synced.  So it may be behind, and is never ahead: what it names was on the disk before
- * it was written.  With it, the end of the newest segment that is zeroed, cut or gone is told from one
- * that a crash has torn. */
+/* How far the journal was synced, as its writer notes it now and then: in a file of its own,
+ * `reached`, which is not synced.  So it may be behind, and is never ahead: what it names was on
+ * the disk before it was written.  With it, the end of the newest segment that is zeroed, cut or
+ * gone is told from one that a crash has torn. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <stddef.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"

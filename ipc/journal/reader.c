@@ -2,7 +2,6 @@
  * while we read is an answer and not a signal. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +14,10 @@
 
 #define WINDOW_BYTES (INT64_C(1) << 20)
 
-/* --- the file ----------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
-/* A header of which only the CRC, or only something else, is wrong: if records check, it is good. */
+/* A header of which only the CRC, or only something else, is wrong: if records check, it is
+ * good. */
 static void guess_seed(reader *in, const journal_header *header)
 {
     uint32_t seeds[] = {header->crc, header_crc(header)};
@@ -81,7 +81,7 @@ void reader_close(reader *closed)
     closed->file = -1;
 }
 
-/* --- the window --------------------------------------------------------------------------------- */
+/* --- the window ------------------------------------------------------------------------------- */
 
 static int64_t limit(const reader *in)
 {
@@ -135,7 +135,7 @@ static const unsigned char *view(reader *in, int64_t offset, int64_t bytes)
     return in->window + (offset - in->at);
 }
 
-/* --- records ------------------------------------------------------------------------------------ */
+/* --- records ---------------------------------------------------------------------------------- */
 
 static bool is_blank(const unsigned char *bytes)
 {

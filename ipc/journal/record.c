@@ -1,7 +1,6 @@
 /* The header of a segment, and the head of a record: what they check by. */
 
 #define _GNU_SOURCE
-#include <stddef.h>
 #include <string.h>
 
 #include "base/base.h"

@@ -5,7 +5,6 @@
  * frame is behind it.  Anything else is damage.  A salvage tells every record that checks. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,14 +91,15 @@ void sb_replay_report(const sb_replay *replay, sb_journal_report *report)
 int64_t replay_found(const sb_replay *replay, const segment_list **list, const tally **tallies)
 {
     if (replay->salvage || replay->failed || replay->index < replay->list.count)
-        return fail(SB_INVALID, "only a replay that was read to its end, without salvage and damage, "
+        return fail(SB_INVALID,
+                    "only a replay that was read to its end, without salvage and damage, "
                     "knows what a journal has");
     *list = &replay->list;
     *tallies = replay->tallies;
     return SB_OK;
 }
 
-/* --- what is wrong ------------------------------------------------------------------------------- */
+/* --- what is wrong ---------------------------------------------------------------------------- */
 
 /* Nothing is told after damage, but by a salvage. */
 static int64_t damaged(sb_replay *replay, int64_t code)
@@ -128,7 +128,7 @@ static int64_t torn_at(sb_replay *replay, int64_t offset)
                 (long long)offset, (long long)replay->number);
 }
 
-/* --- from one segment to the next --------------------------------------------------------------- */
+/* --- from one segment to the next ------------------------------------------------------------- */
 
 static void read_ahead(const sb_replay *replay)
 {
@@ -186,7 +186,7 @@ static int64_t begin_segment(sb_replay *replay)
     return SB_OK;
 }
 
-/* --- records ------------------------------------------------------------------------------------ */
+/* --- records ---------------------------------------------------------------------------------- */
 
 static int64_t tell(sb_replay *replay, const record_head *head, sb_journal_record *record)
 {
@@ -240,7 +240,8 @@ static int64_t next_frame(sb_replay *replay)
         end_segment(replay, end); /* what is behind, a stale live may have written */
         return SB_OK;
     }
-    replay->frame_end = reader_frame(&replay->segment, replay->offset, replay->number, &bad, &wrong);
+    replay->frame_end =
+        reader_frame(&replay->segment, replay->offset, replay->number, &bad, &wrong);
     if (replay->frame_end == 0)
         return end_of_frames(replay, bad, wrong);
     if (end_is_known(end) && replay->frame_end > end)
@@ -248,7 +249,7 @@ static int64_t next_frame(sb_replay *replay)
     return SB_OK;
 }
 
-/* --- salvage ------------------------------------------------------------------------------------ */
+/* --- salvage ---------------------------------------------------------------------------------- */
 
 /* The next record that checks, in whatever frame. */
 static int64_t salvage_next(sb_replay *replay, sb_journal_record *record)

@@ -5,79 +5,29 @@
  *   segment that no list has ──► name away ──► fsync of the folder ──► spare, reserve, or removed
  *
  * The reserve is room for segments that is set aside and not used while there is any other: by a
- * writer the last of it only if that makes another segment dead, and by whoever begins after the writer
- * has died.
+ * writer the last of it only if that makes another segment dead, and by whoever begins after the
+ * writer has died.
  *
  * It also looks through segments of before, of which it is not known what they have. */
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "journal/format.h"
-#include "journal/writer.h"
+#include "journal/spare.h"
+#include "journal/store.h"
 
-#define SPARES_MAX 64
-#define WRITE_OVER_BYTES ((int64_t)1 << 20)
 #define NICE 10
 
-typedef struct spare {
-    char name[SEGMENT_NAME_ROOM];
-    int file;
-    int64_t bytes;
-} spare;
+/* --- a list of serials ------------------------------------------------------------------------ */
 
-typedef struct serials {
-    int64_t *all;
-    int64_t count, room;
-} serials;
-
-struct store {
-    folder in; /* somebody else's */
-    int64_t segment_bytes, spares_max;
-    uint8_t node[16];
-    pthread_mutex_t mutex;
-    pthread_cond_t asked, done;
-    pthread_t thread;
-    bool stop, busy;
-    bool holds_back; /* the first frame comes first: until then the disk is for that */
-    bool clears;
-    int64_t epoch, serial; /* of the next one; 0: they have no names yet */
-    spare spares[SPARES_MAX];
-    int64_t spare_count;
-    bool keeps_reserve; /* at all; then so many segments: */
-    _Atomic int64_t reserve_wanted, reserve_count;
-    bool asks_reserve; /* to be set aside, if there is room */
-    bool owes_reserve; /* it was used: the next segments that die take its place */
-    reserve_use opens_reserve; /* whoever waits for a segment may have it */
-    bool is_tight;      /* there was no room: others may want what is not needed at once */
-    bool skips_serial;  /* its name is taken, by what could not be removed */
-    bool gives_way;     /* all of this is to go: one larger than that is wanted */
-    spare reserve[RESERVE_MAX];
-    written ready;
-    int64_t ready_code; /* SB_OK: it is; SB_EMPTY: it is to be got ready; or why it is not */
-    serials dead; /* below 0: damaged, to be set aside */
-    serials unknown; /* and what is known of their ends, behind each */
-    bool with_runs;
-    listed reached; /* to be noted, or zeros */
-    learnt *found;
-    int64_t found_count, found_room;
-    store_counts counts;
-    char text[512]; /* of the ready_code */
-};
-
-/* --- a list of serials ------------------------------------------------------------------------- */
-
-static bool push(serials *to, int64_t serial)
+static bool serials_push(serials *to, int64_t serial)
 {
     if (to->count == to->room) {
         int64_t room = to->room ? 2 * to->room : 64;
@@ -91,347 +41,14 @@ static bool push(serials *to, int64_t serial)
     return true;
 }
 
-static int64_t pop(serials *from)
+int64_t serials_pop(serials *from)
 {
     int64_t first = from->all[0];
     memmove(from->all, from->all + 1, (size_t)--from->count * sizeof first);
     return first;
 }
 
-/* --- files -------------------------------------------------------------------------------------- */
-
-/* What errno says: a full disk is no failure. */
-static int64_t refused(const char *what, const char *name)
-{
-    return fail(is_full_disk(errno) ? SB_DISK_FULL : SB_JOURNAL_FAILED, "%s %s: %s", what, name, strerror(errno));
-}
-
-int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at)
-{
-    while (count > 0) {
-        ssize_t wrote = pwrite(file, bytes, (size_t)count, at);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return refused("writing", "the journal");
-        bytes += wrote;
-        count -= wrote;
-        at += wrote;
-    }
-    return SB_OK;
-}
-
-static int64_t spare_name(char *name)
-{
-    uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        return fail_system("random numbers");
-    snprintf(name, SEGMENT_NAME_ROOM, "%016llx.spare", (unsigned long long)random);
-    return SB_OK;
-}
-
-static void spare_drop(const store *of, spare *dropped)
-{
-    unlinkat(of->in.file, dropped->name, 0);
-    close(dropped->file);
-}
-
-/* Appending costs the file system's own journal at each sync, overwriting does not. */
-static int64_t write_over(int file, int64_t bytes)
-{
-    unsigned char *zeros = calloc(1, (size_t)WRITE_OVER_BYTES);
-    if (!zeros)
-        return fail_system("memory for zeros");
-    int64_t code = SB_OK;
-    for (int64_t at = 0; at < bytes && code == SB_OK; at += WRITE_OVER_BYTES) {
-        int64_t left = bytes - at;
-        code = write_all(file, zeros, left < WRITE_OVER_BYTES ? left : WRITE_OVER_BYTES, at);
-        /* piece by piece: who is killed dies only when the sync that it is in has ended, and its
-         * backup waits for that */
-        sync_file_range(file, at, WRITE_OVER_BYTES,
-                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                            SYNC_FILE_RANGE_WAIT_AFTER);
-    }
-    free(zeros);
-    if (code == SB_OK && fdatasync(file) != 0)
-        code = refused("syncing", "a new segment");
-    return code;
-}
-
-static int64_t spare_open(store *of, spare *made)
-{
-    struct stat status;
-    for (;;) {
-        int64_t code = spare_name(made->name);
-        if (code != SB_OK)
-            return code;
-        made->file = openat(of->in.file, made->name,
-                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (made->file < 0)
-            return refused("making a segment in", of->in.path);
-        /* whoever clears the folder may have taken it for a left-over before it was locked */
-        if (spare_lock(made->file) && fstat(made->file, &status) == 0 && status.st_nlink > 0)
-            return SB_OK;
-        close(made->file);
-    }
-}
-
-static int64_t spare_make(store *of, int64_t bytes, spare *made)
-{
-    int64_t code = spare_open(of, made);
-    if (code != SB_OK)
-        return code;
-    made->bytes = bytes;
-    /* asked first, so that a full disk costs nothing however often it is looked at */
-    if (fallocate(made->file, FALLOC_FL_KEEP_SIZE, 0, bytes) != 0 && is_full_disk(errno))
-        code = refused("making a segment in", of->in.path);
-    if (code == SB_OK)
-        code = write_over(made->file, bytes);
-    if (code != SB_OK)
-        spare_drop(of, made);
-    return code;
-}
-
-/* --- the reserve -------------------------------------------------------------------------------- */
-
-static bool reserve_is_whole(const store *of)
-{
-    return of->reserve_count >= of->reserve_wanted;
-}
-
-/* Its blocks are set aside; it is written over when it is used. */
-static bool reserve_make(store *of)
-{
-    spare made;
-    if (spare_open(of, &made) != SB_OK)
-        return false;
-    made.bytes = of->segment_bytes;
-    if (fallocate(made.file, 0, 0, made.bytes) != 0) {
-        spare_drop(of, &made);
-        return false;
-    }
-    of->reserve[of->reserve_count++] = made;
-    return true;
-}
-
-/* What somebody who died has left: a segment's room, where there may be no other. */
-static bool spare_claim(store *of, spare *claimed)
-{
-    claimed->bytes = of->segment_bytes;
-    claimed->file = folder_claim(&of->in, of->segment_bytes, claimed->name);
-    return claimed->file >= 0;
-}
-
-/* On a full disk: what the dead have left, or the reserve. */
-static int64_t spare_find(store *of, reserve_use opens, spare *found)
-{
-    bool is_begun = of->serial > 0;
-    if (!is_begun && !spare_claim(of, found)) {
-        folder_clear(&of->in);
-        return spare_make(of, of->segment_bytes, found);
-    }
-    if (is_begun) {
-        if (opens == RESERVE_NONE || of->reserve_count <= (opens == RESERVE_BUT_LAST))
-            return SB_DISK_FULL;
-        *found = of->reserve[--of->reserve_count];
-    }
-    of->owes_reserve = of->keeps_reserve;
-    int64_t code = write_over(found->file, found->bytes);
-    if (code != SB_OK)
-        spare_drop(of, found);
-    return code;
-}
-
-/* Its header, and then its name: what has the name of a segment is one. */
-static int64_t spare_become(store *of, const spare *from, int64_t serial, written *made)
-{
-    static const char zeros[sizeof(journal_header)];
-    struct {
-        journal_header header;
-        char blank[sizeof zeros]; /* what was here before does not look like a torn frame */
-    } pages = {.header = {
-        .magic = JOURNAL_MAGIC, .version = JOURNAL_VERSION, .page = JOURNAL_PAGE,
-        .serial = serial, .epoch = of->epoch, .bytes = from->bytes,
-    }};
-    char name[SEGMENT_NAME_ROOM];
-    memcpy(pages.header.node, of->node, sizeof of->node);
-    if (getrandom(&pages.header.salt, sizeof pages.header.salt, 0) != sizeof pages.header.salt)
-        return fail_system("random numbers");
-    pages.header.crc = header_crc(&pages.header);
-    segment_file_name(name, serial);
-    int64_t code = write_all(from->file, (unsigned char *)&pages, sizeof pages, 0);
-    if (code == SB_OK && fdatasync(from->file) != 0)
-        code = refused("syncing the header of", name);
-    if (code != SB_OK)
-        return code;
-    if (linkat(of->in.file, from->name, of->in.file, name, 0) != 0)
-        return errno == EEXIST ? fail(SB_STALE, "%s/%s exists: another has begun it, and this one "
-                                      "must end", of->in.path, name)
-                               : refused("naming", name);
-    if (unlinkat(of->in.file, from->name, 0) != 0)
-        code = refused("renaming to", name);
-    if (code == SB_OK)
-        code = folder_sync(&of->in);
-    if (code == SB_DISK_FULL) /* nothing is in it yet: another one has its name later, if it goes */
-        of->skips_serial = unlinkat(of->in.file, name, 0) != 0;
-    *made = (written){from->file, serial, from->bytes, pages.header.crc};
-    return code;
-}
-
-/* The name goes for good before the file is written to: a list of before may still have it. */
-static void recycle(store *of, int64_t serial, bool is_awaited)
-{
-    spare made;
-    struct stat status;
-    char name[SEGMENT_NAME_ROOM];
-    segment_file_name(name, serial);
-    if (trusted_open(of->in.file, of->in.path, name, O_RDWR, &of->in.whose, &made.file) != SB_OK)
-        return;
-    spare_lock(made.file);
-    bool is_reserve = !reserve_is_whole(of) && (of->owes_reserve || !is_awaited);
-    int64_t most = of->is_tight && of->keeps_reserve ? is_awaited : of->spares_max;
-    bool wanted = (is_reserve || of->spare_count < most) && fstat(made.file, &status) == 0 &&
-                  status.st_size == of->segment_bytes && spare_name(made.name) == SB_OK;
-    if (!wanted || renameat(of->in.file, name, of->in.file, made.name) != 0) {
-        unlinkat(of->in.file, name, 0);
-        close(made.file);
-        of->counts.deleted++;
-        return;
-    }
-    made.bytes = of->segment_bytes;
-    if (folder_sync(&of->in) != SB_OK) {
-        spare_drop(of, &made);
-        return;
-    }
-    if (is_reserve) {
-        of->reserve[of->reserve_count++] = made;
-        of->owes_reserve &= !reserve_is_whole(of);
-    } else
-        of->spares[of->spare_count++] = made;
-    of->counts.recycled++;
-}
-
-/* A damaged file is no spare, and somebody may want to look at it. */
-static void set_aside(const store *of, int64_t serial)
-{
-    char name[SEGMENT_NAME_ROOM], aside[SEGMENT_NAME_ROOM];
-    segment_file_name(name, serial);
-    snprintf(aside, sizeof aside, "%.40s.damaged", name);
-    renameat(of->in.file, name, of->in.file, aside);
-}
-
-/* --- what is in segments of before ------------------------------------------------------------- */
-
-static int64_t run_add(runs_found *to, int64_t queue, int64_t position)
-{
-    run_found *last = to->count ? &to->all[to->count - 1] : NULL;
-    if (last && last->queue == queue && last->last + 1 == position) {
-        last->last = position;
-        return SB_OK;
-    }
-    if (to->count == to->room) {
-        int64_t room = to->room ? 2 * to->room : 64;
-        run_found *moved = realloc(to->all, (size_t)room * sizeof *moved);
-        if (!moved)
-            return fail_system("memory for what a segment has");
-        to->all = moved;
-        to->room = room;
-    }
-    to->all[to->count++] = (run_found){queue, position, position};
-    return SB_OK;
-}
-
-static int64_t learn_record(learnt *told, const record_head *head, bool with_runs)
-{
-    int64_t queue = (int64_t)head->queue, position = record_position(head), code = SB_OK;
-    if (kind_lasts(record_kind(head)))
-        code = tally_add(&told->tally, queue, position, record_bytes(head->length));
-    if (code == SB_OK && with_runs && record_kind(head) == SB_RECORD_MESSAGE)
-        code = run_add(&told->runs, queue, position);
-    return code;
-}
-
-/* The name alone: a line of the log is short. */
-static const char *name_of(const reader *in)
-{
-    const char *name = strrchr(in->path, '/');
-    return name ? name + 1 : in->path;
-}
-
-static int64_t learn_damaged(const reader *in, int64_t offset, const char *what)
-{
-    return fail(SB_JOURNAL_DAMAGED, "%s, offset %lld: %s", name_of(in), (long long)offset, what);
-}
-
-/* Its frames, up to the end that is known, or to where they end. */
-static int64_t learn_frames(reader *in, learnt *told, int64_t known, bool with_runs)
-{
-    int64_t bad = 0, number = 1, end = JOURNAL_PAGE, code = SB_OK, next;
-    int wrong = RECORD_GOOD;
-    while (end != known && (next = reader_frame(in, end, number, &bad, &wrong))) {
-        for (; end < next && code == SB_OK; end += record_bytes(reader_again(in, end)->length))
-            code = learn_record(told, reader_again(in, end), with_runs);
-        if (code != SB_OK)
-            return code;
-        number++;
-    }
-    told->end = end;
-    if (end == known)
-        return SB_OK;
-    if (end_is_known(known) || end < end_reached(known) ||
-        reader_search(in, bad, number + 1, INT64_MAX))
-        return learn_damaged(in, bad, record_wrong(wrong));
-    if (in->file_bytes < in->bytes)
-        return learn_damaged(in, in->file_bytes, "the file is shorter than its header says");
-    return SB_OK;
-}
-
-/* A frame that its writer was killed before it had synced it counts from now on: so it is synced. */
-static int64_t learn(const store *of, learnt *told, int64_t known)
-{
-    reader segment;
-    int64_t code = reader_open(&segment, &of->in, told->serial, false);
-    if (code == SB_NOT_FOUND) {
-        reader_close(&segment);
-        return known == UNKNOWN_END
-                   ? code
-                   : fail(SB_JOURNAL_DAMAGED, "%s is missing", name_of(&segment));
-    }
-    if (code != SB_OK)
-        return code;
-    if (!node_fits(segment.node, of->node))
-        code = learn_damaged(&segment, 0, "it is a segment of another store");
-    else if (fdatasync(segment.file) != 0)
-        code = learn_damaged(&segment, 0, strerror(errno));
-    else
-        code = learn_frames(&segment, told, known, of->with_runs);
-    reader_close(&segment);
-    return code;
-}
-
-static void learn_one(store *of)
-{
-    learnt told = {.serial = pop(&of->unknown)};
-    int64_t known = pop(&of->unknown);
-    pthread_mutex_unlock(&of->mutex);
-    told.code = learn(of, &told, known);
-    snprintf(told.text, sizeof told.text, "%s", sb_detail(told.code));
-    pthread_mutex_lock(&of->mutex);
-    if (of->found_count == of->found_room) {
-        int64_t room = of->found_room ? 2 * of->found_room : 16;
-        learnt *moved = realloc(of->found, (size_t)room * sizeof *moved);
-        if (!moved) {
-            tally_free(&told.tally); /* it stays unknown, and is kept */
-            free(told.runs.all);
-            return;
-        }
-        of->found = moved;
-        of->found_room = room;
-    }
-    of->found[of->found_count++] = told;
-}
-
-/* --- the thread --------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 /* The mutex is let go while the disk works: nobody else touches the spares. */
 static void make_ready(store *of)
@@ -517,13 +134,13 @@ static void *run(void *argument)
         else if (of->ready_code == SB_EMPTY && (of->spare_count > 0 || of->dead.count == 0))
             make_ready(of);
         else if (of->dead.count > 0) {
-            int64_t serial = pop(&of->dead);
+            int64_t serial = serials_pop(&of->dead);
             bool is_awaited = of->ready_code != SB_OK && of->spare_count == 0;
             pthread_mutex_unlock(&of->mutex);
             if (serial < 0)
-                set_aside(of, -serial);
+                segment_set_aside(of, -serial);
             else
-                recycle(of, serial, is_awaited);
+                segment_recycle(of, serial, is_awaited);
             pthread_mutex_lock(&of->mutex);
         } else if (of->clears) {
             of->clears = false;
@@ -541,7 +158,7 @@ static void *run(void *argument)
                 ;
             pthread_mutex_lock(&of->mutex);
         } else if (of->unknown.count > 0)
-            learn_one(of);
+            store_learn_one(of);
         else
             rest(of);
         pthread_cond_broadcast(&of->done);
@@ -551,7 +168,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* --- what the writer asks for ------------------------------------------------------------------- */
+/* --- what the writer asks for ----------------------------------------------------------------- */
 
 int64_t store_start(store **made, const folder *in, const sb_journal_options *options)
 {
@@ -702,7 +319,7 @@ static int64_t take_large(store *from, int64_t bytes, reserve_use opens, written
     int64_t serial = from->serial++;
     if (from->ready_code == SB_OK) {
         close(from->ready.file);
-        push(&from->dead, from->ready.serial);
+        serials_push(&from->dead, from->ready.serial);
         from->ready_code = SB_EMPTY;
         pthread_cond_signal(&from->asked);
     }
@@ -737,7 +354,7 @@ int64_t store_take(store *from, int64_t bytes, reserve_use opens, written *taken
 void store_recycle(store *of, int64_t serial)
 {
     pthread_mutex_lock(&of->mutex);
-    push(&of->dead, serial); /* without memory it stays until somebody begins anew */
+    serials_push(&of->dead, serial); /* without memory it stays until somebody begins anew */
     pthread_cond_signal(&of->asked);
     pthread_mutex_unlock(&of->mutex);
 }
@@ -753,8 +370,8 @@ int64_t store_learn(store *of, const listed *entries, int64_t count, bool with_r
     pthread_mutex_lock(&of->mutex);
     of->with_runs = with_runs;
     for (int64_t each = 0; each < count && pushed; each++) {
-        pushed = push(&of->unknown, entries[each].serial);
-        if (pushed && !push(&of->unknown, entries[each].end)) {
+        pushed = serials_push(&of->unknown, entries[each].serial);
+        if (pushed && !serials_push(&of->unknown, entries[each].end)) {
             of->unknown.count--;
             pushed = false;
         }
@@ -797,7 +414,8 @@ int64_t store_wait(store *of, int64_t timeout_ns)
     int error = 0;
     pthread_mutex_lock(&of->mutex);
     go_on(of);
-    while (!error && (of->busy || of->reached.serial || of->clears || of->ready_code == SB_EMPTY || of->dead.count || of->unknown.count))
+    while (!error && (of->busy || of->reached.serial || of->clears || of->ready_code == SB_EMPTY ||
+                      of->dead.count || of->unknown.count))
         error = pthread_cond_timedwait(&of->done, &of->mutex, &until);
     pthread_mutex_unlock(&of->mutex);
     return error ? SB_EMPTY : SB_OK;

@@ -1,11 +1,12 @@
-/* The writer's state, for the files that it is in: journal.c, journal/needed.c, journal/compaction.c. */
+/* The writer's state, for the files that it is in: journal.c, journal/needed.c,
+ * journal/compaction.c. */
 
 #ifndef SHMBROKER_JOURNAL_WRITER_H
 #define SHMBROKER_JOURNAL_WRITER_H
 
-#include "base/base.h"
 #include "journal/audit.h"
 #include "journal/format.h"
+#include "journal/store.h"
 
 #define NOT_MOVED INT64_C(-2)
 
@@ -15,7 +16,8 @@ typedef struct segment_state {
     enum { SEGMENT_UNKNOWN, SEGMENT_KNOWN, SEGMENT_DAMAGED, SEGMENT_UNNEEDED } state;
     tally tally;
     runs_found runs; /* its messages, until the auditor was told */
-    int64_t moved; /* all that is needed was staged anew, and is committed by more commits than so */
+    /* all that is needed was staged anew, and is committed by more commits than so */
+    int64_t moved;
     bool dropped; /* the list that is about to be written does not have it */
 } segment_state;
 
@@ -51,11 +53,7 @@ struct sb_journal {
     } counts;
 };
 
-/* --- journal/store.c ---------------------------------------------------------------------------- */
-
-int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at);
-
-/* --- journal/needed.c --------------------------------------------------------------------------- */
+/* --- journal/needed.c ------------------------------------------------------------------------- */
 
 segment_state *segment_with(sb_journal *journal, int64_t serial);
 /* One more, of which nothing is known; it is the last.  NULL: there is no memory. */
@@ -86,7 +84,7 @@ static inline int64_t room_beside(int64_t bytes)
 /* The list is synced: let go of what was dropped: how many. */
 int64_t segments_recycle(sb_journal *journal);
 
-/* --- journal/compaction.c ----------------------------------------------------------------------- */
+/* --- journal/compaction.c --------------------------------------------------------------------- */
 
 void compaction_end(sb_journal *journal);
 

@@ -2,11 +2,9 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 
-/* --- messages ------------------------------------------------------------------------------------ */
+/* --- messages --------------------------------------------------------------------------------- */
 
 /* The lengths were checked when the message was taken, and are in our copy of its shape. */
 const void *sb_message_key(const sb_message *message, int64_t *length)

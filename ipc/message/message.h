@@ -1,4 +1,6 @@
-/* A message: key, properties, times. */
+/* Messages: what one has of its own - key, properties, times - in private memory, before it is in a
+ * ring and after it was taken.  Properties are a MessagePack map, of which some names are the
+ * broker's.  It stands on base. */
 
 #ifndef SHMBROKER_MESSAGE_ROOM_H
 #define SHMBROKER_MESSAGE_ROOM_H

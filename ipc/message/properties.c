@@ -97,8 +97,9 @@ int64_t outgoing_check(const sb_outgoing *message)
         return fail(SB_INVALID, "a time to live is a number of ns above 0, or 0 for none, not %lld",
                     (long long)message->ttl_ns);
     if (message->priority < 0 || message->priority > L_LEVELS)
-        return fail(SB_INVALID, "a priority is SB_PRIORITY(0) to SB_PRIORITY(%d), or 0 for none, not "
-                    "%lld", (int)L_LEVELS - 1, (long long)message->priority);
+        return fail(SB_INVALID,
+                    "a priority is SB_PRIORITY(0) to SB_PRIORITY(%d), or 0 for none, not %lld",
+                    (int)L_LEVELS - 1, (long long)message->priority);
     int64_t start = address(message->properties);
     if (message->properties_length > 0 && /* below 0 is refused with the other lengths */
         !sb_map_check(start, start + message->properties_length))

@@ -2,8 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
@@ -29,21 +27,27 @@ int64_t explained(sb_queue *queue, int64_t code)
                           "acknowledged, or that a subscriber has not seen", queue->name,
                           (long long)queue->slots);
     if (code == SB_OVER_SHARE)
-        return fail(SB_FULL, "queue '%s': this participant holds as much of the arena as a producer "
+        return fail(SB_FULL,
+                    "queue '%s': this participant holds as much of the arena as a producer "
                     "may (max_producer_bytes %lld): what it has published is to be acknowledged "
-                    "first", queue->name, (long long)queue->max_producer_bytes);
+                    "first",
+                    queue->name, (long long)queue->max_producer_bytes);
     if (code == SB_TOO_LARGE && queue->max_producer_bytes > 0)
-        return fail(code, "queue '%s': a message has at most a quarter of the arena, and no more than "
-                    "max_producer_bytes %lld or max_bytes %lld (0: no such limit)", queue->name,
-                    (long long)queue->max_producer_bytes, (long long)queue->max_bytes);
+        return fail(code,
+                    "queue '%s': a message has at most a quarter of the arena, and no more than "
+                    "max_producer_bytes %lld or max_bytes %lld (0: no such limit)",
+                    queue->name, (long long)queue->max_producer_bytes, (long long)queue->max_bytes);
     if (code == SB_TOO_LARGE && queue->max_bytes > 0)
-        return fail(code, "queue '%s' holds at most %lld bytes, and a message at most a quarter of the "
-                    "arena", queue->name, (long long)queue->max_bytes);
+        return fail(code,
+                    "queue '%s' holds at most %lld bytes, and a message at most a quarter of the "
+                    "arena",
+                    queue->name, (long long)queue->max_bytes);
     if (code == SB_TOO_LARGE) {
         int64_t quarter = queue->connection->arena.bytes / 4, most = L_BODY_BYTES_MAX;
-        return fail(code, "queue '%s': a message has at most %lld bytes with all that belongs to it: %s",
-                    queue->name, (long long)(quarter < most ? quarter : most),
-                    quarter < most ? "a quarter of the arena" : "what a record of a journal may have");
+        return fail(
+            code, "queue '%s': a message has at most %lld bytes with all that belongs to it: %s",
+            queue->name, (long long)(quarter < most ? quarter : most),
+            quarter < most ? "a quarter of the arena" : "what a record of a journal may have");
     }
     if (code == SB_ARENA_FULL || code == SB_NO_MEMORY || code == SB_DAMAGED) {
         log_note(queue->connection, "queue '%s': %s", queue->name, sb_strerror(code));

@@ -7,31 +7,30 @@
  *                               └──► ring ◄──┘ ──► consumers     from the first that found none, on
  *
  * The inbox is a ring of its own, made when it is needed first: a queue without a name for people,
- * whose settings say whose it is.  Nobody takes from it; the pager (pager.c) follows it by a lasting
- * gate, and whatever is below the gate is in a page file or in the queue's ring.  The pager is then
- * the only one who publishes in the ring, so all is in the order of the inbox.
+ * whose settings say whose it is.  Nobody takes from it; the pager (pager.c) follows it by a
+ * lasting gate, and whatever is below the gate is in a page file or in the queue's ring.  The pager
+ * is then the only one who publishes in the ring, so all is in the order of the inbox.
  *
- * Whether the queue pages is the inbox's paging word: 0, it does not.  Whoever finds no room moves it,
- * and from then on everybody publishes in the inbox.  *Each* who has published there moves it once
- * more, before publishing returns; the pager, when it has found pages and inbox empty, puts it back
- * to 0 by CAS from what it was before it looked.  So whoever's publish has returned finds the queue
- * paging until that message is in the ring, and its next one cannot overtake it.  Who dies between
- * the two has confirmed nothing to anybody; the pager looks at the inbox, not only at the word.
+ * Whether the queue pages is the inbox's paging word: 0, it does not.  Whoever finds no room moves
+ * it, and from then on everybody publishes in the inbox.  *Each* who has published there moves it
+ * once more, before publishing returns; the pager, when it has found pages and inbox empty, puts it
+ * back to 0 by CAS from what it was before it looked.  So whoever's publish has returned finds the
+ * queue paging until that message is in the ring, and its next one cannot overtake it.  Who dies
+ * between the two has confirmed nothing to anybody; the pager looks at the inbox, not only at the
+ * word.
  *
  * A message in the inbox is as it will be in the ring, with its expiry: it expires there.
  *
- * The inbox of a durable queue is durable, too: the journal follows it by its first gate, and the pager
- * by the second, never ahead of the first.  So what is published there is confirmed by the journal,
- * as in any durable queue, and happens as a whole with its transaction; nothing is in a page file that
- * is not, or was not, in the journal.  The pager's gate lets it be retired there: it is moved when the
- * message is in a file that is synced, or in the ring and in the journal again.
+ * The inbox of a durable queue is durable, too: the journal follows it by its first gate, and the
+ * pager by the second, never ahead of the first.  So what is published there is confirmed by the
+ * journal, as in any durable queue, and happens as a whole with its transaction; nothing is in a
+ * page file that is not, or was not, in the journal.  The pager's gate lets it be retired there: it
+ * is moved when the message is in a file that is synced, or in the ring and in the journal again.
  *
- * A position in the inbox has the bit above all positions when it is answered, so that whoever waits
- * until it is confirmed knows in which of the two. */
+ * A position in the inbox has the bit above all positions when it is answered, so that whoever
+ * waits until it is confirmed knows in which of the two. */
 
 #define _GNU_SOURCE
-
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -143,7 +142,7 @@ sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code)
     return inbox;
 }
 
-/* --- whether it pages --------------------------------------------------------------------------- */
+/* --- whether it pages ------------------------------------------------------------------------- */
 
 static _Atomic int64_t *paging_word(const sb_queue *inbox)
 {
@@ -212,26 +211,32 @@ bool inbox_is_empty(sb_queue *queue)
                       inbox_count(&in, inbox_passed(inbox, &port)) == 0);
 }
 
-/* --- publishing --------------------------------------------------------------------------------- */
+/* --- publishing ------------------------------------------------------------------------------- */
 
 int64_t inbox_admits(const sb_queue *queue, const sb_outgoing *message)
 {
     if (message->id_length | message->producer)
-        return fail(SB_INVALID, "queue '%s' pages, and what is in its pages is not compared: publish "
-                    "without an id, and without a named producer", queue->name);
+        return fail(SB_INVALID,
+                    "queue '%s' pages, and what is in its pages is not compared: publish "
+                    "without an id, and without a named producer",
+                    queue->name);
     return SB_OK;
 }
 
 int64_t inbox_explain(sb_queue *inbox)
 {
     if (word_load(inbox->ring.memory, L_RING_PAGES_CODE_AT) == SB_DISK_FULL)
-        return fail(SB_DISK_FULL, "queue '%s' is full and pages, and there is no room for its pages: "
-                    "make room on the disk of the store, and it goes on", inbox->name);
+        return fail(SB_DISK_FULL,
+                    "queue '%s' is full and pages, and there is no room for its pages: "
+                    "make room on the disk of the store, and it goes on",
+                    inbox->name);
     if (!participant_pager_runs(inbox->connection))
         return fail(SB_FULL, "queue '%s' is full and pages, and no broker with a store is running "
                     "that writes its pages", inbox->name);
-    return fail(SB_FULL, "queue '%s' is full and pages, and messages came faster than its pages are "
-                "written: wait longer", inbox->name);
+    return fail(SB_FULL,
+                "queue '%s' is full and pages, and messages came faster than its pages are "
+                "written: wait longer",
+                inbox->name);
 }
 
 static int64_t publish_in_inbox(sb_queue *queue, publish_there publish, void *what,
@@ -299,7 +304,7 @@ int64_t inbox_publish_many(sb_queue *queue, const void *bodies, const int64_t *l
     return all.done > 0 ? all.done : code;
 }
 
-/* --- purging ------------------------------------------------------------------------------------ */
+/* --- purging ---------------------------------------------------------------------------------- */
 
 int64_t inbox_purge(sb_queue *queue)
 {

@@ -1,10 +1,11 @@
-/* Queues that page: the second ring, the page files, the thread between them. */
+/* Paging: a queue that is full goes on in files.  A second ring takes what is published, the pager
+ * moves it into page files and from there into the queue's ring, and order is kept.  It stands on
+ * catalog and ring, and its records are like the journal's. */
 
 #ifndef SHMBROKER_PAGING_ROOM_H
 #define SHMBROKER_PAGING_ROOM_H
 
 #include "base/base.h"
-#include "journal/format.h"
 
 /* --- inbox.c ---------------------------------------------------------------------------------- */
 
@@ -39,53 +40,6 @@ int64_t inbox_publish_many(sb_queue *queue, const void *bodies, const int64_t *l
                            int64_t count, int64_t timeout_ns);
 /* Drop what is in inbox and pages: how many. */
 int64_t inbox_purge(sb_queue *queue);
-
-/* --- page_store.c ----------------------------------------------------------------------------- */
-
-
-typedef struct page_store page_store;
-
-typedef struct paged_message {
-    int64_t position;
-    const void *chunk; /* NULL: there is none; all below the position is done with */
-    int64_t length;
-    int64_t later; /* to be added to its expiry */
-} paged_message;
-
-/* Of a durable queue, whose files are synced. */
-typedef struct page_safety {
-    int64_t epoch;
-    int64_t next;   /* all below is out of the files */
-    int64_t backed; /* all from here on is in the inbox */
-} page_safety;
-
-/* Told of what is wrong with a file. */
-typedef void (*page_teller)(void *context, const char *text);
-/* The files in this folder, which is made if there is none.  safety: NULL, nothing is synced. */
-int64_t page_store_open(const char *folder, int64_t page_bytes, const page_safety *safety,
-                        page_teller told, void *context, page_store **opened);
-/* Put a message behind all others, in a file by page_store_write at the latest: SB_OK, SB_DISK_FULL,
- * SB_SYSTEM. */
-int64_t page_store_put(page_store *to, const paged_message *message);
-int64_t page_store_write(page_store *to);
-/* So much was put that it is written before more is. */
-bool page_store_is_due(const page_store *of);
-/* Forget what was put since it was written. */
-void page_store_forget(page_store *to);
-/* The oldest message, until page_store_pass: SB_OK, or SB_EMPTY; or why it cannot be read. */
-int64_t page_store_look(page_store *from, paged_message *message);
-void page_store_pass(page_store *from);
-/* Drop all that is there, which is below this position. */
-int64_t page_store_clear(page_store *of, int64_t position);
-/* The journal has all below this position again: files with nothing else go, if they were read. */
-void page_store_journaled(page_store *of, int64_t position);
-/* All of them are read, and there are no files any more. */
-bool page_store_is_empty(const page_store *of);
-/* Of all that are there. */
-int64_t page_store_bytes(const page_store *of);
-void page_store_close(page_store *closed);
-/* Remove the files and the folder. */
-void page_store_remove(const char *folder);
 
 /* --- pager.c ---------------------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 
 #define _GNU_SOURCE
 
-
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
@@ -19,8 +18,8 @@ static int64_t bell_of(const sb_queue *queue, int64_t position, int64_t returned
     return (int64_t)(intptr_t)queue->ring.memory + at;
 }
 
-/* Whose bell it is: who finds no room in a queue that pages waits for its inbox, and so does who has
- * published there. */
+/* Whose bell it is: who finds no room in a queue that pages waits for its inbox, and so does who
+ * has published there. */
 static sb_queue *rings_of(const sb_wait *wait)
 {
     int64_t code;
@@ -44,7 +43,8 @@ static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
     sb_cursor cursor = {.port = &in->port, .position = position, .gate = -1};
     code = position == SB_A_MESSAGE ? sb_port_wait_for_message(&in->port, 0)
            : position == SB_ROOM    ? wait_kernel(queue)(&in->port, 0)
-           : returned == SB_CONFIRMED ? sb_port_wait_for_gate(&in->port, position & L_POSITION_MASK, 0)
+           : returned == SB_CONFIRMED
+               ? sb_port_wait_for_gate(&in->port, position & L_POSITION_MASK, 0)
            : returned >= 0 ? sb_port_wait_for_selected(&in->port, position, returned, 0)
                            : sb_cursor_wait(&cursor, 0);
     lane_leave(in);
@@ -87,12 +87,14 @@ static int64_t check(const sb_wait *waits, int64_t count)
             return fail(SB_INVALID, "wait %lld: position %lld is none: SB_A_MESSAGE, SB_ROOM, or 0 "
                         "or more", (long long)each, (long long)position);
         if (returned < 0 && returned != SB_ANY_NUMBER && returned != SB_CONFIRMED)
-            return fail(SB_INVALID, "wait %lld: returned %lld is none: SB_ANY_NUMBER, SB_CONFIRMED, "
-                        "or 0 or more", (long long)each, (long long)returned);
+            return fail(SB_INVALID,
+                        "wait %lld: returned %lld is none: SB_ANY_NUMBER, SB_CONFIRMED, "
+                        "or 0 or more",
+                        (long long)each, (long long)returned);
         if (returned == SB_CONFIRMED && position < 0)
-            return fail(SB_INVALID, "wait %lld: SB_CONFIRMED is asked of the message at a position, "
-                        "not of %s", (long long)each, position == SB_ROOM ? "SB_ROOM"
-                                                                          : "SB_A_MESSAGE");
+            return fail(SB_INVALID,
+                        "wait %lld: SB_CONFIRMED is asked of the message at a position, not of %s",
+                        (long long)each, position == SB_ROOM ? "SB_ROOM" : "SB_A_MESSAGE");
     }
     return SB_OK;
 }

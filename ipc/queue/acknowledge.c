@@ -2,8 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "queue/queue.h"
 #include "ring/ring.h"

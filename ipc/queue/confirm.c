@@ -1,16 +1,15 @@
 /* Confirms: a message of a durable queue is safe when the journal's gate has passed its position.
  *
  * The gate is the barrier of the ring (core/visible.py), so what a publisher waits for and what a
- * consumer may take is one and the same word, and it stays true if the broker that moved it dies. */
+ * consumer may take is one and the same word, and it stays true if the broker that moved it
+ * dies. */
 
 #define _GNU_SOURCE
-
 
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "vhost/vhost.h"
 
 static int64_t not_durable(const sb_queue *queue)
 {
@@ -59,7 +58,8 @@ static int64_t ring_published(sb_queue *queue)
 static int64_t published(sb_queue *queue)
 {
     int64_t code, tail;
-    sb_queue *inbox = is_paging(queue) && sb_is_durable(queue) ? inbox_of(queue, false, &code) : NULL;
+    sb_queue *inbox =
+        is_paging(queue) && sb_is_durable(queue) ? inbox_of(queue, false, &code) : NULL;
     if (!inbox || (tail = ring_published(inbox)) == 0)
         return ring_published(queue);
     return tail < 0 ? tail : tail | L_IN_INBOX;

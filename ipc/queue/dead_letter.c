@@ -5,7 +5,6 @@
  * both: the one in the first ring comes back, and is dead_lettered again.  None is lost. */
 
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +31,7 @@ bool dead_lettering(void)
     return is_dead_lettering > 0;
 }
 
-/* --- what is noted on it: MessagePack, appended to its properties ------------------------------- */
+/* --- what is noted on it: MessagePack, appended to its properties ----------------------------- */
 
 typedef struct notes {
     unsigned char *at;
@@ -118,7 +117,8 @@ static int64_t copy_pairs(notes *made, const unsigned char *map, int64_t length)
     return SB_OK;
 }
 
-/* The properties of the dead, in memory to be freed; NULL if there is none, or they are too long. */
+/* The properties of the dead, in memory to be freed; NULL if there is none, or they are too
+ * long. */
 static unsigned char *properties_of(const sb_queue *queue, const sb_message *message, death reason,
                                     int64_t deliveries, int64_t *length)
 {
@@ -146,10 +146,10 @@ static unsigned char *properties_of(const sb_queue *queue, const sb_message *mes
     return NULL;
 }
 
-/* --- where it goes ------------------------------------------------------------------------------ */
+/* --- where it goes ---------------------------------------------------------------------------- */
 
-/* The queue for the dead of this one, to be left with queue_looked; NULL if there is none, or it was
- * deleted. */
+/* The queue for the dead of this one, to be left with queue_looked; NULL if there is none, or it
+ * was deleted. */
 static sb_queue *dlq_of(sb_queue *queue, death reason)
 {
     char name[L_NAME_BYTES_MAX + 1];
@@ -174,7 +174,8 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *dlq, const sb_message *me
                             death reason, int64_t deliveries)
 {
     int64_t code = SB_OK, key_length, length;
-    int64_t patience_ns = reason == REJECTED ? PATIENCE_NS : 0; /* the others are tried again later */
+    /* the others are tried again later */
+    int64_t patience_ns = reason == REJECTED ? PATIENCE_NS : 0;
     lane *in = dlq->pages ? NULL : lane_enter(dlq, &code);
     if (code != SB_OK)
         return code;
@@ -203,7 +204,8 @@ static int64_t publish_dead(sb_queue *queue, sb_queue *dlq, const sb_message *me
 }
 
 /* For nobody else's message it is for us to say that it is dead: so is_ours comes first. */
-int64_t dead_letter(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries)
+int64_t dead_letter(sb_queue *queue, sb_port *port, sb_message *message, death reason,
+                    int64_t deliveries)
 {
     int64_t counter = reason == EXPIRED ? L_COUNTER_EXPIRED_AT : L_COUNTER_REJECTED_AT;
     sb_queue *dlq = dlq_of(queue, reason);
@@ -255,7 +257,7 @@ death death_of(const sb_queue *queue, const sb_message *message, int64_t *delive
     return SPENT;
 }
 
-/* --- the decision, when a message was taken that is special ------------------------------------- */
+/* --- the decision, when a message was taken that is special ----------------------------------- */
 
 int64_t sb_system_decide(int64_t port_address, int64_t message_address)
 {

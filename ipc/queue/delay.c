@@ -1,9 +1,10 @@
 /* Redelivery after a delay: a message that was not dealt with goes to the schedule for a while.
  *
- * One transaction takes it out of the queue and into the schedule, with the number of its deliveries.
- * Whoever gives it back does that; what a dead consumer had is given back by the repair in its place,
- * and then whoever takes it next does so instead of delivering it (dead_letter.c).  If there is no
- * room in the schedule it is delivered at once: late is better than never. */
+ * One transaction takes it out of the queue and into the schedule, with the number of its
+ * deliveries.  Whoever gives it back does that; what a dead consumer had is given back by the
+ * repair in its place, and then whoever takes it next does so instead of delivering it
+ * (dead_letter.c).  If there is no room in the schedule it is delivered at once: late is better
+ * than never. */
 
 #include "base/base.h"
 #include "commit/commit.h"

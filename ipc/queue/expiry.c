@@ -1,17 +1,16 @@
 /* Expiry: a message that has one is never delivered after it.
  *
- * Whoever takes a message looks (dead_letter.c); so what follows only has to happen some time: expired
- * messages leave the ring, also those behind others.  The ring remembers a time before which none
- * expires, so that looking costs nothing while there are none.  A search begins by forgetting it;
- * whoever publishes or gives back notes the message's after that is done.  So a message is either
- * there when a search looks, or noted after it began.  Who dies in between is repaired, and then nothing
- * is known: the next search looks.
+ * Whoever takes a message looks (dead_letter.c); so what follows only has to happen some time:
+ * expired messages leave the ring, also those behind others.  The ring remembers a time before
+ * which none expires, so that looking costs nothing while there are none.  A search begins by
+ * forgetting it; whoever publishes or gives back notes the message's after that is done.  So a
+ * message is either there when a search looks, or noted after it began.  Who dies in between is
+ * repaired, and then nothing is known: the next search looks.
  *
- * What could not go where it belongs was set aside (dead_letter.c), and is found by the same search:
- * it is to be tried again, which is noted as if it expired then. */
+ * What could not go where it belongs was set aside (dead_letter.c), and is found by the same
+ * search: it is to be tried again, which is noted as if it expired then. */
 
 #define _GNU_SOURCE
-
 
 #include "base/base.h"
 #include "queue/queue.h"
@@ -82,7 +81,8 @@ int64_t queue_expire(sb_queue *queue, sb_port *port)
     search of = {.now = sb_system_clock()};
     int64_t seen = atomic_load(next_expiry(queue));
     if (seen == 0 || seen > of.now || dead_lettering() ||
-        setting(queue, L_SETTING_SCHEDULE_OF_AT) || setting(queue, L_SETTING_INBOX_OF_AT) || /* it expires where it is to be delivered */
+        /* it expires where it is to be delivered */
+        setting(queue, L_SETTING_SCHEDULE_OF_AT) || setting(queue, L_SETTING_INBOX_OF_AT) ||
         !atomic_compare_exchange_strong(next_expiry(queue), &seen, 0))
         return 0;
     atomic_store(asides(queue), 0);

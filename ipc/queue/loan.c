@@ -2,16 +2,11 @@
 
 #define _GNU_SOURCE
 
-#include <string.h>
-#include <time.h>
-
 #include "base/base.h"
 #include "message/message.h"
 #include "paging/paging.h"
-#include "queue/queue.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "vhost/vhost.h"
 
 int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
 {
@@ -22,9 +17,9 @@ int64_t sb_loan_take(sb_queue *queue, const sb_outgoing *shape, sb_loan *loan)
     if (!in)
         return code;
     queue_note_use(queue, L_USE_PRODUCES);
-    int64_t chunk = is_scheduled(shape) ? fail(SB_INVALID, "what is lent cannot be scheduled: publish "
-                                               "a copy")
-                                        : queue_reserve(queue, &in->port, shape);
+    int64_t chunk = is_scheduled(shape)
+                        ? fail(SB_INVALID, "what is lent cannot be scheduled: publish a copy")
+                        : queue_reserve(queue, &in->port, shape);
     if (chunk < 0) {
         lane_leave(in);
         return explained(queue, chunk);

@@ -1,8 +1,8 @@
 /* Moving and copying messages from one queue to another, of this vhost or of another.
  *
- * To move is to take, publish there, acknowledge here: a death in between leaves the message in both
- * queues, and the one here comes back.  None is lost.  Order, key, properties and priority stay, and
- * a message lives as long there as it would have lived here. */
+ * To move is to take, publish there, acknowledge here: a death in between leaves the message in
+ * both queues, and the one here comes back.  None is lost.  Order, key, properties and priority
+ * stay, and a message lives as long there as it would have lived here. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 #include "commit/commit.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define BUFFER_BYTES 65536
 
@@ -143,7 +142,8 @@ static int64_t peek(sb_port *port, int64_t position, sb_message *message, void *
                     int64_t *capacity)
 {
     int64_t code;
-    while ((code = sb_port_peek_whole(port, position, message, *buffer, *capacity)) == SB_TOO_SMALL) {
+    while ((code = sb_port_peek_whole(port, position, message, *buffer, *capacity)) ==
+           SB_TOO_SMALL) {
         int64_t wanted = (const char *)message->body - (const char *)message->chunk +
                          message->length;
         void *larger = realloc(*buffer, (size_t)wanted);

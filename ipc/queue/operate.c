@@ -2,15 +2,12 @@
 
 #define _GNU_SOURCE
 
-#include <string.h>
-#include <time.h>
-
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
 
-/* --- looking and managing ------------------------------------------------------------------------ */
+/* --- looking and managing --------------------------------------------------------------------- */
 
 int64_t sb_browse(sb_queue *queue, int64_t position, sb_message *message, void *buffer,
                   int64_t capacity)

@@ -2,15 +2,13 @@
 
 #define _GNU_SOURCE
 
-
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define ID_BYTES_MAX 255
 
-/* --- named producers ---------------------------------------------------------------------------- */
+/* --- named producers -------------------------------------------------------------------------- */
 
 int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length)
 {
@@ -37,7 +35,8 @@ int64_t sb_producer_open(sb_queue *queue, const void *name, int64_t length)
         code = sb_port_producer_find(&port, (int64_t)(hash[0] >> 2) | 1);
     queue_looked(queue);
     if (code == 0)
-        return fail(SB_NO_PRODUCER, "queue '%s' knows %d named producers, and has room for no more: "
+        return fail(SB_NO_PRODUCER,
+                    "queue '%s' knows %d named producers, and has room for no more: "
                     "publish with message ids, or give a producer the name that it had before",
                     queue->name, (int)(L_PRODUCERS - L_SERIES_KEPT - 1));
     return code;

@@ -2,8 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "message/message.h"
 #include "paging/paging.h"
@@ -43,8 +41,8 @@ int64_t sb_publish_message(sb_queue *queue, const sb_outgoing *message, int64_t 
     return sb_publish_receipt(queue, message, timeout_ns, &where);
 }
 
-/* A message with nothing of its own, in a queue that looks at nothing: its position.  Below 0 it has
- * to go the whole way. */
+/* A message with nothing of its own, in a queue that looks at nothing: its position.  Below 0 it
+ * has to go the whole way. */
 static inline __attribute__((always_inline)) int64_t
 publish_plain(sb_queue *queue, const void *body, int64_t length)
 {

@@ -1,4 +1,6 @@
-/* What a program does with a queue: publish, take, acknowledge; and what a queue does by itself. */
+/* Queues: what a program does with one - publish, take, acknowledge, lend, subscribe, browse, move
+ * - and what becomes of messages that are not to be delivered any more.  It stands on schedule,
+ * paging and ring. */
 
 #ifndef SHMBROKER_QUEUE_ROOM_H
 #define SHMBROKER_QUEUE_ROOM_H
@@ -7,17 +9,18 @@
 
 /* --- dead_letter.c ---------------------------------------------------------------------------- */
 
-
 typedef enum death { ALIVE, EXPIRED, REJECTED, SPENT } death;
 /* A message that is ours, and was delivered so often, goes where the dead of this queue go: SB_OK,
  * SB_REVOKED if it was no longer ours, or SB_FULL, and it is still ours. */
-int64_t dead_letter(sb_queue *queue, sb_port *port, sb_message *message, death reason, int64_t deliveries);
+int64_t dead_letter(sb_queue *queue, sb_port *port, sb_message *message, death reason,
+                    int64_t deliveries);
 /* One that is still ours after SB_FULL is passed over from now on, and tried again later: SB_OK, or
  * SB_REVOKED.  `was_delivered`: this was a delivery, and counts. */
 int64_t dead_aside(sb_queue *queue, sb_port *port, sb_message *message, bool was_delivered);
 /* Why a message is not to be delivered; ALIVE if it is.  *deliveries: as they are to be noted. */
 death death_of(const sb_queue *queue, const sb_message *message, int64_t *deliveries);
-/* This thread is in dead-letter: it does not go on to dead-letter those of the queue that it publishes to. */
+/* This thread is in dead-letter: it does not go on to dead-letter those of the queue that it
+ * publishes to. */
 bool dead_lettering(void);
 
 /* --- expiry.c --------------------------------------------------------------------------------- */
@@ -48,6 +51,5 @@ int64_t publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t tim
                         sb_receipt *where);
 
 /* --- loan.c ----------------------------------------------------------------------------------- */
-
 
 #endif

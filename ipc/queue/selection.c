@@ -1,15 +1,15 @@
 /* Taking what a selector matches, and leaving the rest to others, in its order.
  *
  * Whoever selects remembers how far it has looked: nothing below matches, as long as nothing was
- * given back.  The counters of returned messages tell; one who dies between giving back and counting
- * is made up for by looking from head again after AGAIN_NS.  What is looked at belongs to
+ * given back.  The counters of returned messages tell; one who dies between giving back and
+ * counting is made up for by looking from head again after AGAIN_NS.  What is looked at belongs to
  * nobody yet and may change under our eyes: only the claim that follows is believed. */
 
 #define _GNU_SOURCE
+
 #include "base/base.h"
 #include "queue/queue.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define AGAIN_NS 100000000
 

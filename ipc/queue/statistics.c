@@ -1,10 +1,7 @@
 /* What a queue has seen and holds, in numbers. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"

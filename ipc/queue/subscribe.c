@@ -2,11 +2,8 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64_t lossy)
 {
@@ -72,7 +69,8 @@ static int64_t cursor_wait_in(sb_queue *queue, sb_cursor *cursor, int64_t deadli
     return code;
 }
 
-/* Of a copied message, where nothing is taken: what is done with was replaced, dropped or expired. */
+/* Of a copied message, where nothing is taken: what is done with was replaced, dropped or
+ * expired. */
 static bool is_to_see(const sb_message *message, const void *copied)
 {
     int64_t expiry = expiry_of_chunk(copied);

@@ -1,18 +1,15 @@
 /* Taking messages from a queue. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "paging/paging.h"
 #include "queue/queue.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "vhost/vhost.h"
 
-/* --- taking -------------------------------------------------------------------------------------- */
+/* --- taking ----------------------------------------------------------------------------------- */
 
 /* What is wanted of a take: one of these, and what it is called with. */
 typedef struct wanted {
@@ -62,8 +59,10 @@ int64_t nothing_taken(const sb_queue *queue)
 {
     if (!queue->non_destructive)
         return SB_EMPTY;
-    return fail(SB_INVALID, "queue '%s' is non_destructive: nothing is taken from it, each consumer "
-                "looks at all messages (consume, browse, sb_subscribe)", queue->name);
+    return fail(SB_INVALID,
+                "queue '%s' is non_destructive: nothing is taken from it, each consumer "
+                "looks at all messages (consume, browse, sb_subscribe)",
+                queue->name);
 }
 
 /* Look so many times, if spinning pays, then sleep until there is something to take or the time is
@@ -102,7 +101,8 @@ take_by(take_kernel kernel, sb_queue *queue, wanted what, int64_t looks, int64_t
     return code < 0 && code != SB_EMPTY ? explained(queue, code) : code;
 }
 
-/* Take without waiting: the body's length; up to L_COPIED_BYTES of it are copied into the room's buffer. */
+/* Take without waiting: the body's length; up to L_COPIED_BYTES of it are copied into the room's
+ * buffer. */
 int64_t sb_look_and_copy(sb_queue *queue, sb_message *message, sb_room *room, int64_t looks)
 {
     int64_t code = take_by(take_one, queue, (wanted){message, 1, NULL}, looks, 0);

@@ -1,12 +1,11 @@
 /* Queues that are deleted when they are empty and nobody has used them for a while.
  *
- * Every use leaves its time in the ring.  Whoever does repair looks; it marks the ring as doomed, and
- * then looks whether it is empty.  A producer publishes, and then looks for the mark: so if a message
- * came too late to be seen by the one, the other sees the mark, waits for what becomes of the queue,
- * and answers SB_NOT_FOUND if it is gone.  No message is confirmed and then deleted. */
+ * Every use leaves its time in the ring.  Whoever does repair looks; it marks the ring as doomed,
+ * and then looks whether it is empty.  A producer publishes, and then looks for the mark: so if a
+ * message came too late to be seen by the one, the other sees the mark, waits for what becomes of
+ * the queue, and answers SB_NOT_FOUND if it is gone.  No message is confirmed and then deleted. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 
 #include "base/base.h"
@@ -14,14 +13,14 @@
 #include "queue/queue.h"
 #include "repair/repair.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define LOOKS 64 /* rows that one waiting call looks at between two sleeps */
 
 static bool is_unused(const sb_queue *queue)
 {
     return queue->auto_delete_ns > 0 &&
-           sb_system_clock() - word_load(queue->ring.memory, L_RING_USED_AT) >= queue->auto_delete_ns;
+           sb_system_clock() - word_load(queue->ring.memory, L_RING_USED_AT) >=
+               queue->auto_delete_ns;
 }
 
 /* Under the catalog's lock. */

@@ -1,12 +1,11 @@
 /* The repair of the catalog after its lock's holder died.
  *
  * The one store that makes a row live, or not, is the change; what a deleted queue or exchange had
- * besides its row is removed afterwards, and what a new one needs is made before.  A death in between
- * leaves segments, blocks and bindings that no row accounts for.  The next who gets the lock finds
- * the mark of the dead one in the catalog, and removes them. */
+ * besides its row is removed afterwards, and what a new one needs is made before.  A death in
+ * between leaves segments, blocks and bindings that no row accounts for.  The next who gets the
+ * lock finds the mark of the dead one in the catalog, and removes them. */
 
 #define _GNU_SOURCE
-
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,17 +3,16 @@
  * A process that is killed first gives its memory back, page by page, and only then its files, and
  * the locks with them: milliseconds in which it is dead, nobody else can be live, and whoever waits
  * for a confirm waits.  Memory that another process still has is not given back: so our files are
- * closed at once, and the helper, which ends when we have ended, gives the memory back when our locks
- * are another's already.  When the last of our threads has, that is: if the helper went with the first
- * (PR_SET_PDEATHSIG), a thread that is slow to end would have all of the memory to give back, before
- * the files.
+ * closed at once, and the helper, which ends when we have ended, gives the memory back when our
+ * locks are another's already.  When the last of our threads has, that is: if the helper went with
+ * the first (PR_SET_PDEATHSIG), a thread that is slow to end would have all of the memory to give
+ * back, before the files.
  *
- * It has no file but one that tells of our end, hears no signal and has nothing to run but what is here.  Who is killed together
- * with it, or without one, dies as slowly as before. */
+ * It has no file but one that tells of our end, hears no signal and has nothing to run but what is
+ * here.  Who is killed together with it, or without one, dies as slowly as before. */
 
 #define _GNU_SOURCE
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -28,7 +27,8 @@
 static _Alignas(16) char stack[STACK_BYTES];
 static pid_t kept; /* whose memory it is that has a helper: after a fork it is another's */
 
-/* It has the thread's locals, errno too, of who made it: system calls only, and such as do not fail. */
+/* It has the thread's locals, errno too, of who made it: system calls only, and such as do not
+ * fail. */
 static int keep(void *context)
 {
     pid_t whose = *(const pid_t *)context;

@@ -1,11 +1,8 @@
 /* Joining a vhost as a participant, and leaving it. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"

@@ -1,11 +1,7 @@
 /* What a dead participant left is repaired: its transaction, its queues, its messages. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"

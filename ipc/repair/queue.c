@@ -1,10 +1,8 @@
 /* What waiters do for a queue between two sleeps, and what is repaired in its ring. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -36,7 +34,7 @@ int64_t queue_repair(sb_queue *queue, int64_t dead, bool publishes)
     return code;
 }
 
-/* --- waiting ------------------------------------------------------------------------------------- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 /* For a repair that takes nobody for dead: hints are put right, and what is done is reclaimed. */
 static const uint64_t *all_alive(void)

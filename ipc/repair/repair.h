@@ -1,11 +1,13 @@
-/* Repairing what dead participants left, and what is overdue. */
+/* Repair: what participants that died have left is put right, by whoever finds it; and what is
+ * overdue is done - queues out of use are deleted, slow consumers told of.  It stands on all that
+ * it repairs, up to request. */
 
 #ifndef SHMBROKER_REPAIR_ROOM_H
 #define SHMBROKER_REPAIR_ROOM_H
 
 #include "base/base.h"
 
-/* --- catalog.c ----------------------------------------------------------------------------------- */
+/* --- catalog.c -------------------------------------------------------------------------------- */
 
 /* Remove what is left of changes that a death cut short; under the catalog's lock. */
 void catalog_repair(sb_connection *connection);

@@ -1,15 +1,16 @@
 /* Slow consumers: who keeps a message for longer than the queue's slow_consumer_threshold allows,
  * while others wait.
  *
- * Nothing is counted for each message.  Who looks remembers, of each participant, the oldest message
- * in its hand; if it is the same one at the next look, and has been for as long as that many messages
- * may take, the participant is slow.  So it is seen late, never wrongly: one who takes many at once is
- * given the time for all of them.  Whoever waits on the queue looks every 100 ms, a repairer (sb_repair_for)
- * every second.  The slot of the message says that it was told of, so that several who look tell once.
+ * Nothing is counted for each message.  Who looks remembers, of each participant, the oldest
+ * message in its hand; if it is the same one at the next look, and has been for as long as that
+ * many messages may take, the participant is slow.  So it is seen late, never wrongly: one who
+ * takes many at once is given the time for all of them.  Whoever waits on the queue looks every 100
+ * ms, a repairer (sb_repair_for) every second.  The slot of the message says that it was told of,
+ * so that several who look tell once.
  *
  * To disconnect: its entry says so, for the one who joined at that time, and what it holds of this
- * queue goes to others.  It finds out when it deals with one of those, or waits, and leaves with its
- * next call: who finds out is in a lane, and leaving waits for those. */
+ * queue goes to others.  It finds out when it deals with one of those, or waits, and leaves with
+ * its next call: who finds out is in a lane, and leaving waits for those. */
 
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -42,7 +43,7 @@ static char *entry_of(sb_connection *connection, int64_t id)
     return (char *)connection->participants.memory + participant_at(id);
 }
 
-/* --- telling ------------------------------------------------------------------------------------- */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 static text_pair pair(const char *name, const char *value)
 {
@@ -56,7 +57,8 @@ static void notify(sb_queue *queue, const char *name, int64_t id, const char *te
     unsigned char properties[L_NAME_BYTES_MAX + 256];
     sb_exchange *exchange;
     int64_t done = 0, length = (int64_t)strlen(NOTIFICATIONS);
-    if (sb_reference_find(queue->connection->catalog.memory, L_EXCHANGES, NOTIFICATIONS, length) < 0 ||
+    if (sb_reference_find(queue->connection->catalog.memory, L_EXCHANGES, NOTIFICATIONS, length) <
+            0 ||
         sb_open_exchange(queue->connection, NOTIFICATIONS, &exchange) != SB_OK)
         return;
     snprintf(number, sizeof number, "%lld", (long long)id);
@@ -82,7 +84,7 @@ static void tell(sb_queue *queue, int64_t id)
     notify(queue, name, id, text);
 }
 
-/* --- disconnecting ------------------------------------------------------------------------------- */
+/* --- disconnecting ---------------------------------------------------------------------------- */
 
 static void expel(sb_queue *queue, sb_port *port, int64_t id, int64_t head, int64_t tail)
 {
@@ -116,7 +118,7 @@ int64_t sb_system_revoked(int64_t port)
     return SB_REVOKED;
 }
 
-/* --- looking ------------------------------------------------------------------------------------- */
+/* --- looking ---------------------------------------------------------------------------------- */
 
 /* What each has in hand now; whether others wait. */
 static bool look(struct slow_watch *watch, sb_port *port, int64_t head, int64_t tail)

@@ -2,14 +2,14 @@
 
 #define _GNU_SOURCE
 
-
 #include "base/base.h"
 #include "queue/queue.h"
 #include "repair/repair.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
 
-#define REPAIRED_AT_ONCE 8 /* queues that are repaired after one sleep: with many, they take turns */
+/* queues that are repaired after one sleep: with many, they take turns */
+#define REPAIRED_AT_ONCE 8
 
 void rings_repair(const sb_wait *waits, int64_t count)
 {

@@ -5,12 +5,9 @@
  * of another pid namespace has no pidfd for us: as long as there is one, we look every 100 ms. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"

@@ -17,7 +17,6 @@
 #include "queue/queue.h"
 #include "request/request.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define REPLY_SLOTS 64
 #define FEW_BYTES 1024 /* of properties, for which the stack has room */
@@ -100,7 +99,8 @@ int64_t sb_ask(sb_queue *queue, const sb_outgoing *request, sb_asked *asked, int
     if (room > sizeof few && !(properties = malloc(room)))
         code = fail_system("memory for properties");
     else
-        code = properties_with(properties, request->properties, request->properties_length, pairs, 2);
+        code =
+            properties_with(properties, request->properties, request->properties_length, pairs, 2);
     if (code >= 0) {
         sb_outgoing message = *request;
         message.properties = properties;

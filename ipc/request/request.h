@@ -1,4 +1,5 @@
-/* Requests and their replies. */
+/* Requests and their replies: the queues that replies come to, and handles of those that we reply
+ * to.  It stands on queue. */
 
 #ifndef SHMBROKER_REQUEST_ROOM_H
 #define SHMBROKER_REQUEST_ROOM_H

@@ -2,12 +2,8 @@
 
 #define _GNU_SOURCE
 
-#include <string.h>
-#include <time.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 /* Of a queue whose ring may be gone: only the arena is looked at. */
 static sb_port port_of_arena(sb_connection *connection, int64_t row)

@@ -2,17 +2,16 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 int64_t sb_queue_port(sb_queue *queue, sb_port **port)
 {
     if (queue->pages)
-        return fail(SB_INVALID, "queue '%s' pages: a compiled loop would publish past its pages, so "
-                    "there are no ports of it", queue->name);
+        return fail(SB_INVALID,
+                    "queue '%s' pages: a compiled loop would publish past its pages, so "
+                    "there are no ports of it",
+                    queue->name);
     int64_t code;
     sb_connection *connection = queue->connection;
     pthread_mutex_lock(&connection->mutex);
@@ -31,8 +30,8 @@ int64_t sb_queue_port(sb_queue *queue, sb_port **port)
     return SB_OK;
 }
 
-/* A lane that was lent as a port is none of the queue's: who goes on with its address after this finds
- * a port that is shut, and none that others use. */
+/* A lane that was lent as a port is none of the queue's: who goes on with its address after this
+ * finds a port that is shut, and none that others use. */
 int64_t sb_queue_port_return(sb_queue *queue, sb_port *port)
 {
     sb_connection *connection = queue->connection;

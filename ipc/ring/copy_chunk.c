@@ -1,7 +1,6 @@
 /* A chunk that is copied from a file. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 
 #include "base/base.h"
@@ -13,8 +12,10 @@ int64_t chunk_reserved_for(sb_port *port, const void *from, int64_t length)
         return SB_JOURNAL_DAMAGED;
     int64_t shape = word_load(from, L_CHUNK_SHAPE_AT), mark = word_load(from, L_CHUNK_MARK_AT);
     int64_t flags = (mark >> L_MARK_FLAGS_SHIFT) & L_MARK_FLAGS_MASK;
-    int64_t before = (shape >> L_SHAPE_KEY_SHIFT & L_SHAPE_LENGTH_MASK) + (shape & L_SHAPE_LENGTH_MASK);
-    int64_t start = L_CHUNK_HEADER_BYTES + (flags & L_CHUNK_EXTENDED ? L_CHUNK_EXTENSION_BYTES : 0) +
+    int64_t before =
+        (shape >> L_SHAPE_KEY_SHIFT & L_SHAPE_LENGTH_MASK) + (shape & L_SHAPE_LENGTH_MASK);
+    int64_t start = L_CHUNK_HEADER_BYTES +
+                    (flags & L_CHUNK_EXTENDED ? L_CHUNK_EXTENSION_BYTES : 0) +
                     (flags & L_CHUNK_ONCE ? L_CHUNK_ONCE_BYTES : 0);
     int64_t room = start + ((before + 15) & -16);
     if (shape < 0 || (shape >> L_SHAPE_BODY_SHIFT) + room != length ||

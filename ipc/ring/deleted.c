@@ -4,19 +4,18 @@
  *
  * 1. The ring is unmapped and the lanes are given back, when no thread is in a lane or looks at the
  *    ring (queue_look), nothing is on loan, and no thread of ours serves it.
- * 2. Our participant forgets the queue, so that its row and its memory in the arena can be used again,
+ * 2. Our participant forgets the queue, so that its row and its memory in the arena can be used
+ * again,
  *    when no message of it is in the program's hand.  Those that are in hand at step 1 are written
  *    down then.  Who closes the handle has none in hand any more.
  * 3. The handle is freed, when the program has closed it, and no route and no transaction has it.
  *
- * The first two need the connection's mutex and the catalog's lock.  They are tried by whoever deletes,
- * by whoever deals with a message of a deleted queue, and by whoever opens or declares any queue: that
- * one looks at some rows at each call, and so at all of them in turn. */
+ * The first two need the connection's mutex and the catalog's lock.  They are tried by whoever
+ * deletes, by whoever deals with a message of a deleted queue, and by whoever opens or declares any
+ * queue: that one looks at some rows at each call, and so at all of them in turn. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "base/base.h"
 #include "ring/ring.h"
@@ -77,7 +76,7 @@ void deleted_add(sb_queue *queue)
         schedule_ring(queue->connection, 0, true); /* who serves it is to let go of it */
 }
 
-/* --- 1. the ring -------------------------------------------------------------------------------- */
+/* --- 1. the ring ------------------------------------------------------------------------------ */
 
 static bool is_in_our_hand(const sb_queue *queue, int64_t position, int64_t word)
 {
@@ -143,7 +142,7 @@ static bool ring_leave(sb_queue *queue)
     return true;
 }
 
-/* --- 2. our participant, 3. the handle ---------------------------------------------------------- */
+/* --- 2. our participant, 3. the handle -------------------------------------------------------- */
 
 static bool forget(sb_queue *queue)
 {
@@ -183,7 +182,7 @@ static void let_go(sb_queue *queue)
     free_unopened(queue);
 }
 
-/* --- when --------------------------------------------------------------------------------------- */
+/* --- when ------------------------------------------------------------------------------------- */
 
 /* Under the catalog's lock, or only with the mutex: handles of deleted queues out of these rows. */
 static void find(sb_connection *connection, int64_t rows)
@@ -262,7 +261,8 @@ void deleted_shut(sb_queue *queue)
             queue_shut(all[each]);
     bool locked = connection_lock(connection) == SB_OK;
     bool is_open = atomic_load(&connection->closed) == SB_OK;
-    if (locked && is_open && connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] == queue) {
+    if (locked && is_open &&
+        connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] == queue) {
         connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
         deleted_add(queue);
     }
@@ -300,8 +300,9 @@ void deleted_dealt_with(sb_queue *queue, const sb_message *message)
             break;
         }
     if (!queue->left && queue->ring.memory && !queue->forgotten) { /* it is not let go of yet */
-        _Atomic int64_t *slot = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_SLOTS_START +
-                                 ((message->position & (queue->slots - 1)) << L_SLOT_SHIFT));
+        _Atomic int64_t *slot =
+            (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_SLOTS_START +
+                                ((message->position & (queue->slots - 1)) << L_SLOT_SHIFT));
         int64_t ours = message->word;
         int64_t rest = ours & ~(L_STATE_MASK << L_STATE_SHIFT | L_OWNER_MASK << L_OWNER_SHIFT);
         atomic_compare_exchange_strong(slot, &ours, rest | L_DONE << L_STATE_SHIFT);
@@ -312,7 +313,7 @@ void deleted_dealt_with(sb_queue *queue, const sb_message *message)
         deleted_some(connection);
 }
 
-/* --- handles of the program --------------------------------------------------------------------- */
+/* --- handles of the program ------------------------------------------------------------------- */
 
 int64_t sb_share_queue(sb_queue *queue)
 {
@@ -334,7 +335,8 @@ int64_t sb_close_queue(sb_queue *queue)
     if (atomic_load(&queue->opened) > 0)
         atomic_fetch_sub(&queue->opened, 1);
     closed = atomic_load(&connection->closed);
-    if (is_gone && !closed && connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] == queue) {
+    if (is_gone && !closed &&
+        connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] == queue) {
         connection->queues[queue->reference & L_REFERENCE_INDEX_MASK] = NULL;
         deleted_add(queue);
     }

@@ -2,8 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <string.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
@@ -22,5 +20,6 @@ int64_t auto_delete_outcome(sb_queue *queue, int64_t code)
     if (lives)
         atomic_store(doomed, 0);
     connection_unlock(queue->connection);
-    return lives ? code : fail(SB_NOT_FOUND, "queue '%s' was deleted: nobody had used it", queue->name);
+    return lives ? code
+                 : fail(SB_NOT_FOUND, "queue '%s' was deleted: nobody had used it", queue->name);
 }

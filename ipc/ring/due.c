@@ -2,12 +2,10 @@
 
 #define _GNU_SOURCE
 
-#include <string.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
 
-/* --- when it is to be looked at ----------------------------------------------------------------- */
+/* --- when it is to be looked at --------------------------------------------------------------- */
 
 int64_t due_word(const sb_queue *schedule)
 {

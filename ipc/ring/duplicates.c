@@ -1,5 +1,5 @@
-/* Messages of which one counts: those with the same id, and those that a named producer has given the
- * same number.  core/once.py says how it is decided; here is what is to be decided on.
+/* Messages of which one counts: those with the same id, and those that a named producer has given
+ * the same number.  core/once.py says how it is decided; here is what is to be decided on.
  *
  * An id is a property (JMSMessageID), for people and programs to see, and a hash in the chunk, by
  * which the ring remembers it: SipHash-2-4 with a key that is the queue's own, so that whoever may
@@ -9,8 +9,6 @@
  * costs nothing. */
 
 #define _GNU_SOURCE
-
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +25,7 @@
 
 #define FEW_BYTES 1024
 
-/* --- what is asked for -------------------------------------------------------------------------- */
+/* --- what is asked for ------------------------------------------------------------------------ */
 
 typedef struct once {
     sb_outgoing outgoing; /* with the id among the properties */
@@ -37,7 +35,7 @@ typedef struct once {
     unsigned char few[FEW_BYTES], *properties;
 } once;
 
-/* --- the hash ----------------------------------------------------------------------------------- */
+/* --- the hash --------------------------------------------------------------------------------- */
 
 static uint64_t turned(uint64_t word, int bits)
 {
@@ -106,7 +104,8 @@ static int64_t commit_ids(sb_queue *queue)
     close(file);
     if (code != SB_OK)
         return fail_system("memory for the message ids of queue '%s'", queue->name);
-    word_store(ring, L_RING_IDS_MADE_AT, 1); /* and whoever finds an id in the ring finds this too */
+    /* and whoever finds an id in the ring finds this too */
+    word_store(ring, L_RING_IDS_MADE_AT, 1);
     return SB_OK;
 }
 
@@ -117,7 +116,8 @@ static int64_t id_check(const sb_outgoing *message)
         return fail(SB_INVALID, "the id of a message has 1 to %d bytes, not %lld", ID_BYTES_MAX,
                     (long long)length);
     if (length && message->producer)
-        return fail(SB_INVALID, "a message of a named producer is known by its number: it has no id");
+        return fail(SB_INVALID,
+                    "a message of a named producer is known by its number: it has no id");
     if (message->producer && (message->producer < 0 || message->producer >= L_PRODUCERS ||
                               message->sequence < 1 || message->sequence > L_SEQUENCE_MASK))
         return fail(SB_INVALID, "a producer's messages have numbers from 1 to %lld, not %lld",
@@ -149,8 +149,10 @@ static void identify(sb_queue *queue, const sb_outgoing *message, int64_t identi
 
 int64_t no_numbers(const sb_queue *queue)
 {
-    return fail(SB_INVALID, "queue '%s' keeps the last values: it has no named producers, a value that "
-                "is published again replaces itself", queue->name);
+    return fail(SB_INVALID,
+                "queue '%s' keeps the last values: it has no named producers, a value that "
+                "is published again replaces itself",
+                queue->name);
 }
 
 static int64_t begin(sb_queue *queue, const sb_outgoing *message, once *made)
@@ -193,7 +195,7 @@ static bool is_known(sb_port *port, const int64_t identity[2], int64_t origin)
     return (identity[0] | identity[1]) && sb_port_id_find(port, identity[0], identity[1]) > 0;
 }
 
-/* --- publishing --------------------------------------------------------------------------------- */
+/* --- publishing ------------------------------------------------------------------------------- */
 
 static int64_t reserve(sb_queue *queue, sb_port *port, const once *made, const int64_t *extension)
 {
@@ -299,7 +301,7 @@ int64_t sb_producer_sequence(sb_queue *queue, int64_t producer)
     return code;
 }
 
-/* --- taking ------------------------------------------------------------------------------------- */
+/* --- taking ----------------------------------------------------------------------------------- */
 
 const void *sb_message_id(const sb_message *message, int64_t *length)
 {

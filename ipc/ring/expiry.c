@@ -2,7 +2,6 @@
 
 #define _GNU_SOURCE
 
-
 #include "base/base.h"
 #include "ring/ring.h"
 

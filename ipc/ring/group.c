@@ -2,7 +2,8 @@
  * core/group.py has the protocol.
  *
  * The group of a message is a property of it, as JMS has it; so whatever passes properties on (dead
- * letters, moving, exporting) passes on the group.  A queue with groups notes its hash in the chunk.
+ * letters, moving, exporting) passes on the group.  A queue with groups notes its hash in the
+ * chunk.
  *
  * A consumer, here, is a connection: its threads share its groups. */
 
@@ -11,7 +12,6 @@
 #include "base/base.h"
 #include "message/message.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 int64_t group_of(const void *properties, int64_t length)
 {
@@ -33,7 +33,7 @@ int64_t sb_group_properties(const char *group, const void *properties, int64_t l
     return properties_with(buffer, properties, length, &pair, 1);
 }
 
-/* --- joining and leaving ------------------------------------------------------------------------ */
+/* --- joining and leaving ---------------------------------------------------------------------- */
 
 static int64_t let_go(sb_queue *queue, int64_t bucket, int64_t owner)
 {
@@ -147,7 +147,7 @@ int64_t sb_let_go(sb_queue *queue, const char *group, int64_t length)
     return let_go(queue, bucket, queue->connection->id);
 }
 
-/* --- looking ------------------------------------------------------------------------------------ */
+/* --- looking ---------------------------------------------------------------------------------- */
 
 int64_t sb_group_bucket(sb_queue *queue, const char *group, int64_t length)
 {

@@ -1,10 +1,8 @@
 /* A handle of a queue: its ring is mapped, found to be deleted, let go of. */
 
 #define _GNU_SOURCE
-
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -26,29 +24,17 @@ int64_t queue_unusable(sb_queue *queue)
     return code == SB_NOT_FOUND ? fail(code, "queue '%s' was deleted", queue->name) : code;
 }
 
-/* --- handles ------------------------------------------------------------------------------------- */
+/* --- handles ---------------------------------------------------------------------------------- */
 
-int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mapped)
+/* Map its ring, and look whether it is that of the queue. */
+static int64_t attach_ring(sb_queue *queue)
 {
-    char path[NAME_ROOM], entry[L_ENTRY_BYTES];
-    int64_t row = reference & L_REFERENCE_INDEX_MASK;
-    if (sb_row_copy(connection->catalog.memory, L_QUEUES, row, entry) != reference)
-        return fail(SB_NOT_FOUND, "the queue was deleted");
-    sb_queue *queue = calloc(1, sizeof *queue);
-    if (!queue)
-        return fail_system("memory for a queue");
-    queue->connection = connection;
-    queue->reference = reference;
-    queue->row = (char *)connection->catalog.memory + L_QUEUE_COLUMN_AT + (row << L_ROW_SHIFT);
-    queue->live = (L_ROW_LIVE >> L_ROW_GENERATION_SHIFT) | reference >> L_REFERENCE_INDEX_BITS;
-    int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
-    memcpy(queue->name, entry + L_ENTRY_NAME_AT, length > 0 && length <= L_NAME_BYTES_MAX
-                                                     ? (size_t)length : 0);
-    queue->key[0] = word_load(entry, L_QUEUE_IDENTITY_HIGH_AT);
-    queue->key[1] = word_load(entry, L_QUEUE_IDENTITY_LOW_AT);
-    queue_path(path, connection->vhost, reference);
+    char path[NAME_ROOM];
+    sb_connection *connection = queue->connection;
+    int64_t row = queue->reference & L_REFERENCE_INDEX_MASK;
+    queue_path(path, connection->vhost, queue->reference);
     int64_t code = segment_attach(&queue->ring, path, 1, &connection->whose);
-    if (code == SB_SYSTEM && sb_row_of(connection->catalog.memory, L_QUEUES, reference) < 0)
+    if (code == SB_SYSTEM && sb_row_of(connection->catalog.memory, L_QUEUES, queue->reference) < 0)
         code = fail(SB_NOT_FOUND, "queue '%s' was deleted just now", queue->name);
     if (code == SB_OK) {
         close(queue->ring.file); /* 10,000 queues would be as many descriptors */
@@ -62,10 +48,12 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
         code = fail(SB_WRONG_ARENA, "the ring of queue '%s' belongs to another vhost", queue->name);
     if (code == SB_OK && word_load(queue->ring.memory, L_RING_QUEUE_AT) != row)
         code = fail(SB_NOT_A_SEGMENT, "%s is the ring of another queue: was it renamed?", path);
-    if (code != SB_OK) {
-        queue_free(queue);
-        return code;
-    }
+    return code;
+}
+
+/* What its settings say that is asked often. */
+static void read_settings(sb_queue *queue)
+{
     queue->slots = word_load(queue->ring.memory, L_RING_SLOTS_AT);
     queue->ttl_ns = setting(queue, L_SETTING_TTL_AT);
     queue->ttl_min_ns = setting(queue, L_SETTING_TTL_MIN_AT);
@@ -83,13 +71,40 @@ int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mappe
     queue->durable = word_load(queue->ring.memory, L_RING_BARRIER_AT) > 0;
     last_value_limit(queue);
     queue->pages = queue->when_full == L_PAGE;
-    if (queue->pages && queue->max_bytes == 0) /* what is in memory is bounded, with the inbox to a half */
-        queue->max_bytes = connection->arena.bytes / 4;
+    /* what is in memory is bounded, with the inbox to a half */
+    if (queue->pages && queue->max_bytes == 0)
+        queue->max_bytes = queue->connection->arena.bytes / 4;
     if (setting(queue, L_SETTING_AUTO_DELETE_AT))
         queue->auto_delete_ns = setting(queue, L_SETTING_AUTO_DELETE_DELAY_AT);
     queue->redelivery_ns = setting(queue, L_SETTING_REDELIVERY_DELAY_AT);
     queue->plain = (queue->max_messages | queue->max_bytes | queue->ttl_ns | queue->ttl_max_ns |
                     queue->last_value | queue->auto_delete_ns | queue->pages) == 0;
+}
+
+int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **mapped)
+{
+    char entry[L_ENTRY_BYTES];
+    int64_t row = reference & L_REFERENCE_INDEX_MASK;
+    if (sb_row_copy(connection->catalog.memory, L_QUEUES, row, entry) != reference)
+        return fail(SB_NOT_FOUND, "the queue was deleted");
+    sb_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return fail_system("memory for a queue");
+    queue->connection = connection;
+    queue->reference = reference;
+    queue->row = (char *)connection->catalog.memory + L_QUEUE_COLUMN_AT + (row << L_ROW_SHIFT);
+    queue->live = (L_ROW_LIVE >> L_ROW_GENERATION_SHIFT) | reference >> L_REFERENCE_INDEX_BITS;
+    int64_t length = word_load(entry, L_ENTRY_NAME_LENGTH_AT);
+    memcpy(queue->name, entry + L_ENTRY_NAME_AT, length > 0 && length <= L_NAME_BYTES_MAX
+                                                     ? (size_t)length : 0);
+    queue->key[0] = word_load(entry, L_QUEUE_IDENTITY_HIGH_AT);
+    queue->key[1] = word_load(entry, L_QUEUE_IDENTITY_LOW_AT);
+    int64_t code = attach_ring(queue);
+    if (code != SB_OK) {
+        queue_free(queue);
+        return code;
+    }
+    read_settings(queue);
     *mapped = queue;
     return SB_OK;
 }

@@ -2,8 +2,8 @@
  *
  * A thread may have read which lane is a queue's first, and look at it only after the queue was
  * deleted: so a lane's memory stays a lane until the connection is freed, and is used again for
- * another queue.  Such a thread finds it busy, or finds out by the row of its own queue that it is in
- * the wrong place, and leaves.
+ * another queue.  Such a thread finds it busy, or finds out by the row of its own queue that it is
+ * in the wrong place, and leaves.
  *
  * The port of an idle lane leads into a ring of no queue, in which nothing is and nothing fits: a
  * compiled loop that goes on after its port was closed is answered SB_CLOSED.  Lanes wait for some
@@ -15,7 +15,6 @@
 
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 #define LANES_KEPT 64 /* idle at least, before one is used again */
 

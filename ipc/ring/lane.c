@@ -1,16 +1,14 @@
 /* Lanes: a handle may be used by any thread, because each call takes an idle lane of it. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/base.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-/* --- lanes --------------------------------------------------------------------------------------- */
+/* --- lanes ------------------------------------------------------------------------------------ */
 
 /* Open the port of a lane, with what it has beside that of a bare ring. */
 static int64_t lane_open_port(sb_queue *queue, lane *opened)
@@ -70,7 +68,8 @@ static lane *lane_make(sb_queue *queue, int64_t *code)
 lane *lane_refuse(sb_queue *queue)
 {
     if (atomic_load(&queue->connection->closed) == SB_SLOW)
-        queue->connection->duties->leave(queue->connection); /* who noticed was in a lane, and could not leave */
+        /* who noticed was in a lane, and could not leave */
+        queue->connection->duties->leave(queue->connection);
     return NULL;
 }
 
@@ -98,7 +97,8 @@ int64_t port_to_look(sb_queue *queue, sb_port *port)
     sb_connection *connection = queue->connection;
     int64_t code = sb_port_open(port, queue->ring.memory, queue->ring.bytes,
                                 connection->arena.memory, connection->arena.bytes,
-                                connection->id ? connection->id : 1); /* an observer takes nothing */
+                                /* an observer takes nothing */
+                                connection->id ? connection->id : 1);
     port->file = connection->arena.file;
     return code;
 }

@@ -1,8 +1,9 @@
 /* Queues that keep the newest of each key: what core/latest.py and core/carry.py do not decide.
  *
- * A ring is full when its oldest message stays, however much behind it was replaced.  So such a queue
- * holds fewer messages than it has slots, and uses the others for what was replaced; when those are
- * used up its oldest messages are carried to the end.  A key that is there may always be updated. */
+ * A ring is full when its oldest message stays, however much behind it was replaced.  So such a
+ * queue holds fewer messages than it has slots, and uses the others for what was replaced; when
+ * those are used up its oldest messages are carried to the end.  A key that is there may always be
+ * updated. */
 
 #include "base/base.h"
 #include "ring/ring.h"
@@ -31,7 +32,8 @@ int64_t last_value_room(sb_queue *queue, sb_port *port, const void *key, int64_t
     int64_t used = sb_port_window(port);
     if (used < queue->max_messages)
         return SB_OK;
-    return used < part_of(queue, L_CARRIED_PART) && is_update(port, key, key_length) ? SB_OK : SB_FULL;
+    return used < part_of(queue, L_CARRIED_PART) && is_update(port, key, key_length) ? SB_OK
+                                                                                     : SB_FULL;
 }
 
 bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t key_length)

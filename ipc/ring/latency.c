@@ -1,12 +1,11 @@
 /* Histograms of the times that messages take (core/histogram.py, ipc/ring/recording.py).
  *
  * A queue's histograms are a segment of their own, which has a number; the ring says by this number
- * whether to count, and where.  A lane maps the segment and claims a stripe when it first counts, and
- * again when the number has changed: a segment never changes its range.  The dead one's stripes are
- * freed with whatever else it left in the queue. */
+ * whether to count, and where.  A lane maps the segment and claims a stripe when it first counts,
+ * and again when the number has changed: a segment never changes its range.  The dead one's stripes
+ * are freed with whatever else it left in the queue. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +18,7 @@
 #define LOOKS 8
 #define ONE_IN_MAX INT64_C(65536)
 
-void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number)
+static void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number)
 {
     snprintf(path, NAME_ROOM, "/dev/shm/shmbroker.%s.latency-%lld-%lld-%lld", vhost,
              (long long)(reference & L_REFERENCE_INDEX_MASK),
@@ -66,7 +65,7 @@ static char *stripe_word(const segment *attached, int64_t stripe)
     return (char *)attached->memory + L_HISTOGRAMS_STRIPES_AT + stripe * L_PAIR_BYTES;
 }
 
-/* --- counting ------------------------------------------------------------------------------------ */
+/* --- counting --------------------------------------------------------------------------------- */
 
 void recorder_close(recorder *closed)
 {
@@ -199,7 +198,7 @@ void latency_remove(sb_connection *connection, int64_t reference)
     unlink(path);
 }
 
-/* --- switching, under the catalog's lock --------------------------------------------------------- */
+/* --- switching, under the catalog's lock ------------------------------------------------------ */
 
 static int64_t make(sb_queue *queue, int64_t number, const sb_histograms *range)
 {
@@ -242,7 +241,8 @@ static int64_t record_in(sb_queue *queue, const sb_histograms *asked)
                             .digits = asked->digits ? asked->digits : there.digits};
     wanted.length = sb_histogram_length(wanted.lowest, wanted.highest, wanted.digits);
     if (wanted.length < 0 || wanted.digits < 2)
-        return fail(SB_INVALID, "a histogram has 2 or 3 digits, and a range from at least 1 ns up to "
+        return fail(SB_INVALID,
+                    "a histogram has 2 or 3 digits, and a range from at least 1 ns up to "
                     "twice that or more, at most %lld s, not %lld digits from %lld to %lld ns",
                     (long long)(L_HIGHEST_NS_MAX / 1000000000), (long long)wanted.digits,
                     (long long)wanted.lowest, (long long)wanted.highest);
@@ -283,7 +283,7 @@ int64_t sb_latency(sb_queue *queue, int64_t records, int64_t lowest_ns, int64_t 
     return code;
 }
 
-/* --- reading ------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 int64_t sb_histograms_told(sb_connection *connection, int64_t reference, sb_histograms *told)
 {

@@ -2,15 +2,13 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
-#define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES + L_CHUNK_ONCE_BYTES) /* at most */
+/* at most */
+#define CHUNK_OVERHEAD (L_CHUNK_HEADER_BYTES + L_CHUNK_EXTENSION_BYTES + L_CHUNK_ONCE_BYTES)
 
-/* --- publishing ---------------------------------------------------------------------------------- */
+/* --- publishing ------------------------------------------------------------------------------- */
 
 int64_t queue_expiry(const sb_queue *queue, int64_t ttl_ns)
 {
@@ -28,9 +26,9 @@ static int64_t bytes_of(const sb_outgoing *message)
     return message->length + message->key_length + message->properties_length + CHUNK_OVERHEAD;
 }
 
-/* Whether the limits of the queue's settings leave room for one more that takes so many bytes of the
- * arena: SB_OK, SB_FULL or SB_TOO_LARGE.  Several producers that look at once may each find the same
- * room; its bytes are counted again after an eighth of what was left. */
+/* Whether the limits of the queue's settings leave room for one more that takes so many bytes of
+ * the arena: SB_OK, SB_FULL or SB_TOO_LARGE.  Several producers that look at once may each find the
+ * same room; its bytes are counted again after an eighth of what was left. */
 int64_t within_limits(sb_queue *queue, lane *in, const sb_outgoing *message)
 {
     sb_port *port = &in->port;

@@ -2,11 +2,8 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 static bool is_worth_trying(sb_queue *queue, lane *in, const sb_outgoing *message, int64_t code)
 {

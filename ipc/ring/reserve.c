@@ -2,8 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
 
@@ -16,7 +14,7 @@ const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *messa
     return extension[0] | extension[1] ? extension : NULL;
 }
 
-/* --- loans --------------------------------------------------------------------------------------- */
+/* --- loans ------------------------------------------------------------------------------------ */
 
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape)
 {

@@ -1,7 +1,6 @@
 /* A ring with an arena of its own, by name, without a vhost around it. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

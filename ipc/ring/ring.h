@@ -1,4 +1,6 @@
-/* A ring, and who is in it: handles and lanes, limits, publishing, waiting. */
+/* A ring: a queue as memory.  Handles of queues and the lanes in which threads use them, publishing
+ * with all that a queue's settings ask for, waiting, expiry, groups, duplicates, limits, histograms
+ * of times; and how handles of deleted queues are let go of.  It stands on vhost and message. */
 
 #ifndef SHMBROKER_RING_ROOM_H
 #define SHMBROKER_RING_ROOM_H
@@ -7,7 +9,6 @@
 #include "vhost/vhost.h"
 
 /* --- latency.c -------------------------------------------------------------------------------- */
-
 
 /* The clock of a lane, and where it counts times; all zero but for the queue at first. */
 typedef struct recorder {
@@ -26,7 +27,6 @@ _Static_assert(offsetof(stamp_clock, cycles) == L_CLOCK_CYCLES &&
                offsetof(stamp_clock, base_ns) == L_CLOCK_BASE &&
                offsetof(recorder, number) == L_RECORDING_NUMBER &&
                offsetof(recorder, where) == L_RECORDING_COUNTS, "as the kernels have it");
-void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number);
 /* Unmap, and let another have the stripe; or only unmap, if our participant has left. */
 void recorder_close(recorder *closed);
 void recorder_free(recorder *freed);
@@ -39,7 +39,6 @@ int64_t latency_repair(sb_queue *queue, int64_t dead);
 void latency_remove(sb_connection *connection, int64_t reference);
 
 /* --- spinning.c ------------------------------------------------------------------------------- */
-
 
 /* Whether the waits of one kind in one lane spin.  The words are those of core/spinning.py. */
 typedef struct spinning {
@@ -59,7 +58,8 @@ static inline int64_t spinning_times(const sb_connection *connection, spinning *
 }
 
 /* Whether it found something, and whether it did in the first of its times. */
-static inline void spinning_tell(const sb_connection *connection, spinning *how, bool won, bool soon)
+static inline void spinning_tell(const sb_connection *connection, spinning *how, bool won,
+                                 bool soon)
 {
     /* one thread at a time is in the lane: no locked operation */
     atomic_store_explicit(&how->spins, how->spins + 1, memory_order_relaxed);
@@ -74,9 +74,13 @@ static inline void spinning_tell(const sb_connection *connection, spinning *how,
 #define LANES 64
 enum { IDLE, IN, ON_LOAN, SHUT }; /* what a lane is */
 
+/* --- setting.c -------------------------------------------------------------------------------- */
+
+/* A setting of the queue: the word at this offset of its ring. */
+int64_t setting(const sb_queue *queue, int64_t at);
+
 /* --- handle.c --------------------------------------------------------------------------------- */
 
-int64_t setting(const sb_queue *queue, int64_t at);
 /* Why it is not usable, told as well. */
 int64_t queue_unusable(sb_queue *queue);
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
@@ -87,7 +91,6 @@ void queue_free(sb_queue *queue);
 int64_t *port_field(sb_port *port, int64_t at);
 
 /* --- lane.c ----------------------------------------------------------------------------------- */
-
 
 typedef struct lane lane;
 
@@ -131,8 +134,10 @@ struct sb_queue {
     _Atomic int64_t shut;  /* 1 while its lanes are being closed, 2 when they are */
     _Atomic int64_t gone;  /* deleted: SB_NOT_FOUND, else 0 */
     _Atomic int64_t uses;  /* USE_* bits that our participant's list has */
-    _Atomic int64_t held;  /* by threads of ours that serve it: until they let go, its memory stays */
-    _Atomic int64_t looks; /* calls, and services of mover.c, that look at its ring outside of a lane */
+    /* by threads of ours that serve it: until they let go, its memory stays */
+    _Atomic int64_t held;
+    /* calls, and services of mover.c, that look at its ring outside of a lane */
+    _Atomic int64_t looks;
     _Atomic int64_t opened; /* handles that the program has, and routes and transactions of ours */
     _Atomic int64_t leaves; /* 1: no look begins any more, its ring is unmapped or about to be */
     /* with the connection's mutex: */
@@ -221,8 +226,8 @@ static inline void queue_note_use(sb_queue *queue, int64_t use)
     if (!(atomic_load_explicit(&queue->uses, memory_order_relaxed) & use))
         queue_note_first_use(queue, use);
 }
-/* Wait until no thread is in it, and return its ports' memory.  No thread enters any more.  The caller
- * looks at it. */
+/* Wait until no thread is in it, and return its ports' memory.  No thread enters any more.  The
+ * caller looks at it. */
 void queue_shut(sb_queue *queue);
 /* Close the port of a lane that nobody is in, or enters any more. */
 void lane_shut(lane *idle);
@@ -263,8 +268,8 @@ void deleted_free(sb_connection *connection);
  * connection's mutex: so nobody looks at memory that is no longer there.  False, with a code: the
  * queue was deleted, or the connection closed. */
 bool queue_look(sb_queue *queue, int64_t *code);
-/* The same, also of a queue that was deleted, or when the connection is closed, as long as its ring is
- * mapped. */
+/* The same, also of a queue that was deleted, or when the connection is closed, as long as its ring
+ * is mapped. */
 bool queue_look_late(sb_queue *queue);
 
 /* --- duplicates.c ----------------------------------------------------------------------------- */
@@ -314,8 +319,8 @@ void schedule_unknown(sb_queue *ring);
 
 /* --- copy_chunk.c ----------------------------------------------------------------------------- */
 
-/* A chunk of this port, reserved and filled with the bytes of another: its offset.  They come from a
- * file: SB_JOURNAL_DAMAGED if they contradict themselves. */
+/* A chunk of this port, reserved and filled with the bytes of another: its offset.  They come from
+ * a file: SB_JOURNAL_DAMAGED if they contradict themselves. */
 int64_t chunk_reserved_for(sb_port *port, const void *from, int64_t length);
 
 /* --- last_value.c ----------------------------------------------------------------------------- */
@@ -331,8 +336,8 @@ bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t k
 
 /* A lane of no queue, whose port is to be opened; NULL, with a code.  The mutex is held. */
 lane *lane_new(sb_connection *connection, int64_t *code);
-/* It is SHUT, and its port closed.  Whoever still knows it finds a port that answers SB_CLOSED.  Its
- * memory stays what it is until the connection is freed.  The mutex is held. */
+/* It is SHUT, and its port closed.  Whoever still knows it finds a port that answers SB_CLOSED.
+ * Its memory stays what it is until the connection is freed.  The mutex is held. */
 void lane_drop(sb_connection *connection, lane *dropped);
 void lanes_free(sb_connection *connection);
 
@@ -364,7 +369,8 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 
 /* A chunk for a message of this shape, with what the settings give it: its offset, or a code. */
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape);
-const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *message, int64_t extension[4]);
+const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *message,
+                                 int64_t extension[4]);
 
 /* --- limits.c --------------------------------------------------------------------------------- */
 
@@ -372,7 +378,8 @@ const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *messa
 int64_t queue_expiry(const sb_queue *queue, int64_t ttl_ns);
 /* Whether its limits leave room for this one: SB_OK, SB_FULL or SB_TOO_LARGE. */
 int64_t queue_within(sb_queue *queue, lane *in, const sb_outgoing *message);
-/* It is full for this one: drop what nobody is to get any more; whether it is worth trying again. */
+/* It is full for this one: drop what nobody is to get any more; whether it is worth trying
+ * again. */
 bool queue_make_room(sb_queue *queue, lane *in, const sb_outgoing *message);
 int64_t within_limits(sb_queue *queue, lane *in, const sb_outgoing *message);
 bool is_limited(const sb_queue *queue);

@@ -1,14 +1,13 @@
 /* Spinning: whether the waits in a lane look for a while before they sleep (core/spinning.py).
  *
- * Where sb_spin has said how long, each wait spins for so long.  By default each spins for some 10 us,
- * but a thread that may run on one processor only does so as it pays. */
+ * Where sb_spin has said how long, each wait spins for so long.  By default each spins for some 10
+ * us, but a thread that may run on one processor only does so as it pays. */
 
 #define _GNU_SOURCE
 #include <sched.h>
 
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 /* Now, not when it connected: threads are moved, and pin themselves whenever they like. */
 static bool is_pinned(void)

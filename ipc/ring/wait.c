@@ -2,11 +2,8 @@
 
 #define _GNU_SOURCE
 
-#include <time.h>
-
 #include "base/base.h"
 #include "ring/ring.h"
-#include "vhost/vhost.h"
 
 /* Wait in a lane: SB_OK to try again, or what to answer.  Between two sleeps the waiter repairs
  * what the dead have left: one of them may hold what it waits for. */

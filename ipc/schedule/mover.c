@@ -1,18 +1,17 @@
 /* The mover: moves what is due from a schedule to its queue.
  *
  * Each connection that schedules messages of a queue, or waits for some of a queue that has a
- * schedule, has a thread for it.  One of all these threads serves a schedule: it sleeps until the due
- * word says that something is due (core/due.py).  The others sleep a little longer: whoever then finds
- * the word as it was, knows that the one who served is dead or stopped, and serves instead.  So
- * nobody is appointed, and nobody has to be proven dead.  If two serve at once, they take turns by
- * the claim; and who moves a message has taken it before, as any consumer does.
+ * schedule, has a thread for it.  One of all these threads serves a schedule: it sleeps until the
+ * due word says that something is due (core/due.py).  The others sleep a little longer: whoever
+ * then finds the word as it was, knows that the one who served is dead or stopped, and serves
+ * instead.  So nobody is appointed, and nobody has to be proven dead.  If two serve at once, they
+ * take turns by the claim; and who moves a message has taken it before, as any consumer does.
  *
  * The one who serves keeps what it has read of the ring in two heaps: what is due at a monotonic
- * time, and what is due at a time of day.  The clock of that may be set: with such messages it looks
- * every second at least. */
+ * time, and what is due at a time of day.  The clock of that may be set: with such messages it
+ * looks every second at least. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <linux/futex.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -53,8 +52,7 @@ typedef struct service {
     struct service *next;
 } service;
 
-
-/* --- the bell ----------------------------------------------------------------------------------- */
+/* --- the bell --------------------------------------------------------------------------------- */
 
 static void sleep_until(sb_connection *connection, uint32_t seen, int64_t until, uint32_t bits)
 {
@@ -63,7 +61,7 @@ static void sleep_until(sb_connection *connection, uint32_t seen, int64_t until,
             until < SB_FOREVER ? &end : NULL, NULL, bits);
 }
 
-/* --- what is in the ring ------------------------------------------------------------------------ */
+/* --- what is in the ring ---------------------------------------------------------------------- */
 
 static int64_t state_at(const sb_queue *ring, int64_t position)
 {
@@ -77,7 +75,8 @@ static int64_t state_at(const sb_queue *ring, int64_t position)
 static bool renew(service *at)
 {
     for (;;) {
-        int64_t word = due_word(at->schedule), seen = word_load(at->schedule->ring.memory, L_RING_DUE_AT);
+        int64_t word = due_word(at->schedule),
+                seen = word_load(at->schedule->ring.memory, L_RING_DUE_AT);
         if (seen & L_DUE_CLAIMED && seen != at->claim)
             return false;
         int64_t claim = sb_due_claim(word, seen, sb_system_clock() + CLAIM_NS);
@@ -113,7 +112,8 @@ static bool keep(service *at, sb_port *port, int64_t position)
     if (schedule_read(at->schedule, port, position, &message, &read)) {
         if (read.time_of_day)
             return put(at, &at->by_day, read.time_of_day, position);
-        bool expires = read.expiry > 0 && read.expiry < read.not_before; /* then nobody will get it */
+        /* then nobody will get it */
+        bool expires = read.expiry > 0 && read.expiry < read.not_before;
         return put(at, &at->by_clock, expires ? read.expiry : read.not_before, position);
     }
     int64_t state = state_at(at->schedule, position);
@@ -128,7 +128,8 @@ static bool read_on(service *at, sb_port *port)
 {
     int64_t head = word_load(at->schedule->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
     int64_t tail = sb_port_true_tail(port);
-    /* what was cancelled stays in a heap until its time: there may be more of that than of the rest */
+    /* what was cancelled stays in a heap until its time: there may be more of that than of the
+     * rest */
     if (at->by_clock.count + at->by_day.count > 2 * (tail - head) + STALE)
         start_again(at);
     if (at->read < head)
@@ -142,7 +143,7 @@ static bool read_on(service *at, sb_port *port)
     return true;
 }
 
-/* --- moving ------------------------------------------------------------------------------------- */
+/* --- moving ----------------------------------------------------------------------------------- */
 
 /* Some that are due, and what becomes of them. */
 typedef struct batch {
@@ -212,8 +213,9 @@ static int64_t prepare(service *at, lane *out, lane *in, int64_t position, batch
         keep(at, &out->port, position);
         return SB_GONE;
     }
-    int64_t chunk = schedule_copy(&in->port, message, (const char *)message->body + L_SCHEDULED_BYTES,
-                                  message->length - L_SCHEDULED_BYTES);
+    int64_t chunk =
+        schedule_copy(&in->port, message, (const char *)message->body + L_SCHEDULED_BYTES,
+                      message->length - L_SCHEDULED_BYTES);
     if (chunk < 0) {
         sb_port_give_back(&out->port, message);
         return chunk;
@@ -284,7 +286,8 @@ static void revoke_late(sb_port *port)
     sb_port_repair(port, alive, sb_system_clock() / 1000000, LEASE_MS);
 }
 
-/* All that is due: 0, or when to try again because there was no room; SB_REVOKED if another serves. */
+/* All that is due: 0, or when to try again because there was no room; SB_REVOKED if another
+ * serves. */
 static int64_t move_all(service *at, lane *out, lane *in)
 {
     batch *made = &at->queue->connection->mover->batch;
@@ -307,7 +310,7 @@ static int64_t move_all(service *at, lane *out, lane *in)
     }
 }
 
-/* --- serving ------------------------------------------------------------------------------------ */
+/* --- serving ---------------------------------------------------------------------------------- */
 
 static int64_t earliest(service *at, int64_t retry)
 {
@@ -420,7 +423,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* --- beginning and end -------------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static int64_t begin(sb_connection *connection)
 {

@@ -2,8 +2,8 @@
  *
  * It is a ring of its own, made when the first message is scheduled: a queue without a name for
  * people, whose settings say whose it is.  So what holds for messages holds for these: one is there
- * when its word is READY, whoever dies is repaired, and the arena is shared in the same way.  What is in
- * one's body is in core/layout.py.
+ * when its word is READY, whoever dies is repaired, and the arena is shared in the same way.  What
+ * is in one's body is in core/layout.py.
  *
  * When its time has come, a message is acknowledged here and published in the queue, by one
  * transaction: never lost, never twice.  A mover does it (mover.c); the due word tells it when to
@@ -11,14 +11,14 @@
  *
  * The schedule of a durable queue is durable itself: the journal follows it like any queue, and a
  * move is in one frame, as transactions are (gate.c).  What the journal does not have yet is not
- * moved: it would be written later than what it becomes, and be there twice if a crash came between.
+ * moved: it would be written later than what it becomes, and be there twice if a crash came
+ * between.
  *
- * One that is scheduled for next week would hold its slot and all behind it.  So there are some more
- * slots than messages, and who finds them used up, but not by messages, publishes the oldest anew,
- * at the end: that is a transaction as well. */
+ * One that is scheduled for next week would hold its slot and all behind it.  So there are some
+ * more slots than messages, and who finds them used up, but not by messages, publishes the oldest
+ * anew, at the end: that is a transaction as well. */
 
 #define _GNU_SOURCE
-
 #include <string.h>
 
 #include "base/base.h"
@@ -35,7 +35,7 @@
 
 #define MOVED_AT_ONCE 64
 
-/* --- whose it is, and where it is --------------------------------------------------------------- */
+/* --- whose it is, and where it is ------------------------------------------------------------- */
 
 static int64_t slots_for(int64_t most)
 {
@@ -131,7 +131,7 @@ void schedule_restored(segment *ring, int64_t reference, int64_t last_id)
     sb_due_note((int64_t)(intptr_t)ring->memory + L_RING_DUE_AT, 0);
 }
 
-/* --- room --------------------------------------------------------------------------------------- */
+/* --- room ------------------------------------------------------------------------------------- */
 
 static int64_t live_in(sb_port *port)
 {
@@ -193,8 +193,8 @@ static int64_t compact(sb_queue *schedule, lane *in)
     return code;
 }
 
-/* Whether one more may be scheduled: SB_OK or SB_FULL.  Counting looks at every slot, so it says up to
- * which position it need not be done again. */
+/* Whether one more may be scheduled: SB_OK or SB_FULL.  Counting looks at every slot, so it says up
+ * to which position it need not be done again. */
 int64_t schedule_room(sb_queue *schedule, lane *in)
 {
     sb_port *port = &in->port;
@@ -221,7 +221,7 @@ int64_t schedule_room(sb_queue *schedule, lane *in)
     return SB_OK;
 }
 
-/* --- a chunk in it ------------------------------------------------------------------------------ */
+/* --- a chunk in it ---------------------------------------------------------------------------- */
 
 int64_t schedule_copy(sb_port *port, const sb_message *from, const void *body, int64_t length)
 {
@@ -260,7 +260,8 @@ int64_t schedule_chunk(sb_queue *schedule, sb_port *port, const sb_outgoing *mes
     if (chunk < 0)
         return chunk;
     char *body = sb_port_loan_body(port, chunk);
-    _Atomic int64_t *last = (_Atomic int64_t *)((char *)schedule->ring.memory + L_RING_SCHEDULED_AT);
+    _Atomic int64_t *last =
+        (_Atomic int64_t *)((char *)schedule->ring.memory + L_RING_SCHEDULED_AT);
     *id = atomic_fetch_add(last, 1) + 1;
     memset(body, 0, L_SCHEDULED_BYTES);
     word_store(body, L_SCHEDULED_ID_AT, *id);
@@ -271,7 +272,7 @@ int64_t schedule_chunk(sb_queue *schedule, sb_port *port, const sb_outgoing *mes
     return chunk;
 }
 
-/* --- scheduling --------------------------------------------------------------------------------- */
+/* --- scheduling ------------------------------------------------------------------------------- */
 
 bool is_scheduled(const sb_outgoing *message)
 {
@@ -331,9 +332,10 @@ static int64_t offer(sb_queue *queue, sb_queue *schedule, lane *in, const sb_out
 int64_t schedule_explain(sb_queue *queue, int64_t code)
 {
     if (code == SB_FULL)
-        return fail(code, "queue '%s' has scheduled messages for all of its max_scheduled (%lld) or "
-                    "max_bytes (%lld, 0: no such limit)", queue->name,
-                    (long long)setting(queue, L_SETTING_MAX_SCHEDULED_AT),
+        return fail(code,
+                    "queue '%s' has scheduled messages for all of its max_scheduled (%lld) or "
+                    "max_bytes (%lld, 0: no such limit)",
+                    queue->name, (long long)setting(queue, L_SETTING_MAX_SCHEDULED_AT),
                     (long long)queue->max_bytes);
     return explained(queue, code);
 }
@@ -377,7 +379,7 @@ int64_t schedule_publish(sb_queue *queue, const sb_outgoing *message, int64_t du
     return code;
 }
 
-/* --- looking at it, and taking out of it -------------------------------------------------------- */
+/* --- looking at it, and taking out of it ------------------------------------------------------ */
 
 /* Whether the journal has it or not: when it is due does not depend on that.  So it is read with
  * gate 0, which is the journal's in a durable ring. */

@@ -1,4 +1,6 @@
-/* Messages that are to be delivered later, and the thread that moves them. */
+/* Schedules: messages that are to be delivered later wait in a ring beside their queue's, and the
+ * schedule mover, a thread of each connection that has an interest in it, moves them when they are
+ * due.  It stands on commit, as a move is a transaction. */
 
 #ifndef SHMBROKER_SCHEDULE_ROOM_H
 #define SHMBROKER_SCHEDULE_ROOM_H
@@ -7,7 +9,6 @@
 #include "ring/ring.h"
 
 /* --- schedule.c ------------------------------------------------------------------------------- */
-
 
 /* What is to be known of a message in a schedule. */
 typedef struct scheduled {

@@ -4,9 +4,10 @@
  *                               c_d, e  wherever each is first, in this order
  *                               fg      at the end
  *
- * Where a part is first, the most is left for those behind it: so nothing is tried twice.  A part of
- * bytes alone is searched by memmem.  One with _ is at most OP_PART_BYTES_MAX long, a bit for each
- * byte: the bits of all its beginnings that fit so far move on together, a byte of the text at a time.
+ * Where a part is first, the most is left for those behind it: so nothing is tried twice.  A part
+ * of bytes alone is searched by memmem.  One with _ is at most OP_PART_BYTES_MAX long, a bit for
+ * each byte: the bits of all its beginnings that fit so far move on together, a byte of the text at
+ * a time.
  *
  * The text may change while it is looked at (selector.c): nothing beyond its end is read. */
 

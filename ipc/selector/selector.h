@@ -1,4 +1,5 @@
-/* Selectors: the machine that runs them, and what a text is like. */
+/* Selectors: whether a message is one that a consumer asked for.  Python makes a program of a text
+ * (ipc/selector/program.py); here it is checked, and run on messages.  It stands on base. */
 
 #ifndef SHMBROKER_SELECTOR_ROOM_H
 #define SHMBROKER_SELECTOR_ROOM_H

@@ -5,7 +5,6 @@
  * record.c has the rest. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,7 +16,6 @@
 #include "paging/paging.h"
 #include "ring/ring.h"
 #include "schedule/schedule.h"
-#include "vhost/vhost.h"
 
 #define NAP_NS INT64_C(1000000)
 #define NAP_NS_MAX INT64_C(16000000)
@@ -91,7 +89,7 @@ static int64_t make_room(sb_transaction *transaction, sb_queue *queue)
     return SB_OK;
 }
 
-/* --- lanes --------------------------------------------------------------------------------------- */
+/* --- lanes ------------------------------------------------------------------------------------ */
 
 /* The chunks are of this lane's port, and nobody else enters it until we end. */
 static lane *lane_lent(sb_transaction *transaction, const sb_queue *queue)
@@ -132,7 +130,7 @@ static void shorten(sb_transaction *transaction, int64_t count)
     }
 }
 
-/* --- operations ---------------------------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------------------- */
 
 /* To be published to a queue, or to its schedule. */
 typedef struct target {
@@ -298,7 +296,7 @@ int64_t sb_transaction_operations(sb_transaction *transaction)
     return transaction->count;
 }
 
-/* --- the end ------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 /* Its messages are in their rings: the lanes may be used by others. */
 static int64_t end(sb_transaction *transaction)
@@ -406,7 +404,8 @@ static int64_t commit(sb_transaction *transaction, int64_t timeout_ns)
         return code == SB_FULL && full ? explained(full, code) : code;
     code = finish(transaction);
     if (code == SB_UNFINISHED && timeout_ns != 0 && nap(NAP_NS) == SB_OK) {
-        transaction->connection->duties->repair(transaction->connection); /* one of the dead may hold what has no room */
+        /* one of the dead may hold what has no room */
+        transaction->connection->duties->repair(transaction->connection);
         code = finish(transaction);
     }
     return code;
@@ -424,8 +423,9 @@ int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t timeout_ns)
     if (code != SB_OK)
         return code;
     if (transaction->state == SB_ENDED)
-        code = transaction->stamp ? commit_gate_await(transaction->connection, transaction->stamp, timeout_ns)
-                                  : SB_OK;
+        code = transaction->stamp
+                   ? commit_gate_await(transaction->connection, transaction->stamp, timeout_ns)
+                   : SB_OK;
     else
         code = fail(SB_INVALID, "the transaction is not committed: nothing of it can be on disk");
     return leave(transaction, code);
@@ -458,7 +458,8 @@ void sb_transaction_free(sb_transaction *transaction)
         return;
     if (transaction->state == SB_OK)
         sb_transaction_rollback(transaction);
-    while (transaction->count > 0) /* it is committed and not finished, or the connection is closed */
+    /* it is committed and not finished, or the connection is closed */
+    while (transaction->count > 0)
         sb_close_queue(transaction->operations[--transaction->count].queue);
     free(transaction->operations);
     free(transaction);

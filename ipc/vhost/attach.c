@@ -1,13 +1,8 @@
 /* Attaching the segments of a vhost, once their headers were checked. */
 
 #define _GNU_SOURCE
-
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -15,7 +10,7 @@
 
 #define LOCK_FILE_NUMBER_MIN 768 /* the live lock of a broker has a lower one: live_lock.py */
 
-/* --- attaching ----------------------------------------------------------------------------------- */
+/* --- attaching -------------------------------------------------------------------------------- */
 
 static int64_t check_catalog(sb_connection *connection)
 {
@@ -27,7 +22,8 @@ static int64_t check_catalog(sb_connection *connection)
                     (long long)word_load(catalog, L_CATALOG_VERSION_AT),
                     (long long)L_LAYOUT_VERSION);
     if (code != SB_OK)
-        return fail(code, "its catalog is no catalog of shmbroker, or is damaged: delete the vhost");
+        return fail(code,
+                    "its catalog is no catalog of shmbroker, or is damaged: delete the vhost");
     size_t length = (size_t)word_load(catalog, L_CATALOG_NAME_LENGTH_AT);
     const char *name = (const char *)catalog + L_CATALOG_NAME_AT;
     if (length != strlen(connection->vhost) || memcmp(name, connection->vhost, length) != 0)
@@ -115,9 +111,9 @@ static int64_t open_again(sb_connection *connection, const char *kind, int *file
     return trusted_segment(path, O_RDWR, &connection->whose, file);
 }
 
-/* A process that is killed lets go of its files one after the other, those of high numbers first; an
- * inotify file takes it 10 ms and more (the kernel waits for all who may look at it).  So whoever
- * waits for the lock that tells of the death gets it first. */
+/* A process that is killed lets go of its files one after the other, those of high numbers first;
+ * an inotify file takes it 10 ms and more (the kernel waits for all who may look at it).  So
+ * whoever waits for the lock that tells of the death gets it first. */
 static void to_high_number(int *file)
 {
     int high = fcntl(*file, F_DUPFD_CLOEXEC, LOCK_FILE_NUMBER_MIN);

@@ -1,7 +1,6 @@
 /* Bells: words in the vhost's memory that wake whoever serves all of it. */
 
 #define _GNU_SOURCE
-
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -10,7 +9,7 @@
 #include "base/base.h"
 #include "vhost/vhost.h"
 
-/* --- the journaler ------------------------------------------------------------------------------ */
+/* --- the journaler ---------------------------------------------------------------------------- */
 
 static void *arena_bell(sb_connection *connection)
 {
@@ -24,7 +23,7 @@ void journaler_rouse(sb_connection *connection)
         sb_system_wake((int64_t)(intptr_t)bell, 1);
 }
 
-/* --- schedules ---------------------------------------------------------------------------------- */
+/* --- schedules -------------------------------------------------------------------------------- */
 
 _Atomic uint32_t *schedule_bell(sb_connection *connection)
 {

@@ -1,16 +1,13 @@
-/* After fork: the child's copies of connections answer SB_FORKED, and it closes its copies of the locks. */
+/* After fork: the child's copies of connections answer SB_FORKED, and it closes its copies of the
+ * locks. */
 
 #define _GNU_SOURCE
-
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "vhost/vhost.h"
 
-/* --- all connections of this process, for fork --------------------------------------------------- */
+/* --- all connections of this process, for fork ------------------------------------------------ */
 
 static pthread_mutex_t connections_mutex = PTHREAD_MUTEX_INITIALIZER;
 

@@ -1,13 +1,9 @@
 /* The lock of the catalog, which falls with its holder; and what names are allowed. */
 
 #define _GNU_SOURCE
-
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/base.h"
@@ -17,7 +13,7 @@
 
 #define LOCK_PAUSE_NS 1000000
 
-/* --- changing the catalog ------------------------------------------------------------------------ */
+/* --- changing the catalog --------------------------------------------------------------------- */
 
 static int64_t lock_within(sb_connection *connection, int most)
 {
@@ -75,7 +71,8 @@ static int character_bytes(const unsigned char *at)
         if ((at[each] & 0xC0) != 0x80)
             return 0;
     if ((bytes == 2 && at[0] < 0xC2) || (bytes == 3 && at[0] == 0xE0 && at[1] < 0xA0) ||
-        (bytes == 3 && at[0] == 0xED && at[1] > 0x9F) || (bytes == 4 && at[0] == 0xF0 && at[1] < 0x90) ||
+        (bytes == 3 && at[0] == 0xED && at[1] > 0x9F) ||
+        (bytes == 4 && at[0] == 0xF0 && at[1] < 0x90) ||
         (bytes == 4 && (at[0] > 0xF4 || (at[0] == 0xF4 && at[1] > 0x8F))))
         return 0;
     return bytes;

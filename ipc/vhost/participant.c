@@ -8,12 +8,11 @@
  * To repair what a dead one left, lock its byte: nobody else then repairs it, and its id is not
  * given away while an old repair of it may still run.  A repairer that dies drops that lock too.
  *
- * A participant notes each queue in its list before it touches the ring, so that its death costs
- * a repair of these queues only.  What its list has no place for it notes in a byte of the queue's row:
- * then its death costs a repair of all queues, but it keeps no row and no memory of others. */
+ * A participant notes each queue in its list before it touches the ring, so that its death costs a
+ * repair of these queues only.  What its list has no place for it notes in a byte of the queue's
+ * row: then its death costs a repair of all queues, but it keeps no row and no memory of others. */
 
 #define _GNU_SOURCE
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +58,8 @@ void participant_unlock_pager(sb_connection *connection)
 
 bool participant_pager_runs(sb_connection *connection)
 {
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = PAGER_BYTE, .l_len = 1};
+    struct flock lock = {
+        .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = PAGER_BYTE, .l_len = 1};
     /* by another description than ours: it may be us */
     return fcntl(connection->repair_file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
@@ -152,7 +152,7 @@ int64_t sb_participant_lives(sb_connection *connection, int64_t id)
     return fcntl(connection->repair_file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-/* --- more queues than the list holds ------------------------------------------------------------- */
+/* --- more queues than the list holds ---------------------------------------------------------- */
 
 bool participant_list_is_full(const char *entry)
 {
@@ -164,8 +164,8 @@ static int64_t uses_at(int64_t id)
     return L_PARTICIPANTS_USES_AT + id * L_USES_BYTES;
 }
 
-/* What it uses the queue of this row for, if its list was full then; the row is not given to another
- * queue before it is let go of. */
+/* What it uses the queue of this row for, if its list was full then; the row is not given to
+ * another queue before it is let go of. */
 _Atomic unsigned char *participant_row_byte(sb_connection *connection, int64_t id, int64_t row)
 {
     return (_Atomic unsigned char *)connection->participants.memory + uses_at(id) + row;
@@ -198,8 +198,9 @@ static int64_t use_beyond(sb_connection *connection, int64_t reference, int64_t 
 {
     int64_t code = begin_bytes(connection, connection->id);
     if (code == SB_OK)
-        atomic_fetch_or(participant_row_byte(connection, connection->id, reference & L_REFERENCE_INDEX_MASK),
-                        (unsigned char)(use >> L_USE_SHIFT | L_USE_LISTED));
+        atomic_fetch_or(
+            participant_row_byte(connection, connection->id, reference & L_REFERENCE_INDEX_MASK),
+            (unsigned char)(use >> L_USE_SHIFT | L_USE_LISTED));
     return code;
 }
 

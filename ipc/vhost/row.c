@@ -2,9 +2,6 @@
 
 #define _GNU_SOURCE
 
-#include <dirent.h>
-#include <string.h>
-
 #include "base/base.h"
 #include "vhost/vhost.h"
 

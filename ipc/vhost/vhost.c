@@ -10,7 +10,6 @@
  * The catalog is named last: a vhost exists when its catalog does. */
 
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -151,10 +150,11 @@ static int64_t lock_directory(int *directory)
             break;
         nanosleep(&pause, NULL);
     }
-    int64_t code = *directory >= 0 && errno == EWOULDBLOCK
-                       ? fail(SB_LOCKED, "a process has held the lock of /dev/shm for 5 s, so that no "
+    int64_t code =
+        *directory >= 0 && errno == EWOULDBLOCK
+            ? fail(SB_LOCKED, "a process has held the lock of /dev/shm for 5 s, so that no "
                               "vhost can be made: see which one by lslocks, and end it")
-                       : fail_system("locking /dev/shm");
+            : fail_system("locking /dev/shm");
     if (*directory >= 0)
         close(*directory);
     return code;

@@ -1,4 +1,6 @@
-/* A vhost and who takes part in it: its segments, connections, participants. */
+/* A vhost: its segments, a connection's handles of them, who takes part in it, its log of errors
+ * and its bells; and the lock of its catalog.  It stands on base.  What is to be done now and then
+ * by whoever comes along, in rooms above, is asked for through a table of duties. */
 
 #ifndef SHMBROKER_VHOST_ROOM_H
 #define SHMBROKER_VHOST_ROOM_H
@@ -84,7 +86,8 @@ int64_t connection_try_lock(sb_connection *connection);
 void connection_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
 int64_t name_check(const char *kind, const char *name);
-int64_t with_catalog_lock(sb_connection *connection, const sb_binding *asked, int64_t (*change)(sb_connection *, const sb_binding *));
+int64_t with_catalog_lock(sb_connection *connection, const sb_binding *asked,
+                          int64_t (*change)(sb_connection *, const sb_binding *));
 
 /* --- row.c ------------------------------------------------------------------------------------ */
 
@@ -146,7 +149,8 @@ int64_t row_last_reference(sb_connection *connection, int64_t row);
 /* The journaler of the vhost, if it sleeps, looks again. */
 void journaler_rouse(sb_connection *connection);
 
-#define SCHEDULE_OTHERS (1u << 31) /* who sleeps on the bell: a bit for each schedule that it serves */
+/* who sleeps on the bell: a bit for each schedule that it serves */
+#define SCHEDULE_OTHERS (1u << 31)
 
 _Atomic uint32_t *schedule_bell(sb_connection *connection);
 uint32_t schedule_bell_bit(int64_t reference);

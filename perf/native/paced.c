@@ -1,4 +1,5 @@
-/* A producer that keeps to a timetable, and its consumer, in C: python -m shmbroker.perf.scenarios.open_loop.
+/* A producer that keeps to a timetable, and its consumer, in C:
+ * python -m shmbroker.perf.scenarios.open_loop.
  *
  * Each message carries when it was due, not when it was sent: a producer that was held up makes its
  * messages late, and that is what their receivers would feel. */

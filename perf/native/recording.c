@@ -71,7 +71,8 @@ int64_t recording_pairs(sb_connection *connection, int64_t how, int64_t one_in, 
     int64_t code = sb_open_queue(connection, "here", &queue);
     for (int64_t each = 0; code == SB_OK && each < 2 * pairs; each++) {
         int64_t records = (each ^ each >> 1) & 1; /* off on, on off, ... */
-        if ((code = sb_latency(queue, records, 0, 0, 0, one_in)) < 0 || (code = run[how](queue, 64)) < 0)
+        if ((code = sb_latency(queue, records, 0, 0, 0, one_in)) < 0 ||
+            (code = run[how](queue, 64)) < 0)
             return code;
         int64_t before = now_ns();
         code = run[how](queue, count);

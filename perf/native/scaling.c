@@ -1,4 +1,5 @@
-/* Producers and consumers of any number of queues, in C: python -m shmbroker.perf.scenarios.scaling.
+/* Producers and consumers of any number of queues, in C:
+ * python -m shmbroker.perf.scenarios.scaling.
  *
  * Message number n of producer i of p carries n * p + i, so that no two are alike; what is below 0
  * ends a queue for whoever gets it. */
@@ -61,8 +62,8 @@ int64_t scaling_produce(sb_connection *connection, struct ends *ends, int64_t fi
 {
     (void)connection;
     int64_t count = 0, sum = 0, queue = 0, until_ns = 0;
-    for (int64_t stamp = first; count <= ends->queues || count % LOOK || now_ns() < until_ns;
-         stamp += step) {
+    for (int64_t stamp = first;
+         count <= ends->queues || count % LOOK || now_ns() < until_ns; stamp += step) {
         if (count == ends->queues)
             told->at_ns = now_ns(), until_ns = told->at_ns + lasting_ns;
         int64_t code = publish(ends, stamp, queue);

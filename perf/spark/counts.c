@@ -90,13 +90,14 @@ void sb_check(const int64_t *ends, int64_t rows, const int32_t *indexes, const i
             sum += (uint64_t)counts[i];
         }
         sums[row] = (int64_t)sum;
-        flags[row] = (uint8_t)(outside * SB_OUTSIDE | falling * SB_FALLING | unlikely * SB_UNLIKELY);
+        flags[row] =
+            (uint8_t)(outside * SB_OUTSIDE | falling * SB_FALLING | unlikely * SB_UNLIKELY);
     }
 }
 
 /* Group g is of the rows order[group_ends[g]] to order[group_ends[g + 1]].  `scratch` has a cell
- * for each bucket and `touched` one for each SB_BLOCK of those; both are zero before and after.  How
- * many buckets there are. */
+ * for each bucket and `touched` one for each SB_BLOCK of those; both are zero before and after.
+ * How many buckets there are. */
 int64_t sb_combine(const int64_t *order, const int64_t *group_ends, int64_t groups,
                    const int64_t *ends, const int32_t *indexes, const int64_t *counts,
                    int64_t *scratch, uint8_t *touched,
@@ -120,7 +121,8 @@ int64_t sb_combine(const int64_t *order, const int64_t *group_ends, int64_t grou
             if (!touched[block])
                 continue;
             touched[block] = 0;
-            for (int32_t index = (int32_t)(block * SB_BLOCK); index < (block + 1) * SB_BLOCK; index++) {
+            for (int32_t index = (int32_t)(block * SB_BLOCK); index < (block + 1) * SB_BLOCK;
+                 index++) {
                 if (scratch[index]) {
                     new_indexes[filled] = index;
                     new_counts[filled++] = scratch[index];

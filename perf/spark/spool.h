@@ -12,7 +12,8 @@ struct sb_lines {
     int64_t *at;                   /* where the line begins in the text */
     int64_t *start, *end;          /* ns */
     int64_t *deflated_at, *deflated_end; /* in `raw` */
-    int32_t *tag_ends;             /* room + 1; the tag of row i is tags[tag_ends[i]:tag_ends[i + 1]] */
+    /* room + 1; the tag of row i is tags[tag_ends[i]:tag_ends[i + 1]] */
+    int32_t *tag_ends;
     uint8_t *tags, *raw;           /* as long as the text */
 };
 

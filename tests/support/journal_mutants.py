@@ -132,11 +132,11 @@ MUTANTS: Final = (
         "if (fsync(in->file) == 0)", "if (1)",
     ),
     Mutant(
-        "header-not-synced", CRASH, "journal/store.c",
+        "header-not-synced", CRASH, "journal/spare.c",
         "if (code == SB_OK && fdatasync(from->file) != 0)", "if (0)",
     ),
     Mutant(
-        "named-before-its-header", CRASH, "journal/store.c",
+        "named-before-its-header", CRASH, "journal/spare.c",
         "    int64_t code = write_all(from->file, (unsigned char *)&pages, sizeof pages, 0);\n",
         "    linkat(of->in.file, from->name, of->in.file, name, 0);\n"
         "    folder_sync(&of->in);\n"
@@ -144,13 +144,13 @@ MUTANTS: Final = (
         "    unlinkat(of->in.file, name, 0);\n",
     ),
     Mutant(
-        "recycled-before-its-name-is-gone", CRASH, "journal/store.c",
+        "recycled-before-its-name-is-gone", CRASH, "journal/spare.c",
         "if (folder_sync(&of->in) != SB_OK) {", "if (0) {",
     ),
     Mutant(
         "recycled-before-the-list-is-synced", CRASH, "journal/journal.c",
         "        code = make_fit(journal, &journal->frame);\n",
-        "        code = (segments_recycle(journal), store_settle(journal->store, SB_FOREVER),\n"
+        "        code = (segments_recycle(journal), store_wait(journal->store, SB_FOREVER),\n"
         "                make_fit(journal, &journal->frame));\n",
     ),
     Mutant(
@@ -200,7 +200,7 @@ MUTANTS: Final = (
         "status.st_nlink == 1 &&", "status.st_nlink > 0 &&",
     ),
     Mutant(
-        "over-another-s-segment", TAKEOVER, "journal/store.c",
+        "over-another-s-segment", TAKEOVER, "journal/spare.c",
         "    if (linkat(of->in.file, from->name, of->in.file, name, 0) != 0)\n",
         "    unlinkat(of->in.file, name, 0);\n"
         "    if (linkat(of->in.file, from->name, of->in.file, name, 0) != 0)\n",

@@ -234,13 +234,16 @@ def test_segments_that_only_a_deleted_queue_needed_are_used_again(
 # --- one that is deleted between two looks --------------------------------------------------------
 
 STOPS_AFTER_A_LOOK = """
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 static bool is_gone_now(const followed *each)
 {
     return word_load(each->queue->row, 0) >> L_ROW_GENERATION_SHIFT != each->queue->live;
 }
 /* It looks, says so, and answers when it is told to. */
-static bool is_gone(const followed *each)
+bool followed_is_gone(const followed *each)
 {
     const struct timespec pause = {0, 1000000};
     bool gone = is_gone_now(each);
@@ -281,8 +284,8 @@ def library_that_stops(target: Path) -> Path:
         if source.name == "dropped.c":  # the extension of Python
             continue
         text = source.read_text()
-        if source.name == "journaler.c":
-            begin = text.index("static bool is_gone(")
+        if source == IPC / "broker" / "followed.c":
+            begin = text.index("bool followed_is_gone(")
             end = text.index("}\n", begin) + 2
             text = text[:begin] + STOPS_AFTER_A_LOOK + text[end:]
         made.append(target / f"{source.parent.name}-{source.name}")

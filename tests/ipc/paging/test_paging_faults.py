@@ -60,9 +60,9 @@ class Mutant:
 
 
 MUTANTS = (
-    Mutant("no-sync", "paging/page_store.c", "fdatasync(to->writer) != 0 ||", "0 ||"),
+    Mutant("no-sync", "paging/page_writer.c", "fdatasync(to->writer) != 0 ||", "0 ||"),
     Mutant(
-        "no-sync-of-the-folder", "paging/page_store.c",
+        "no-sync-of-the-folder", "paging/page_writer.c",
         "to->is_new && fsync(to->folder) != 0", "0",
     ),
     Mutant(
@@ -70,12 +70,12 @@ MUTANTS = (
         "folder >= 0 && fsync(folder) == 0", "folder >= 0",
     ),
     Mutant(
-        "files-go-before-the-journal-has-it", "paging/pager.c",
+        "files-go-before-the-journal-has-it", "paging/paged.c",
         "page_store_journaled(each->store, each->safe);",
         "page_store_journaled(each->store, each->next);",
     ),
     Mutant(
-        "files-begin-before-the-journal-has-what-is-in-the-ring", "paging/pager.c",
+        "files-begin-before-the-journal-has-what-is-in-the-ring", "paging/paged.c",
         "each->awaits_journal = each->durable && each->safe < each->direct;",
         "each->awaits_journal = false;",
     ),

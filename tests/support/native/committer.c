@@ -47,8 +47,8 @@ int main(int count, char **argument)
     sb_connection *connection;
     if (count != 2 || sb_connect(argument[1], "committer", &connection) != SB_OK)
         return 100;
-    if (sb_open_queue(connection, "a", &a) != SB_OK || sb_open_queue(connection, "b", &b) != SB_OK ||
-        sb_open_queue(connection, "c", &c) != SB_OK)
+    if (sb_open_queue(connection, "a", &a) != SB_OK ||
+        sb_open_queue(connection, "b", &b) != SB_OK || sb_open_queue(connection, "c", &c) != SB_OK)
         return 101;
     int64_t code = move(connection);
     sb_connection_free(connection);

@@ -2,9 +2,9 @@
  *
  *     deleting VHOST ROUNDS THREADS
  *
- * Each thread opens the queue, or takes the handle that all threads share, does one of many things with
- * it, and closes it.  Any answer of these calls is right that says what became of the queue; what is
- * wrong is another code, a crash, or mappings that are left. */
+ * Each thread opens the queue, or takes the handle that all threads share, does one of many things
+ * with it, and closes it.  Any answer of these calls is right that says what became of the queue;
+ * what is wrong is another code, a crash, or mappings that are left. */
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -41,8 +41,8 @@ static void check(const char *what, int64_t code)
     if (code == SB_NOT_FOUND)
         atomic_fetch_add(&found_deleted, 1);
     if (code < 0 && code != SB_NOT_FOUND && code != SB_EMPTY && code != SB_FULL &&
-        code != SB_REVOKED && code != SB_GONE && code != SB_TOO_MANY &&
-        code != SB_NO_GATE && code != SB_NO_REPLY && code != SB_ENDED && code != SB_REQUESTER_LEFT &&
+        code != SB_REVOKED && code != SB_GONE && code != SB_TOO_MANY && code != SB_NO_GATE &&
+        code != SB_NO_REPLY && code != SB_ENDED && code != SB_REQUESTER_LEFT &&
         code != SB_DUPLICATE)
         fail(what, code);
 }
@@ -59,7 +59,7 @@ static int64_t mappings(void)
     return count;
 }
 
-/* --- what is done with the queue ---------------------------------------------------------------- */
+/* --- what is done with the queue -------------------------------------------------------------- */
 
 static void take(sb_queue *queue, int64_t timeout_ns, bool late)
 {
@@ -223,7 +223,8 @@ static void use(sb_queue *queue, unsigned what)
     case 14: ask(queue); break;
     default:
         check("purge", sb_purge(queue));
-        check("with an id", sb_publish_with(queue, "once", 4, NULL, 0, NULL, 0, 0, 0, number, 8, 0));
+        check("with an id",
+              sb_publish_with(queue, "once", 4, NULL, 0, NULL, 0, 0, 0, number, 8, 0));
     }
 }
 
@@ -264,7 +265,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* --- who deletes it ----------------------------------------------------------------------------- */
+/* --- who deletes it --------------------------------------------------------------------------- */
 
 static int make_and_delete(const char *vhost, int64_t rounds)
 {
@@ -310,7 +311,8 @@ int main(int count, char **arguments)
     waitpid(other, &status, 0);
     if (shared)
         sb_close_queue(shared);
-    sb_queue *none; /* who opens looks for what is to be let go of; the mover of schedules is told then */
+    /* who opens looks for what is to be let go of; the mover of schedules is told then */
+    sb_queue *none;
     int64_t left;
     for (int tries = 0; (left = mappings()) > 0 && tries < 5000; tries++) {
         sb_open_queue(connection, "none", &none);

@@ -1,8 +1,8 @@
 /* Preloaded: lets calls on files fail, as long as a list says so.
  *
- * FAULTS: the list, a line each: part of a path, and an error's number.  Each call that writes to such a
- * file, makes it, renames it to that name or syncs it answers with the error.  The list is read at
- * each call, so whoever writes it makes errors come and go. */
+ * FAULTS: the list, a line each: part of a path, and an error's number.  Each call that writes to
+ * such a file, makes it, renames it to that name or syncs it answers with the error.  The list is
+ * read at each call, so whoever writes it makes errors come and go. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -62,15 +62,15 @@ static int fails_at(int file)
     return fails(path);
 }
 
-#define OPENS(name)                                                                                   \
-    int name(const char *path, int flags, ...)                                                        \
-    {                                                                                                 \
-        va_list rest;                                                                                 \
-        va_start(rest, flags);                                                                        \
-        mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;                       \
-        va_end(rest);                                                                                 \
-        bool makes = flags & O_CREAT && access(path, F_OK) != 0;                                      \
-        return makes && fails(path) ? -1 : REAL(name)(path, flags, mode);                             \
+#define OPENS(name)                                                                                \
+    int name(const char *path, int flags, ...)                                                     \
+    {                                                                                              \
+        va_list rest;                                                                              \
+        va_start(rest, flags);                                                                     \
+        mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;                    \
+        va_end(rest);                                                                              \
+        bool makes = flags & O_CREAT && access(path, F_OK) != 0;                                   \
+        return makes && fails(path) ? -1 : REAL(name)(path, flags, mode);                          \
     }
 OPENS(open)
 OPENS(open64)

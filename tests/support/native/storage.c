@@ -1,10 +1,11 @@
 /* Preloaded: writes down what a program does to the files of one folder and of those in it, in the
- * order in which it happened, and lets calls fail.  The tests make of that what a disk may have after a power loss.
+ * order in which it happened, and lets calls fail.  The tests make of that what a disk may have
+ * after a power loss.
  *
- * STORAGE_FOLDER: the folder.  STORAGE_TRACE: where it is written down.  Nothing is really synced: what
- * that would have made sure of is reckoned from the trace.  STORAGE_SYNC_US: so long a sync of a file takes
- * whose name has "journal" in it, that others can be ahead of it.  The program under test may call
- * storage_*, by way of dlsym. */
+ * STORAGE_FOLDER: the folder.  STORAGE_TRACE: where it is written down.  Nothing is really synced:
+ * what that would have made sure of is reckoned from the trace.  STORAGE_SYNC_US: so long a sync of
+ * a file takes whose name has "journal" in it, that others can be ahead of it.  The program under
+ * test may call storage_*, by way of dlsym. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,7 +1,8 @@
 /* Money goes from account to account, one coin at a time, until somebody kills us.
  *
- * transferrer VHOST ACCOUNTS SEED: accounts are queues; a message is a purse, its body how much is in
- * it.  Each transfer takes a purse of two accounts, and puts them back with a coin less and one more. */
+ * transferrer VHOST ACCOUNTS SEED: accounts are queues; a message is a purse, its body how much is
+ * in it.  Each transfer takes a purse of two accounts, and puts them back with a coin less and one
+ * more. */
 
 #include <stdio.h>
 #include <stdlib.h>

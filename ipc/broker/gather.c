@@ -1,0 +1,121 @@
+/* What a turn writes, staged: all that was there at one moment (moment.c).
+ *
+ * If a transaction was committed since the last turn, all of that is one frame, however large, with
+ * what is done with above the heads.  A message is never written before the head that made room for
+ * it, so that a reader needs no more slots than the ring has. */
+
+#define _GNU_SOURCE
+
+#include "base/base.h"
+#include "broker/broker.h"
+#include "broker/journaler.h"
+#include "ring/ring.h"
+#include "vhost/vhost.h"
+
+#define SHARE_BYTES (INT64_C(16) << 10) /* of it at least for each queue that has something */
+#define ALL_BYTES (INT64_C(1) << 62)
+#define AHEAD_BYTES (INT64_C(256) << 10) /* handed to the disk while the rest is gathered */
+#define RETIRE_NS 10000000 /* how long what is retired may wait for a frame of its own */
+#define RETIRE_ABOVE_NS 100000000 /* and what is done with behind a message that is not */
+
+/* A large frame is on its way to the disk before all of it is gathered. */
+static int64_t write_ahead(sb_journaler *journaler)
+{
+    int64_t code = fence_check(&journaler->fence);
+    if (code == SB_OK)
+        code = sb_journal_ahead(journaler->journal);
+    journaler->ahead = sb_journal_staged(journaler->journal);
+    return code;
+}
+
+bool followed_comes_out_of_pages(const followed *each)
+{
+    return each->queue->pages;
+}
+
+bool followed_is_held_back(const sb_journaler *journaler, const followed *each)
+{
+    return journaler->owes && journaler->inboxes && !followed_comes_out_of_pages(each);
+}
+
+/* All of a queue that stood there at the moment, or, if no transaction is in it, its share. */
+static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
+{
+    sb_message message;
+    int64_t staged = sb_journal_staged(journaler->journal), end = staged + share;
+    bool records = recorder_is_asked(&each->recorder);
+    while (staged < end) {
+        if (each->cursor.position >= each->tail)
+            return SB_OK;
+        int64_t code = sb_cursor_next(&each->cursor, &message);
+        if (code == SB_EMPTY)
+            return SB_OK;
+        if (code == SB_DAMAGED) {
+            log_note(journaler->connection, "queue '%s': message %lld is damaged, and not in the "
+                     "journal", each->queue->name, (long long)each->cursor.position);
+            each->cursor.position++;
+            continue;
+        }
+        if (code != SB_OK)
+            return fail(SB_STALE, "queue '%s': its gate was taken from us", each->queue->name);
+        const int64_t position = message.position; /* duplicates were passed over */
+        if (position >= each->tail) {
+            each->cursor.position = position;
+            return SB_OK;
+        }
+        if (each->retired < 0 || position - each->retired >= each->queue->slots)
+            code = followed_stage_retired(journaler, each);
+        if (code == SB_OK)
+            code = dedup_log_note(&each->once, &each->port, message.chunk, journaler->journal);
+        if (code == SB_OK)
+            code = sb_journal_stage(journaler->journal, SB_RECORD_MESSAGE, each->number, position,
+                                    message.chunk,
+                                    (const char *)message.body + message.length -
+                                        (const char *)message.chunk);
+        if (code != SB_OK) {
+            each->cursor.position = position;
+            return code;
+        }
+        if (records)
+            followed_note_published(each, &message);
+        journaler->messages++;
+        journaler->bytes += message.length;
+        staged = sb_journal_staged(journaler->journal);
+        if (staged - journaler->ahead >= AHEAD_BYTES && (code = write_ahead(journaler)) != SB_OK)
+            return code;
+    }
+    return SB_OK;
+}
+
+static int64_t share_of_each(const sb_journaler *journaler)
+{
+    int64_t busy = 0;
+    for (int64_t index = 0; index < journaler->count; index++)
+        busy += journaler->queues[index]->cursor.position < journaler->queues[index]->tail;
+    int64_t share = busy > 1 ? journaler->frame_bytes / busy : journaler->frame_bytes;
+    return share > SHARE_BYTES ? share : SHARE_BYTES;
+}
+
+int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now)
+{
+    bool above = all || now - journaler->above_at >= RETIRE_ABOVE_NS;
+    int64_t code = journaler_see_a_moment(journaler, above);
+    bool whole = journaler->begun != journaler->whole;
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+        code = followed_stage_news(journaler, journaler->queues[each]);
+    int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+        if (whole || !followed_is_held_back(journaler, journaler->queues[each]))
+            code = gather(journaler, journaler->queues[each], share);
+    if (code == SB_OK)
+        code = journaler_stage_lost(journaler);
+    bool is_time = above || whole || now - journaler->retired_at >= RETIRE_NS;
+    if (code != SB_OK || (!is_time && !sb_journal_staged(journaler->journal)))
+        return code;
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+        code = above || whole ? followed_stage_retired_above(journaler, journaler->queues[each])
+                              : followed_stage_retired(journaler, journaler->queues[each]);
+    journaler->retired_at = now;
+    journaler->above_at = above ? now : journaler->above_at;
+    return code;
+}

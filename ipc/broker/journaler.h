@@ -1,0 +1,132 @@
+/* The journaler's state, for the files that it is in; they are described in journaler.c. */
+
+#ifndef SHMBROKER_BROKER_JOURNALER_H
+#define SHMBROKER_BROKER_JOURNALER_H
+
+#include "broker/broker.h"
+#include "commit/commit.h"
+#include "ring/ring.h"
+
+#define FRAME_BYTES (INT64_C(1) << 20) /* gathered at most; a larger one gains nothing */
+
+typedef struct followed {
+    sb_queue *queue;
+    int64_t number; /* in the journal */
+    sb_port port;
+    sb_cursor cursor;
+    bool is_declared; /* the journal knows that it is there */
+    int64_t tail, head; /* at the moment that is written */
+    int64_t seen;       /* the head, while the disk is full */
+    unsigned char *bits; /* and what was done with above the head, at one before */
+    int64_t bits_head, bits_length, bits_room;
+    uint64_t digest;
+    int64_t safe;    /* the gate stands here */
+    int64_t adopted; /* and stood there when we took over */
+    int64_t retired; /* the journal knows that all below is */
+    uint64_t above;  /* a digest of what it knows to be done with above */
+    int64_t until;   /* what is below is written before it stops */
+    dedup_log once;
+    recorder recorder; /* of its times from publish to the disk; an inbox's are its queue's */
+    int64_t *published; /* when what is staged was, as far as it is recorded */
+    int64_t published_count, published_room;
+} followed;
+
+struct sb_journaler {
+    sb_connection *connection;
+    sb_journal *journal;
+    int folder; /* the journal's, to be looked at only */
+    struct {
+        bool runs; /* or has ended, and its code was not looked at */
+        pthread_t thread;
+        int64_t epoch, code;
+        char why[256];
+    } beginning;
+    pthread_t thread;
+    bool runs;
+    _Atomic int64_t control, stopping;
+    _Atomic int64_t code; /* SB_OK while it works; SB_DISK_FULL while it waits for room */
+    followed **queues;
+    sb_wait *waits;
+    int64_t count, room;
+    int64_t generation; /* of the catalog, when we looked at it last */
+    uint64_t digest;    /* of the exchanges and bindings that the journal has */
+    followed *by_row[L_QUEUE_ROWS];
+    int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
+    commit_gate commit_gate;
+    /* how many transactions at the moment; and of which all is in the journal */
+    int64_t begun, whole;
+    int64_t inboxes; /* followed: so many durable queues have paged */
+    bool owes;       /* the reserve is in use for what comes out of pages, and for that alone */
+    int64_t owes_at; /* when that was looked at last */
+    int64_t messages, bytes, mapped;
+    int64_t commits, tidied; /* tidied: how many there were when it was looked what can go */
+    int64_t ahead; /* of what is staged, so much was staged when the disk was told of it last */
+    int64_t spin_ns;
+    audit audit;
+    bool lists_anew; /* the audit is done: all ends are known, and not listed yet */
+    int64_t frame_bytes; /* gathered at most, unless a transaction has more */
+    bool begins;         /* the journal has no segment yet, as there was no room for it */
+    bool audits;         /* it was not read */
+    fence fence;
+    _Atomic int64_t *beat; /* told when each turn began, or NULL */
+    char why[512];         /* the journaler has ended */
+};
+
+/* --- followed.c ------------------------------------------------------------------------------- */
+
+int64_t followed_head(const followed *each);
+int64_t followed_look_above(followed *each, bool all);
+bool followed_is_gone(const followed *each);
+void followed_note_published(followed *each, const sb_message *message);
+void followed_count_durable(followed *each);
+void followed_free(followed *freed);
+int64_t journaler_look_at_catalog(sb_journaler *journaler);
+
+/* --- snapshot.c ------------------------------------------------------------------------------- */
+
+int64_t followed_stage_retired(sb_journaler *journaler, followed *each);
+int64_t followed_stage_retired_above(sb_journaler *journaler, followed *each);
+int64_t followed_stage_news(sb_journaler *journaler, followed *each);
+int64_t journaler_snapshot(sb_journal *journal, void *context);
+
+/* --- moment.c --------------------------------------------------------------------------------- */
+
+int64_t journaler_see_a_moment(sb_journaler *journaler, bool above);
+
+/* --- gather.c --------------------------------------------------------------------------------- */
+
+/* The ring of a queue that pages: its consumers wait for what is there. */
+bool followed_comes_out_of_pages(const followed *each);
+/* While the reserve is in use, what stays is not to go there.  An inbox stays until the pager has
+ * room; any other queue, perhaps, for ever. */
+bool followed_is_held_back(const sb_journaler *journaler, const followed *each);
+int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now);
+
+/* --- lost.c ----------------------------------------------------------------------------------- */
+
+void journaler_found(int64_t queue, int64_t first, int64_t last, void *context);
+void journaler_found_damage(const char *what, void *context);
+int64_t journaler_begin_audit(sb_journaler *journaler);
+int64_t journaler_stage_lost(sb_journaler *journaler);
+int64_t journaler_list_anew(sb_journaler *journaler);
+
+/* --- full_disk.c ------------------------------------------------------------------------------ */
+
+int64_t journaler_make_room(sb_journaler *journaler);
+/* Consumers of a queue that pages cannot take what is in its ring, in what waits to be written or
+ * to be gathered behind that. */
+bool journaler_may_borrow(sb_journaler *journaler);
+/* There is room, or only for what comes out of pages: then it is looked again after a while. */
+void journaler_tell_room(sb_journaler *journaler);
+int64_t journaler_wait_for_room(sb_journaler *journaler, int64_t code);
+
+/* --- turn.c ----------------------------------------------------------------------------------- */
+
+int64_t journaler_turn(sb_journaler *journaler, bool all);
+
+/* --- journaler.c ------------------------------------------------------------------------------ */
+
+void journaler_beat(sb_journaler *journaler);
+void journaler_told(sb_journaler *journaler, int64_t code);
+
+#endif

@@ -1,0 +1,56 @@
+/* One moment: each queue up to its tail, and what was retired then, seen while no transaction is
+ * half way (commit/gate.c).  All that a turn writes stood in the rings at that moment. */
+
+#define _GNU_SOURCE
+
+#include "base/base.h"
+#include "broker/journaler.h"
+#include "commit/commit.h"
+
+#define TRIES 4 /* to see a moment without asking others to wait */
+
+/* What was retired, then heads, then tails.  So what has replaced a message, or was made of it
+ * before it was dropped, is in the frame that retires it, or was before.  A message that came since
+ * may be more than a ring ahead of the head that is written: it has to wait, for there is no slot
+ * for it.  None of a transaction is: nobody has committed since. */
+static int64_t see(sb_journaler *journaler, bool above, bool all)
+{
+    int64_t code = SB_OK;
+    for (int64_t index = 0; index < journaler->count && code == SB_OK && above; index++)
+        code = followed_look_above(journaler->queues[index], all);
+    for (int64_t index = 0; index < journaler->count; index++)
+        journaler->queues[index]->head = followed_head(journaler->queues[index]);
+    for (int64_t index = 0; index < journaler->count; index++) {
+        followed *each = journaler->queues[index];
+        int64_t tail = sb_port_true_tail(&each->port), most = each->head + each->queue->slots;
+        /* if it is wrong, the cursor tells */
+        each->tail = tail < 0 ? INT64_MAX : tail < most ? tail : most;
+    }
+    return code;
+}
+
+/* See all queues at a moment at which no transaction is half way. */
+int64_t journaler_see_a_moment(sb_journaler *journaler, bool above)
+{
+    sb_connection *connection = journaler->connection;
+    for (int tries = 0;; tries++) {
+        int64_t code = journaler_look_at_catalog(journaler);
+        if (tries >= TRIES)
+            commit_gate_close(&journaler->commit_gate);
+        int64_t begun = commit_gate_begun(connection);
+        bool whole = begun != journaler->whole;
+        if (code == SB_OK && whole)
+            commit_gate_clear(&journaler->commit_gate);
+        if (code == SB_OK && whole && begun != commit_gate_begun(connection))
+            continue;
+        if (code == SB_OK)
+            code = see(journaler, above || whole, above);
+        int64_t generation = word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT);
+        if (code == SB_OK &&
+            (begun != commit_gate_begun(connection) || generation != journaler->generation))
+            continue; /* one has come in, or may have, in a queue that we do not follow yet */
+        commit_gate_open(&journaler->commit_gate);
+        journaler->begun = begun;
+        return code;
+    }
+}
