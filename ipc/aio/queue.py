@@ -38,6 +38,8 @@ class Queue(Face, of=sync.Queue):
         self._broker = broker
         self._sync: sync.Queue = queue
         self._until_done = broker._patience.until_done
+        self._get_now = partial(queue.get, timeout=0)
+        self._receive_now = partial(queue.receive, timeout=0)
         self._fails = lib.sb_when_full(queue._queue) == FAIL
 
     @property
@@ -149,10 +151,16 @@ class Queue(Face, of=sync.Queue):
 
     # --- taking -------------------------------------------------------------------------------
 
-    get = waits(sync.Queue.get, _messages)
+    @twin(sync.Queue.get)
+    async def get(self, *, timeout: float | None) -> Message:  # for speed not by `waits`
+        return await self._until_done(self._get_now, self._messages, timeout)
+
+    @twin(sync.Queue.receive)
+    async def receive(self, *, timeout: float | None) -> bytes:  # nor this
+        return await self._until_done(self._receive_now, self._messages, timeout)
+
     get_nowait = at_once(sync.Queue.get_nowait)
     get_many = waits(sync.Queue.get_many, _messages)
-    receive = waits(sync.Queue.receive, _messages)
     receive_many = waits(sync.Queue.receive_many, _messages)
 
     @twin(sync.Queue.select)

@@ -2,7 +2,7 @@
 written there, and nowhere else.
 
     purge = awaitable(sync.Queue.purge)                    never waits: a call, and nothing more
-    get = waits(sync.Queue.get, _messages)                 tried again whenever that bell rings
+    get_many = waits(sync.Queue.get_many, _messages)       tried again whenever that bell rings
     queue = opens(sync.Broker.queue, _queue)               what it answers gets a face for asyncio
     rollback = at_once(sync.Transaction.rollback)          never waits, and is not awaited
     subscribe = begins(sync.Broker.subscribe, Subscription)  nor is this; its answer gets a face
