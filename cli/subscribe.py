@@ -55,8 +55,8 @@ def sub(
 ) -> None:  # fmt: skip
     """Print the messages of a queue or of a subscription.
 
-    Prints one message per line.  With QUEUE it only watches: consumers still get the messages.
-    With --name it consumes the subscription and acknowledges each message.  Exits with 1 if fewer than
+    Prints one message per line.  With QUEUE it only watches: consumers still get the messages. With
+    --name it consumes the subscription and acknowledges each message.  Exits with 1 if fewer than
     --count messages arrive within --timeout.
     """
     if name is not None:

@@ -199,11 +199,11 @@ def takeover(folder: Path) -> None:
     ours = Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES)
     ours.message(1, 0, BODY)
     ours.commit()
-    ours.settle()
+    ours.wait()
     theirs = Journal(folder, epoch=2, segment_bytes=SEGMENT_BYTES)
     theirs.message(1, 1, BODY)
     theirs.commit()
-    theirs.settle()
+    theirs.wait()
     with pytest.raises(JournalFailed, match="epoch 2"):
         Journal(folder, epoch=1, segment_bytes=SEGMENT_BYTES)
     written = 2
