@@ -10,56 +10,56 @@ SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycac
 
 .PHONY: help demo demo-fan-out demo-latency test crash growth attack explore bench bench-quick latency-long latency-bench lint clean
 
-help:  ## What there is to make
+help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(VENV)/installed  ## A live broker is killed, its backup takes over, and it fails back (15 s)
+demo: $(VENV)/installed  ## Kill a live broker; its backup takes over; fail back (15 s)
 	$(BIN)/python examples/demo.py
 
-demo-fan-out: $(VENV)/installed  ## A C producer; Numba, Python and asyncio consumers; one is killed (30 s)
+demo-fan-out: $(VENV)/installed  ## A C producer, Numba, Python and asyncio consumers; kill one (30 s)
 	$(BIN)/python examples/fan_out.py
 
-demo-latency: $(VENV)/installed $(VENV)/latency  ## Two spools, Spark, and a report of a slow consumer (2 min)
+demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools with Spark and report a slow consumer (2 min)
 	$(BIN)/python examples/latency_demo.py
 
 # in the order of the folders: what forks comes before Spark, which makes a process large
-test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Lint, types and all tests, the short exploration included
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-crash: $(VENV)/installed  ## Kill producers, consumers and brokers, account for every message
+crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for every message
 	$(BIN)/python -m tests.crash --kills 2000
 	$(BIN)/python -m tests.crash failover --times 100
 	$(BIN)/python -m tests.crash scarce --times 10
 
-attack: $(VENV)/installed  ## An hour of attack from outside, knowing only the documents
+attack: $(VENV)/installed  ## Attack the broker for an hour, using only its documented interface
 	$(BIN)/python -m tests.attack --minutes 60
 
-growth: $(VENV)/installed  ## A million lives of queues, 100,000 connections: what is left of them (20 min)
+growth: $(VENV)/installed  ## Create and delete a million queues and 100,000 connections; look for leaks (20 min)
 	$(BIN)/python -m tests.crash growth
 
-explore: $(VENV)/installed  ## The deep exploration, to the end (about an hour)
+explore: $(VENV)/installed  ## Explore the protocol completely (about an hour)
 	$(BIN)/python -m tests.explore deep
 
-bench: $(VENV)/perf  ## All that can be measured, with the peers: bench.html, bench.json (30 min)
+bench: $(VENV)/perf  ## Run all benchmarks, with peers: bench.html, bench.json (30 min)
 	$(BIN)/shmbroker bench all
 
-bench-quick: $(VENV)/perf  ## The same, briefly and with few peers (3 min)
+bench-quick: $(VENV)/perf  ## Run all benchmarks briefly, with few peers (3 min)
 	$(BIN)/shmbroker bench all --quick
 
-latency-long: $(VENV)/installed $(VENV)/latency  ## The long tests of the Spark pipeline (20 minutes)
+latency-long: $(VENV)/installed $(VENV)/latency  ## Run the long tests of the Spark pipeline (20 min)
 	SHMBROKER_LONG=1 $(BIN)/python -m pytest tests/perf/spark
 
-latency-bench: $(VENV)/installed $(VENV)/latency  ## 5 million intervals through Spark (15 minutes)
+latency-bench: $(VENV)/installed $(VENV)/latency  ## Merge 5 million intervals with Spark (15 min)
 	$(BIN)/pip install --quiet hdrhistogram
 	$(BIN)/python -m shmbroker.perf.spark.scale
 
-lint: $(VENV)/installed  ## Lint and types only
+lint: $(VENV)/installed  ## Run lint and types only
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-clean:  ## Remove what was made
+clean:  ## Remove everything that was built
 	rm -rf $(VENV) build bench.json bench.hlog bench.html *.egg-info src/*.egg-info
 
 $(VENV)/tools: pyproject.toml tools/prepare

@@ -39,11 +39,12 @@ class BuildNative(build_ext):
         from shmbroker.ipc.build.library import build
 
         target = ROOT / "src" if self.inplace else Path(self.build_lib)
+        work = Path(self.build_temp) / "libshmbroker"
         version = self.distribution.get_version()
-        library = build(target / "shmbroker", platform.machine(), version)
+        library = build(target / "shmbroker", work, platform.machine(), version)
         for extension in self.extensions:
             extension.library_dirs.append(str(library.parent))
-            extension.include_dirs.append(str(library.parent.parent / "include"))
+            extension.include_dirs += [str(library.parent.parent / "include"), str(work)]
         super().run()
 
 

@@ -1,7 +1,7 @@
-"""`shmbroker bench`: how fast this machine's broker is, and whether it was faster before.
+"""`shmbroker bench`: run benchmarks and compare builds.
 
-The benchmarks are programs of their own (`python -m shmbroker.perf...`), which say themselves what
-they can be asked; these are their verbs.
+Each benchmark is a program of its own (`python -m shmbroker.perf...`) and defines its options; the
+verbs here only load it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERBS = {
 
 
 class Bench(Group):
-    """Imports a benchmark when it is asked for, which needs more than the command does."""
+    """Imports a benchmark on first use: benchmarks need more packages than the command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(VERBS)
@@ -44,7 +44,7 @@ class Bench(Group):
 
 
 def missing(verb: str, module: str) -> click.Command:
-    """What stands for a verb without what it needs."""
+    """A verb that names the missing package."""
 
     def run(words: tuple[str, ...]) -> None:
         raise click.ClickException(f"there is no {module}: pip install 'shmbroker[perf]'")
@@ -66,4 +66,4 @@ def missing(verb: str, module: str) -> click.Command:
     """,
 )
 def bench() -> None:
-    """Measure latency and rates; compare builds."""
+    """Measure latencies and rates, and compare builds."""

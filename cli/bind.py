@@ -1,4 +1,4 @@
-"""`shmbroker bind` and `unbind`: which messages of an exchange go where."""
+"""`shmbroker bind` and `unbind`: bindings of queues and exchanges to an exchange."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 
 def binding_options(function: Callable[..., None]) -> Callable[..., None]:
-    """What a binding is made of."""
+    """The options that describe a binding."""
     for option in (
         vhost_option,
         click.option(
             "--match", type=click.Choice(["all", "any"]), default="all", show_default=True,
-            help="How many of the arguments a message must have.",
+            help="Whether a message must have all of the arguments, or any of them.",
         ),
         click.option(
             "--argument", "arguments", type=PROPERTY, multiple=True,
-            help="For a headers exchange: a property that a message must have; may be repeated.",
+            help="Headers exchange: a property that a message must have.  May be repeated.",
         ),
         click.option(
             "--to-exchange", is_flag=True, help="The destination is an exchange, not a queue."
         ),
-        click.option("--key", default="", help="Of a direct or topic exchange; there * is one "
-            "word and # any number."),
+        click.option("--key", default="", help="Binding key of a direct or topic exchange.  In a "
+            "topic, * matches one word and # any number of words."),
         click.argument("destination", shell_complete=queue_names),
         click.argument("exchange", shell_complete=exchange_names),
     ):  # fmt: skip
@@ -42,7 +42,7 @@ def binding_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def check_names(broker: Broker, exchange: str, destination: str, to_exchange: bool) -> None:
-    """Whoever has misspelt one is asked what was meant."""
+    """Raise NotFound, with a suggestion, for a name that does not exist."""
     exchange_named(broker, exchange)
     (exchange_named if to_exchange else queue_named)(broker, destination)
 
@@ -65,9 +65,10 @@ def bind(
     exchange: str, destination: str, key: str, to_exchange: bool,
     arguments: tuple[tuple[str, object], ...], match: str, vhost: str,
 ) -> None:  # fmt: skip
-    """Let messages of an exchange go to a queue.
+    """Bind a queue to an exchange.
 
-    Those of EXCHANGE go to DESTINATION: all, or those that --key or --argument choose.
+    EXCHANGE then routes messages to DESTINATION: all of them, or those that match --key or
+    --argument.
     """
     with connected(vhost) as broker:
         check_names(broker, exchange, destination, to_exchange)
@@ -87,7 +88,7 @@ def unbind(
     exchange: str, destination: str, key: str, to_exchange: bool,
     arguments: tuple[tuple[str, object], ...], match: str, vhost: str,
 ) -> None:  # fmt: skip
-    """Undo `bind`; it takes the same arguments."""
+    """Remove a binding.  Takes the arguments that `bind` was given."""
     with connected(vhost) as broker:
         check_names(broker, exchange, destination, to_exchange)
         broker.unbind(exchange, destination, **shape(key, arguments, match, to_exchange))

@@ -1,7 +1,7 @@
-"""`shmbroker check`: for Nagios and whoever speaks its language.
+"""`shmbroker check`: checks for Nagios and compatible monitoring.
 
-One line, then its numbers behind a bar; ends with 0 ok, 1 warning, 2 critical, 3 unknown.  A check
-goes through stages, from what all else rests on upwards, and the worst that it met is its answer.
+A check prints one line, with its figures after a bar.  Exit codes: 0 ok, 1 warning, 2 critical,
+3 unknown.  It runs in stages, the most basic first, and reports the worst level that it found.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Level(IntEnum):
 
 
 class Usage(click.UsageError):
-    """To Nagios a 2 is a critical service; whoever misspelt the check knows nothing of it."""
+    """A usage error is `unknown`: to Nagios the usual exit code 2 means a critical service."""
 
     exit_code = Level.UNKNOWN
 
@@ -56,7 +56,7 @@ def usage_is_unknown() -> Iterator[None]:
 
 
 class Report:
-    """What the stages have found."""
+    """What the stages of a check found."""
 
     def __init__(self, service: str, subject: str) -> None:
         self.service = service
@@ -69,14 +69,14 @@ class Report:
         self._numbers: dict[str, tuple[int, str]] = {}
 
     def number(self, name: str, value: int, limits: str = ";;") -> None:
-        """A figure with "warning;critical;least", as the plug-in guidelines have it."""
+        """A figure with "warning;critical;minimum", in the format of the plug-in guidelines."""
         self._numbers[name] = (value, limits)
 
     def fact(self, text: str) -> None:
         self._facts.append(text)
 
     def complain(self, level: Level, text: str) -> None:
-        """What a stage has found wrong; not knowing hides nothing that is known."""
+        """Report a problem.  UNKNOWN never hides a known problem."""
         self._complaints.append(text)
         if self.worst is Level.OK or Level.UNKNOWN > level > self.worst:
             self.worst, self.worst_stage = level, self.stage
@@ -89,7 +89,7 @@ class Report:
     def line(self) -> str:
         numbers = self._numbers.items()
         performance = " ".join(f"{name}={v}{limits}".rstrip(";") for name, (v, limits) in numbers)
-        # the bar separates the numbers, so there may be none in a name
+        # the bar separates the figures, so a name must not contain one
         text = f"{self.service} {self.worst.name} - {self.text}".replace("|", "/")
         return f"{text} | {performance}" if performance else text
 
@@ -104,7 +104,7 @@ class Report:
 
 @contextmanager
 def reporting(report: Report, as_json: bool) -> Iterator[None]:
-    """Say what was found, also if a stage could not be gone through."""
+    """Print what was found, also if a stage failed."""
     try:
         yield
     except NotFound as error:
@@ -120,16 +120,16 @@ def reporting(report: Report, as_json: bool) -> Iterator[None]:
 
 @click.group(
     cls=CheckGroup,
-    no_args_is_help=False,  # that would end with 2, which is critical
+    no_args_is_help=False,  # help would exit with 2, which is critical
     examples="""
     shmbroker check vhost
     shmbroker check queue orders --depth-warning 100 --depth-critical 1000 --consumers-min 1
     """,
 )
 def check() -> None:
-    """Is all well?  Speaks Nagios.
+    """Check a vhost or a queue, for Nagios.
 
-    Ends with 0 ok, 1 warning, 2 critical, 3 unknown.
+    Exit codes: 0 ok, 1 warning, 2 critical, 3 unknown.
     """
 
 
@@ -141,18 +141,22 @@ def check() -> None:
     """,
 )
 @click.option("--free-warning", type=SIZE, default="64MiB", show_default=True,
-    help="Warn if /dev/shm has less room than this.")  # fmt: skip
+    help="Warn if /dev/shm has less free memory than this.")  # fmt: skip
 @click.option("--free-critical", type=SIZE, default="16MiB", show_default=True,
-    help="Less room than this is critical.")  # fmt: skip
+    help="Less free memory than this is critical.")  # fmt: skip
 @click.option("--errors-within", type=DURATION, default="10m", show_default=True,
-    help="Warn of errors not older than this.")  # fmt: skip
+    help="Warn of errors that are not older than this.")  # fmt: skip
 @json_option
 @vhost_option
 def check_vhost(
     free_warning: int, free_critical: int, errors_within: float, as_json: bool, vhost: str
 ) -> None:
-    """Room in /dev/shm; the vhost can be entered; nobody has died in it; no fresh errors; no queue
-    has messages that find no room where they belong."""
+    """Check a vhost.
+
+    Checks the free memory in /dev/shm, that the vhost can be opened, that no participant is dead,
+    that there are no recent errors, and that no queue has messages set aside because their
+    dead-letter or expiry queue is full.
+    """
     report = Report("VHOST", vhost)
     with reporting(report, as_json):
         report.stage = "memory"
@@ -203,23 +207,30 @@ def check_memory(report: Report, warning: int, critical: int) -> None:
 )
 @click.argument("name", shell_complete=queue_names)
 @click.option(
-    "--depth-warning", metavar="N", type=click.IntRange(min=0), help="Warn of more messages."
+    "--depth-warning",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Warn if the queue holds more messages.",
 )
 @click.option(
     "--depth-critical",
     metavar="N",
     type=click.IntRange(min=0),
-    help="More than so many is critical.",
+    help="More messages than this are critical.",
 )
 @click.option("--consumers-min", metavar="N", type=click.IntRange(min=0), default=0,
-    help="Fewer consumers are critical.")  # fmt: skip
+    help="Fewer consumers than this are critical.")  # fmt: skip
 @json_option
 @vhost_option
 def check_queue(
     name: str, depth_warning: int | None, depth_critical: int | None, consumers_min: int,
     as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
-    """The queue is there and running; not too deep; somebody consumes; nothing is set aside."""
+    """Check a queue.
+
+    Checks that the queue exists and is not paused, its depth, its number of consumers, and that no
+    message is set aside.
+    """
     report = Report("QUEUE", name)
     with reporting(report, as_json):
         report.stage = "connect"

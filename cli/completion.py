@@ -1,4 +1,4 @@
-"""`shmbroker completion`: what a shell needs to complete commands and names."""
+"""`shmbroker completion`: completion scripts for shells."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from shmbroker.cli.group import Verb
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Write the completion script of a shell.
+    """Print the completion script for a shell.
 
-    Names of queues, exchanges and vhosts are completed live.
+    It completes commands, options, and the names of existing queues, exchanges and vhosts.
     """
     from click.shell_completion import ShellComplete, get_completion_class
 
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(ctx.find_root().command, {}, "shmbroker", "_SHMBROKER_COMPLETE")
-    # BashComplete.source would run a bash to ask for its version, and complain if there is none
+    # BashComplete.source runs bash to ask for its version, and fails if there is none
     click.echo(ShellComplete.source(script))

@@ -1,4 +1,4 @@
-"""Which vhost a command is about, and the way into it."""
+"""The vhost that a command uses, and the connection to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def chosen_vhost(ctx: click.Context) -> str:
-    """The flag here, the flag before the verb, the environment, the default."""
+    """The vhost: from --vhost after the verb, before it, from the environment, or the default."""
     candidates = (
         ctx.params.get("vhost"),
         ctx.find_root().params.get("vhost"),
@@ -45,19 +45,19 @@ def vhost_option(function: Function) -> Function:
         metavar="NAME",
         shell_complete=vhost_names,
         callback=lambda ctx, _option, value: value or chosen_vhost(ctx),
-        help=f"Which vhost.  [env {VARIABLE}, else '{DEFAULT}']",
+        help=f"Name of the vhost.  [env {VARIABLE}, else '{DEFAULT}']",
     )
     return option(function)
 
 
 def observed(vhost: str) -> AbstractContextManager[Broker]:
-    """A connection that looks only: it works when all ids are taken, and waits for nobody."""
+    """A read-only connection.  It needs no participant id and never waits for a participant."""
     return connected(vhost, observe=True)
 
 
 @contextmanager
 def connected(vhost: str, *, observe: bool = False) -> Iterator[Broker]:
-    """A connection for as long as the block; people see us as the command that we are."""
+    """A connection that lasts as long as the block, named after the command that runs."""
     import shmbroker
     from shmbroker.ipc.vhost import vhost as vhosts
 

@@ -1,4 +1,4 @@
-"""`shmbroker consumer`: take many messages, and say how fast they came."""
+"""`shmbroker consumer`: consume many messages and report the rate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def source(broker: Broker, destination: Destination) -> Iterator[Queue]:
-    """The queue, or one of our own that is bound to the exchange for as long as we look."""
+    """The queue; for an exchange a temporary queue that is bound to it while the block runs."""
     if destination.kind == "queue":
         yield queue_named(broker, destination.name)
         return
@@ -47,20 +47,20 @@ def source(broker: Broker, destination: Destination) -> Iterator[Queue]:
     """,
 )
 @click.option("--destination", type=DESTINATION, required=True, shell_complete=destination_names,
-    help="queue://NAME, exchange://NAME/KEY, or just a queue's name.")  # fmt: skip
+    help="queue://NAME, exchange://NAME/KEY, or the name of a queue.")  # fmt: skip
 @click.option("--message-count", "count", metavar="N", type=COUNT, default=1000,
-    show_default=True, help="How many messages.")  # fmt: skip
+    show_default=True, help="Number of messages.")  # fmt: skip
 @click.option("--timeout", type=DURATION,
-    help="Give up when nothing has come for so long.  [never]")  # fmt: skip
+    help="Stop if no message arrives for this long.  [never]")  # fmt: skip
 @json_option
 @vhost_option
 def consumer(
     destination: Destination, count: int, timeout: float | None, as_json: bool, vhost: str
 ) -> None:
-    """Take many messages and say how fast that was.
+    """Consume messages and report the rate.
 
-    Each is acknowledged.  Of an exchange it takes copies, through a queue of its own.
-    Ends with 1 if fewer came.
+    Each message is acknowledged.  From an exchange it consumes through a temporary queue of its
+    own.  Exits with 1 if fewer messages arrive.
     """
     progress = Progress("consumed", count)
     with connected(vhost) as broker, source(broker, destination) as queue:
@@ -68,7 +68,7 @@ def consumer(
             while progress.messages < count:
                 body = queue.receive(timeout=timeout)
                 progress.add(len(body))
-                if progress.messages == 1:  # how long we waited for it says nothing of the speed
+                if progress.messages == 1:  # the wait for the first message is no part of the rate
                     progress.start()
         except Empty:
             pass

@@ -1,4 +1,4 @@
-"""Where messages go or come from: `queue://orders`, `exchange://prices/eu.de.fx`."""
+"""Destinations: `queue://orders`, `exchange://prices/eu.de.fx`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Destination(NamedTuple):
 
 
 def parse_destination(text: str) -> Destination:
-    """A name without a scheme is a queue's; ValueError if it is neither."""
+    """Parse a destination.  A name without a scheme is a queue; ValueError if it is invalid."""
     kind, separator, rest = text.partition("://")
     if not separator:
         kind, rest = "queue", text

@@ -1,4 +1,4 @@
-"""`shmbroker divert` and `undivert`: what goes to one exchange goes to another."""
+"""`shmbroker divert` and `undivert`: route messages of one exchange to another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shmbroker.cli.output import say
 
 source_argument = click.argument("source", metavar="FROM", shell_complete=exchange_names)
 target_argument = click.argument("target", metavar="TO", shell_complete=exchange_names)
-key_option = click.option("--key", help="Only what a binding of this key would take.")
+key_option = click.option("--key", help="Binding key: divert only messages that match it.")
 
 
 @click.command(
@@ -25,10 +25,10 @@ key_option = click.option("--key", help="Only what a binding of this key would t
 @source_argument
 @target_argument
 @key_option
-@click.option("--exclusive", is_flag=True, help="Not a copy: it goes to no other binding of FROM.")
+@click.option("--exclusive", is_flag=True, help="Diverted messages go to no other binding of FROM.")
 @vhost_option
 def divert(source: str, target: str, key: str | None, exclusive: bool, vhost: str) -> None:
-    """Let what goes to one exchange go to another."""
+    """Divert messages of exchange FROM to exchange TO."""
     with connected(vhost) as broker:
         exchange_named(broker, source)
         exchange_named(broker, target)
@@ -49,7 +49,7 @@ def divert(source: str, target: str, key: str | None, exclusive: bool, vhost: st
 @key_option
 @vhost_option
 def undivert(source: str, target: str, key: str | None, vhost: str) -> None:
-    """Undo `divert`; it takes the same key."""
+    """Remove a divert.  Takes the key that `divert` was given."""
     with connected(vhost) as broker:
         exchange_named(broker, source)
         exchange_named(broker, target)

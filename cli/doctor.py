@@ -1,4 +1,4 @@
-"""`shmbroker doctor`: what is wrong with this host, and what to do about it."""
+"""`shmbroker doctor`: problems of this host, and their remedies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def set_aside() -> list[Finding]:
-    """What all vhosts of this host say; one that we may not enter, or cannot, says nothing."""
+    """Queues with messages set aside, of all vhosts of this host that can be opened."""
     from shmbroker.ipc.base.errors import Error
     from shmbroker.ipc.queue import aside
     from shmbroker.ipc.vhost import vhost
@@ -37,16 +37,18 @@ def set_aside() -> list[Finding]:
     shmbroker doctor --json | jq -r '.[] | select(.severity == "error") | .remedy'
     """,
 )
-@click.option("--fix", is_flag=True, help="Remove stale segments; all else is yours to decide.")
+@click.option(
+    "--fix", is_flag=True, help="Remove stale segments.  Other problems are only reported."
+)
 @yes_option
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
-    """What is wrong with this host, and what to do.
+    """Examine this host and suggest remedies.
 
-    Stale segments, a small /dev/shm, RemoveIPC, limits of files, locked memory and maps; queues
-    whose dead letters or expired messages find no room.
-    Ends with 1 if there is an error or a warning left, with 0 if there are at most notes.
+    Looks for stale segments, a small /dev/shm, RemoveIPC, low limits of open files, locked memory
+    and memory maps, and queues whose dead-letter or expiry queue is full.
+    Exits with 1 if an error or a warning remains, with 0 if there are only notes.
     """
     from shmbroker.ipc.doctor.doctor import examine
     from shmbroker.ipc.doctor.finding import remove_stale

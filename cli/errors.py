@@ -1,4 +1,4 @@
-"""`shmbroker errors`: what has gone wrong in a vhost, each kind of thing once."""
+"""`shmbroker errors`: the log of distinct errors of a vhost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from shmbroker.cli.output import instant, json_option, print_json, print_table
 @json_option
 @vhost_option
 def errors(as_json: bool, vhost: str) -> None:
-    """What has gone wrong, how often, first and last when."""
+    """Show the errors of a vhost.
+
+    Each is shown once, with its count and its first and last time.
+    """
     with observed(vhost) as broker:
         found = sorted(broker.errors(), key=lambda error: error.last_at, reverse=True)
     if as_json:

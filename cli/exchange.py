@@ -1,4 +1,4 @@
-"""`shmbroker exchange`: where messages are published whose queues the bindings decide."""
+"""`shmbroker exchange`: declare, list and delete exchanges."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = ["direct", "topic", "fanout", "headers"]
     """,
 )
 def exchange() -> None:
-    """Where messages go whose queues the bindings decide."""
+    """Exchanges, which route messages to queues by bindings."""
 
 
 @exchange.command(
@@ -43,11 +43,11 @@ def exchange() -> None:
 @click.argument("kind", type=click.Choice(KINDS))
 @click.option(
     "--alternate", metavar="EXCHANGE", shell_complete=exchange_names,
-    help="Who gets what no binding takes.",
+    help="Exchange for messages that no binding matches.",
 )  # fmt: skip
 @vhost_option
 def declare(name: str, kind: str, alternate: str | None, vhost: str) -> None:
-    """Make an exchange, if it is not there yet."""
+    """Declare an exchange.  Does nothing if it already exists."""
     with connected(vhost) as broker:
         if alternate:
             exchange_named(broker, alternate)
@@ -66,7 +66,7 @@ def declare(name: str, kind: str, alternate: str | None, vhost: str) -> None:
 @names_option
 @vhost_option
 def list_(as_json: bool, names: bool, vhost: str) -> None:
-    """All exchanges."""
+    """List all exchanges."""
     with observed(vhost) as broker:
         found = broker.exchanges()
     if as_json:
@@ -93,7 +93,7 @@ def list_(as_json: bool, names: bool, vhost: str) -> None:
 @json_option
 @vhost_option
 def bindings(name: str | None, as_json: bool, vhost: str) -> None:
-    """What is bound to an exchange, or to any."""
+    """List the bindings of an exchange, or of all."""
     with observed(vhost) as broker:
         if name is not None:
             exchange_named(broker, name)
@@ -130,7 +130,9 @@ def arguments_text(arguments: dict[str, object] | None, match: str) -> str:
 
 @exchange.command(examples="shmbroker exchange delete prices --yes")
 @click.argument("name", shell_complete=exchange_names)
-@click.option("--force", is_flag=True, help="Also if it has bindings or is an alternate.")
+@click.option(
+    "--force", is_flag=True, help="Delete it even if it has bindings or is an alternate exchange."
+)
 @yes_option
 @vhost_option
 def delete(name: str, force: bool, yes: bool, vhost: str) -> None:

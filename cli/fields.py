@@ -1,4 +1,4 @@
-"""The keys that `--json` promises, apart from the API's own names: those may change, these stay."""
+"""The keys of `--json` output.  They stay when names of the API change."""
 
 from __future__ import annotations
 

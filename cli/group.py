@@ -1,7 +1,8 @@
-"""Commands that show examples first, know what was meant, and are imported when they are used."""
+"""Commands whose help starts with examples, which suggest names, and which load on first use."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from textwrap import dedent
 from typing import Any
@@ -21,7 +22,7 @@ def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
 
 
 class Verb(click.Command):
-    """A command whose help begins with examples."""
+    """A command whose help starts with examples."""
 
     def __init__(self, *arguments: Any, examples: str = "", **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -30,6 +31,11 @@ class Verb(click.Command):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(formatter, self.examples)
         super().format_help(ctx, formatter)
+
+
+def verb(name: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """For a verb of a LazyGroup, in whatever file."""
+    return click.command(name, cls=Verb, **options)
 
 
 class Group(click.Group):

@@ -1,4 +1,4 @@
-"""`shmbroker create`, `stop`, `kill`, `status`, `unit`: brokers that are folders."""
+"""`shmbroker create`, `stop`, `kill`, `status`, `unit`: instances, each in its folder."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ STATES = ("starting", "passive", "promoting", "restoring", "live", "handing over
           "failed")  # fmt: skip
 
 SECRETS = {"sql.password": ".", "sql.url": r"://[^/]*:[^/]*@|password"}
-"""What a value looks like that gives one away."""
+"""Settings that hold a secret, with a pattern of values that disclose it."""
 
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-timeout_option = click.option("--timeout", type=DURATION, help="Wait so long.  [for ever]")
+timeout_option = click.option(
+    "--timeout", type=DURATION, help="Wait at most this long.  [for ever]"
+)
 
 
 def setting_of(text: str) -> tuple[str, object]:
-    """ha.role=backup: the value as in TOML, or as text."""
+    """Parse `ha.role=backup`: the value is TOML, or else text."""
     key, separator, value = text.partition("=")
     if not separator:
         raise click.UsageError(f"an option is set by KEY=VALUE, not {text!r}")
@@ -57,22 +59,26 @@ def setting_of(text: str) -> tuple[str, object]:
     """,
 )
 @folder_argument
-@click.option("--name", help="How people see it.  [the folder's]")
-@click.option("--vhost", metavar="NAME", help="Programs connect to shm://NAME.  [default]")
-@click.option("--store", metavar="PATH", help="What live and backup share.  [DIR/data]")
-@click.option("--role", type=click.Choice(["live", "backup"]), help="Who waits.  [live]")
+@click.option("--name", help="Name of the instance.  [name of the folder]")
+@click.option(
+    "--vhost", metavar="NAME", help="Name of the vhost; programs connect to shm://NAME.  [default]"
+)
+@click.option("--store", metavar="PATH", help="Folder that live and backup share.  [DIR/data]")
+@click.option(
+    "--role",
+    type=click.Choice(["live", "backup"]),
+    help="A backup waits until a live fails.  [live]",
+)
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True,
-    help="Any option of shmbroker.toml; may be repeated.")  # fmt: skip
+    help="Set an option of shmbroker.toml.  May be repeated.")  # fmt: skip
 def create(
     folder: Path, name: str | None, vhost: str | None, store: str | None, role: str | None,
     settings: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Make an instance in DIR.
+    """Create an instance in DIR.
 
-    That is its configuration, its log and its store.
-
-    A store that is there is used: live and backup share one.  Nothing in it needs a password;
-    only this user may read it.
+    An instance is a configuration, a log and a store.  An existing store is used as it is, so that
+    live and backup can share one.  Only this user may read the files.
     """
     from shmbroker.ipc.instance import creation
 
@@ -94,8 +100,8 @@ def create(
 def stop(folder: Path, timeout: float | None) -> None:
     """Stop the broker in DIR.
 
-    What is there is written before.  Whether a backup takes over then is said by
-    ha.failover-on-shutdown.  Once more stops it at once.
+    The broker writes its journal first.  A second `stop` ends it at once.  The option
+    ha.failover-on-shutdown says whether a backup takes over.
     """
     end(folder, signal.SIGTERM, timeout)
 
@@ -104,7 +110,7 @@ def stop(folder: Path, timeout: float | None) -> None:
 @folder_argument
 @timeout_option
 def kill(folder: Path, timeout: float | None) -> None:
-    """Kill the broker in DIR, as kill -9 does.
+    """Kill the broker in DIR with SIGKILL.
 
     A backup takes over.
     """
@@ -131,15 +137,17 @@ def end(folder: Path, number: signal.Signals, timeout: float | None) -> None:
     """,
 )
 @folder_argument
-@click.option("--wait", "wanted", type=click.Choice(STATES), help="Until it is that.")
+@click.option(
+    "--wait", "wanted", type=click.Choice(STATES), help="Wait until the broker is in this state."
+)
 @timeout_option
 @json_option
 def status(folder: Path, wanted: str | None, timeout: float | None, as_json: bool) -> None:
-    """Say what the broker in DIR is.
+    """Show the state of the broker in DIR.
 
-    Live, passive, ...; with the queues of one that is live.
+    Shows live, passive and so on, and the queues of a live broker.
 
-    Ends with 1 if it does not run, or is not what --wait wants in time.
+    Exits with 1 if the broker does not run, or does not reach the state of --wait in time.
     """
     from shmbroker.ipc.instance import status
     from shmbroker.ipc.instance.config import config
@@ -189,7 +197,10 @@ def queues_of(config: Config) -> list[dict[str, object]]:
 )
 @folder_argument
 def unit(folder: Path) -> None:
-    """A unit for systemd that runs the broker in DIR as this user."""
+    """Print a systemd unit for the broker in DIR.
+
+    It runs the broker as this user.
+    """
     from shmbroker.ipc.instance.config import config
     from shmbroker.ipc.instance.unit import unit_text
 

@@ -1,4 +1,4 @@
-"""`shmbroker journal`: look at the files of a journal, and mend those that nobody writes."""
+"""`shmbroker journal`: verify, print, export, import and compact a journal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ folder_argument = click.argument("folder", type=click.Path(file_okay=False, path
     """,
 )
 def journal() -> None:
-    """The files in which durable messages are kept."""
+    """The journal, which holds durable messages."""
 
 
 @journal.command(
@@ -51,10 +51,10 @@ def journal() -> None:
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, folder: Path, as_json: bool) -> None:
-    """Read all of a journal, and say what is wrong with it.
+    """Read a whole journal and report damage.
 
-    Ends with 1 if something is damaged.  A frame that a crash has left half written is no damage:
-    nobody was told that it is there.
+    Exits with 1 if something is damaged.  A last frame that a crash left incomplete is not damage:
+    none of its messages was confirmed.
     """
     from shmbroker.ipc.journal.export import verified
 
@@ -78,14 +78,16 @@ def verify(ctx: click.Context, folder: Path, as_json: bool) -> None:
     """,
 )
 @folder_argument
-@click.option("--queue", metavar="N", type=int, help="Only records of this queue, by its number.")
+@click.option(
+    "--queue", metavar="N", type=int, help="Print only records of the queue with this number."
+)
 @click.option(
     "--count", metavar="N", type=COUNT, default=RECORDS, show_default=True,
-    help="Not more than so many.",
+    help="Print at most this many.",
 )  # fmt: skip
 @json_option
 def print_(folder: Path, queue: int | None, count: int, as_json: bool) -> None:
-    """The records of a journal, oldest first, with where each lies."""
+    """Print the records of a journal, oldest first, with segment and offset."""
     from shmbroker.ipc.journal.replay import Replay
 
     with Replay(folder, salvage=True, noted=say) as replay:
@@ -119,9 +121,9 @@ def print_(folder: Path, queue: int | None, count: int, as_json: bool) -> None:
 )
 @folder_argument
 def export(folder: Path) -> None:
-    """Write every record that checks as a line of JSON; what does not is said on stderr.
+    """Write every valid record as a line of JSON; report invalid ones on stderr.
 
-    All that can be read of a damaged journal is read.
+    Reads as much as possible of a damaged journal.
     """
     from shmbroker.ipc.journal.export import exported
 
@@ -139,9 +141,9 @@ def export(folder: Path) -> None:
 @folder_argument
 @click.argument("file", type=click.File("rb"), default="-")
 def import_(folder: Path, file: IO[bytes]) -> None:
-    """Write a journal into an empty FOLDER, from what `export` wrote.
+    """Write a journal into an empty FOLDER from the output of `export`.
 
-    Refused while a broker is live on it.
+    Refused while a broker uses the journal.
     """
     from shmbroker.ipc.instance.unattended import unattended
     from shmbroker.ipc.journal.export import imported
@@ -153,12 +155,14 @@ def import_(folder: Path, file: IO[bytes]) -> None:
 
 @journal.command(examples="shmbroker journal compact /var/lib/orders/journal --yes")
 @folder_argument
-@click.option("--segment", type=SIZE, default="64MiB", show_default=True, help="Of new segments.")
+@click.option(
+    "--segment", type=SIZE, default="64MiB", show_default=True, help="Size of new segments."
+)
 @yes_option
 def compact(folder: Path, segment: int, yes: bool) -> None:
-    """Keep only what is needed.
+    """Rewrite the journal with only the records that are still needed.
 
-    Refused while a broker is live on it, and none becomes live until it is done.
+    Refused while a broker uses the journal.  No broker becomes live until it is done.
     """
     from shmbroker.ipc.instance.unattended import unattended
     from shmbroker.ipc.journal.export import compacted

@@ -1,7 +1,7 @@
-"""`shmbroker latency`: what a spool says about latencies, by Spark.
+"""`shmbroker latency`: evaluate latency spools with Spark.
 
-Spark takes seconds to start, so whoever asks much works with the tables in Python or SQL; these
-verbs are for what one asks every day, and for schedulers.
+These verbs are for daily questions and for schedulers.  Spark takes seconds to start; for many
+questions, query the tables from Python or SQL.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ class Percentile(click.ParamType[float]):
 PERCENTILE = Percentile()
 tables_argument = click.argument("tables")
 percentile_option = click.option(
-    "--percentile", type=PERCENTILE, default=99.0, show_default=True, help="Which one."
+    "--percentile", type=PERCENTILE, default=99.0, show_default=True, help="The percentile."
 )
 rows_option = click.option(
-    "--rows", type=COUNT, default=ROWS, show_default=True, help="Show at most."
+    "--rows", type=COUNT, default=ROWS, show_default=True, help="Show at most this many rows."
 )
 
 
 def master_option(function: Function) -> Function:
     return click.option(
         "--master", metavar="URL",
-        help="Where Spark runs.  [all cores of this machine; of spark-submit: as it says]",
+        help="Spark master.  [all cores of this machine; under spark-submit its master]",
     )(function)  # fmt: skip
 
 
 @contextmanager
 def sparked(master: str | None) -> Iterator[Any]:
-    """A session; what cannot be done is said in a line."""
+    """A Spark session; errors become one-line messages."""
     try:
         from shmbroker.perf.spark.session import NoSpark, session
     except ImportError as error:
@@ -88,7 +88,7 @@ def sparked(master: str | None) -> Iterator[Any]:
 
 
 def reason(text: str) -> str:
-    """What went wrong, of a stack that Spark prints: our own line if there is one."""
+    """The cause in a stack trace of Spark: our own line if there is one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("shmbroker.") and ": " in line]
     return ours[-1].partition(": ")[2] if ours else (lines or ["Spark failed"])[0]
@@ -100,7 +100,7 @@ def opened(place: str, master: str | None) -> Iterator[Tables]:
         from shmbroker.perf.spark.tables import Tables
 
         tables = Tables(spark, place)
-        _ = tables.about  # or there are none
+        _ = tables.about  # raises NoTables
         yield tables
 
 
@@ -114,16 +114,17 @@ def opened(place: str, master: str | None) -> Iterator[Tables]:
     """,
 )
 def latency() -> None:
-    """Latencies of a fleet: merged, compared, drawn by Spark.
+    """Evaluate the latencies of many hosts with Spark.
 
-    Needs Java 17 and the extra `latency`.
+    Merges spools, compares builds and hosts, and plots the results.  Needs Java 17 and the extra
+    `latency`.
     """
 
 
 window_option = click.option("--window", type=DURATION, default="1m", show_default=True,
-    help="What begins within so long is merged.")  # fmt: skip
+    help="Merge intervals that begin in the same window.")  # fmt: skip
 into_option = click.option("--into", "place", required=True, metavar="TABLES",
-    help="The folder of the tables.")  # fmt: skip
+    help="Folder of the tables.")  # fmt: skip
 
 
 @latency.command(
@@ -139,9 +140,9 @@ into_option = click.option("--into", "place", required=True, metavar="TABLES",
 @json_option
 @master_option
 def merge_spool(spool: str, place: str, window: float, as_json: bool, master: str | None) -> None:
-    """Merge a whole SPOOL; a new run replaces the last.
+    """Merge a whole SPOOL into tables.  A new run replaces the previous one.
 
-    Damaged files and intervals are left out, counted, and shown by `latency problems`.
+    Damaged files and intervals are left out and counted; `latency problems` lists them.
     """
     with sparked(master) as spark:
         from shmbroker.perf.spark.intake import merge
@@ -175,21 +176,21 @@ def seconds(window: float) -> int:
 @into_option
 @window_option
 @click.option("--delay", type=DURATION, default="10m", show_default=True,
-    help="How long after its end a window still takes what is late.")  # fmt: skip
+    help="Accept late intervals for this long after the end of their window.")  # fmt: skip
 @click.option("--every", type=DURATION, default="10s", show_default=True,
-    help="Look for new files so often.")  # fmt: skip
-@click.option("--once", is_flag=True, help="Take what is there, and end.")
+    help="Interval between two looks for new files.")  # fmt: skip
+@click.option("--once", is_flag=True, help="Read the files that exist now, then exit.")
 @click.option("--files", type=COUNT, default=1000, show_default=True,
-    help="Take at most so many at once.")  # fmt: skip
+    help="Read at most this many files at once.")  # fmt: skip
 @master_option
 def follow_spool(
     spool: str, place: str, window: float, delay: float, every: float, once: bool, files: int,
     master: str | None,
 ) -> None:  # fmt: skip
-    """Take a SPOOL's files as they come.
+    """Merge the files of a SPOOL as they appear.
 
-    Stopped or killed anywhere, it goes on there: nothing is lost, nothing counted twice.  What
-    comes for a window that is closed is set aside, and the report says so.
+    After a stop or a kill, start it again: no file is lost or counted twice.  Intervals that
+    arrive after their window was closed are set aside and counted in the report.
     """
     with sparked(master) as spark:
         from shmbroker.perf.spark.intake import follow
@@ -208,15 +209,17 @@ def follow_spool(
 )
 @tables_argument
 @click.option("--by", default="queue,kind", show_default=True, metavar="KEYS",
-    help=f"Any of {', '.join(KEYS)}.")  # fmt: skip
-@click.option("--at", type=PERCENTILE, multiple=True, help="Which ones.  [50 to 100]")
+    help=f"Group by any of {', '.join(KEYS)}.")  # fmt: skip
+@click.option(
+    "--at", type=PERCENTILE, multiple=True, help="A percentile.  May be repeated.  [50 to 100]"
+)
 @rows_option
 @json_option
 @master_option
 def show_percentiles(
     tables: str, by: str, at: Sequence[float], rows: int, as_json: bool, master: str | None
 ) -> None:
-    """Percentiles of merged histograms; all of them are written to TABLES/percentiles."""
+    """Show percentiles, and write all of them to TABLES/percentiles."""
     keys = [key.strip() for key in by.split(",")]
     if unknown := [key for key in keys if key not in KEYS]:
         raise click.UsageError(f"no key {unknown[0]!r}: there are {', '.join(KEYS)}")
@@ -236,7 +239,7 @@ def show_percentiles(
 def show_trends(
     tables: str, percentile: float, rows: int, as_json: bool, master: str | None
 ) -> None:
-    """Where a percentile is going, queue by queue: change per hour, and how well a line fits."""
+    """Show the trend of a percentile for each queue: change per hour, and goodness of fit."""
     with opened(tables, master) as found:
         from shmbroker.perf.spark.trends import trends
 
@@ -251,16 +254,16 @@ def show_trends(
     """,
 )
 @tables_argument
-@click.option("--before", required=True, metavar="BUILD", help="The build to compare with.")
-@click.option("--after", required=True, metavar="BUILD", help="The build that may be slower.")
+@click.option("--before", required=True, metavar="BUILD", help="Build to compare with.")
+@click.option("--after", required=True, metavar="BUILD", help="Build that may be slower.")
 @click.option("--at", type=PERCENTILE, multiple=True, default=(50.0, 90.0, 99.0),
-    show_default=True, help="Which percentiles.")  # fmt: skip
+    show_default=True, help="A percentile.  May be repeated.")  # fmt: skip
 @click.option("--alpha", type=click.FloatRange(0.001, 0.5), default=0.01, show_default=True,
-    help="The chance of any false alarm in a run.")  # fmt: skip
+    help="Probability of any false alarm in a run.")  # fmt: skip
 @click.option("--least", type=click.FloatRange(0), default=2.0, show_default=True,
-    help="Changes below so many percent are none.")  # fmt: skip
+    help="Ignore changes below this many percent.")  # fmt: skip
 @click.option("--block", type=DURATION, default="5m", show_default=True,
-    help="Longer than a bad moment lasts: blocks count as independent.")  # fmt: skip
+    help="Length of a block.  It must be longer than a disturbance lasts.")  # fmt: skip
 @rows_option
 @json_option
 @master_option
@@ -268,9 +271,9 @@ def show_regression(
     tables: str, before: str, after: str, at: Sequence[float], alpha: float, least: float,
     block: float, rows: int, as_json: bool, master: str | None,
 ) -> None:  # fmt: skip
-    """Is a build slower?  Ends with 1 if any queue is.
+    """Test whether a build is slower.  Exits with 1 if any queue is.
 
-    Blocks of histograms are shuffled between the builds; what is tested at once is accounted for.
+    A permutation test over blocks of histograms, corrected for testing many queues at once.
     """
     with opened(tables, master) as found:
         from shmbroker.perf.spark.regression import Plan, regressions
@@ -290,9 +293,9 @@ def show_regression(
 @tables_argument
 @percentile_option
 @click.option("--score", type=click.FloatRange(0), default=5.0, show_default=True,
-    help="How many robust deviations from the median.")  # fmt: skip
+    help="Least number of robust deviations from the median.")  # fmt: skip
 @click.option("--ratio", type=click.FloatRange(0), default=1.2, show_default=True,
-    help="And how many times the median, at least.")  # fmt: skip
+    help="Least ratio to the median.")  # fmt: skip
 @rows_option
 @json_option
 @master_option
@@ -300,7 +303,7 @@ def show_outliers(
     tables: str, percentile: float, score: float, ratio: float, rows: int, as_json: bool,
     master: str | None,
 ) -> None:  # fmt: skip
-    """Hosts that are slower than their fellows, queue by queue."""
+    """Show hosts that are slower than the others, for each queue."""
     with opened(tables, master) as found:
         from shmbroker.perf.spark.outliers import outliers
 
@@ -312,11 +315,11 @@ def show_outliers(
     "burn", examples="shmbroker latency burn tables --bound 1ms --objective 99.9 --by queue"
 )
 @tables_argument
-@click.option("--bound", type=DURATION, required=True, help="Messages are to be within so long.")
+@click.option("--bound", type=DURATION, required=True, help="Upper bound of the latency objective.")
 @click.option("--objective", type=click.FloatRange(0, 99.9999999), default=99.9,
-    show_default=True, help="So many percent of them.")  # fmt: skip
+    show_default=True, help="Percentage of messages that must be within the bound.")  # fmt: skip
 @click.option("--by", default="vhost,queue,kind,window", show_default=True, metavar="KEYS",
-    help=f"Any of {', '.join(KEYS)}.")  # fmt: skip
+    help=f"Group by any of {', '.join(KEYS)}.")  # fmt: skip
 @rows_option
 @json_option
 @master_option
@@ -324,7 +327,7 @@ def show_burn(
     tables: str, bound: float, objective: float, by: str, rows: int, as_json: bool,
     master: str | None,
 ) -> None:  # fmt: skip
-    """Which share of the messages was above a bound, and how fast that uses up the objective."""
+    """Show the share of messages above a bound, and the burn rate of the objective."""
     keys = [key.strip() for key in by.split(",")]
     if unknown := [key for key in keys if key not in KEYS]:
         raise click.UsageError(f"no key {unknown[0]!r}: there are {', '.join(KEYS)}")
@@ -341,7 +344,7 @@ def show_burn(
 @json_option
 @master_option
 def show_problems(tables: str, rows: int, as_json: bool, master: str | None) -> None:
-    """What was wrong with the spool: file, offset, what, and how many messages are left out."""
+    """Show problems of the spool: file, offset, cause, and number of messages left out."""
     with opened(tables, master) as found:
         columns = ("file", "offset", "left_out", "problem")
         show(found.problems.select(*columns).orderBy("file", "offset"), rows, as_json)
@@ -356,19 +359,21 @@ def show_problems(tables: str, rows: int, as_json: bool, master: str | None) -> 
 )
 @tables_argument
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default="latency.html",
-    show_default=True, help="The page; its pictures are written beside it, too.")  # fmt: skip
-@click.option("--title", default="Latency", show_default=True, help="Of the page.")
-@click.option("--bound", type=DURATION, help="Show the burn of this objective.")
+    show_default=True, help="File of the page; its pictures are written beside it.")  # fmt: skip
+@click.option("--title", default="Latency", show_default=True, help="Title of the page.")
+@click.option(
+    "--bound", type=DURATION, help="Upper bound of a latency objective; shows its burn rate."
+)
 @click.option("--objective", type=click.FloatRange(0, 99.9999999), default=99.9, show_default=True,
-    help="So many percent are to be within the bound.")  # fmt: skip
-@click.option("--before", metavar="BUILD", help="Compare this build  [the last but one]")
-@click.option("--after", metavar="BUILD", help="with this one.  [the last]")
+    help="Percentage of messages that must be within the bound.")  # fmt: skip
+@click.option("--before", metavar="BUILD", help="Build to compare with.  [the last but one]")
+@click.option("--after", metavar="BUILD", help="Build to compare.  [the last]")
 @master_option
 def write_report(
     tables: str, output: Path, title: str, bound: float | None, objective: float,
     before: str | None, after: str | None, master: str | None,
 ) -> None:  # fmt: skip
-    """A page to look at: percentiles, heat map over time, builds, hosts, trends, problems."""
+    """Write an HTML page: percentiles, heat map over time, builds, hosts, trends, problems."""
     if (before is None) != (after is None):
         raise click.UsageError("--before and --after go together")
     with opened(tables, master) as found:
@@ -382,7 +387,7 @@ def write_report(
 
 
 def show(frame: DataFrame, rows: int, as_json: bool) -> None:
-    """All of it for programs, the first rows for people."""
+    """Print all rows as JSON, or the first rows as a table."""
     if as_json:
         print_json([plain(row.asDict()) for row in frame.collect()])
         return

@@ -1,7 +1,7 @@
-"""The command `shmbroker`: which file holds which verb, and what each ending is called.
+"""The command `shmbroker`: its verbs, and its exit codes.
 
-A verb's file is imported when the verb is used, and the API when the verb runs, so that a read
-verb answers before anybody notices that Python had to start.
+The module of a verb is imported when the verb is used, and the API when the verb runs.  That keeps
+the start fast.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shmbroker.ipc.base.refusal import told
 
 CTRL_C = 130
 BROKEN_PIPE = 141
-"""As a shell reports a program that SIGPIPE or SIGINT has ended."""
+"""The codes of a shell for a program that SIGINT or SIGPIPE ended."""
 
 VERBS = {
     "bench": "bench:bench",
@@ -55,14 +55,14 @@ VERBS = {
 
 
 class Root(LazyGroup):
-    """Everything that was written has gone out before we say that it went well."""
+    """The top command.  It flushes its output before it reports success."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             answer = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # nobody reads us any more: nothing to complain about, and nobody to complain to
+            # the reader of our output is gone: exit without a message
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(BROKEN_PIPE)
         return answer
@@ -88,19 +88,21 @@ def version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
     """,
     epilog="""
     \b
-    Exit codes: 0 ok, 1 failed, 2 usage, 130 ended by Ctrl-C, 141 nobody reads the output;
-    `check` ends as Nagios wants it: 0 ok, 1 warning, 2 critical, 3 unknown.
+    Exit codes: 0 ok, 1 failed, 2 usage error, 130 Ctrl-C, 141 output closed by its reader.
+    `check` uses those of Nagios: 0 ok, 1 warning, 2 critical, 3 unknown.
     """,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option("--vhost", metavar="NAME", help="Which vhost.  [env SHMBROKER_VHOST, else 'default']")
+@click.option(
+    "--vhost", metavar="NAME", help="Name of the vhost.  [env SHMBROKER_VHOST, else 'default']"
+)
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=version,
-    help="Say which version this is.",
+    help="Show the version.",
 )  # fmt: skip
 def root(vhost: str | None) -> None:
-    """A message broker for one host, at the price of shared memory."""
+    """A message broker for one host, in shared memory."""
 
 
 def failed(what: str) -> int:
@@ -109,7 +111,7 @@ def failed(what: str) -> int:
 
 
 def main() -> int:
-    """Run the command line; the exit code."""
+    """Run the command line and return the exit code."""
     try:
         code: int | None = root.main(prog_name="shmbroker", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""`shmbroker mask`: a secret that may stand in a configuration."""
+"""`shmbroker mask`: mask a secret for a configuration file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from shmbroker.cli.output import say
 def mask(folder: Path) -> None:
     """Mask a secret for the configuration of the broker in DIR.
 
-    It is asked for, or read from standard input: what stands on a command line is seen by all.
+    The command prompts for the secret or reads it from standard input, because every user of a
+    host can see command lines.
 
-    What is masked means something only with the key in DIR/mask.key, which is made if it is not
-    there.  So the configuration may be shown; whoever may read DIR has the key, too.
+    The secret is masked with the key in DIR/mask.key, which is created if it is missing.  The
+    configuration can then be shared.  Whoever can read DIR can also read the key.
     """
     from shmbroker.ipc.instance.config import config, masking
 

@@ -1,4 +1,4 @@
-"""What the shell offers after Tab: the names that are there now."""
+"""Shell completion of the names that exist now."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def names(
     try:
         with shmbroker.connect(f"shm://{chosen_vhost(ctx)}", name="completion") as broker:
             found = [each.name for each in of(broker)]
-    except (Error, OSError):  # whoever completes wants to hear of no trouble
+    except (Error, OSError):  # completion shows no errors
         return []
     return [name for name in found if name.startswith(incomplete)]
 
@@ -47,7 +47,7 @@ def subscription_names(
 
 
 def destination_names(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[str]:
-    """As `cli/destination.py` reads them; a queue may go without its scheme."""
+    """Destinations as `cli/destination.py` reads them; the scheme of a queue is optional."""
     for scheme, offered in (("queue://", queue_names), ("exchange://", exchange_names)):
         if incomplete.startswith(scheme):
             return [scheme + name for name in offered(ctx, argument, incomplete[len(scheme) :])]

@@ -1,4 +1,4 @@
-"""What is answered goes to stdout; what is said about it goes to stderr."""
+"""Output: results go to stdout, messages for people to stderr."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Function = TypeVar("Function")
 
 
 def say(text: str) -> None:
-    """Something for a person, beside the answer."""
+    """Print a message for a person on stderr."""
     click.echo(text, err=True)
 
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="As JSON, for programs; its keys stay."
+    "--json", "as_json", is_flag=True, help="Print JSON.  Its keys are stable."
 )
-names_option = click.option("--names", is_flag=True, help="Only the names, one a line, for pipes.")
-yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
+names_option = click.option("--names", is_flag=True, help="Print only names, one per line.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def encodable(value: object) -> object:
-    """Bytes that are no text are written as base64."""
+    """Encode bytes as base64 for JSON."""
     if isinstance(value, bytes):
         from base64 import b64encode
 
@@ -54,12 +54,12 @@ def cell(value: Any) -> str:
 
 
 def visible(text: str) -> str:
-    """Nothing that could move the cursor or change a colour."""
+    """Escape control characters, which could move the cursor or change colours."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def table_lines(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Columns as wide as they have to be; numbers end where the others end."""
+    """The lines of a table, with numbers aligned to the right."""
     cells = [[cell(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
     is_number = [
@@ -81,14 +81,14 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def print_pairs(pairs: dict[str, object]) -> None:
-    """One noun's properties, one a line."""
+    """Print the properties of one object, one per line."""
     width = max(map(len, pairs))
     for name, value in pairs.items():
         click.echo(f"{name:<{width}}  {cell(value)}")
 
 
 def body_fields(body: bytes) -> dict[str, object]:
-    """A body in JSON: as text if it is text."""
+    """A body for JSON: text if it is UTF-8, else base64."""
     try:
         return {"body": body.decode(), "body_encoding": "utf-8", "bytes": len(body)}
     except UnicodeDecodeError:
@@ -96,25 +96,25 @@ def body_fields(body: bytes) -> dict[str, object]:
 
 
 def excerpt(body: bytes, columns: int) -> str:
-    """The beginning of a body, on one line."""
+    """The start of a body, on one line."""
     text = visible(body[: 4 * columns].decode("utf-8", "replace"))
     return text if len(text) <= columns and len(body) <= 4 * columns else text[: columns - 1] + "…"
 
 
 def columns_left(taken: int) -> int:
-    """What is free of a line beside so many columns."""
+    """The columns of the terminal that remain beside `taken`, at least 20."""
     return max(20, shutil.get_terminal_size().columns - taken)
 
 
 def instant(nanoseconds: int) -> str | None:
-    """A time since the epoch, in UTC; None if it is not known."""
+    """A time since the epoch as text in UTC; None if it is unknown."""
     if not nanoseconds:
         return None
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
 
 
 def confirm(yes: bool, what: str) -> None:
-    """Go on only if the person wants it; without a person, only with `--yes`."""
+    """Ask for confirmation.  Without a terminal, `--yes` is required."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""`shmbroker participants`: who is connected, and who has died."""
+"""`shmbroker participants`: the connections to a vhost, live and dead."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from shmbroker.cli.units import format_size
 @names_option
 @vhost_option
 def participants(as_json: bool, names: bool, vhost: str) -> None:
-    """Who is connected, with which queues open.
+    """List the participants of a vhost and their queues.
 
-    All but this command itself.
+    This command itself is left out.
     """
     with observed(vhost) as broker:
         found = [p for p in broker.participants() if p.id != broker.participant]

@@ -1,4 +1,4 @@
-"""`shmbroker producer`: many messages of one size, and how fast they went."""
+"""`shmbroker producer`: publish many messages of one size and report the rate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shmbroker.cli.units import COUNT, DURATION, SIZE, format_size
 
 
 def numbered(index: int, size: int) -> bytes:
-    """A body that says which it is, as far as its size allows."""
+    """A body that starts with its number, as far as its size allows."""
     return (b"%d " % index).ljust(size, b".")[:size]
 
 
@@ -29,20 +29,22 @@ def numbered(index: int, size: int) -> bytes:
     """,
 )
 @click.option("--destination", type=DESTINATION, required=True, shell_complete=destination_names,
-    help="queue://NAME, exchange://NAME/KEY, or just a queue's name.")  # fmt: skip
+    help="queue://NAME, exchange://NAME/KEY, or the name of a queue.")  # fmt: skip
 @click.option("--message-count", "count", metavar="N", type=COUNT, default=1000,
-    show_default=True, help="How many messages.")  # fmt: skip
+    show_default=True, help="Number of messages.")  # fmt: skip
 @click.option("--message-size", "size", type=SIZE, default="1KiB", show_default=True,
-    help="Of each body.")  # fmt: skip
+    help="Size of each body.")  # fmt: skip
 @click.option("--sleep", type=DURATION, default=0.0, help="Pause after each message.")
-@click.option("--timeout", type=DURATION, help="Wait so long while a queue is full.  [for ever]")
+@click.option(
+    "--timeout", type=DURATION, help="Wait at most this long while a queue is full.  [for ever]"
+)
 @json_option
 @vhost_option
 def producer(
     destination: Destination, count: int, size: int, sleep: float, timeout: float | None,
     as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
-    """Publish many messages and say how fast that was."""
+    """Publish messages and report the rate."""
     queue, exchange = (
         (destination.name, None) if destination.kind == "queue" else (None, destination.name)
     )

@@ -1,4 +1,4 @@
-"""How far many messages have got: a line on a terminal, and a sum at the end."""
+"""Progress of many messages: a line on a terminal, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ERASE = "\r\x1b[K"
 
 
 class Progress:
-    """Counts messages and bytes; speeds are about those after `start`."""
+    """Counts messages and bytes.  Rates cover what was added after `start`."""
 
     def __init__(self, done: str, count: int) -> None:
         self.done = done
@@ -37,7 +37,7 @@ class Progress:
             self._draw(now)
 
     def stop(self) -> None:
-        """The sum is about what was until now; the line goes away."""
+        """End the measurement and remove the line."""
         self.seconds = time.perf_counter() - self.started if self.started else 0.0
         if self._is_shown:
             sys.stderr.write(ERASE)

@@ -1,4 +1,4 @@
-"""Properties as they are typed: `n=1`, `region=eu`, `urgent=true`, `code="007"`."""
+"""Properties on the command line: `n=1`, `region=eu`, `urgent=true`, `code="007"`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 
 def parse_value(text: str) -> object:
-    """A number, true, false, null or a quoted string as JSON has it; all else is text."""
+    """Parse a JSON number, true, false, null or quoted string.  Anything else is text."""
     try:
         value: object = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`shmbroker pub`: publish what is typed, what is in a file, or what comes in."""
+"""`shmbroker pub`: publish an argument, a file or standard input."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
 
 Publish = Callable[[bytes], int]
-"""Publishes a body; how many queues took it."""
+"""Publishes a body and returns the number of queues that took it."""
 
 
 def bodies(body: str | None, file: IO[bytes] | None, lines: bool) -> Iterator[bytes]:
-    """The argument, or a file (stdin if there is neither) whole or line by line."""
+    """The argument; else a file or stdin, whole or line by line."""
     if body is not None:
-        yield os.fsencode(body)  # bytes that are no text came in by the same way
+        yield os.fsencode(body)  # restores bytes that are not text
         return
     source = file or sys.stdin.buffer
     if source.isatty():
@@ -66,7 +66,7 @@ def publisher(
 
 
 def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None, str | None]:
-    """Queue and body: with an exchange there is no queue to name."""
+    """Split the arguments into queue and body.  With --exchange there is no queue."""
     most = 1 if exchange is not None else 2
     if len(words) > most:
         raise click.UsageError(f"too many arguments: {words[most]!r}; quote a body with spaces")
@@ -93,25 +93,31 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
 @click.argument("words", nargs=-1, metavar="[QUEUE] [BODY]", shell_complete=queue_names)
 @click.option("--exchange", metavar="NAME", shell_complete=exchange_names,
     help="Publish to an exchange instead of a queue.")  # fmt: skip
-@click.option("--key", help="What the bindings of an exchange look at.")
+@click.option("--key", help="Routing key.")
 @click.option("--property", "properties", type=PROPERTY, multiple=True,
-    help="A number, true, false, null, or text; may be repeated.")  # fmt: skip
-@click.option("--ttl", type=DURATION, help="It is not delivered after so long.")
-@click.option("--deliver-after", type=DURATION, help="It is not delivered before so long.")
+    help="A property: a number, true, false, null, or text.  May be repeated.")  # fmt: skip
+@click.option("--ttl", type=DURATION, help="Expire the message after this time.")
+@click.option("--deliver-after", type=DURATION, help="Deliver the message after this delay.")
 @click.option("--deliver-at", type=TIME_OF_DAY,
-    help="It is not delivered before this time of day: 2026-11-22T08:00.")  # fmt: skip
-@click.option("--priority", metavar="0-9", type=click.IntRange(0, 9), help="9 is the most urgent.")
+    help="Deliver the message at this time of day, e.g. 2026-11-22T08:00.")  # fmt: skip
+@click.option(
+    "--priority", metavar="0-9", type=click.IntRange(0, 9), help="Priority; 9 is the highest."
+)
 @click.option(
     "--id",
     "message_id",
     metavar="ID",
-    help="Publish it once, however often it is tried: not if there was a message with this id.",
+    help="Message id.  A queue drops a second message with the same id.",
 )
-@click.option("--group", metavar="NAME", help="A message group, which goes to one consumer.")
-@click.option("--file", type=click.File("rb"), help="Publish what is in this file; - is stdin.")
-@click.option("--lines", is_flag=True, help="Each line of the file or of stdin is a message.")
-@click.option("--mandatory", is_flag=True, help="Fail if no queue takes it.")
-@click.option("--timeout", type=DURATION, help="Wait so long while a queue is full.  [for ever]")
+@click.option("--group", metavar="NAME", help="Message group; one consumer at a time gets a group.")
+@click.option("--file", type=click.File("rb"), help="Publish the content of this file; - is stdin.")
+@click.option(
+    "--lines", is_flag=True, help="Publish each line of the file or of stdin as a message."
+)
+@click.option("--mandatory", is_flag=True, help="Fail if no queue takes the message.")
+@click.option(
+    "--timeout", type=DURATION, help="Wait at most this long while a queue is full.  [for ever]"
+)
 @vhost_option
 def pub(
     words: tuple[str, ...], exchange: str | None, key: str | None,

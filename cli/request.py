@@ -1,4 +1,4 @@
-"""`shmbroker request`: ask, and show what is answered."""
+"""`shmbroker request`: send a request and print the reply."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from shmbroker.cli.units import DURATION
 )
 @click.argument("queue", shell_complete=queue_names)
 @click.argument("body")
-@click.option("--key", help="Of the request, for its server.")
+@click.option("--key", help="Key of the request.")
 @click.option("--property", "properties", type=PROPERTY, multiple=True,
-    help="A number, true, false, null, or text; may be repeated.")  # fmt: skip
+    help="A property: a number, true, false, null, or text.  May be repeated.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="1s", show_default=True,
-    help="Wait so long for the reply.")  # fmt: skip
+    help="Wait at most this long for the reply.")  # fmt: skip
 @json_option
 @vhost_option
 def request(
     queue: str, body: str, key: str | None, properties: tuple[tuple[str, object], ...],
     timeout: float, as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
-    """Publish a request and wait for its reply.
+    """Publish BODY as a request to QUEUE and print the reply.
 
-    The reply to BODY goes to stdout.  Ends with 1 if none comes in time.
+    Exits with 1 if no reply arrives in time.
     """
     with connected(vhost) as broker:
         asked = queue_named(broker, queue)

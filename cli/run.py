@@ -1,4 +1,4 @@
-"""`shmbroker run`: a broker, or only the repairer of a vhost."""
+"""`shmbroker run`: run a broker, or a repairer of a vhost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Stopped(Exception):
-    """SIGTERM: end as if there were nothing more to do."""
+    """SIGTERM: end in good order."""
 
 
 def stop(_number: int, _frame: FrameType | None) -> None:
@@ -40,20 +40,20 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 )
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--moved", is_flag=True, help="The store of DIR was copied, and the original is gone."
+    "--moved", is_flag=True, help="Accept a store that was copied.  The original must be gone."
 )
 @click.option("--spool", metavar="FOLDER", type=click.Path(file_okay=False),
-    help="Write there how long messages take, where that is recorded (queue latency).")  # fmt: skip
+    help="Write recorded latencies (see `queue latency`) into this folder.")  # fmt: skip
 @click.option("--spool-interval", type=DURATION, default="10s", show_default=True,
-    help="One histogram for so long.")  # fmt: skip
+    help="Length of an interval; each gets one histogram.")  # fmt: skip
 @click.option("--spool-rotate", type=DURATION, default="1h", show_default=True,
-    help="A file for so long.")  # fmt: skip
+    help="Start a new file after this time.")  # fmt: skip
 @click.option("--spool-size", type=SIZE, default="64MiB", show_default=True,
-    help="Or until it has so many bytes.")  # fmt: skip
+    help="Start a new file at this size.")  # fmt: skip
 @click.option("--spool-keep", type=SIZE, default="1GiB", show_default=True,
-    help="Delete the oldest files of more than this.")  # fmt: skip
+    help="Delete the oldest files beyond this total size.")  # fmt: skip
 @click.option("--spool-parquet/--spool-no-parquet", default=None,
-    help="Parquet as well.  [default: if pyarrow is installed]")  # fmt: skip
+    help="Also write Parquet.  [default: if pyarrow is installed]")  # fmt: skip
 @vhost_option
 def run(
     folder: Path | None,
@@ -66,19 +66,21 @@ def run(
     spool_keep: int,
     spool_parquet: bool | None,
 ) -> None:
-    """Run a broker, or take care of a vhost.
+    """Run a broker, or the repairer of a vhost.
 
-    Until SIGTERM or Ctrl-C.  No message goes through this process.  The broker in DIR (see
-    `shmbroker create`) writes the journal of its vhost, or waits as a backup until it has to.
-    Stopped, it first writes what is there; stopped twice, it ends at once.
+    Runs until SIGTERM or Ctrl-C.  Messages do not pass through this process.
 
-    Without DIR nothing is durable: it only waits for the death of a participant, and gives what
-    that one had in hand to others within milliseconds; without it, waiting participants do so
-    within 100 ms.  A broker does that too.
+    With DIR (see `shmbroker create`) it runs that broker.  A live broker writes the journal of its
+    vhost; a backup waits until the live fails.  On SIGTERM it writes the journal first; a second
+    SIGTERM ends it at once.
+
+    Without DIR it runs only a repairer.  When a participant dies, the repairer returns its messages
+    to their queues within milliseconds.  Without a repairer, waiting participants do so within
+    100 ms.  A broker is also a repairer.
     """
     if folder is None:
         if moved:
-            raise click.UsageError("--moved is about the store of DIR: name that")
+            raise click.UsageError("--moved needs DIR")
 
         def opened(folder: str) -> Spool:
             from shmbroker.ipc.spool.spool import Spool
@@ -93,11 +95,11 @@ def run(
                 parquet=spool_parquet,
             )
 
-        take_care(vhost, None if spool is None else partial(opened, spool))
+        repair_vhost(vhost, None if spool is None else partial(opened, spool))
     elif spool is not None:
         raise click.UsageError(
-            "--spool is for who takes care of a vhost: shmbroker run --vhost NAME --spool FOLDER; "
-            "the broker in DIR has spool.path in its configuration"
+            "--spool is for a repairer: shmbroker run --vhost NAME --spool FOLDER; "
+            "for the broker in DIR set spool.path in its configuration"
         )
     else:
         run_instance(folder, moved)
@@ -112,30 +114,33 @@ def run_instance(folder: Path, moved: bool) -> None:
     if code := instance.run():
         click.echo(f"shmbroker: {instance.why}", err=True)
     sys.stdout.flush()
-    os._exit(code)  # threads of it sleep in the kernel, and nobody will wake them
+    os._exit(code)  # its threads sleep in the kernel, so a normal exit would wait for them
 
 
 def show(done: int, size: int) -> None:
-    """How far restoring is, on one line."""
+    """Show the progress of restoring on one line."""
     click.echo(f"\rrestoring: {format_size(done)} of {format_size(size)}\x1b[K", err=True, nl=False)
 
 
-def take_care(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
+def repair_vhost(vhost: str, spool_of: Callable[[], Spool] | None) -> None:
     signal.signal(signal.SIGTERM, stop)
     with connected(vhost) as broker, ExitStack() as open_spools:
         spool = None if spool_of is None else open_spools.enter_context(spool_of())
-        click.echo(f"taking care of vhost {vhost}", err=True)
+        click.echo(f"repairing vhost {vhost}", err=True)
         try:
             while True:
                 repaired = broker.repair_for(None if spool is None else ticked(spool))
                 if repaired:
-                    click.echo(f"somebody died: {repaired} repairs", err=True)
+                    click.echo(f"a participant died: {repaired} repairs", err=True)
         except Stopped:
-            click.echo(f"vhost {vhost} is left to its participants", err=True)
+            click.echo(f"no longer repairing vhost {vhost}", err=True)
 
 
 def ticked(spool: Spool) -> float:
-    """For how long the spool needs nothing.  A full disk is no reason to leave the vhost alone."""
+    """Write the spool if it is due; the time until it is due again.
+
+    Its errors are only reported: repairing must go on.
+    """
     from shmbroker.ipc.base.errors import Error
 
     try:

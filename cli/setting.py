@@ -1,4 +1,4 @@
-"""The settings of a queue as options: each row of ipc/settings/setting.py appears by itself."""
+"""Options for the settings of a queue, made from the table in ipc/settings/setting.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NONE = "none"
 
 
 class UpTo(click.ParamType[Any]):
-    """A number, of levels of priority or buckets of groups, or all."""
+    """A number of priority levels or group buckets, or `all`."""
 
     def __init__(self, name: str, most: int) -> None:
         self.name = name
@@ -46,7 +46,7 @@ METAVARS = {
 
 
 class OrNone(click.ParamType[Any]):
-    """A value, or that there is to be none."""
+    """A value, or `none`."""
 
     def __init__(self, kind: click.ParamType[Any]) -> None:
         self.kind = kind
@@ -70,7 +70,7 @@ def option_of(setting: Setting) -> Callable[[Function], Function]:
 
 
 def setting_options(*, of_patterns: bool = False) -> Callable[[Function], Function]:
-    """An option a setting; the command takes them as keywords, and reads them by `given`."""
+    """Add an option for each setting.  The command reads them with `given`."""
 
     def add(function: Function) -> Function:
         for setting in reversed(SETTINGS):
@@ -82,7 +82,7 @@ def setting_options(*, of_patterns: bool = False) -> Callable[[Function], Functi
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
-    """What was typed: `none` is one of the values, and what was left out is none at all."""
+    """The settings that were given; `none` becomes None."""
     return {
         name: None if value == NONE else value
         for name, value in options.items()

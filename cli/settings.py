@@ -1,4 +1,4 @@
-"""`shmbroker settings`: what queues get that are declared later, by pattern of their names."""
+"""`shmbroker settings`: settings of queues by pattern of their names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from shmbroker.cli.setting import given, setting_options
     """,
 )
 def settings() -> None:
-    """Settings of queues that are declared later, by pattern."""
+    """Settings by pattern, for queues that are declared later."""
 
 
 @settings.command(
@@ -42,10 +42,11 @@ def settings() -> None:
 @setting_options(of_patterns=True)
 @vhost_option
 def set_(pattern: str, vhost: str, **options: Any) -> None:
-    """Set what queues whose names match PATTERN get, instead of what it had before.
+    """Set the settings of queues whose names match PATTERN.
 
-    The words of PATTERN are between dots; * is one word, # any number.  Queues that are there keep
-    what they have.  `none` is a value as well: it hides what a more general pattern gives.
+    Replaces the settings that PATTERN had.  A pattern is words separated by dots; * matches one
+    word, # any number of words.  Existing queues keep their settings.  The value `none` overrides a
+    more general pattern.
     """
     with connected(vhost) as broker:
         broker.settings(pattern, **given(options))
@@ -67,7 +68,7 @@ def words(found: dict[str, Any]) -> str:
 @names_option
 @vhost_option
 def list_(as_json: bool, names: bool, vhost: str) -> None:
-    """All patterns."""
+    """List all patterns."""
     with observed(vhost) as broker:
         found = broker.patterns()
     if as_json:
@@ -82,7 +83,7 @@ def list_(as_json: bool, names: bool, vhost: str) -> None:
 @click.argument("pattern")
 @vhost_option
 def remove(pattern: str, vhost: str) -> None:
-    """Remove a pattern; queues that were declared meanwhile keep what they got from it."""
+    """Remove a pattern.  Existing queues keep the settings that they got from it."""
     with connected(vhost) as broker:
         broker.remove_settings(pattern)
     say(f"pattern {pattern!r} is removed")

@@ -1,4 +1,4 @@
-"""`shmbroker sub`: see what comes through a queue without taking it from anybody."""
+"""`shmbroker sub`: watch a queue, or consume a subscription."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ if TYPE_CHECKING:
 )
 @click.argument("queue", required=False, shell_complete=queue_names)
 @click.option("--name", metavar="NAME", shell_complete=subscription_names,
-    help="Consume the subscription of this name to an exchange.")  # fmt: skip
+    help="Consume the subscription with this name.")  # fmt: skip
 @click.option("--exchange", metavar="NAME", shell_complete=exchange_names,
-    help="With --name: the exchange that it is bound to.")  # fmt: skip
-@click.option("--key", default="", help="With --name: which messages of the exchange.")
-@click.option("--durable", is_flag=True, help="With --name: it collects while we are away.")
-@click.option("--shared", is_flag=True, help="With --name: others may consume it as well.")
-@click.option("--count", metavar="N", type=COUNT, help="End after so many.")
-@click.option("--timeout", type=DURATION, help="End when nothing has come for so long.")
+    help="With --name: the exchange of the subscription.")  # fmt: skip
+@click.option("--key", default="", help="With --name: the binding key.")
+@click.option(
+    "--durable", is_flag=True, help="With --name: collect messages while nobody consumes."
+)
+@click.option("--shared", is_flag=True, help="With --name: allow other consumers.")
+@click.option("--count", metavar="N", type=COUNT, help="Stop after this many messages.")
+@click.option("--timeout", type=DURATION, help="Stop if no message arrives for this long.")
 @click.option("--lossy", is_flag=True,
-    help="Rather miss messages than let producers wait for us.")  # fmt: skip
+    help="Skip messages instead of making producers wait.")  # fmt: skip
 @click.option("--from", "start", type=click.Choice(["earliest", "now"]), default="now",
-    show_default=True, help="Begin with what is there, or with what comes.")  # fmt: skip
+    show_default=True, help="Start with the oldest message, or with new ones.")  # fmt: skip
 @json_option
 @vhost_option
 def sub(
@@ -51,11 +53,11 @@ def sub(
     shared: bool, count: int | None, timeout: float | None, lossy: bool,
     start: Literal["earliest", "now"], as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
-    """See what comes through a queue.
+    """Print the messages of a queue or of a subscription.
 
-    Each message of QUEUE goes to stdout, one a line, and consumers get it all the same: nothing is
-    taken.  With --name those of an exchange do, and are taken from the subscription.  Ends with 1
-    if --count was asked for and fewer came within --timeout.
+    Prints one message per line.  With QUEUE it only watches: consumers still get the messages.
+    With --name it consumes the subscription and acknowledges each message.  Exits with 1 if fewer than
+    --count messages arrive within --timeout.
     """
     if name is not None:
         if queue is not None or exchange is None:
@@ -79,7 +81,7 @@ def consume(
     name: str, exchange: str, key: str, durable: bool, shared: bool,
     count: int | None, timeout: float | None, as_json: bool, vhost: str,
 ) -> int:  # fmt: skip
-    """Each message is acknowledged once it is written: how many."""
+    """Print and acknowledge the messages of a subscription: how many."""
     seen = 0
     with connected(vhost) as broker:
         exchange_named(broker, exchange)
@@ -103,7 +105,7 @@ def watch(
     queue: str, start: Literal["earliest", "now"], lossy: bool,
     count: int | None, timeout: float | None, as_json: bool, vhost: str,
 ) -> int:  # fmt: skip
-    """Nothing is taken: how many were seen."""
+    """Print the messages of a queue without taking them: how many."""
     seen = 0
     with connected(vhost) as broker:
         queue_named(broker, queue)
@@ -123,7 +125,7 @@ def watch(
 
 
 def show(message: CopiedMessage | Message, as_json: bool) -> None:
-    """Whoever reads us sees each message when it comes, so nothing stays in a buffer."""
+    """Print a message and flush, so that a reader of a pipe sees it at once."""
     if as_json:
         print_json(message_fields(message), indent=None)
     else:

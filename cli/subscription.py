@@ -1,4 +1,4 @@
-"""`shmbroker subscription`: those that have a name; `sub --name` makes and consumes one."""
+"""`shmbroker subscription`: list and remove subscriptions; `sub --name` makes one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from shmbroker.cli.suggestion import suggesting
     """,
 )
 def subscription() -> None:
-    """Subscriptions by name."""
+    """Named subscriptions to exchanges."""
 
 
 @subscription.command(
@@ -45,7 +45,7 @@ def subscription() -> None:
 @names_option
 @vhost_option
 def list_(as_json: bool, names: bool, vhost: str) -> None:
-    """All subscriptions by name, and what they have collected."""
+    """List the subscriptions and their depths."""
     with observed(vhost) as broker:
         found = broker.subscriptions()
     if as_json:
@@ -65,11 +65,11 @@ def list_(as_json: bool, names: bool, vhost: str) -> None:
 
 @subscription.command(examples="shmbroker subscription remove audit --yes")
 @click.argument("name", shell_complete=subscription_names)
-@click.option("--force", is_flag=True, help="Also if a participant consumes it.")
+@click.option("--force", is_flag=True, help="Delete it even if a participant consumes it.")
 @yes_option
 @vhost_option
 def remove(name: str, force: bool, yes: bool, vhost: str) -> None:
-    """Delete a subscription with what it has collected."""
+    """Delete a subscription and its messages."""
     with connected(vhost) as broker:
 
         def known() -> list[str]:

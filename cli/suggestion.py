@@ -1,4 +1,4 @@
-"""What somebody probably meant who named something that is not there."""
+"""Suggestions for names that do not exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SUGGESTIONS = 3
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """A question, or nothing if no name is near."""
+    """A question with similar names; empty if there are none."""
     from difflib import get_close_matches
 
     close = get_close_matches(wrong, list(known), n=SUGGESTIONS)
@@ -24,7 +24,7 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
 def suggesting(
     kind: str, wanted: str, known: Callable[[], Iterable[str]], remedy: str
 ) -> Iterator[None]:
-    """Whoever finds nothing is asked what was meant, or told how to make it."""
+    """Add similar names to NotFound, or the command that creates the object."""
     try:
         yield
     except NotFound:

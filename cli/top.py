@@ -1,4 +1,4 @@
-"""`shmbroker top`: what every queue is doing now."""
+"""`shmbroker top`: live view of all queues."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HEADERS = [
 
 @dataclass(frozen=True)
 class Reading:
-    """The queues and who has them open, at one moment."""
+    """The queues, and the participants that have each open, at one moment."""
 
     at: float
     queues: dict[str, Any]
@@ -56,12 +56,12 @@ def read(broker: Broker) -> Reading:
 
 
 def rows(before: Reading, after: Reading) -> list[dict[str, Any]]:
-    """What happened between two readings, the busiest queue first."""
+    """The rates between two readings, the busiest queue first."""
     seconds = max(after.at - before.at, 1e-9)
     found = []
     for name, queue in after.queues.items():
         earlier = before.queues.get(name)
-        if earlier is None or earlier.id != queue.id:  # it is new: nothing to compare it with
+        if earlier is None or earlier.id != queue.id:  # a new queue has no earlier reading
             earlier = queue
         came = queue.published - earlier.published
         went = came - (queue.depth - earlier.depth)
@@ -102,7 +102,7 @@ def lines(vhost: str, found: list[dict[str, Any]]) -> list[str]:
 
 @contextmanager
 def other_screen() -> Iterator[None]:
-    """Keys come one by one and unseen; the terminal is as it was when we leave."""
+    """Use the alternate screen and read single keys; restore the terminal at the end."""
     import termios
     import tty
 
@@ -119,7 +119,7 @@ def other_screen() -> Iterator[None]:
 
 
 def is_quit(seconds: float) -> bool:
-    """Whether q is pressed within so long."""
+    """Whether q is pressed within this time."""
     import select
 
     ends_at = time.monotonic() + seconds
@@ -132,7 +132,7 @@ def is_quit(seconds: float) -> bool:
 
 
 def watch(broker: Broker, interval: float) -> None:
-    """Redraw in place until q."""
+    """Redraw until q is pressed."""
     import shutil
 
     before = read(broker)
@@ -157,15 +157,15 @@ def watch(broker: Broker, interval: float) -> None:
     """,
 )
 @click.option("--interval", type=DURATION, default="1s", show_default=True,
-    help="Between two readings.")  # fmt: skip
-@click.option("--once", is_flag=True, help="Print one table and end.")
+    help="Time between two readings.")  # fmt: skip
+@click.option("--once", is_flag=True, help="Print one table and exit.")
 @json_option
 @vhost_option
 def top(interval: float, once: bool, as_json: bool, vhost: str) -> None:
-    """What every queue is doing now; q ends it.
+    """Show depth, rates and participants of every queue; q quits.
 
-    Depth, rates, who has it open.  Rates are differences of two readings; where there is no
-    terminal, a table is printed for each.  Ends with 0 by q, with 130 by Ctrl-C.
+    Rates are differences between two readings.  Without a terminal it prints a table for each
+    reading.  Exits with 0 on q, with 130 on Ctrl-C.
     """
     with observed(vhost) as broker:
         if not (once or as_json) and sys.stdout.isatty() and sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""Sizes, times and counts as people write and read them: 64KiB, 50us, 1,000."""
+"""Sizes, times and counts for people: 64KiB, 50us, 1,000."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ TIME_OF_DAY = TimeOfDay()
 
 
 def format_number(value: float) -> str:
-    """Three digits that matter, more only before the point."""
+    """A number with three significant digits, more only before the point."""
     if value >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -1,4 +1,4 @@
-"""`shmbroker vhost`: namespaces of queues and exchanges."""
+"""`shmbroker vhost`: create, list and delete vhosts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from shmbroker.cli.units import SIZE, format_size
     """,
 )
 def vhost() -> None:
-    """Namespaces of queues and exchanges."""
+    """Vhosts, which are namespaces of queues and exchanges."""
 
 
 @vhost.command(
@@ -40,10 +40,10 @@ def vhost() -> None:
 @click.argument("name")
 @click.option(
     "--arena", type=SIZE, default="256MiB", show_default=True,
-    help="Room for messages; memory is used as it fills.",
+    help="Memory for messages.  It is allocated as it fills.",
 )  # fmt: skip
 def create(name: str, arena: int) -> None:
-    """Make a vhost."""
+    """Create a vhost."""
     from shmbroker.ipc.vhost import vhost as vhosts
 
     vhosts.create(name, arena_bytes=arena)
@@ -60,7 +60,7 @@ def create(name: str, arena: int) -> None:
 @json_option
 @names_option
 def list_(as_json: bool, names: bool) -> None:
-    """All vhosts of this host."""
+    """List the vhosts of this host."""
     from shmbroker.ipc.vhost import vhost as vhosts
 
     found = vhosts.names()
@@ -74,10 +74,10 @@ def list_(as_json: bool, names: bool) -> None:
 
 @vhost.command(examples="shmbroker vhost delete scratch --yes")
 @click.argument("name", shell_complete=vhost_names)
-@click.option("--force", is_flag=True, help="Also if somebody is connected.")
+@click.option("--force", is_flag=True, help="Delete it even if a participant is connected.")
 @yes_option
 def delete(name: str, force: bool, yes: bool) -> None:
-    """Delete a vhost with all that is in it."""
+    """Delete a vhost with its queues and messages."""
     from shmbroker.ipc.vhost import vhost as vhosts
 
     confirm(yes, f"delete vhost {name!r} with all its queues and messages")

@@ -1,7 +1,7 @@
-"""The bell: how somebody who sleeps learns that there is work, without a count that could be wrong.
+"""The bell: wakes a sleeper when there is work, without a count that could be wrong.
 
-One word: 1 means that somebody may sleep, so ring.  It is sticky: a sleeper that is killed leaves
-a 1 behind, and the next ring costs one needless wake-up.
+One word: 1 means that a thread may sleep, so ring.  It is sticky: a sleeper that is killed leaves a
+1 behind, and the next ring costs one needless wake-up.
 
     sleeper                              worker
     1. exchange(bell, 1)                 1. the CAS that makes the work visible

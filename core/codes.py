@@ -1,4 +1,4 @@
-"""What a kernel answers when it did not do what was asked: negative numbers, and their texts."""
+"""Error codes of kernels: negative numbers, and their texts."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ UNCONFIRMED: Final = -47
 OVER_SHARE: Final = -48
 SLOW: Final = -49
 UNTRUSTED: Final = -50
+OTHER_HEADER: Final = -51
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -100,6 +101,7 @@ TEXTS: Final[dict[int, str]] = {
     OVER_SHARE: "the participant holds as much of the arena as one producer may",
     SLOW: "the participant was disconnected: it was a slow consumer; connect again",
     UNTRUSTED: "the file belongs to another user, or others may write it: it is not believed",
+    OTHER_HEADER: "compiled with the shmbroker.h of another version: compile the program anew",
     LOCKED: "somebody holds the catalog's lock for too long: is it stopped?",
     ENDED: "the transaction was committed or rolled back before: begin another",
     UNFINISHED: "the transaction is committed, and waits for room to finish: call again",
@@ -110,4 +112,4 @@ TEXTS: Final[dict[int, str]] = {
     STALE: "another has begun to write this journal: this one must end",
 }
 
-assert sorted(TEXTS) == list(range(UNTRUSTED, OK + 1))
+assert sorted(TEXTS) == list(range(OTHER_HEADER, OK + 1))

@@ -1,9 +1,9 @@
-"""The due word: when a schedule is to be looked at next, and who looks.
+"""The due word: when a schedule must be looked at next, and which mover looks.
 
-One word, on which all who schedule and all who look agree without a lock:
+One word, on which publishers and movers agree without a lock:
 
-    t             nothing is due before t, of all that was noted
-    t, claimed    somebody looks; whoever finds the word so after t does so instead
+    t             nothing that was noted is due before t
+    t, claimed    a mover looks; one that finds the word unchanged after t takes over
     0             nothing is scheduled
 
     note    publish first, then lower the word to the message's time, and take away the claim
@@ -11,11 +11,10 @@ One word, on which all who schedule and all who look agree without a lock:
     settle  exactly our claim, to the time of the next message
 
 A message whose note came before the claim was there when the look began.  A note after it takes the
-claim away, so settling fails, and who looks goes on looking.  Who claims again in the middle of its
-look overwrites such a note, and so looks once more before it settles for later.  Who dies or is
-stopped in the middle leaves a claim, which somebody else takes over when its time has come.  Who
-dies between publishing and its note is repaired, which notes that something may be
-due now.
+claim away, so settling fails, and the mover looks again.  A mover that claims again during its look
+overwrites such a note, so it looks once more before it settles for later.  A mover that dies or is
+stopped during its look leaves a claim, which another takes over at time t.  If a publisher dies
+between publishing and its note, its repair notes that something may be due now.
 """
 
 from __future__ import annotations

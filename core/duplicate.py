@@ -1,4 +1,4 @@
-"""Duplicates: what those who take, look at or follow a message ask of its verdict (once.py)."""
+"""Duplicates: takers, readers and followers ask here for a message's verdict (once.py)."""
 
 from __future__ import annotations
 

@@ -1,28 +1,28 @@
-"""Message groups: which consumer may take which messages, so that each group is in one hand.
+"""Message groups: which consumer may take which messages, one consumer for each group.
 
-A group falls into a bucket, and a bucket belongs to one participant at a time.  Who takes is still
-decided by the slots' words alone; a bucket only says who may.  Nothing is counted, so no death
-leaves a count that is wrong.
+A group belongs to a bucket, and a bucket to one participant at a time.  The slots' words alone
+decide who takes a message; a bucket only says who may.  Nothing is counted, so no death leaves a
+wrong count.
 
     bind     a bucket that is FREE, or whose owner has a lower rank, becomes ours: BOUND
     settle   no slot of the bucket is LEASED by others: SETTLED, from now on we may take
     take     READY -> LEASED, and only then: is the bucket still SETTLED for us?  If not, the
              message goes back as it was, and nobody has seen it
-    free     by the owner, by anyone for all (rebalancing), or by the repair for the dead
+    free     by the owner; by anyone, all buckets (rebalancing); by the repair, those of the dead
 
-So a bucket may be taken away from an owner who has messages of it in hand, without asking: that
-one gets no more, and the new one none until those are dealt with.  Taker and settler each write
-first and look then, both by locked operations: one of them sees the other.
+So a bucket may be taken away from an owner who still holds messages of it.  The former owner gets
+no more, and the new one none until those are done.  Taker and settler each write first and look
+then, both by locked operations: one of them sees the other.
 
     taker                                    settler
     1. CAS of the slot's word to LEASED      1. CAS of the bucket's word to BOUND
     2. load the bucket's word                2. load the slots' words
 
-The order within a group is that of positions: who takes looks from the lowest on.  A port remembers
-how far it has looked (PORT_LOOKED): nothing below is for us, as long as RING_CHANGES stands.  That
-moves after a message came back and after a bucket became free; and who has settled a bucket looks
-from head again, because messages of it may have been passed over before.  A taker that comes too
-late hides a message for a moment: so what is in a stranger's hand holds up those of its bucket
+The order within a group is that of positions: takers look from the lowest on.  A port notes how far
+it has looked (PORT_LOOKED): nothing below is for us while RING_CHANGES is unchanged.  RING_CHANGES
+moves after a message came back and after a bucket became free.  Whoever has settled a bucket looks
+from head again, because messages of it may have been skipped before.  A taker that comes too late
+hides a message for a moment, so a message that another participant holds blocks those of its bucket
 behind it, for the owner.
 
 With MODE_SINGLE all messages are in bucket 0: a single active consumer.  Messages without a group

@@ -9,7 +9,7 @@ from shmbroker.core.layout import PORT_HEAD_SEEN, PORT_HEADER, POSITION_MASK, RI
 
 @kernel
 def head_load(port: int) -> int:
-    """Where head is, remembered: publishers need not look again while it is far enough."""
+    """Where head is, cached: publishers need not look again while it is far enough."""
     # SYNC POINT: head (acquire): what readers of the recycled messages did came before
     head = load_acquire(load(port + PORT_HEADER) + RING_HEAD_AT) & POSITION_MASK
     store(port + PORT_HEAD_SEEN, head)

@@ -1,4 +1,4 @@
-"""The memory of message ids: the last N of a queue, found by a hash of 126 bits.
+"""The deduplication log: the last N message ids of a queue, found by a hash of 126 bits.
 
     buckets   the serial number of the last id in each
     entries   serial s in entry s % N: the hash, and the serial before it in the same bucket
@@ -85,7 +85,7 @@ def id_word(high: int, low: int, index: int, lap: int) -> int:
 
 @kernel
 def id_search(port: int, high: int, low: int, last: int) -> int:
-    """The serial of this id in the chain that begins with `last`, 0 if it is not remembered."""
+    """The serial of this id in the chain that begins with `last`, 0 if it is not in the log."""
     serial = last
     for _ in range(load(port + PORT_IDS_MAX)):
         if serial <= 0:
@@ -107,7 +107,7 @@ def id_search(port: int, high: int, low: int, last: int) -> int:
 
 @exported_cold
 def id_find(port: int, high: int, low: int) -> int:
-    """The serial number of this id, 0 if it is not remembered."""
+    """The serial number of this id, 0 if it is not in the log."""
     if not has_ids(port):
         return 0
     return id_search(port, high, low, load_acquire(id_bucket_at(port, low)))

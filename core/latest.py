@@ -1,4 +1,4 @@
-"""The newest of each key: a ring that keeps the last value drops the older ones that nobody has.
+"""The newest of each key: a last-value ring drops older messages that no consumer holds.
 
 Messages whose keys have the same hash hang in one chain, the newest first, so that a publisher
 finds those of its key without a search of the ring.  A chain starts in the slot that the hash names
@@ -7,16 +7,16 @@ them by nature, and nothing to allocate.
 
     insert   our link to what is older, then a CAS of the link before us
     remove   a message that is done with: its own link is marked OUT by CAS, so that nobody puts
-             anything behind it; then the link before it goes on to the one behind it.  Whoever
-             meets one that is done with does this
+             anything behind it; then the link before it goes on to the one behind it.  Every
+             reader of the chain does this
     recycle  a link has the lap of its message.  One of another lap: head has passed the message,
              and with it all that is older
 
 Publishing is: the message, then its place in the chain, then a look at the whole chain.  So of two
 publishers of a key at least one sees the other's message, and the older one is dropped, READY to
-DONE; one in somebody's hand is not.  A publisher that dies in between leaves its message without a
-place: the repair looks at all messages again (latest_repair).  Until then, and for a publisher that
-is stopped there until it goes on, both are in the ring, in the order of their positions.
+DONE, unless a consumer holds it.  If a publisher dies in between, its message is in no chain; the
+repair examines all messages again (latest_repair).  Until then, or until a stopped publisher
+continues, both are in the ring, in the order of their positions.
 
 The age of a message is its position, unless it was carried (carry.py).
 """

@@ -1,4 +1,4 @@
-"""Priorities: of all messages that nobody has, the oldest of the highest level is taken.
+"""Priorities: the oldest message of the highest level is taken first.
 
 A ring with levels has one hint more for each: the lowest position that may be READY with a message
 of that level.  It obeys the rules of `take` (take.py): whoever looks moves it past what is not of

@@ -1,24 +1,24 @@
-"""Once: of several messages that are the same, one counts, and the others are duplicates.
+"""Deduplication: of several equal messages one counts, and the others are duplicates.
 
-The same are messages with the same id (ids.py), and messages of a named producer with the same
-number (producer.py).  Publishing one is like publishing any other: so a producer that is stopped or
-dies holds up nobody, and whatever it had done, the message is there or it is not.  Which one counts
-is decided where all publishers agree anyway, at tail:
+Messages are equal if they have the same id (ids.py), or the same number of a named producer
+(producer.py).  They are published like any other message.  So a producer that is stopped or dies
+blocks no other, and its message is in the ring or is not.  Which one counts is decided where all
+publishers agree anyway, at tail:
 
     *tail does not pass such a message without a verdict*, in the message's slot
 
-    find      is the id among those remembered, or the number among those noted?
-    verdict   by CAS in the slot: whoever comes second takes over the verdict of the first
+    find      is the id in the deduplication log, or the number in the table?
+    verdict   by CAS in the slot: the second helper uses the verdict of the first
     note      if it counts: the id, the number; so that the next one finds it
     withdraw  if it does not: READY to DONE, unless somebody has taken it
     tail      goes on
 
-Whoever moves tail does all of it.  Any step may be the last of somebody who dies, and is then done
-again by the next one, to the same end: the verdict that is there is not made anew, what is noted
-is not noted again.  An id that was noted for this very message makes it no duplicate of itself:
-there is a verdict by then, and the CAS of another one fails.
+Whoever moves tail does all of it.  A helper may die after any step.  The next one repeats the steps
+with the same result: an existing verdict stays, and nothing is noted twice.  An id that was noted
+for this message does not make it a duplicate of itself: there is a verdict by then, and the CAS of
+another one fails.
 
-Whoever takes, looks at or follows such a message helps tail past it, and goes by the verdict
+Whoever takes, looks at or follows such a message helps tail past it and obeys the verdict
 (duplicate.py).
 """
 

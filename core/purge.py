@@ -1,4 +1,4 @@
-"""Emptying a ring, and counting what is in it: for operators, not for the hot path."""
+"""Purging a ring and counting its messages: for operators, not for the hot path."""
 
 from __future__ import annotations
 

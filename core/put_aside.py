@@ -1,18 +1,18 @@
-"""Setting aside: a message that is not to be delivered, and cannot go where it belongs.
+"""Setting aside: a message that must not be delivered while its dead-letter queue is full.
 
-Its dead-letter or expiry queue is full.  Given back it would be the next to be taken, and those
-behind it would wait.  So it becomes READY again with a mark, an owner that is nobody, and is passed
-over:
+The same holds for an expiry queue.  If the message were given back, it would be taken next, and the
+messages behind it would wait.  So it becomes READY again with a mark, an owner that is nobody, and
+is skipped:
 
-    take, a level's hint   are moved beyond it while it is still in our hand, and not lowered to it
-    the repair              lowers no hint to what has the mark
-    groups, selectors      look at each message from head on, and ask for the mark
+    take, a level's hint   are moved beyond it while we hold it, and not lowered to it
+    the repair             lowers no hint to a message with the mark
+    groups, selectors      look at each message from head on, and check the mark
 
-Who finds it in spite of that takes it, sees that it is not to be delivered, and sets it aside
-again: so nothing depends on the mark but that this does not happen all the time.  Whoever looks for
-what is to leave the ring (expiry.c) finds it in any case, because it is READY.
+A consumer that takes it nevertheless sees that it must not be delivered, and sets it aside again.
+So correctness does not depend on the mark; it only saves work.  The search for messages that must
+leave the ring (expiry.c) finds it, because it is READY.
 
-A death before the CAS leaves it LEASED: the repair gives it back as any other.
+A death before the CAS leaves it LEASED: the repair gives it back like any other.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The repair: what the dead and the late have left is put right.  Anyone may run it, at any time.
+"""The repair of a ring after deaths and expired leases.  Any participant may run it at any time.
 
     LEASED by the dead, or past its lease     given back
-    READY below take, or its level's hint      they are lowered to it, unless it is set aside
-    buckets of groups of the dead             freed, after all that they held was given back
+    READY below take, or its level's hint     the hint is lowered, unless it is set aside
+    buckets of groups of the dead             freed, after their messages were given back
     DONE at head                              reclaimed
     blocks owned by the dead                  freed, or sealed up to the true tail
     sealed blocks that head has passed        freed
     gates of the dead                         dropped, unless they wait for another owner
 
-Who is alive is told by the caller: a bitmap of owners, taken before the repair starts.  Proof of
-death is its business; a lease that runs out only revokes.
+The caller passes a bitmap of live owners, taken before the repair starts.  Proving a death is the
+caller's task; a lease that runs out only revokes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def lease_is_over(slot: int, word: int, now_ms: int, grace_ms: int) -> int:
         compare_exchange(address, lease, ((now_ms + grace_ms) << LEASE_DEADLINE_SHIFT) | tag)
         return 0
     deadline = lease >> LEASE_DEADLINE_SHIFT
-    if deadline == LEASE_OVER:  # so said another repair, which may have died since
+    if deadline == LEASE_OVER:  # another repair wrote that, and may have died since
         return 1
     if deadline == 0 or deadline >= now_ms:
         return 0

@@ -200,7 +200,7 @@ def restore_end(port: int) -> int:
 
 @exported_cold
 def restore_id(port: int, high: int, low: int, serial: int) -> int:
-    """This id has this serial, above all before it; OK also if it is remembered already."""
+    """This id has this serial, above all before it; OK also if it is in the log already."""
     if serial <= load(load(port + PORT_IDS) + IDS_COUNT_AT):
         return INVALID
     bucket = id_bucket_at(port, low)

@@ -2,8 +2,8 @@
 
 A run is filled front to back.  A producer goes round in the few runs it has: one whose last
 position head has passed is empty again, without a look at its block words.  Runs start small and
-double with traffic.  The list is private memory: if the producer dies, the blocks' own words say
-that they were its, and the repair seals them.
+double with traffic.  The list is private memory.  If the producer dies, the blocks' own words
+still name it as their owner, and the repair seals them.
 """
 
 from __future__ import annotations

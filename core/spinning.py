@@ -1,4 +1,4 @@
-"""Whether a wait spins, looking for a while before it sleeps: as it has paid lately.
+"""Whether a wait spins before it sleeps: it does while spinning has paid lately.
 
 Spinning pays where the other side runs on another processor: what it does arrives in a fraction of
 the time that waking takes.  On the same processor it never pays: the other side cannot run while we

@@ -1,4 +1,4 @@
-"""Taking, acknowledging and giving back: a message is in the hand of whoever the word names.
+"""Taking, acknowledging and giving back: the slot's word names the consumer of a message.
 
     take        READY -> LEASED(owner)     the CAS names the consumer
     ack         LEASED -> DONE             exactly our word, else the delivery was revoked

@@ -1,4 +1,4 @@
-"""The barrier: in a ring with one, nothing is taken that the gate of a journal has not passed."""
+"""The barrier: messages that the journaler's gate has not passed cannot be taken."""
 
 from __future__ import annotations
 

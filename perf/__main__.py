@@ -106,10 +106,10 @@ def say(text: str) -> None:
 CHOICE = click.Choice(NAMES)
 COMMAND = Command(
     "all",
-    help="""Everything, one after the other, and one page of it.
+    help="""Run all benchmarks and write one page.
 
-    Some 30 minutes, or some 3 with --quick.  Ends with 1 if anything was missed, which stops
-    nothing that comes after it.
+    Takes about 30 minutes, or 3 with --quick.  A missed verdict does not stop the other
+    benchmarks.  Exits with 1 if any was missed.
     """,
     examples="""
     shmbroker bench all
@@ -118,19 +118,20 @@ COMMAND = Command(
     shmbroker bench all --without topologies --compare before.json
     """,
     parameters=(
-        several("--only", type=CHOICE, metavar="NAME", help="Measure this."),
-        several("--without", type=CHOICE, metavar="NAME", help="Leave this out."),
-        option("--quick", is_flag=True, help="Briefly, and with few peers."),
-        option("--rounds", type=POSITIVE, metavar="N", help="Of each scenario."),
-        option("--folder", type=FILE, default=".", metavar="DIR", help="On the disk to measure."),
+        several("--only", type=CHOICE, metavar="NAME", help="Run this benchmark."),
+        several("--without", type=CHOICE, metavar="NAME", help="Skip this benchmark."),
+        option("--quick", is_flag=True, help="Short runs and few peers."),
+        option("--rounds", type=POSITIVE, metavar="N", help="Rounds of each scenario."),
+        option("--folder", type=FILE, default=".", metavar="DIR",
+               help="A folder on the disk to measure."),
         option("--json", "json_file", type=FILE, default="bench.json", show_default=True,
-               metavar="FILE", help="Every figure."),
+               metavar="FILE", help="Write all figures here."),
         option("--hlog", type=FILE, default="bench.hlog", show_default=True, metavar="FILE",
-               help="The histograms."),
+               help="Write the histograms here."),
         option("--html", type=FILE, default="bench.html", show_default=True, metavar="FILE",
-               help="The page, with pictures."),
+               help="Write the page here."),
         option("--compare", "old", type=FILE, metavar="OLD",
-               help="Its JSON of before: end with 1 if something is slower."),
+               help="Compare with the JSON of an earlier run; exit with 1 if slower."),
     ),
     run=run,
 )  # fmt: skip

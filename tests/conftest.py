@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import shmbroker
 from shmbroker.ipc.vhost import vhost as vhosts
 
 SHM = Path("/dev/shm")
@@ -45,6 +46,26 @@ def vhost() -> Iterator[str]:
     with vhost_for_a_while() as name:
         vhosts.create(name, arena_bytes=64 << 20)
         yield name
+
+
+@pytest.fixture
+def url(vhost: str) -> str:
+    """Its address."""
+    return f"shm://{vhost}"
+
+
+@pytest.fixture
+def broker(vhost: str) -> Iterator[shmbroker.Broker]:
+    """A connection to that vhost.  A test that wants more in it has a fixture of this name."""
+    with shmbroker.connect(f"shm://{vhost}") as connected:
+        yield connected
+
+
+@pytest.fixture
+def other(vhost: str) -> Iterator[shmbroker.Broker]:
+    """Another connection to the same vhost: another participant."""
+    with shmbroker.connect(f"shm://{vhost}", name="other") as connected:
+        yield connected
 
 
 @pytest.fixture(scope="session", autouse=True)

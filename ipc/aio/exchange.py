@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.bell import CONFIRMED, ROOM, Bell
+from shmbroker.ipc.aio.verb import Face, twin
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.exchange import exchange as sync
 from shmbroker.ipc.exchange.publication import Publication
-from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import Confirm
-from shmbroker.ipc.schedule.scheduled import When
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
 
 
-class Exchange:
-    """Made by Broker.exchange and Broker.declare_exchange."""
-
+class Exchange(Face, of=sync.Exchange):
     def __init__(self, broker: Broker, exchange: sync.Exchange) -> None:
         self._broker = broker
-        self._sync = exchange
+        self._sync: sync.Exchange = exchange
 
     @property
     def name(self) -> str:
@@ -33,38 +29,18 @@ class Exchange:
     def kind(self) -> str:
         return self._sync.kind
 
+    @twin(sync.Exchange.publish)
     async def publish(
-        self,
-        body: Any,
-        *,
-        key: str = "",
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
-        message_id: str | bytes | None = None,
-        group: str | None = None,
-        mandatory: bool = False,
-        deliver_after: float | None = None,
-        deliver_at: When | None = None,
-        confirm: Confirm | None = None,
-        timeout: float | None = None,
+        self, body: Any, *, timeout: float | None, confirm: Confirm | None, **options: Any
     ) -> int:
-        """Publish to every queue that a binding leads to: how many.
-
-        If a queue has no room in time, or this is cancelled, the queues before it have the message.
-        With confirm="disk" it is done when it is on disk in all durable queues: how many these are.
-        """
         deadline = Deadline(nanoseconds(timeout))
-        publication = Publication(
-            self._sync, body, key, grouped(properties, group), ttl, priority, message_id, mandatory,
-            deliver_after, deliver_at, confirm,
-        )  # fmt: skip
+        publication = Publication(self._sync, body, confirm=confirm, **options)
         attempt = partial(publication.go_on, 0)
 
         def room() -> Bell:
             return Bell.of(self._broker._sleeper, publication.full_queue(), ROOM)
 
-        if deliver_after is not None or deliver_at is not None:
+        if publication.is_delayed:
             count = await self._broker._patience.until_done_by_naps(attempt, timeout)
         else:
             count = await self._broker._patience.until_done(attempt, room, timeout)
@@ -82,6 +58,3 @@ class Exchange:
             one = partial(publication.confirm_one, queue, position)
             await self._broker._patience.until_done(one, journaled, deadline.seconds_left())
         return attempt()
-
-    def __repr__(self) -> str:
-        return f"<aio {self._sync!r}>"

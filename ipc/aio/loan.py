@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from shmbroker.ipc.aio.bell import Bell
-from shmbroker.ipc.message.loan import QueueLoan
+from shmbroker.ipc.aio.verb import Face, at_once, waits
+from shmbroker.ipc.message import loan as sync
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-Published = int | None
-UntilDone = Callable[
-    [Callable[[], Published], Callable[[], Bell], float | None], Awaitable[Published]
-]
+    from shmbroker.ipc.aio.queue import Queue
 
 
-class Loan:
-    """Published on a clean exit of `async with`, dropped on an exception or when cancelled."""
-
-    def __init__(self, loan: QueueLoan, until_done: UntilDone, room: Callable[[], Bell]) -> None:
-        self._sync = loan
-        self._until_done = until_done
-        self._room = room
+class Loan(Face, of=sync.QueueLoan):
+    def __init__(self, queue: Queue, loan: sync.QueueLoan) -> None:
+        self._queue = queue
+        self._sync: sync.QueueLoan = loan
+        self._until_done = queue._until_done
 
     @property
     def view(self) -> memoryview:
@@ -32,20 +26,17 @@ class Loan:
 
     @property
     def position(self) -> int | None:
-        """Where it was published; None if it was not."""
         return self._sync.position
 
-    async def publish(self, *, timeout: float | None = None) -> int | None:
-        """Publish: the message's position, None if one with its id was before.
+    @property
+    def is_open(self) -> bool:
+        return self._sync.is_open
 
-        QueueFull leaves the loan as it is.
-        """
-        attempt = partial(self._sync.publish, timeout=0)
-        return await self._until_done(attempt, self._room, timeout)
+    def _room(self) -> Bell:
+        return self._queue._room()
 
-    def drop(self) -> None:
-        """Return the memory without publishing."""
-        self._sync.drop()
+    publish = waits(sync.QueueLoan.publish, _room)
+    drop = at_once(sync.QueueLoan.drop)
 
     async def __aenter__(self) -> Loan:
         return self
@@ -56,11 +47,11 @@ class Loan:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self._sync.is_open:
+        if not self.is_open:
             return
         try:
             if kind is None:
                 await self.publish()
-        finally:
-            if self._sync.is_open:
+        finally:  # also when it is cancelled while it waits for room
+            if self.is_open:
                 self.drop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shmbroker.ipc.aio.queue import Queue
+from shmbroker.ipc.aio.verb import awaitable
 from shmbroker.ipc.exchange import named_subscription as sync
 
 if TYPE_CHECKING:
@@ -13,9 +14,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
 
 
-class NamedSubscription(Queue):
-    """Made by Broker.subscription.  Leaving `async with` lets others consume it."""
-
+class NamedSubscription(Queue, of=sync.NamedSubscription):
     def __init__(self, broker: Broker, subscription: sync.NamedSubscription) -> None:
         super().__init__(broker, subscription)
         self._subscription = subscription
@@ -24,9 +23,7 @@ class NamedSubscription(Queue):
     def subscription(self) -> str:
         return self._subscription.subscription
 
-    async def close(self) -> None:
-        """Consume it no more; one that is not durable vanishes with its last consumer."""
-        self._subscription.close()
+    close = awaitable(sync.NamedSubscription.close)
 
     async def __aenter__(self) -> NamedSubscription:
         return self

@@ -1,4 +1,4 @@
-"""Trying until it works, the time is over, or the coroutine is cancelled."""
+"""Retrying until success, timeout, or cancellation."""
 
 from __future__ import annotations
 

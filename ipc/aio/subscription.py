@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shmbroker.ipc.aio.bell import Bell
+from shmbroker.ipc.aio.verb import Face, twin
 from shmbroker.ipc.base.errors import ConnectionClosed, Empty
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.queue import subscription as sync
@@ -15,15 +16,10 @@ if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
 
 
-class Subscription:
-    """`async for message in broker.subscribe(...)`, until none comes within the timeout."""
-
-    def __init__(
-        self, broker: Broker, subscription: sync.Subscription, timeout: float | None
-    ) -> None:
+class Subscription(Face, of=sync.Subscription):
+    def __init__(self, broker: Broker, subscription: sync.Subscription) -> None:
         self._broker = broker
-        self._sync = subscription
-        self._timeout = timeout
+        self._sync: sync.Subscription = subscription
         self._is_closed = False
         # of its own: subscribers wait for different positions, and all are woken
         self._bell = Bell(broker._sleeper, subscription._queue._queue, subscription.position)
@@ -34,7 +30,6 @@ class Subscription:
 
     @property
     def position(self) -> int:
-        """The position of the next message."""
         return self._sync.position
 
     def _get_now(self) -> CopiedMessage:
@@ -47,12 +42,12 @@ class Subscription:
         self._bell.position = self._sync.position
         return self._bell
 
-    async def get(self, *, timeout: float | None = None) -> CopiedMessage:
-        """The next message; Empty if none came within the timeout."""
+    @twin(sync.Subscription.get)
+    async def get(self, *, timeout: float | None) -> CopiedMessage:
         return await self._broker._patience.until_done(self._get_now, self._next, timeout)
 
+    @twin(sync.Subscription.close)
     def close(self) -> None:
-        """Give up our place; who waits gets ConnectionClosed."""
         self._is_closed = True
         self._sync.close()
         self._bell.ring_all()
@@ -62,7 +57,7 @@ class Subscription:
 
     async def __anext__(self) -> CopiedMessage:
         try:
-            return await self.get(timeout=self._timeout)
+            return await self.get(timeout=self._sync.timeout)
         except Empty:
             raise StopAsyncIteration from None
 

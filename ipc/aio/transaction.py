@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -11,71 +10,37 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.codes import FULL, UNFINISHED
 from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
+from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
 from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
 from shmbroker.ipc.base.timeout import nanoseconds
-from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import Confirm
-from shmbroker.ipc.schedule.scheduled import When
 from shmbroker.ipc.transaction import transaction as sync
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from shmbroker.ipc.aio.broker import Broker
 
 NAP_S = 0.001
 NAP_S_MAX = 0.016
 """It may want room for several messages in several queues, and a bell tells of one."""
 
 
-class Transaction:
-    """Made by Broker.transaction: commits on a clean exit of `async with`, else rolls back.
+class Transaction(Face, of=sync.Transaction):
+    def __init__(self, broker: Broker, transaction: sync.Transaction) -> None:
+        self._broker = broker
+        self._sync: sync.Transaction = transaction
 
-    If a commit is cancelled while it waits for room, nothing has happened.
-    """
+    ack = at_once(sync.Transaction.ack)
 
-    def __init__(self, transaction: sync.Transaction) -> None:
-        self._sync = transaction
-
-    def ack(self, message: Message) -> None:
-        """Acknowledge at commit; on rollback the message is given back in place."""
-        self._sync.ack(message)
-
-    def publish(
-        self,
-        destination: Queue | Exchange,
-        body: Any,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        priority: int | None = None,
-        message_id: str | bytes | None = None,
-        group: str | None = None,
-        mandatory: bool = False,
-        deliver_after: float | None = None,
-        deliver_at: When | None = None,
-    ) -> None:
-        """Publish at commit: the body is copied, and an exchange decides who gets it, now."""
+    @twin_to(sync.Transaction.publish)
+    def publish(self, destination: Queue | Exchange, body: Any, **options: Any) -> None:
         if not isinstance(destination, (Queue, Exchange)):
             raise InvalidArgument(f"publish to a queue or an exchange of aio, not {destination!r}")
-        self._sync.publish(
-            destination._sync,
-            body,
-            key=key,
-            properties=properties,
-            ttl=ttl,
-            priority=priority,
-            message_id=message_id,
-            group=group,
-            mandatory=mandatory,
-            deliver_after=deliver_after,
-            deliver_at=deliver_at,
-        )
+        self._sync.publish(destination._sync, body, **options)
 
-    async def commit(self, *, timeout: float | None = None, confirm: Confirm | None = None) -> None:
-        """All of it happens; or QueueFull, DeliveryRevoked, NotFound, and nothing has happened.
-
-        With durable queues in it, it is done when all of it is on disk, unless confirm is "shm".
-        """
+    @twin(sync.Transaction.commit)
+    async def commit(self, *, timeout: float | None, confirm: Confirm | None) -> None:
         nanoseconds(timeout)  # refuses what is no time-out
         end = None if timeout is None else monotonic() + timeout
         nap = NAP_S
@@ -89,8 +54,8 @@ class Transaction:
             left = None if end is None else max(0.0, end - monotonic())
             await self.confirm(timeout=left)
 
-    async def confirm(self, *, timeout: float | None = None) -> None:
-        """Until all of it is on disk, once it is committed: Unconfirmed if not in time."""
+    @twin(sync.Transaction.confirm)
+    async def confirm(self, *, timeout: float | None) -> None:
         end = None if timeout is None else monotonic() + timeout
         nap = NAP_S
         while True:
@@ -102,9 +67,7 @@ class Transaction:
             await asyncio.sleep(nap)
             nap = min(2 * nap, NAP_S_MAX)
 
-    def rollback(self) -> None:
-        """Nothing of it happens: its messages are given back, in place."""
-        self._sync.rollback()
+    rollback = at_once(sync.Transaction.rollback)
 
     def __len__(self) -> int:
         return len(self._sync)

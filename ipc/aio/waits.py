@@ -1,4 +1,4 @@
-"""What the sleeper sleeps for: the list that C is given, and which of it is worth trying."""
+"""The waits of the sleeper: the list for C, and which of them are worth trying."""
 
 from __future__ import annotations
 

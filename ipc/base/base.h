@@ -15,8 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "layout.h"
-#include "shmbroker.h"
+#include "shmbroker_private.h"
 
 #define NAME_ROOM 384 /* a path in /dev/shm */
 

@@ -1,4 +1,4 @@
-"""What C says about the last error of this thread, beyond its code."""
+"""The text that C has about the last error of this thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree, and which code of a kernel means what."""
+"""All errors as one tree, and the error for each code of a kernel."""
 
 from __future__ import annotations
 
@@ -156,6 +156,10 @@ class Untrusted(SystemRefused):
     """A file belongs to another user, or others may write it; the message says whose it is."""
 
 
+class OtherHeader(Error):
+    """The caller was compiled with the shmbroker.h of another version of the library."""
+
+
 ERRORS: dict[int, type[Error]] = {
     codes.EMPTY: Empty,
     codes.UNDECIDED: Empty,
@@ -207,7 +211,12 @@ ERRORS: dict[int, type[Error]] = {
     codes.OVER_SHARE: QueueFull,
     codes.SLOW: ConnectionClosed,
     codes.UNTRUSTED: Untrusted,
+    codes.OTHER_HEADER: OtherHeader,
 }
+
+for each in list(vars().values()):
+    if isinstance(each, type) and issubclass(each, Error):
+        each.__module__ = "shmbroker"  # as users import it: so tracebacks and pickles name it
 
 
 def error_for(code: int, what: str, errno: int = 0, detail: str = "") -> Error:

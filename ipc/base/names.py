@@ -1,4 +1,4 @@
-"""Names, as C wants them."""
+"""Names as C takes them."""
 
 from __future__ import annotations
 

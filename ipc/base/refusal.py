@@ -1,4 +1,4 @@
-"""What the operating system refuses, in words: which file it was about, and what to do."""
+"""Errors of the operating system as text: which file, and what to do."""
 
 from __future__ import annotations
 

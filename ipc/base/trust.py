@@ -1,4 +1,4 @@
-"""Whether the content of a file may be believed; in C: ipc/base/trust.c.
+"""Whether the content of a file may be trusted; in C: ipc/base/trust.c.
 
 Where every user may make files, as in /dev/shm, who made one and who else may write it is looked
 at before anything in it is read.  A file is believed if it belongs to us or to root, and its mode

@@ -26,7 +26,7 @@ def _check(code: int, what: str) -> int:
 
 
 def keep_memory() -> None:
-    """Whoever is killed then lets go of its locks at once (ipc/repair/exit_helper.c)."""
+    """Start the exit helper: a killed process then releases its locks at once."""
     _check(lib.sb_keep_memory(), "a quick end")
 
 

@@ -1,4 +1,4 @@
-"""What the journaler and the pager have in common: a thread of C that writes into a store.
+"""A thread of C that writes into a store: common to journaler and pager.
 
 Its code is OK while it works, DISK_FULL while it waits for room; with any other it has ended.
 """

@@ -1,4 +1,4 @@
-"""What cffi is told, to make shmbroker.ipc._native: libshmbroker as plain Python calls it.
+"""The cffi declarations of shmbroker.ipc._native, by which plain Python calls libshmbroker.
 
 Run by setup.py.  API mode, against the stable ABI: bytes are passed as they are.
 
@@ -14,18 +14,13 @@ import re
 
 from cffi import FFI
 
-from shmbroker.ipc.build.header import declarations, enumerators
-
-
-def without_comments(text: str) -> str:
-    return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-
+from shmbroker.ipc.build.header import declarations, enumerators, without_comments
 
 binding = FFI()
 binding.cdef(without_comments(enumerators() + declarations()))
 binding.set_source(
     "shmbroker.ipc._native",
-    '#include "shmbroker.h"',
+    '#include "shmbroker_private.h"',
     libraries=["shmbroker"],
     extra_link_args=["-Wl,-rpath,$ORIGIN/../lib"],
     py_limited_api=True,
@@ -52,7 +47,7 @@ QUICK = (
 )
 
 KEEPING_THE_LOCK = """
-#include "shmbroker.h"
+#include "shmbroker_private.h"
 #undef Py_BEGIN_ALLOW_THREADS
 #undef Py_END_ALLOW_THREADS
 #define Py_BEGIN_ALLOW_THREADS {

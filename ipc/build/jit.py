@@ -26,9 +26,9 @@ from shmbroker.core.kernel import Kernel, bind
 from shmbroker.core.llvm import extern, intrinsics
 from shmbroker.ipc.base.system import SYSTEM
 from shmbroker.ipc.build.kernels import KERNELS
+from shmbroker.ipc.build.paths import PATHS
 
 PACKAGE = Path(__file__).parents[2]
-LIBRARY = PACKAGE / "lib" / "libshmbroker.so"
 
 ROOMS = ("core", "ipc/ring", "ipc/base", "ipc/build")
 """Where kernels are, and what compiles them."""
@@ -91,7 +91,7 @@ def _dispatcher(kernel: Kernel, function: FunctionType) -> Any:
 @cache
 def functions() -> dict[str, Any]:
     """All exported kernels by name."""
-    llvmlite.binding.load_library_permanently(str(LIBRARY))
+    llvmlite.binding.load_library_permanently(str(PATHS["library"]))
     system = {name: extern(f"sb_{name}", arity) for name, arity in SYSTEM.items()}
     bound = bind(KERNELS.values(), {**intrinsics(), **system}, _dispatcher)
     made = {name: function for name, function in bound.items() if KERNELS[name].exported}

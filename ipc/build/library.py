@@ -1,4 +1,4 @@
-"""libshmbroker.so: all kernels compiled ahead of time, no Python in it.
+"""libshmbroker.so.0: all kernels compiled ahead of time, and the C of all rooms; no Python in it.
 
 Numba gives one LLVM module a kernel; they are linked into one, each exported kernel gets a plain C
 function around it (which LLVM then inlines into), everything else is hidden, and one object comes
@@ -27,14 +27,10 @@ from shmbroker.core.kernel import Kernel, bind
 from shmbroker.core.llvm import ARCHITECTURES, extern, portable_intrinsics, signature_of
 from shmbroker.ipc.base import system
 from shmbroker.ipc.base.system import SYSTEM
-from shmbroker.ipc.build.header import (
-    exported_kernels,
-    header,
-    layout_source,
-    strerror_source,
-    symbol,
-)
+from shmbroker.ipc.build import header
 from shmbroker.ipc.build.kernels import KERNELS
+from shmbroker.ipc.build.paths import LIBRARY
+from shmbroker.ipc.build.prototype import exported_kernels, symbol
 
 IPC = Path(__file__).parents[1]
 OF_PYTHON = IPC / "message" / "dropped.c"
@@ -166,24 +162,29 @@ Libs: -L${{libdir}} -lshmbroker -Wl,-rpath,${{libdir}}
 """
 
 
+LINKER_SCRIPT = f"""\
+/* What -lshmbroker finds. */
+INPUT(-l:{LIBRARY})
+"""
+"""Beside the library, where others have a symbolic link, which no wheel can hold.  Not a copy: a
+program that is linked to one and loads the other would have the library twice."""
+
+
 def sources() -> list[Path]:
     """The C of the library, of all rooms."""
     return sorted(set(IPC.glob("*/*.c")) - {OF_PYTHON})
 
 
-def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -> Path:
-    """Write lib/libshmbroker.so, include/shmbroker.h and the pkg-config file below target."""
-    library = target / "lib" / "libshmbroker.so"
-    include = target / "include"
-    package_config = target / "lib" / "pkgconfig" / "shmbroker.pc"
-    work = target / "work"
-    for folder in (package_config.parent, include, work):
-        folder.mkdir(parents=True, exist_ok=True)
-    (include / "shmbroker.h").write_text(header())
-    (work / "strerror.c").write_text(strerror_source())
-    (work / "layout.h").write_text(layout_source())
-    (work / "kernels.o").write_bytes(kept_object(machine_name))
-    package_config.write_text(PKG_CONFIG.format(version=version))
+def _build_digest(work: Path) -> str:
+    """Names the symbols that only parts of one build share."""
+    parts = [*sources(), *sorted(IPC.glob("*/*.h")), *sorted(work.glob("*.h")), work / "kernels.o"]
+    summary = hashlib.sha256()
+    for part in parts:
+        summary.update(part.read_bytes())
+    return summary.hexdigest()[:16]
+
+
+def _compile(work: Path, include: Path, compiler: str) -> list[Path]:
     flags = ["-fPIC", "-O2", "-g0", "-Wall", "-Wextra", "-std=gnu11", "-pthread"]
     flags += ["-fvisibility=hidden", "-Werror=implicit-function-declaration"]
     flags += ["-Wno-missing-field-initializers"]  # what is not named is 0, and meant to be
@@ -195,10 +196,26 @@ def build(target: Path, machine_name: str, version: str, compiler: str = "cc") -
         return made
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compiled, [work / "strerror.c", *sources()]))
-    link = [compiler, "-shared", "-pthread", "-Wl,-soname,libshmbroker.so", "-Wl,--no-undefined"]
+        return list(pool.map(compiled, [work / "strerror.c", *sources()]))
+
+
+def build(target: Path, work: Path, machine_name: str, version: str, compiler: str = "cc") -> Path:
+    """Write the library, shmbroker.h and the pkg-config file below target, the rest to work."""
+    library = target / "lib" / LIBRARY
+    include = target / "include"
+    package_config = target / "lib" / "pkgconfig" / "shmbroker.pc"
+    for folder in (package_config.parent, include, work):
+        folder.mkdir(parents=True, exist_ok=True)
+    (include / "shmbroker.h").write_text(header.header(version))
+    for name, text in header.sources().items():
+        (work / name).write_text(text)
+    (work / "kernels.o").write_bytes(kept_object(machine_name))
+    package_config.write_text(PKG_CONFIG.format(version=version))
+    (library.parent / "libshmbroker.so").write_text(LINKER_SCRIPT)
+    script = work / "symbols.map"
+    script.write_text(header.version_script(_build_digest(work)))
+    objects = _compile(work, include, compiler)
+    link = [compiler, "-shared", "-pthread", f"-Wl,-soname,{LIBRARY}", "-Wl,--no-undefined"]
+    link += [f"-Wl,--version-script,{script}"]
     subprocess.run([*link, *objects, work / "kernels.o", "-o", library], check=True)
-    for left in work.iterdir():
-        left.unlink()
-    work.rmdir()
     return library

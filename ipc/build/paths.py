@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 PREFIX = Path(__file__).parents[2]
+LIBRARY = "libshmbroker.so.0"
+"""Its file, by its soname: the number is raised when a public function changes its meaning."""
 PATHS = {
     "pkgconfig": PREFIX / "lib" / "pkgconfig",
     "include": PREFIX / "include",
-    "library": PREFIX / "lib" / "libshmbroker.so",
+    "library": PREFIX / "lib" / LIBRARY,
 }
 
 

@@ -1,4 +1,4 @@
-"""The catalog, read: which queues, exchanges and bindings a vhost has.  No lock is needed."""
+"""Reading the catalog of a vhost: its queues, exchanges and bindings.  Needs no lock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from shmbroker.core import layout as at
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.exchange.exchange import kind_of
+from shmbroker.ipc.catalog.kinds import kind_of
 from shmbroker.ipc.message.properties import unpack
 from shmbroker.ipc.settings.settings import Pattern
 

@@ -19,6 +19,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.base.owner import owner_of
 from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.catalog.catalog import (
     BindingInfo,
@@ -27,9 +28,9 @@ from shmbroker.ipc.catalog.catalog import (
     QueueInfo,
     SubscriptionInfo,
 )
+from shmbroker.ipc.catalog.kinds import KINDS
 from shmbroker.ipc.connection.handle import Handles
-from shmbroker.ipc.connection.owner import owner_of
-from shmbroker.ipc.exchange.exchange import KINDS, Exchange
+from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.exchange.named_subscription import NamedSubscription, open_subscription
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.queue.durable import DurableQueue
@@ -443,7 +444,7 @@ class Broker(Closable):
         return max(0, repaired)
 
     def close(self) -> None:
-        """Leave the vhost; messages that we have taken and not dealt with go to others."""
+        """Leave the vhost: who waits gets ConnectionClosed, what we have taken goes to others."""
         for port in list(self._ports):
             port.disconnect()
         lib.sb_disconnect(self._connection)

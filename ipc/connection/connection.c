@@ -66,9 +66,30 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
     return SB_OK;
 }
 
-int64_t sb_connect(const char *vhost, const char *name, sb_connection **made)
+int64_t sb_version(void)
 {
-    return connect_as(vhost, name, true, false, made);
+    return SB_VERSION;
+}
+
+/* Structures are handed over by address: with those of another version a program would read and
+ * write the wrong fields. */
+static int64_t layout_check(int64_t version, uint64_t structures, sb_connection **made)
+{
+    *made = NULL;
+    if (structures == SB_LAYOUT)
+        return SB_OK;
+    return fail(SB_OTHER_HEADER, "the program was compiled with shmbroker.h %lld.%lld.%lld, whose "
+                "structures are not those of this library, which is %d.%d.%d: compile it anew",
+                (long long)(version / 1000000), (long long)(version / 1000 % 1000),
+                (long long)(version % 1000), SB_VERSION / 1000000, SB_VERSION / 1000 % 1000,
+                SB_VERSION % 1000);
+}
+
+int64_t sb_connect_compiled(int64_t version, uint64_t structures, const char *vhost,
+                            const char *name, sb_connection **made)
+{
+    int64_t code = layout_check(version, structures, made);
+    return code == SB_OK ? connect_as(vhost, name, true, false, made) : code;
 }
 
 int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
@@ -78,9 +99,11 @@ int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *nam
     return code == SB_OK ? connect_as(vhost, name, true, true, made) : code;
 }
 
-int64_t sb_observe(const char *vhost, sb_connection **made)
+int64_t sb_observe_compiled(int64_t version, uint64_t structures, const char *vhost,
+                            sb_connection **made)
 {
-    return connect_as(vhost, NULL, false, false, made);
+    int64_t code = layout_check(version, structures, made);
+    return code == SB_OK ? connect_as(vhost, NULL, false, false, made) : code;
 }
 
 int64_t sb_attach(const char *vhost, sb_connection **made)

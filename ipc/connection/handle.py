@@ -1,4 +1,4 @@
-"""A queue as C knows it: its handle, which is closed when nobody in Python needs it any more.
+"""The handle of a queue in C.  It is closed when no Python object uses it any more.
 
 A queue that was deleted is let go of before that (ipc/ring/deleted.c); what is left then is a small
 structure that answers that it was deleted.

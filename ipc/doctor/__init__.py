@@ -1,1 +1,1 @@
-"""What is wrong with a host, and what former boots and crashes left in /dev/shm."""
+"""Problems of a host, and segments that crashes and former boots left in /dev/shm."""

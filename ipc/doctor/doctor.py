@@ -1,4 +1,4 @@
-"""What is wrong with a host on which shmbroker shall run: pure functions that return findings.
+"""Problems of a host that runs shmbroker: pure functions that return findings.
 
 What they look at is passed in, so that a program can ask about another folder, and a test about
 another machine; `examine` asks about this one.

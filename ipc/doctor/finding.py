@@ -1,4 +1,4 @@
-"""One thing that is wrong with a host."""
+"""One problem of a host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments in /dev/shm that nobody will ever use again.
+"""Stale segments in /dev/shm, which no process will use again.
 
     shmbroker.NAME.arena ...       without a catalog: its vhost was being made, or deleted
     shmbroker.NAME.queue-ROW-GEN   the catalog has no such queue: it was being made, or deleted

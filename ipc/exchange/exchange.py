@@ -6,24 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import Damaged
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.catalog.kinds import kind_of
 from shmbroker.ipc.exchange.publication import Publication
-from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.schedule.scheduled import When
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
-
-KINDS = ("direct", "topic", "fanout", "headers")
-
-
-def kind_of(number: int, name: str) -> str:
-    """The kind of an exchange, as its entry in the catalog numbers it."""
-    if number not in range(len(KINDS)):
-        raise Damaged(f"exchange {name!r} has kind {number}, which is none: delete the vhost")
-    return KINDS[number]
 
 
 class Exchange:
@@ -67,8 +57,9 @@ class Exchange:
         """
         deadline = Deadline(nanoseconds(timeout))
         publication = Publication(
-            self, body, key, grouped(properties, group), ttl, priority, message_id, mandatory,
-            deliver_after, deliver_at, confirm,
+            self, body, key=key, properties=properties, ttl=ttl, priority=priority,
+            message_id=message_id, group=group, mandatory=mandatory,
+            deliver_after=deliver_after, deliver_at=deliver_at, confirm=confirm,
         )  # fmt: skip
         count = publication.go_on(nanoseconds(timeout))
         return publication.confirm(deadline.seconds_left()) if confirm == "disk" else count

@@ -1,4 +1,4 @@
-"""A publication: one message on its way through an exchange to all queues that are to have it."""
+"""A publication: one message on its way through an exchange to its queues."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, Unconfirmed, Unroutable, error_for
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing, parts
 from shmbroker.ipc.schedule.scheduled import When, schedule
 
@@ -22,30 +23,37 @@ _publish = lib.sb_exchange_publish_with
 class Publication:
     """Remembers which queues have the message, so that it can go on where one had no room."""
 
-    __slots__ = ("_done", "_exchange", "_kept", "_mandatory", "_message", "_outgoing", "_receipts")
+    __slots__ = (
+        "_done", "_exchange", "_kept", "_mandatory", "_message", "_outgoing", "_receipts",
+        "is_delayed",
+    )  # fmt: skip
 
     def __init__(
         self,
         exchange: Exchange,
         body: Any,
-        key: str,
-        properties: Mapping[str, Any] | None,
-        ttl: float | None,
-        priority: int | None,
-        message_id: str | bytes | None,
-        mandatory: bool,
+        *,
+        key: str = "",
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
+        mandatory: bool = False,
         deliver_after: float | None = None,
         deliver_at: When | None = None,
         confirm: Confirm | None = None,
     ) -> None:
         if confirm not in (None, "shm", "disk"):
             raise InvalidArgument(f'confirm is "disk" or "shm", not {confirm!r}')
+        properties = grouped(properties, group)
+        self.is_delayed = deliver_after is not None or deliver_at is not None
         self._exchange = exchange
         self._mandatory = mandatory
         self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))
         self._outgoing: Any = None
         self._receipts: Any = None
-        if deliver_after is not None or deliver_at is not None or confirm == "disk":
+        if self.is_delayed or confirm == "disk":
             self._outgoing, *self._kept = outgoing(body, key, properties, ttl, priority, message_id)
             schedule(self._outgoing, deliver_after, deliver_at)
         if confirm == "disk":

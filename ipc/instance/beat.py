@@ -1,4 +1,4 @@
-"""That the journaler of a live works, for a backup on the same host to see.
+"""The beat: shows a backup on the same host that the live's journaler works.
 
     bytes 0-7    when its last turn began, in monotonic nanoseconds; the journaler writes it itself
     bytes 8-15   the epoch that this is about; 0 if it does not work, or not yet

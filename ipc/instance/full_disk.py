@@ -1,4 +1,4 @@
-"""Whether what failed was a full disk: then to wait helps, and nothing else is wrong."""
+"""Whether an error means a full disk: then waiting helps."""
 
 from __future__ import annotations
 

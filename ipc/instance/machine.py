@@ -1,4 +1,4 @@
-"""What an instance does when: events go in, actions come out, nothing is done here.
+"""The state machine of an instance: events in, actions out, no effects.
 
     STARTING     --it is live, and nobody else is-->  RESTORING
     STARTING     --else-->                            PASSIVE

@@ -1,12 +1,12 @@
-"""A live.lock that does not say who is live, of a store that nobody holds: made anew.
+"""Rewriting a live.lock whose record is invalid, of a store that no process holds.
 
-What is known of the epoch is in the headers of the journal's segments.  A live writes its epoch
-first and begins its segment then, so some may have been written of which no segment tells; and
-whoever has one of those must not be taken for the next live.  So the new one is far above all of
-them.  With a lease the database knows it exactly.
+The headers of the journal's segments have epochs.  A live writes its epoch first and begins its
+segment then, so an epoch may have been written that no segment has, and a process with that epoch
+must not pass for the next live.  So the new epoch is far above all of them.  With a lease the
+database knows it exactly.
 
-The rings that are there are gone on with only if the last live is known to have had just them: it
-wrote the newest segment, and this host or this instance remembers that it was here.
+The broker continues with existing rings only if the last live is known to have had them: it wrote
+the newest segment, and a file of this host or instance says that it ran here.
 """
 
 from __future__ import annotations

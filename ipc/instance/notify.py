@@ -1,4 +1,4 @@
-"""Telling systemd that we have started, if it has asked for that (Type=notify)."""
+"""Notifying systemd of the start, if it asks for it (Type=notify)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which process is meant, and a descriptor of just that one, or of none."""
+"""A process by pid and start time, and a descriptor of exactly that one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that is run before a backup becomes live, and may say no."""
+"""The command `on-promote`, which runs before a backup becomes live and may refuse."""
 
 from __future__ import annotations
 

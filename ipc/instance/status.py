@@ -1,4 +1,4 @@
-"""What an instance says of itself, for others to read: in run/ of its folder.
+"""The status of an instance, in run/ of its folder.
 
 lock     locked for as long as it runs
 status   JSON, replaced at each change of state

@@ -1,4 +1,4 @@
-"""Work on the files of a journal that nobody writes: meanwhile nobody becomes live on them."""
+"""Work on the files of a journal that no broker uses; none becomes live meanwhile."""
 
 from __future__ import annotations
 

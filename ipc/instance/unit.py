@@ -1,4 +1,4 @@
-"""What systemd has to know to run an instance."""
+"""The systemd unit of an instance."""
 
 from __future__ import annotations
 

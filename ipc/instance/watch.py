@@ -1,4 +1,4 @@
-"""Word of changes in folders: from the kernel where it knows, else by looking each second."""
+"""Watching folders for changes: by inotify where it works, else by looking each second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files of JSON, of which a reader meets the old content or the new one."""
+"""Small JSON files that are replaced atomically."""
 
 from __future__ import annotations
 

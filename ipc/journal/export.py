@@ -153,7 +153,7 @@ def imported(folder: str | Path, lines: Iterable[str | bytes], segment_bytes: in
 
 
 def _is_once(chunk: bytes) -> bool:
-    """Whether the message has an id, or the number of a producer, that is remembered."""
+    """Whether the message has an id or a producer's number in the deduplication log."""
     shift, at = layout.MARK_FLAGS_SHIFT, layout.CHUNK_MARK_AT
     return len(chunk) >= at + 8 and bool(
         int.from_bytes(chunk[at : at + 8], "little") >> shift & layout.CHUNK_ONCE

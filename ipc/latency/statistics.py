@@ -1,4 +1,4 @@
-"""What a queue has seen and holds, in numbers.
+"""Statistics of a queue.
 
 Nothing is counted for each message: what was published is the tail, what is there is in the slots'
 words, and what is neither there nor dropped was acknowledged.

@@ -1,4 +1,4 @@
-"""One message: what is published, what is taken, what is copied, and its properties.
+"""One message: outgoing, taken or copied, and its properties.
 
-It knows nothing of the queue that the message is in, but for the handle that it came from.
+This room knows nothing of queues except the handle that a message came from.
 """

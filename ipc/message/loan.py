@@ -11,7 +11,7 @@ from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.opened import OpenedQueue
     from shmbroker.ipc.ring.port import Port
 
 
@@ -61,7 +61,7 @@ class QueueLoan:
 
     __slots__ = ("_loan", "_queue", "position", "view")
 
-    def __init__(self, queue: Queue, loan: Any) -> None:
+    def __init__(self, queue: OpenedQueue, loan: Any) -> None:
         self._queue = queue
         self._loan = loan
         self.position: int | None = None

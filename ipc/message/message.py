@@ -1,4 +1,4 @@
-"""A message that we have taken and not yet dealt with."""
+"""A message that was taken and is not acknowledged yet."""
 
 from __future__ import annotations
 

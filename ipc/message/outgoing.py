@@ -1,4 +1,4 @@
-"""What is to be published, as C wants it."""
+"""A message to be published, as C takes it."""
 
 from __future__ import annotations
 

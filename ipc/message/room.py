@@ -1,4 +1,4 @@
-"""Where C copies messages to, for one call at a time."""
+"""The buffer into which C copies messages, for one call at a time."""
 
 from __future__ import annotations
 

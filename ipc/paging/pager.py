@@ -1,4 +1,4 @@
-"""Paging the queues of a vhost (ipc/paging/pager.c): what does not fit into memory goes to files.
+"""Paging the queues of a vhost (ipc/paging/pager.c): messages without room in memory go to files.
 
 `shmbroker run` has one for its instance.  A program that has no broker beside it may have its own.
 """

@@ -1,4 +1,4 @@
-"""Messages that are set aside: not to be delivered, and the queue where they go is full."""
+"""Messages that are set aside because their dead-letter or expiry queue is full."""
 
 from __future__ import annotations
 

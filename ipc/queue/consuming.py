@@ -1,4 +1,4 @@
-"""Being a consumer of a queue for a while: it matters where groups are bound, or one is active."""
+"""Consumers of a queue: they count where groups are bound, or a single consumer is active."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.opened import OpenedQueue
 
 
 class Consuming:
@@ -17,7 +17,7 @@ class Consuming:
 
     __slots__ = ("_exclusive", "_has_begun", "_priority", "_queue")
 
-    def __init__(self, queue: Queue, priority: int, exclusive: bool) -> None:
+    def __init__(self, queue: OpenedQueue, priority: int, exclusive: bool) -> None:
         if not isinstance(priority, int) or isinstance(priority, bool):
             raise InvalidArgument(
                 f"the priority of a consumer is a number from 0 to {RANK_MAX}, not {priority!r}"

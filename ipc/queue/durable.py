@@ -18,8 +18,11 @@ from shmbroker.ipc.queue.queue import Queue
 
 
 class DurableProducer(Producer):
+    """Made by DurableQueue.producer."""
+
     def publish(
         self,
+        /,
         body: Any,
         *,
         confirm: Confirm | None = None,
@@ -38,10 +41,12 @@ class DurableProducer(Producer):
 
 
 class DurableQueue(Queue):
+    """Made by Broker.declare_queue with `durable`: publishing waits for the disk."""
+
     __slots__ = ()
 
     def publish(  # type: ignore[override]  # as Queue.publish, which is overloaded
-        self, body: Any, *, timeout: float | None = None, **options: Any
+        self, /, body: Any, *, timeout: float | None = None, **options: Any
     ) -> int | None:
         """Queue.publish, and wait until the message is on disk: Unconfirmed if not in time.
 

@@ -1,4 +1,4 @@
-"""Messages as lines of JSON, and back: for looking at them, and for taking them elsewhere.
+"""Exporting messages as lines of JSON, and importing them.
 
 A line is one message.  `key` and `properties` may be missing, as may `priority` and `ttl` (the
 seconds that were left).  `body` is text, or base64 if `body_encoding` says so.  `deliveries` and

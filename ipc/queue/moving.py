@@ -11,7 +11,7 @@ from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.selector.selection import Selection
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.opened import OpenedQueue
     from shmbroker.ipc.selector.selector import Selector
 
 LIMIT_MAX = 1 << 60
@@ -20,8 +20,8 @@ NO_CHOICE = (ffi.NULL, ffi.NULL)
 
 def pass_over(
     verb: Callable[..., int],
-    source: Queue,
-    target: Queue,
+    source: OpenedQueue,
+    target: OpenedQueue,
     limit: int | None,
     selector: str | Selector | None,
     timeout: float | None,

@@ -14,13 +14,13 @@ from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.publishing import Publishing
 
 
 class Producer:
     """Made by Queue.producer.  Its messages go one at a time, in the order of numbers."""
 
-    def __init__(self, queue: Queue, name: str | bytes) -> None:
+    def __init__(self, queue: Publishing, name: str | bytes) -> None:
         self._queue = queue
         self.name = name
         packed, length = id_bytes(name, "the name of a producer")

@@ -1,4 +1,4 @@
-"""Consuming a queue from which nothing is taken: each consumer sees all messages, by itself.
+"""The retained reader: consumes a non-destructive queue, in which each consumer sees all messages.
 
 A place of our own in the ring, which nobody waits for: what is dropped before we come is missed.
 What was carried to the end of the ring (core/carry.py) is the same message: whoever has seen it is
@@ -25,7 +25,7 @@ from shmbroker.ipc.queue.subscription import Subscription
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.opened import OpenedQueue
     from shmbroker.ipc.selector.selection import Selection
 
 
@@ -76,7 +76,9 @@ class KeptMessage(CopiedMessage):
 class RetainedReader(Subscription):
     """From the first message on; `missed` counts positions that were gone before we came there."""
 
-    def __init__(self, queue: Queue, selection: Selection | None, timeout: float | None) -> None:
+    def __init__(
+        self, queue: OpenedQueue, selection: Selection | None, timeout: float | None
+    ) -> None:
         super().__init__(queue, from_now=False, lossy=True, timeout=timeout)
         self._selection = selection
         self._start = self._seen_to = self.position

@@ -1,4 +1,4 @@
-"""Dead letters go back to where they come from, to be tried again."""
+"""Retry: dead letters go back to the queues that they came from."""
 
 from __future__ import annotations
 

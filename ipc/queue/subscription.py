@@ -14,7 +14,7 @@ from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import Room, length_of
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.opened import OpenedQueue
 
 RELEASE_EVERY_MAX = 32
 """A gate is moved once for so many messages, or a quarter of the ring: it is one more cache line
@@ -28,9 +28,12 @@ class Subscription(Closable):
     `missed` counts what we were too late for.
     """
 
-    def __init__(self, queue: Queue, *, from_now: bool, lossy: bool, timeout: float | None) -> None:
+    def __init__(
+        self, queue: OpenedQueue, *, from_now: bool, lossy: bool, timeout: float | None
+    ) -> None:
         self._queue = queue
         self._timeout_ns = nanoseconds(timeout)
+        self.timeout = timeout
         self._room = Room()
         self._unreleased = 0
         self._release_every = max(1, min(RELEASE_EVERY_MAX, queue.slots // 4))
@@ -102,7 +105,7 @@ class Subscription(Closable):
                 raise self._queue._error(code, "the gate of a subscription to")
 
     def close(self) -> None:
-        """Give up our place."""
+        """Give up our place; who waits for a message gets ConnectionClosed."""
         lib.sb_unsubscribe(self._queue._queue, self._cursor)
 
     def __iter__(self) -> Iterator[CopiedMessage]:

@@ -1,4 +1,4 @@
-/* Tidying up after somebody who died while it held the catalog's lock.
+/* The repair of the catalog after its lock's holder died.
  *
  * The one store that makes a row live, or not, is the change; what a deleted queue or exchange had
  * besides its row is removed afterwards, and what a new one needs is made before.  A death in

@@ -1,4 +1,4 @@
-"""Requests: a message that asks for a reply, and the reply (request.c, reply.c)."""
+"""Requests and their replies (request.c, reply.c)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shmbroker.ipc.message import properties as maps
 from shmbroker.ipc.message.outgoing import Parts, parts
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.opened import OpenedQueue
 
 REPLY_TO: Final = "JMSReplyTo"
 CORRELATION: Final = "JMSCorrelationID"
@@ -51,7 +51,7 @@ def check_properties(properties: Mapping[str, Any] | None) -> None:
 
 
 def request(
-    queue: Queue,
+    queue: OpenedQueue,
     body: Any,
     key: str | None,
     properties: Mapping[str, Any] | None,
@@ -82,7 +82,7 @@ def request(
         spare.append(asked)
 
 
-def _go_on(queue: Queue, message: Parts, asked: Any, deadline: Deadline) -> int:
+def _go_on(queue: OpenedQueue, message: Parts, asked: Any, deadline: Deadline) -> int:
     """A signal came, while we waited for room or for the reply."""
     code = INTERRUPTED
     while code == INTERRUPTED and not asked.requester:

@@ -1,8 +1,8 @@
-"""How long messages wait, and are in hand: noted by whoever takes, counted by whoever acknowledges.
+"""How long messages wait and are held: noted when taken, counted when acknowledged.
 
-Taking leaves a count of cycles in the message's slot and no more, because somebody waits for the
-message; all else is done when it is acknowledged.  So each message is counted once, however often
-it was delivered, and who is killed counts at most one that another counts again.
+Taking only writes a count of cycles into the message's slot, because a consumer waits for the
+message.  The rest is done when it is acknowledged.  So each message is counted once, however often
+it was delivered.  A consumer that is killed counts at most one that another counts again.
 
 Reading the cycle counter is most of the cost, so one message in 2, 4, 8 ... may stand for all.  Its
 position decides, mixed, so that no pattern of the program's (each batch's first) is preferred.

@@ -1,9 +1,9 @@
-"""Waiting: asleep in the kernel until there is something to do.  Nothing is taken or published.
+"""Waiting: sleeping in the kernel until there is work.  Nothing is taken or published here.
 
 Each kernel returns OK when it is worth trying again, EMPTY (or FULL) when the deadline is over,
-INTERRUPTED when a signal came, and SLEPT after SLICE_NS, however often it was woken for nothing:
-the caller then looks for what the dead have left, and waits on.  A wait is bounded because a
-wake-up may have been given to somebody who was killed before using it (core/bell.py has the
+INTERRUPTED when a signal came, and SLEPT after SLICE_NS, however often it was woken in between: the
+caller then repairs what dead participants left, and waits again.  A wait is bounded because a
+wake-up may have gone to a process that was killed before using it (core/bell.py has the
 handshake).  It is SLEPT at once for a port that is stopped: its queue or connection is closing.
 
 Waking costs the waker some microseconds, and a producer that is woken for the room of one message

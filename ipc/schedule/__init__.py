@@ -1,1 +1,1 @@
-"""Messages that are to be delivered later, and the thread that moves them when they are due."""
+"""Scheduled messages, and the mover: the thread that moves them when they are due."""

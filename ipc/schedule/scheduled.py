@@ -1,4 +1,4 @@
-"""When a message is to be delivered, as C wants it; and what is scheduled, as C has it."""
+"""Scheduled messages: the time of delivery as C takes it, and the messages as C returns them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.outgoing import SECONDS_MAX
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.opened import OpenedQueue
 
 _WORD = Struct("<q")
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -97,7 +97,7 @@ def _read(message: CopiedMessage, chunk: bytes) -> ScheduledMessage | None:
     return ScheduledMessage(**fields, id=number, deliver_at=at)
 
 
-def ring_of(queue: Queue) -> Any:
+def ring_of(queue: OpenedQueue) -> Any:
     """The ring that a queue's scheduled messages are in, for C; None if there is none."""
     ring = ffi.new("sb_queue **")
     code = lib.sb_schedule(queue._queue, ring)

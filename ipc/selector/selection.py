@@ -1,4 +1,4 @@
-"""A selection: what one consumer wants of a queue, and how far it has looked for it."""
+"""A selection: the selector of one consumer, and how far it has searched the queue."""
 
 from __future__ import annotations
 

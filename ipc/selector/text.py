@@ -1,4 +1,4 @@
-"""The text of a selector: its grammar, and what is said where it is wrong.
+"""The text of a selector: its grammar and its error messages.
 
 The parser is LALR(1) and keeps its stack on the heap: no text, however nested, makes it recurse.
 """

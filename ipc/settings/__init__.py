@@ -1,1 +1,1 @@
-"""What a queue can be declared with, as one table; and settings by pattern of the name."""
+"""The table of queue settings, and settings by pattern of the name."""

@@ -1,4 +1,4 @@
-"""The settings that a queue can have: one table, for declaring, for patterns, for the command."""
+"""The table of queue settings, for declarations, patterns and the command line."""
 
 from __future__ import annotations
 
@@ -39,43 +39,50 @@ class Setting:
     help: str
     choices: tuple[str, ...] = ()
     is_of_patterns: bool = False
-    """It makes no sense for a queue that is being declared."""
+    """Only patterns can have it, not a declaration."""
 
 
 SETTINGS: Final = (
     Setting("max_deliveries", "count", MAX_DELIVERIES,
-            "So often a message is delivered, up to 14 times; none: for ever."),
+            "Number of deliveries, at most 14; then a message is dead-lettered.  none: no limit."),
     Setting("dead_letter", "queue", None,
-            "Where what was delivered too often, or rejected, goes; else it is dropped."),
-    Setting("ttl", "seconds", None, "For how long a message lives that says nothing itself."),
-    Setting("ttl_min", "seconds", None, "No message lives shorter."),
-    Setting("ttl_max", "seconds", None, "No message lives longer."),
-    Setting("expiry_queue", "queue", None, "Where what is expired goes; else it is dropped."),
-    Setting("max_messages", "count", None, "Not more than so many; else as there are slots."),
-    Setting("max_bytes", "size", None, "Not more than so much; else as the arena has."),
-    Setting("when_full", "choice", "block", "What a producer finds then.", tuple(WHEN_FULL)),
-    Setting("priorities", "levels", False, "The highest goes first; so many levels, or all."),
+            "Dead-letter queue.  Without one, dead-lettered messages are dropped."),
+    Setting("ttl", "seconds", None, "Time to live of messages that have none of their own."),
+    Setting("ttl_min", "seconds", None, "Minimum time to live."),
+    Setting("ttl_max", "seconds", None, "Maximum time to live."),
+    Setting("expiry_queue", "queue", None,
+            "Queue for expired messages.  Without one they are dropped."),
+    Setting("max_messages", "count", None,
+            "Maximum number of messages.  Default: the number of slots."),
+    Setting("max_bytes", "size", None, "Maximum size of all messages.  Default: the arena."),
+    Setting("when_full", "choice", "block", "What happens when the queue is full.",
+            tuple(WHEN_FULL)),
+    Setting("priorities", "levels", False, "Deliver by priority; number of levels, or all."),
     Setting("duplicate_ids", "number", DUPLICATE_IDS,
-            "So many message ids are remembered; 0: they are not looked at."),
-    Setting("groups", "buckets", False, "Each message group goes to one consumer at a time."),
-    Setting("rebalance", "flag", False, "Bind groups anew when a consumer joins."),
-    Setting("single_active", "flag", False, "One consumer at a time gets all messages."),
-    Setting("last_value", "flag", False, "Of the messages of a key only the newest stays."),
-    Setting("non_destructive", "flag", False, "Nothing is taken: each consumer sees all."),
+            "Size of the deduplication log in message ids; 0: no deduplication."),
+    Setting("groups", "buckets", False,
+            "Deliver each message group to one consumer at a time; number of buckets, or all."),
+    Setting("rebalance", "flag", False, "Redistribute the groups when a consumer joins."),
+    Setting("single_active", "flag", False, "Deliver to one consumer at a time."),
+    Setting("last_value", "flag", False, "Keep only the newest message of each key."),
+    Setting("non_destructive", "flag", False,
+            "Consumers leave messages in the queue; each sees all."),
     Setting("max_producer_bytes", "size", None,
-            "Who has more of the arena publishes no more here; else as it has."),
+            "Maximum memory in the arena of a participant that publishes here.  Default: none."),
     Setting("slow_consumer_threshold", "rate", None,
-            "A consumer is slow that does less than so many messages a second."),
-    Setting("slow_consumer_policy", "choice", "notify", "What happens to it then.",
+            "Least rate of a consumer, in messages a second; below it is slow."),
+    Setting("slow_consumer_policy", "choice", "notify", "What happens to a slow consumer.",
             tuple(SLOW_POLICY)),
-    Setting("auto_delete", "flag", False, "Delete it when it is empty and out of use."),
-    Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9, "For so long."),
-    Setting("durable", "flag", False, "Delivered when it is on disk, and there after a crash."),
-    Setting("redelivery_delay", "seconds", None, "What comes back is delivered after so long."),
-    Setting("redelivery_multiplier", "factor", 1.0, "Each time after so many times as long."),
-    Setting("max_redelivery_delay", "seconds", None, "But not after longer."),
-    Setting("max_scheduled", "count", MAX_SCHEDULED, "So many messages may be scheduled."),
-    Setting("auto_create", "flag", False, "Make a queue that matches when somebody asks for it.",
+    Setting("auto_delete", "flag", False, "Delete the queue when it is empty and unused."),
+    Setting("auto_delete_delay", "seconds", AUTO_DELETE_DELAY_NS / 1e9,
+            "Time without use before it is deleted."),
+    Setting("durable", "flag", False, "Write messages to disk before they are delivered."),
+    Setting("redelivery_delay", "seconds", None, "Delay of a redelivery."),
+    Setting("redelivery_multiplier", "factor", 1.0,
+            "Factor between the delays of two redeliveries."),
+    Setting("max_redelivery_delay", "seconds", None, "Maximum delay of a redelivery."),
+    Setting("max_scheduled", "count", MAX_SCHEDULED, "Maximum number of scheduled messages."),
+    Setting("auto_create", "flag", False, "Create a matching queue when it is first used.",
             is_of_patterns=True),
 )  # fmt: skip
 

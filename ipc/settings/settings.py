@@ -44,7 +44,7 @@ class CommonSettings(TypedDict, total=False):
     priorities: bool | int
     """The highest of the priorities 0 to 9 goes first; or so many levels, from 0 up."""
     duplicate_ids: int
-    """So many of the last message ids are remembered, to drop duplicates; 0: none."""
+    """Size of the deduplication log in message ids; 0: no deduplication."""
     groups: bool | int
     """Messages of a group go to one consumer at a time; or in so many buckets, up to 256."""
     rebalance: bool

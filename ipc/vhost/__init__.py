@@ -1,1 +1,1 @@
-"""A vhost: its segments, its participants, and what is repaired when one dies."""
+"""A vhost: its segments, its participants, and the log of errors."""

@@ -1,4 +1,4 @@
-"""The table of participants and the log of errors, read: without a lock or a living broker."""
+"""Reading the table of participants and the log of errors, without a lock or a live process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vhosts: namespaces of segments in /dev/shm.  Making, finding and deleting them.
+"""Vhosts: namespaces of segments in /dev/shm.  Creating, finding and deleting them.
 
 They are made in C (ipc/vhost/vhost.c), because C programs need that too.
 """

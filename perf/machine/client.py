@@ -45,7 +45,7 @@ class Loops:
         self._library = ctypes.CDLL(compiled_client(file))
         self._connection = ctypes.c_void_p()
         made = ctypes.byref(self._connection)
-        self._run("sb_connect", vhost.encode(), None, made)
+        self._run("ours_connect", vhost.encode(), None, made)
         if spin_seconds is not None:
             self.run("sb_spin", int(spin_seconds * 1e9))
 

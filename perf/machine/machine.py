@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import shmbroker
+from shmbroker.ipc.build.paths import PATHS
 from shmbroker.perf.machine.compiler import CompilerFailed, compiler_version
 
 Description = dict[str, object]
@@ -38,8 +38,8 @@ def _cpu_model() -> str:
 
 def _build() -> str:
     """The version, and which library it is: the same source gives the same."""
-    libraries = sorted((Path(shmbroker.__file__).parent / "lib").glob("libshmbroker.so*"))
-    digest = hashlib.sha256(libraries[0].read_bytes()).hexdigest() if libraries else "none"
+    library = PATHS["library"]
+    digest = hashlib.sha256(library.read_bytes()).hexdigest() if library.exists() else "none"
     return f"{version('shmbroker')} {digest[:12]}"
 
 

@@ -6,14 +6,15 @@
 #define _GNU_SOURCE
 #include <time.h>
 
-#include <shmbroker.h>
+#include "clock.h"
+#include "connect.h"
 
 #define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
 #define NEAR_NS 200000                   /* what is nearer than this is spun for */
 
 static void wait_until(int64_t due)
 {
-    for (int64_t left; (left = due - sb_system_clock()) > 0;)
+    for (int64_t left; (left = due - now_ns()) > 0;)
         if (left > NEAR_NS) {
             int64_t nap = left - NEAR_NS / 2;
             nanosleep(&(struct timespec){nap / 1000000000, nap % 1000000000}, NULL);
@@ -44,10 +45,10 @@ int64_t paced_consume(sb_connection *connection, int64_t count, int64_t stall_at
     for (int64_t each = 0; code >= 0 && each < count; each++) {
         sb_message message;
         if (each == stall_at && stall_ns)
-            wait_until(sb_system_clock() + stall_ns);
+            wait_until(now_ns() + stall_ns);
         if ((code = sb_get(queue, &message, PATIENCE_NS)) < 0)
             return code;
-        *last = sb_system_clock();
+        *last = now_ns();
         took_ns[each] = *last - *(const int64_t *)message.body;
         code = sb_ack(queue, &message);
     }

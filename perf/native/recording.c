@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include <time.h>
 
-#include <shmbroker.h>
+#include "connect.h"
 
 enum { BATCH = 32 };
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <time.h>
 
-#include <shmbroker.h>
+#include "connect.h"
 
 #define OPEN(handle, name)                                        \
     do {                                                          \

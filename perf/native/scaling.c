@@ -1,12 +1,13 @@
-/* Producers and consumers of any number of queues, in C:
- * python -m shmbroker.perf.scenarios.scaling.
+/* Producers and consumers of any number of queues, in C: python -m
+ * shmbroker.perf.scenarios.scaling.
  *
  * Message number n of producer i of p carries n * p + i, so that no two are alike; what is below 0
  * ends a queue for whoever gets it. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <shmbroker.h>
+#include "clock.h"
+#include "connect.h"
 
 #define PATIENCE_NS INT64_C(60000000000) /* the other process has failed */
 #define LOOK 16                          /* messages between two looks at the clock */
@@ -61,10 +62,10 @@ int64_t scaling_produce(sb_connection *connection, struct ends *ends, int64_t fi
 {
     (void)connection;
     int64_t count = 0, sum = 0, queue = 0, until_ns = 0;
-    for (int64_t stamp = first;
-         count <= ends->queues || count % LOOK || sb_system_clock() < until_ns; stamp += step) {
+    for (int64_t stamp = first; count <= ends->queues || count % LOOK || now_ns() < until_ns;
+         stamp += step) {
         if (count == ends->queues)
-            told->at_ns = sb_system_clock(), until_ns = told->at_ns + lasting_ns;
+            told->at_ns = now_ns(), until_ns = told->at_ns + lasting_ns;
         int64_t code = publish(ends, stamp, queue);
         if (code < 0)
             return code;
@@ -108,6 +109,6 @@ int64_t scaling_consume(sb_connection *connection, struct ends *ends, struct tol
         else
             count++, sum += stamp;
     }
-    told->count = count, told->sum = sum, told->at_ns = sb_system_clock();
+    told->count = count, told->sum = sum, told->at_ns = now_ns();
     return SB_OK;
 }

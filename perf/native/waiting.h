@@ -1,11 +1,11 @@
-/* What a process does that finds nothing to do, and the clock. */
+/* What a process does that finds nothing to do. */
 #ifndef SHMBROKER_PERF_WAITING_H
 #define SHMBROKER_PERF_WAITING_H
 
 #include <sched.h>
 #include <stdint.h>
-#include <time.h>
 
+#include "clock.h"
 #include "job.h"
 
 static inline void pause_cpu(void)
@@ -25,13 +25,6 @@ static inline void relax(const struct job *job, int64_t *tries)
     else
         for (int64_t i = 0; i < job->pauses; i++)
             pause_cpu();
-}
-
-static inline int64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
 #endif

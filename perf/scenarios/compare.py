@@ -163,10 +163,10 @@ def run(old: Path, new: Path) -> int:
 
 COMMAND = Command(
     "compare",
-    help="""What got slower, beyond the noise.
+    help="""Compare two runs and report what is slower beyond the noise.
 
-    Ends with 1 if something did: by the exact test of Mann and Whitney over the rounds, with one
-    false alarm in a hundred comparisons, and by more than 3 %.
+    Exits with 1 if something is slower by more than 3 %, by the exact test of Mann and Whitney over
+    the rounds, with one false alarm in a hundred comparisons.
     """,
     examples="shmbroker bench compare before.json after.json",
     parameters=(click.Argument(["old"], type=FILE), click.Argument(["new"], type=FILE)),

@@ -272,9 +272,9 @@ def measure(
 
 SCENARIO = Scenario(
     "open-loop",
-    help="""Latency at fixed rates, and the rate that is too much.
+    help="""Measure latency at fixed rates, up to the rate that is too high.
 
-    Each message counts from when it was due, not from when it was sent.
+    Latency counts from the time at which a message was due, not from when it was sent.
     """,
     examples="""
     shmbroker bench open-loop --html open-loop.html
@@ -286,13 +286,13 @@ SCENARIO = Scenario(
         several("--rate", "rates", type=POSITIVE, metavar="N",
                 help="Messages a second.  [10,000 to 4,000,000]"),
         option("--client", type=click.Choice(sorted(CLIENTS)), default="c", show_default=True,
-               help="Whose loops."),
-        option("--burst", type=POSITIVE, default=1, metavar="N", help="So many are due at once."),
-        option("--seconds", type=DURATION, default=SECONDS, help="How long each run takes.  [1s]"),
+               help="Language of the loops."),
+        option("--burst", type=POSITIVE, default=1, metavar="N", help="Messages due at once."),
+        option("--seconds", type=DURATION, default=SECONDS, help="Length of a run.  [1s]"),
         option("--rounds", type=POSITIVE, default=ROUNDS, show_default=True,
-               help="Runs of each rate, the others in between."),
+               help="Runs of each rate, in turns."),
         option("--stall", type=DURATION, default=0.0,
-               help="Let the consumer stop for so long, half way through."),
+               help="Stop the consumer for this long, half way through."),
     ),
     measure=measure,
     pinning="the producer and the consumer each on a processor of its own",

@@ -43,8 +43,12 @@ class Part:
 
 
 def run(name: str, quick: bool, folder: Path) -> Part:
-    command = [sys.executable, "-m", f"shmbroker.perf.micro.{name}"]
-    command += QUICK[name] if quick else ()
+    command = [
+        sys.executable,
+        "-m",
+        f"shmbroker.perf.micro.{name}",
+        *(QUICK[name] if quick else ()),
+    ]
     began = time.monotonic()
     try:
         done = subprocess.run(

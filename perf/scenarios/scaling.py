@@ -375,10 +375,9 @@ def measure(
 
 SCENARIO = Scenario(
     "scaling",
-    help="""The rate with more of everything.
+    help="""Measure the rate with more producers, consumers, queues, bindings or bytes.
 
-    Of producers, consumers, queues, bindings or bytes: one number grows, the others stay 1.
-    Crowded: there are more processes than processors.
+    One number grows, the others stay 1.  "Crowded" means more processes than processors.
     """,
     examples="""
     shmbroker bench scaling --html scaling.html
@@ -387,13 +386,14 @@ SCENARIO = Scenario(
     """,
     options=(
         several("--with", "dimensions", type=click.Choice(list(NUMBERS)), help="What grows."),
-        several("--client", "clients", type=click.Choice(list(CLIENTS)), help="Whose loops."),
+        several("--client", "clients", type=click.Choice(list(CLIENTS)),
+                help="Language of the loops."),
         several("--number", "numbers", type=POSITIVE, metavar="N",
-                help="How many; of size: bytes, at least 8.  [1 to 8; 1 to 1,000; 64 to 1 MiB]"),
+                help="Its value; sizes in bytes, at least 8.  [1 to 8; 1 to 1,000; 64 to 1 MiB]"),
         option("--seconds", type=DURATION, default=SECONDS,
-               help="How long each run takes.  [500ms]"),
+               help="Length of a run.  [500ms]"),
         option("--rounds", type=POSITIVE, default=ROUNDS, show_default=True,
-               help="Runs of each number, the others in between."),
+               help="Runs of each number, in turns."),
     ),
     measure=measure,
     pinning="process i on processor i, round and round: consumers first",

@@ -23,11 +23,11 @@ from shmbroker.perf.scenarios.findings import Findings, Told, as_json, headline,
 from shmbroker.perf.scenarios.steps import Steps
 
 FILES = (
-    option("--json", "json_file", type=FILE, metavar="FILE", help="Write every figure."),
+    option("--json", "json_file", type=FILE, metavar="FILE", help="Write all figures as JSON."),
     option("--hlog", type=FILE, metavar="FILE", help="Write the histograms."),
     option("--html", type=FILE, metavar="FILE", help="Write a page with pictures."),
     option("--compare", "old", type=FILE, metavar="OLD",
-           help="Its JSON of before: end with 1 if something is slower."),
+           help="Compare with the JSON of an earlier run; exit with 1 if slower."),
 )  # fmt: skip
 
 

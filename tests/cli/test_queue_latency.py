@@ -58,7 +58,7 @@ def test_who_repairs_writes_the_spool(shell: Shell, tmp_path: Path) -> None:
     options = ("--spool", str(folder), "--spool-interval", "50ms", "--spool-no-parquet")
     repairer = shell.start("run", *options, stderr=subprocess.PIPE)
     try:
-        assert line_of(repairer.stderr).startswith(b"taking care")
+        assert line_of(repairer.stderr).startswith(b"repairing")
         use(shell, 3)
         eventually(lambda: list(folder.glob("*.part")))
         again = shell("run", *options)

@@ -29,7 +29,7 @@ class Measured:
     def __str__(self) -> str:
         ms = sorted(self.ms)
         return (
-            f"{'with' if self.has_repairer else 'without'} a tender: median {median(ms):.2f} ms, "
+            f"{'with' if self.has_repairer else 'without'} a repairer: median {median(ms):.2f} ms, "
             f"best {ms[0]:.2f} ms, worst {ms[-1]:.2f} ms, of {len(ms)}"
         )
 
@@ -79,7 +79,7 @@ def _measure(name: str, times: int, has_repairer: bool, folder: Path) -> Iterato
             return process
 
         if has_repairer:
-            begin(_tend)
+            begin(_repair)
             said.heard()
         waiter = begin(_wait)
         said.heard()
@@ -117,7 +117,7 @@ def _wait(name: str, go: Pipe, said: Pipe) -> int:
             said.tell(now)
 
 
-def _tend(name: str, _go: Pipe, said: Pipe) -> int:
+def _repair(name: str, _go: Pipe, said: Pipe) -> int:
     with shmbroker.connect(f"shm://{name}") as broker:
         said.tell()
         while True:

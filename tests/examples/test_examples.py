@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
 import subprocess
 import sys
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import shmbroker
-from shmbroker import vhost
 from tests.support.compiler import compile_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -22,17 +18,12 @@ COUNT = 500
 
 
 @pytest.fixture
-def broker() -> Iterator[shmbroker.Broker]:
-    """In a vhost of our own, with the exchange that the producer wants; removed afterwards."""
-    name = f"test-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    try:
-        with shmbroker.connect(f"shm://{name}", create=True, arena_bytes=8 << 20) as connected:
-            connected.declare_exchange("demo", "topic")
-            connected.declare_queue("q", slots=64)
-            connected.bind("demo", "q", "demo.*")
-            yield connected
-    finally:
-        vhost.delete(name, force=True)
+def broker(broker: shmbroker.Broker) -> shmbroker.Broker:
+    """With the exchange that the producer wants."""
+    broker.declare_exchange("demo", "topic")
+    broker.declare_queue("q", slots=64)
+    broker.bind("demo", "q", "demo.*")
+    return broker
 
 
 def words(path: Path) -> memoryview:

@@ -8,11 +8,13 @@ import subprocess
 from pathlib import Path
 
 import shmbroker
+from shmbroker.ipc.build import header
+from shmbroker.ipc.build.paths import PATHS
 
 PREFIX = Path(shmbroker.__file__).parent
 NATIVE = Path(__file__).parent / "native"
 """C for tests."""
-LIBRARY = PREFIX / "lib" / "libshmbroker.so"
+LIBRARY = PATHS["library"]
 
 
 def pkg_config() -> list[str]:
@@ -21,7 +23,17 @@ def pkg_config() -> list[str]:
     return shlex.split(subprocess.check_output(command, env=environment, text=True))
 
 
-def compile_program(source: Path, target: Path) -> Path:
+def write_internals(folder: Path) -> None:
+    """What the C of ipc/ is compiled with, beside shmbroker.h."""
+    for name, text in header.sources().items():
+        (folder / name).write_text(text)
+
+
+def compile_program(source: Path, target: Path, internals: bool = False) -> Path:
+    """`internals`: it includes shmbroker_private.h, which is not installed."""
     command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", str(source), "-o", str(target)]
+    if internals:
+        write_internals(target.parent)
+        command.append(f"-I{target.parent}")
     subprocess.run([*command, *pkg_config()], check=True)
     return target

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from shmbroker.ipc.build.header import layout_source, strerror_source
-from tests.support.compiler import PREFIX
+from tests.support.compiler import PREFIX, write_internals
 
 IPC = Path(__file__).parents[2] / "ipc"
 SHARED = ("base/crc32c.c", "base/detail.c", "base/segment.c", "base/system.c")
@@ -220,8 +219,7 @@ def library_with(mutant: Mutant, target: Path) -> Path:
             text = text.replace(mutant.old, mutant.new)
         made.append(target / f"{source.parent.name}-{source.name}")
         made[-1].write_text(text)
-    (target / "layout.h").write_text(layout_source())
-    (target / "strerror.c").write_text(strerror_source())
+    write_internals(target)
     library = target / "libmutant.so"
     flags = ["-shared", "-fPIC", "-O1", "-std=gnu11", "-pthread", "-fvisibility=hidden", "-w"]
     folders = [f"-I{target}", f"-I{IPC}", f"-I{PREFIX / 'include'}"]

@@ -63,7 +63,7 @@ def script(seed: int) -> Iterator[Step]:
         if number == STEPS // 2:
             heads[QUEUES[0]] = tails[QUEUES[0]] - 2
             retired.append((QUEUES[0], heads[QUEUES[0]]))
-        then = random.choice(("", "", "", "", "", "tidy", "compact", "settle"))
+        then = random.choice(("", "", "", "", "", "clear", "compact", "wait"))
         if number % 40 == 39:
             then = random.choice(("reopen", "adopt"))
         yield Step(tuple(messages), tuple(retired), then)
@@ -110,10 +110,10 @@ class Work:
                 getattr(self, step.then)()
         self.journal.close()
 
-    def tidy(self) -> None:
+    def clear(self) -> None:
         self.journal.clear()
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         self.journal.wait()
 
     def compact(self) -> None:

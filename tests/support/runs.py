@@ -14,8 +14,8 @@ from shmbroker.cli.main import main
 from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.config.config import load
 from shmbroker.ipc.instance.creation import create
-from shmbroker.ipc.instance.instance import lock_of
 from shmbroker.ipc.instance.lock.live_lock import LiveLock
+from shmbroker.ipc.instance.loop import lock_of
 from shmbroker.ipc.instance.store import Store
 from shmbroker.perf.machine.process import Process
 

@@ -1,4 +1,4 @@
-"""Masking: a secret in the configuration that means nothing without mask.key beside it.
+"""Masking: a secret in the configuration that is useless without mask.key.
 
 Whoever sees only the configuration (in a ticket, a repository, over a shoulder) learns nothing.
 Whoever can read the folder has the key, too: what protects from that is who may read it.

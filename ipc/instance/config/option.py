@@ -1,4 +1,4 @@
-"""What can be configured, as one table: for reading a file, and for writing one."""
+"""The table of options of shmbroker.toml, for reading and writing the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value that nobody shall see: as it stands in shmbroker.toml, and as what it means.
+"""Secrets: as written in shmbroker.toml, and their values.
 
     password = "..."                       plain: only if nobody else may read the file
     password = { env = "NAME" }            from the environment

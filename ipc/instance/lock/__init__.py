@@ -1,1 +1,1 @@
-"""Who of those that share a store is live: by a file, or by a lease in PostgreSQL."""
+"""Which instance of a store is live: by a lock on a file, or by a lease in PostgreSQL."""

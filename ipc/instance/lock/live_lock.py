@@ -1,4 +1,4 @@
-"""Who of those that share a store is live, and who is next: what every kind of lock can do.
+"""The lock of a store: which instance is live, and which is next.  The interface of all kinds.
 
     file_lock.py    locks of the kernel on live.lock
     sql_lock.py     leases in a SQL database

@@ -1,4 +1,4 @@
-"""What stands in live.lock: who is live, or was, and how that ended.
+"""The record in live.lock: which instance is or was live, and how that ended.
 
     bytes 0-15    the epoch, hexadecimal: the journaler looks at it before it writes
     then          the rest as JSON, padded to one sector, which a disk writes as a whole

@@ -289,9 +289,9 @@ def _json(contender: Contender) -> dict[str, Any]:
 SERVERS = [name for name, peer in registry().items() if isinstance(peer, Server)]
 SCENARIO = Scenario(
     "durable",
-    help="""What a confirm from the disk costs, against peers that sync.
+    help="""Measure confirms from the disk, and compare with peers that sync.
 
-    Ends with 1 if a verdict is missed.  Needs the extra `perf`.
+    Exits with 1 if a verdict is missed.  Needs the extra `perf`.
     """,
     examples="""
     shmbroker bench durable --folder /var/lib
@@ -299,14 +299,16 @@ SCENARIO = Scenario(
     """,
     options=(
         several("--peer", "peers", type=one_of("peer", SERVERS), metavar="NAME",
-                help="Only these, and ours."),
-        several("--size", "sizes", type=SIZE, metavar="SIZE", help="Of a message.  [64 and 1KiB]"),
+                help="Measure only this peer and ours."),
+        several("--size", "sizes", type=SIZE, metavar="SIZE",
+                help="Size of a message.  [64, 1KiB]"),
         option("--rounds", type=POSITIVE, default=5, show_default=True,
-               help="Of each peer, the others in between."),
+               help="Rounds of each peer, in turns."),
         option("--singles", type=click.IntRange(min=2), default=SINGLES, show_default=True,
-               metavar="N", help="Confirms one by one in a round."),
-        option("--seconds", type=DURATION, default=0.5, help="Of many in a round.  [500ms]"),
-        option("--folder", type=FILE, default=".", metavar="DIR", help="On the disk to measure."),
+               metavar="N", help="Confirms one at a time in a round."),
+        option("--seconds", type=DURATION, default=0.5, help="Time of many outstanding.  [500ms]"),
+        option("--folder", type=FILE, default=".", metavar="DIR",
+               help="A folder on the disk to measure."),
     ),
     measure=measure,
     pinning="none: servers have threads of their own",

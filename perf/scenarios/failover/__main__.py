@@ -146,9 +146,9 @@ def draw(outcomes: Sequence[Outcome], histogram: Histogram, page: Page) -> None:
 
 SCENARIO = Scenario(
     "failover",
-    help="""How long nothing is confirmed when the live is killed.
+    help="""Measure how long a failover takes: from a kill to the next confirm.
 
-    Ends with 1 if a message that was confirmed is lost, or consumed twice.
+    Exits with 1 if a confirmed message is lost or consumed twice.
     """,
     examples="""
     shmbroker bench failover --folder /var/lib --html failover.html
@@ -157,14 +157,14 @@ SCENARIO = Scenario(
     """,
     options=(
         option("--kills", type=POSITIVE, default=KILLS, show_default=True, metavar="N",
-               help="In each round."),
+               help="Kills in each round."),
         option("--rounds", type=POSITIVE, default=ROUNDS, show_default=True,
-               help="Each with a new live and its backups."),
+               help="Rounds, each with new instances."),
         option("--at-rest", type=DURATION, default=AT_REST_SECONDS,
-               help="From when somebody is ready to take over to the kill.  [300ms]"),
+               help="Time between a backup being ready and the kill.  [300ms]"),
         option("--seed", type=click.IntRange(min=0), metavar="N",
-               help="Of the moments.  [at random]"),
-        option("--folder", type=FILE, default=".", metavar="DIR", help="Where the store is."),
+               help="Seed of the moments of the kills.  [random]"),
+        option("--folder", type=FILE, default=".", metavar="DIR", help="Folder of the store."),
     ),
     measure=measure,
     pinning="none: as instances run",

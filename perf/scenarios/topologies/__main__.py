@@ -173,10 +173,10 @@ NAMED = one_of("peer", registry())
 AT_ONCE = {"is_flag": True, "expose_value": False, "is_eager": True}
 SCENARIO = Scenario(
     "topologies",
-    help="""Ping-pong, streams and broadcasts, against peers.
+    help="""Measure ping-pong, streams and broadcasts of all peers.
 
-    The raw limits of the machine always take part where they apply; --list says who else there is,
-    and what a message outlives with each.  Needs the extra `perf`.
+    The raw limits of the machine are always included; --list shows the peers and their durability.
+    Needs the extra `perf`.
     """,
     examples="""
     shmbroker bench topologies --quick
@@ -185,17 +185,17 @@ SCENARIO = Scenario(
     """,
     options=(
         several("--topology", "topologies", type=one_of("topology", TOPOLOGIES), metavar="NAME",
-                help="Who sends to whom."),
-        several("--size", "sizes", type=SIZE, metavar="SIZE", help="Of a message."),
-        several("--peer", "peers", type=NAMED, metavar="NAME", help="Who takes part."),
+                help="A topology."),
+        several("--size", "sizes", type=SIZE, metavar="SIZE", help="Size of a message."),
+        several("--peer", "peers", type=NAMED, metavar="NAME", help="A peer."),
         several("--mode", "modes", type=one_of("mode", MODES), metavar="NAME",
-                help="How a message is handled."),
-        option("--rounds", type=POSITIVE, metavar="N", help=f"Of each peer.  [{ROUNDS}]"),
-        option("--seconds", type=DURATION, help="How long each run takes.  [500ms]"),
-        option("--against", type=NAMED, metavar="NAME", help="Show ratios to this one too."),
+                help="How messages are handled."),
+        option("--rounds", type=POSITIVE, metavar="N", help=f"Rounds of each peer.  [{ROUNDS}]"),
+        option("--seconds", type=DURATION, help="Length of a run.  [500ms]"),
+        option("--against", type=NAMED, metavar="NAME", help="Also show ratios to this peer."),
         option("--quick", is_flag=True, help="Two short rounds."),
-        option("--list", callback=_list, help="List the peers, and end.", **AT_ONCE),
-        option("--install", callback=_install, help="Install the servers, and end.", **AT_ONCE),
+        option("--list", callback=_list, help="List the peers and exit.", **AT_ONCE),
+        option("--install", callback=_install, help="Install the servers and exit.", **AT_ONCE),
     ),
     measure=measure,
     pinning="process i of a run on processor i, round and round",

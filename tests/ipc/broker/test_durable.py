@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -21,13 +20,6 @@ from shmbroker import Broker, Empty, InvalidArgument, Unconfirmed, aio
 from shmbroker.core import layout
 from shmbroker.perf.machine.process import Process
 from tests.support.host import PATIENCE, after_the_host_died, journaling
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
-
 
 # --- confirms -----------------------------------------------------------------------------------
 

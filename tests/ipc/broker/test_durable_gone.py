@@ -18,14 +18,13 @@ import shmbroker
 from shmbroker import Broker
 from shmbroker.core.layout import QUEUE_ROWS, RING_SETTINGS_AT, SETTING_DURABLE_AT
 from shmbroker.ipc.broker.journaler import Journaler
-from shmbroker.ipc.build.header import layout_source, strerror_source
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.export import compacted, exported, imported
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import SHM
-from tests.support.compiler import LIBRARY, PREFIX
+from tests.support.compiler import LIBRARY, PREFIX, write_internals
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 
 ROOT = Path(__file__).parents[3]
@@ -291,8 +290,7 @@ def library_that_stops(target: Path) -> Path:
             text = text[:begin] + STOPS_AFTER_A_LOOK + text[end:]
         made.append(target / f"{source.parent.name}-{source.name}")
         made[-1].write_text(text)
-    (target / "layout.h").write_text(layout_source())
-    (target / "strerror.c").write_text(strerror_source())
+    write_internals(target)
     library = target / "libstops.so"
     flags = ["-shared", "-fPIC", "-O0", "-std=gnu11", "-pthread", "-fvisibility=hidden", "-w"]
     folders = [f"-I{target}", f"-I{IPC}", f"-I{PREFIX / 'include'}"]

@@ -101,17 +101,16 @@ OF_TEXTS: Final[dict[str, Call]] = {
 
 
 @pytest.fixture
-def broker(vhost: str) -> Any:
-    with shmbroker.connect(f"shm://{vhost}") as broker:
-        for name in ("q", "other", "filled"):
-            broker.declare_queue(name, slots=1024)
-        broker.declare_queue("single", single_active=True)
-        broker.declare_queue("last", last_value=True)
-        broker.declare_queue("d", durable=True)
-        broker.declare_exchange("topic", "topic")
-        broker.declare_exchange("direct", "direct")
-        broker.queue("filled").publish_many([b"x"] * 64)
-        yield broker
+def broker(broker: Broker) -> Broker:
+    for name in ("q", "other", "filled"):
+        broker.declare_queue(name, slots=1024)
+    broker.declare_queue("single", single_active=True)
+    broker.declare_queue("last", last_value=True)
+    broker.declare_queue("d", durable=True)
+    broker.declare_exchange("topic", "topic")
+    broker.declare_exchange("direct", "direct")
+    broker.queue("filled").publish_many([b"x"] * 64)
+    return broker
 
 
 def is_taken_or_refused(call: Callable[[], object]) -> None:

@@ -101,7 +101,9 @@ def test_nothing_is_left_of_those_of_the_dead(vhost: str, tmp_path: Path) -> Non
             assert victim.status == -9
             survivor.repair()
             assert not survivor.queues()
-            survivor.declare_queue("next", slots=8)  # its lock tidies up after a cut change
+            survivor.declare_queue(
+                "next", slots=8
+            )  # taking its lock repairs a change that a death cut short
             survivor.delete_queue("next")
             assert names(vhost) == {
                 "catalog",

@@ -30,18 +30,6 @@ SOON = 0.05
 ROUNDS = 15
 
 
-@pytest.fixture
-def broker(vhost: str) -> Iterator[shmbroker.Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as broker:
-        yield broker
-
-
-@pytest.fixture
-def other(vhost: str) -> Iterator[shmbroker.Broker]:
-    with shmbroker.connect(f"shm://{vhost}", name="other") as broker:
-        yield broker
-
-
 @contextmanager
 def several(count: int, call: Callable[[], Any]) -> Iterator[list[Future[tuple[Any, float]]]]:
     """Threads that are asleep in a call; each future tells the answer and when it came."""

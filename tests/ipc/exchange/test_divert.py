@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,14 @@ from tests.support.killed import victims
 
 
 @pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
+def broker(broker: Broker) -> Broker:
     """Two exchanges, each with a queue of its own that gets all."""
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        connected.declare_exchange("orders", "topic")
-        connected.declare_exchange("audit", "fanout")
-        for name in ("orders", "audit"):
-            connected.declare_queue(f"{name}.all", slots=64)
-            connected.bind(name, f"{name}.all", "#")
-        yield connected
+    broker.declare_exchange("orders", "topic")
+    broker.declare_exchange("audit", "fanout")
+    for name in ("orders", "audit"):
+        broker.declare_queue(f"{name}.all", slots=64)
+        broker.bind(name, f"{name}.all", "#")
+    return broker
 
 
 def taken(broker: Broker, key: str = "eu") -> set[str]:

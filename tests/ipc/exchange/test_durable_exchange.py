@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import shmbroker
 from shmbroker import Broker, InvalidArgument, Unconfirmed, aio
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 
 
 @pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        for name in ("one", "two"):
-            connected.declare_queue(name, durable=True)
-        connected.declare_queue("passing")
-        connected.declare_exchange("events", kind="fanout")
-        for name in ("one", "passing", "two"):
-            connected.bind("events", name)
-        yield connected
+def broker(broker: Broker) -> Broker:
+    for name in ("one", "two"):
+        broker.declare_queue(name, durable=True)
+    broker.declare_queue("passing")
+    broker.declare_exchange("events", kind="fanout")
+    for name in ("one", "passing", "two"):
+        broker.bind("events", name)
+    return broker
 
 
 def test_it_is_on_disk_in_every_durable_queue_when_publish_returns(

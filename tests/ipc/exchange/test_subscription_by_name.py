@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,9 @@ AUDIT = {"exchange": "prices", "key": "eu.#"}
 
 
 @pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}", name="first") as connected:
-        connected.declare_exchange("prices", "topic")
-        yield connected
-
-
-@pytest.fixture
-def other(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}", name="second") as connected:
-        yield connected
+def broker(broker: Broker) -> Broker:
+    broker.declare_exchange("prices", "topic")
+    return broker
 
 
 def test_it_takes_what_its_key_takes(broker: Broker) -> None:

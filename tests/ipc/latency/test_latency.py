@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,6 @@ from shmbroker.core import layout
 
 SHM = Path("/dev/shm")
 MANY = 3 * layout.STRIPES
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[shmbroker.Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as made:
-        yield made
 
 
 @pytest.fixture

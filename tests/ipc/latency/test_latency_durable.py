@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import shmbroker
 from shmbroker import Broker, Queue
 from shmbroker.ipc.paging.pager import Pager
 from tests.cli.command import eventually
 from tests.support.host import PATIENCE, journaling
 
 MANY = 200
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

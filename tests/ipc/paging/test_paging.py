@@ -27,12 +27,6 @@ PATIENCE = 30
 
 
 @pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "pages"
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from shmbroker.ipc.build.header import layout_source, strerror_source
 from tests.ipc.journal.test_journal_faults import run, storage
-from tests.support.compiler import LIBRARY, PREFIX
+from tests.support.compiler import LIBRARY, PREFIX, write_internals
 from tests.support.storage import FOLDER_SYNCED, UNLINKED, entries
 
 __all__ = ["storage"]  # a fixture
@@ -91,8 +90,7 @@ MUTANTS = (
 def library_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mutant], Path]:
     """All of the library but its kernels, to be preloaded; what is not changed is compiled once."""
     work = tmp_path_factory.mktemp("mutants")
-    (work / "layout.h").write_text(layout_source())
-    (work / "strerror.c").write_text(strerror_source())
+    write_internals(work)
     folders = [f"-I{work}", f"-I{IPC}", f"-I{PREFIX / 'include'}"]
 
     def compiled(source: Path, target: Path) -> Path:

@@ -27,12 +27,6 @@ PATIENCE = 30
 NUMBER_BYTES = 8
 
 
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
-
-
 def numbers(pipe: int) -> list[int]:
     told = b""
     while more := os.read(pipe, 1 << 16):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -11,17 +11,10 @@ from typing import Any
 
 import pytest
 
-import shmbroker
 from shmbroker import Broker, Empty, Queue
 from tests.support.victim import KILLS, Confirm, dying
 
 PATIENCE = 20
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

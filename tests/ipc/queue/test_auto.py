@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -19,12 +18,6 @@ from tests.crash.leaks import blocks, live_queues, names
 from tests.support.victim import KILLS, Confirm, dying
 
 SOON = 0.01
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def queues(broker: Broker) -> list[str]:

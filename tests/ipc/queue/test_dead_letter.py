@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -14,12 +13,6 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue, QueueFull, aio
 from tests.support.victim import KILLS, Confirm, dying
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def told(queue: Queue) -> list[tuple[bytes, dict[str, object]]]:

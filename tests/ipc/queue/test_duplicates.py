@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,12 +17,6 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.queue.export import exported, imported
 from shmbroker.perf.machine.process import Process
 from tests.support.killed import KILLS, victims
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[shmbroker.Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

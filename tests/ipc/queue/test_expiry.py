@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 
-import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue, aio
 from tests.support.victim import KILLS, Confirm, dying
 
 SOON = 0.002
 LONG = 3600.0
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def over(seconds: float = SOON) -> None:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import shmbroker
 from shmbroker import Broker, InvalidArgument
 from shmbroker.ipc.queue.export import exported, imported, message_of
 from tests.support.killed import victims
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def test_there_and_back(broker: Broker) -> None:

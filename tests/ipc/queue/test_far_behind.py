@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
-import shmbroker
 from shmbroker import Broker, DeliveryRevoked, Queue, Ring, aio
 from shmbroker.core import layout
 from shmbroker.core.codes import GONE, OK
@@ -17,12 +15,6 @@ SLOTS = 2
 LAPS = layout.LAP_MASK + 1
 FAR = [LAPS // 2 - 1, LAPS // 2, LAPS // 2 + 1, LAPS - 1, LAPS, LAPS + 1]
 """Around half of the range of laps, and around all of it."""
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 import mmap
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -20,12 +20,6 @@ from shmbroker.core.layout import RING_SLOTS_START, SLOT_BYTES, SLOT_CHAIN_AT
 from shmbroker.perf.machine.process import Process
 from tests.cli.command import eventually
 from tests.support.victim import KILLS, Confirm, dying
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

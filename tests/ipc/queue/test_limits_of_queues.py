@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,12 +14,6 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, InvalidArgument, Queue, QueueFull, aio
 from tests.support.victim import KILLS, Confirm, dying
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def bodies(queue: Queue) -> list[bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,6 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Queue, aio
 from tests.support.killed import victims
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

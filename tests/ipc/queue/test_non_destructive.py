@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,12 +13,6 @@ import pytest
 import shmbroker
 from shmbroker import Broker, InvalidArgument, Queue, QueueFull, aio
 from tests.support.victim import KILLS, Confirm, dying
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

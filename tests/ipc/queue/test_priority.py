@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -12,12 +11,6 @@ import pytest
 import shmbroker
 from shmbroker.core.layout import LEVELS
 from tests.support.victim import KILLS, Confirm, dying
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[shmbroker.Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -15,12 +14,6 @@ from tests.support.victim import KILLS, Confirm, dying
 
 SHARE = 1 << 20
 BODY = bytes(50_000)
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

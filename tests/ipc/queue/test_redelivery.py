@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from struct import Struct
@@ -22,12 +21,6 @@ LATER = 0.3
 WEEK = 7 * 86400.0
 PATIENCE = 10.0
 NUMBER = Struct("<q")
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def test_it_comes_back_after_the_delay(broker: Broker) -> None:

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-import pytest
-
-import shmbroker
 from shmbroker import Broker, Queue, aio
 from tests.support.victim import KILLS, Confirm, dying
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def die(queue: Queue, *bodies: bytes) -> None:

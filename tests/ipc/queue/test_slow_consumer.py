@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -15,12 +14,6 @@ from tests.support.victim import KILLS, Confirm, dying
 
 ANY_TIME = 1e9
 """Messages a second: whoever has one in hand at two looks is slow."""
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def test_who_is_slow_is_told_of_once_a_message(broker: Broker, vhost: str) -> None:

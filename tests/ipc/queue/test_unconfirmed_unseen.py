@@ -36,12 +36,6 @@ def live(vhost: str, folder: Path) -> Iterator[Process]:
         process.kill()
 
 
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
-
-
 def bodies(queue: Queue, *, unconfirmed: bool = False) -> list[bytes]:
     return [each.body for each in queue.browse(unconfirmed=unconfirmed)]
 

@@ -76,7 +76,7 @@ def test_acknowledging_twice_is_told(ring_name: str) -> None:
             message.give_back()
 
 
-def test_a_dead_consumer_s_message_is_swept_back(ring_name: str) -> None:
+def test_a_dead_consumer_s_message_is_given_back(ring_name: str) -> None:
     with Ring.create(ring_name) as ring:
         producer, dead, alive = ring.port(1), ring.port(2), ring.port(3)
         producer.publish_many([b"a", b"b"])

@@ -30,7 +30,8 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_program(NATIVE / "stepped.c", tmp_path_factory.mktemp("stepped") / "stepped")
+    target = tmp_path_factory.mktemp("stepped") / "stepped"
+    return compile_program(NATIVE / "stepped.c", target, internals=True)
 
 
 def blocks_owned_by(name: str, owner: int) -> int:

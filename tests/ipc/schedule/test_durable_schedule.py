@@ -8,7 +8,6 @@ import asyncio
 import json
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct
 
@@ -27,12 +26,6 @@ SOON = 0.01
 WEEK = 7 * 86400.0
 HOUR = 3600.0
 WORD = Struct("<q")
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def waiting(queue: Queue) -> list[bytes]:

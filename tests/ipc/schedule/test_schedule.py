@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,12 +32,6 @@ WEEK = 7 * 86400.0
 PATIENCE = 10.0
 NUMBERED = Struct("<qd")
 SHM = Path("/dev/shm")
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import mmap
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -15,12 +14,6 @@ from shmbroker import Broker, DeclaredDifferently, InvalidArgument, NotFound, ai
 from shmbroker.core import layout as at
 from tests.conftest import SHM
 from tests.support.victim import KILLS, Confirm, dying
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def given(broker: Broker, queue: str, setting: str) -> tuple[object, str]:

@@ -34,11 +34,6 @@ def queue(vhost: str) -> Iterator[shmbroker.Queue]:
         yield made
 
 
-@pytest.fixture
-def url(vhost: str) -> str:
-    return f"shm://{vhost}"
-
-
 def use(queue: shmbroker.Queue, times: int) -> None:
     for _ in range(times):
         queue.publish(b"x")

@@ -38,9 +38,8 @@ def declare(connected: Broker, between: int) -> Broker:
 
 
 @pytest.fixture
-def broker(vhost: str) -> Iterator[Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield declare(connected, 0)
+def broker(broker: Broker) -> Broker:
+    return declare(broker, 0)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import asyncio
 import doctest
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,6 @@ import shmbroker
 from shmbroker.core import layout
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "transactions.md"
-
-
-@pytest.fixture
-def broker(vhost: str) -> Iterator[shmbroker.Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
-
-
-@pytest.fixture
-def other(vhost: str) -> Iterator[shmbroker.Broker]:
-    with shmbroker.connect(f"shm://{vhost}") as connected:
-        yield connected
 
 
 def bodies(queue: shmbroker.Queue) -> list[bytes]:

@@ -20,7 +20,7 @@ SHM = Path("/dev/shm")
 @pytest.fixture
 def deleted_halfway() -> Iterator[str]:
     """A vhost whose queue was deleted by somebody who died right after the row had gone."""
-    name = f"test-tidy-{os.getpid()}"
+    name = f"test-catalog-repair-{os.getpid()}"
     vhost.create(name, arena_bytes=1 << 20)
     try:
         with shmbroker.connect(f"shm://{name}") as broker:

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shmbroker.h"
+#include "shmbroker_private.h"
 
 static sb_port port;
 

@@ -226,9 +226,9 @@ class QueueModel:
     def dead_letter_one(
         self, message: MessageModel, reason: str, deliveries: int | None = None
     ) -> None:
-        """The dlq has room for all."""
+        """The dead-letter queue has room for all."""
         if message.state == "ready":
-            message.state = "held"  # of whoever buries it
+            message.state = "held"  # by whoever dead-letters it
         to = self.expiry_queue if reason == "expired" else self.dead_letter
         if to is not None:
             dead = message.copy()

@@ -1,4 +1,4 @@
-"""Who frees a connection, when nobody refers to it any more.
+"""Frees a connection when nothing refers to it any more.
 
 The garbage collector finalizes all members of a cycle in any order, and only then takes the cycle
 apart.  A message in it gives itself back when it is finalized, and needs the connection for that.

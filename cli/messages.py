@@ -1,0 +1,297 @@
+"""`shmbroker queue`, of its messages: look at them, move, copy, send back, export, import."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from shmbroker.cli.connection import connected, observed, queue_named, vhost_option
+from shmbroker.cli.fields import (
+    browsed_fields,
+    scheduled_fields,
+)
+from shmbroker.cli.group import verb
+from shmbroker.cli.names import queue_names
+from shmbroker.cli.output import (
+    columns_left,
+    excerpt,
+    json_option,
+    print_json,
+    print_table,
+    say,
+)
+from shmbroker.cli.queue import name_argument
+from shmbroker.cli.units import COUNT, DURATION, format_count, format_size
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.message.copied import CopiedMessage
+    from shmbroker.ipc.queue.queue import Queue
+
+EXCERPT_COLUMNS_TAKEN = 60
+BATCH = 256  # messages: Ctrl-C is noticed after so many
+
+source_argument = click.argument("source", metavar="FROM", shell_complete=queue_names)
+target_argument = click.argument("target", metavar="TO", shell_complete=queue_names)
+count_option = click.option(
+    "--count", metavar="N", type=COUNT,
+    help="Not more than so many.  [default: as many as are there now]",
+)  # fmt: skip
+room_option = click.option(
+    "--timeout", type=DURATION, help="Wait so long while TO is full.  [for ever]"
+)
+
+
+@verb(
+    examples="""
+    shmbroker queue value prices eur
+    shmbroker queue value prices eur --json | jq .body
+    """
+)
+@name_argument
+@click.argument("key")
+@json_option
+@vhost_option
+def value(name: str, key: str, as_json: bool, vhost: str) -> None:
+    """Print the newest message of KEY in a last-value queue.
+
+    The message stays in the queue.  Exits with 1 if there is none.
+    """
+    with observed(vhost) as broker:
+        message = queue_named(broker, name).value(key)
+    if message is None:
+        raise click.ClickException(f"queue {name!r} has no message of key {key!r}")
+    if as_json:
+        print_json(browsed_fields(message))
+    else:
+        sys.stdout.buffer.write(message.body + b"\n")
+        sys.stdout.flush()
+
+
+def state_of(message: CopiedMessage) -> str:
+    """The state of a message: ready, taken, or not on disk yet."""
+    if not message.is_confirmed:
+        return "unconfirmed"
+    return "taken" if message.is_taken else "ready"
+
+
+@verb(
+    examples="""
+    shmbroker queue browse orders
+    shmbroker queue browse orders --count 1 --json
+    shmbroker queue browse orders --unconfirmed
+    """
+)
+@name_argument
+@click.option("--count", metavar="N", type=COUNT, help="At most this many messages.")
+@click.option(
+    "--unconfirmed",
+    is_flag=True,
+    help="Durable queue: also show messages that are not on disk yet.",
+)
+@json_option
+@vhost_option
+def browse(name: str, count: int | None, unconfirmed: bool, as_json: bool, vhost: str) -> None:
+    """Show the messages of a queue without taking them.
+
+    Of a durable queue, only messages that are on disk.
+    """
+    with observed(vhost) as broker:
+        browsed = queue_named(broker, name).browse(unconfirmed=unconfirmed)
+        messages = list(islice(browsed, count))
+    if as_json:
+        print_json([browsed_fields(message) for message in messages])
+    else:
+        columns = columns_left(EXCERPT_COLUMNS_TAKEN)
+        print_table(
+            ["POSITION", "STATE", "DELIVERIES", "KEY", "SIZE", "BODY"],
+            [
+                [
+                    m.position,
+                    state_of(m),
+                    m.deliveries,
+                    m.key,
+                    format_size(len(m.body)),
+                    excerpt(m.body, columns),
+                ]
+                for m in messages
+            ],
+        )
+
+
+@verb(
+    examples="""
+    shmbroker queue scheduled orders
+    shmbroker queue scheduled orders --json | jq .[0].deliver_at
+    shmbroker queue scheduled orders --cancel 17
+    """
+)
+@name_argument
+@click.option("--count", metavar="N", type=COUNT, help="At most this many messages.")
+@click.option("--cancel", metavar="ID", type=int, help="Cancel the scheduled message with this id.")
+@json_option
+@vhost_option
+def scheduled(name: str, count: int | None, cancel: int | None, as_json: bool, vhost: str) -> None:
+    """List scheduled messages, the next one first."""
+    if cancel is not None:
+        return cancel_scheduled(name, cancel, vhost)
+    with observed(vhost) as broker:
+        messages = queue_named(broker, name).scheduled()[:count]
+    if as_json:
+        print_json([scheduled_fields(message) for message in messages])
+    else:
+        columns = columns_left(EXCERPT_COLUMNS_TAKEN)
+        print_table(
+            ["ID", "DUE", "DELIVERIES", "KEY", "SIZE", "BODY"],
+            [
+                [m.id, m.deliver_at.astimezone().isoformat(" ", "milliseconds"), m.deliveries,
+                 m.key, format_size(len(m.body)), excerpt(m.body, columns)]
+                for m in messages
+            ],
+        )  # fmt: skip
+
+
+def cancel_scheduled(name: str, number: int, vhost: str) -> None:
+    with connected(vhost) as broker:
+        if not queue_named(broker, name).cancel_scheduled(number):
+            raise click.ClickException(
+                f"queue {name!r} has no scheduled message {number}: it was delivered or cancelled"
+            )
+    say(f"message {number} of queue {name!r} is not delivered")
+
+
+@verb(
+    examples="""
+    shmbroker queue retry orders.dead
+    shmbroker queue retry orders.dead --limit 10
+    """
+)
+@name_argument
+@click.option("--limit", metavar="N", type=COUNT, help="At most this many messages.")
+@vhost_option
+def retry(name: str, limit: int | None, vhost: str) -> None:
+    """Send dead letters back to the queues that they came from.
+
+    Each message is published there before it leaves this queue.  A crash in between can leave it
+    in both.
+    """
+    with connected(vhost) as broker:
+        done = queue_named(broker, name).retry(limit)
+    say(f"{format_count(done.sent, 'message')} of queue {name!r} sent back")
+    for why, count in done.stayed.items():
+        say(f"{format_count(count, 'message')} stayed: {why}")
+    if done.stayed:
+        raise click.ClickException(f"not everything of queue {name!r} could be sent back")
+
+
+@verb(
+    examples="""
+    shmbroker queue move orders.dead orders
+    shmbroker queue move orders orders.later --count 100
+    """
+)
+@source_argument
+@target_argument
+@count_option
+@room_option
+@vhost_option
+def move(source: str, target: str, count: int | None, timeout: float | None, vhost: str) -> None:
+    """Move messages, with key and properties, to another queue.
+
+    Each message is published to TO before it leaves FROM.  A crash in between can leave one message
+    in both queues.  No message is lost.
+    """
+    moved = 0
+    with connected(vhost) as broker:
+        taken_from, given_to = two_queues(broker, source, target)
+        most = taken_from.statistics().depth if count is None else count
+        try:
+            while moved < most:
+                # what was moved is known before we wait for room: Ctrl-C may end that
+                batch = taken_from.move_to(given_to, min(BATCH, most - moved))
+                if batch == 0:
+                    batch = taken_from.move_to(given_to, 1, timeout=timeout)
+                if batch == 0:
+                    break
+                moved += batch
+        finally:
+            say(f"{format_count(moved, 'message')} moved from {source!r} to {target!r}")
+        if moved < most and is_full(given_to):
+            raise click.ClickException(f"queue {target!r} is full; the others stay in {source!r}")
+
+
+@verb(
+    examples="""
+    shmbroker queue copy orders orders.test
+    shmbroker queue copy orders orders.test --count 10
+    """
+)
+@source_argument
+@target_argument
+@count_option
+@room_option
+@vhost_option
+def copy(source: str, target: str, count: int | None, timeout: float | None, vhost: str) -> None:
+    """Copy messages that no consumer has taken, with key and properties."""
+    with connected(vhost) as broker:
+        copied_from, given_to = two_queues(broker, source, target)
+        most = copied_from.statistics().depth if count is None else count
+        copied = copied_from.copy_to(given_to, count, timeout=timeout)
+        say(f"{format_count(copied, 'message')} copied from {source!r} to {target!r}")
+        if copied < most and is_full(given_to):
+            raise click.ClickException(f"queue {target!r} is full")
+
+
+def two_queues(broker: Broker, source: str, target: str) -> tuple[Queue, Queue]:
+    if source == target:
+        raise click.UsageError("a queue cannot be moved or copied to itself")
+    return queue_named(broker, source), queue_named(broker, target)
+
+
+def is_full(target: Queue) -> bool:
+    most = target.explain()["max_messages"].value
+    return target.statistics().depth >= min(target.slots, most or target.slots)
+
+
+@verb(
+    examples="""
+    shmbroker queue export orders > orders.jsonl
+    shmbroker queue export orders | jq -r .body
+    """
+)
+@name_argument
+@vhost_option
+def export(name: str, vhost: str) -> None:
+    """Write the messages of a queue as lines of JSON, without taking them."""
+    from shmbroker.ipc.queue.export import exported
+
+    with observed(vhost) as broker:
+        for line in exported(queue_named(broker, name)):
+            click.echo(line)
+
+
+@verb(
+    "import",
+    examples="""
+    shmbroker queue import orders < orders.jsonl
+    shmbroker queue export orders | shmbroker queue import orders --vhost other
+    """,
+)
+@name_argument
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--skip-bad", is_flag=True, help="Skip lines that are not a message.")
+@click.option(
+    "--timeout", type=DURATION, help="Wait at most this long while the queue is full.  [for ever]"
+)
+@vhost_option
+def import_(name: str, file: IO[bytes], skip_bad: bool, timeout: float | None, vhost: str) -> None:
+    """Publish the messages that `export` wrote, from FILE or stdin."""
+    from shmbroker.ipc.queue.export import imported
+
+    with connected(vhost) as broker:
+        skip = say if skip_bad else None
+        count = imported(queue_named(broker, name), file, timeout=timeout, skip=skip)
+    say(f"{format_count(count, 'message')} to queue {name!r}")

@@ -1,0 +1,55 @@
+"""A durable queue for asyncio: ipc/queue/durable.py, awaitable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from shmbroker.ipc.aio.producer import Producer
+from shmbroker.ipc.aio.queue import Queue
+from shmbroker.ipc.aio.verb import at_once, awaited, begins, twin
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.queue import durable as sync
+
+
+class DurableProducer(Producer, of=sync.DurableProducer):
+    @twin(sync.DurableProducer.publish)
+    async def publish(
+        self, body: Any, *, confirm: Confirm | None, timeout: float | None, **options: Any
+    ) -> int | None:
+        deadline = Deadline(nanoseconds(timeout))
+        position = await super().publish(body, timeout=timeout, confirm="shm", **options)
+        if confirm != "shm":
+            await self._queue.confirm(position, timeout=deadline.seconds_left())
+        return position
+
+
+class DurableQueue(Queue, of=sync.DurableQueue):
+    async def _publish(self, body: Any, *, timeout: float | None, **options: Any) -> int | None:
+        waits = options.pop("confirm", None) != "shm"
+        deadline = Deadline(nanoseconds(timeout))
+        if options.get("deliver_after") is not None or options.get("deliver_at") is not None:
+            number, receipt = await self._schedule(body, timeout, options)
+            if waits:
+                left = deadline.seconds_left()
+                await self._confirm_at(receipt.queue, receipt.position, left, number)
+            return number
+        position = await super()._publish(body, timeout=timeout, confirm="shm", **options)
+        if waits:  # also for a duplicate: the message that counts may not be there yet
+            await self.confirm(position, timeout=deadline.seconds_left())
+        return position
+
+    publish = awaited(sync.DurableQueue.publish, _publish)  # type: ignore[arg-type]  # as there
+    publish_nowait = at_once(sync.DurableQueue.publish_nowait)
+    producer = begins(sync.DurableQueue.producer, DurableProducer)
+
+    @twin(sync.DurableQueue.publish_many)
+    async def publish_many(
+        self, bodies: Iterable[Any], *, timeout: float | None, confirm: Confirm | None
+    ) -> int:
+        deadline = Deadline(nanoseconds(timeout))
+        published = await super().publish_many(bodies, timeout=timeout, confirm="shm")
+        if confirm != "shm":
+            await self.confirm(timeout=deadline.seconds_left())
+        return published

@@ -1,0 +1,51 @@
+"""Vhosts and connections in the C interface."""
+
+from __future__ import annotations
+
+PUBLIC = """\
+/* --- vhosts and connections --- */
+
+/* Make a vhost with an arena of so many bytes.  SB_OK; SB_EXISTS. */
+int64_t sb_vhost_create(const char *vhost, int64_t arena_bytes);
+/* Take part in a vhost; `name` is for people, NULL: the program's.  SB_OK; SB_NO_VHOST;
+ * SB_TOO_MANY; SB_OTHER_HEADER if the program was compiled with the header of another version. */
+int64_t sb_connect(const char *vhost, const char *name, sb_connection **connection);
+/* Look only: takes no participant's id and repairs nothing.  Answers as sb_connect.  Through such a
+ * connection publishing and taking answer SB_INVALID. */
+int64_t sb_observe(const char *vhost, sb_connection **connection);
+/* Leave: messages that were taken and not acknowledged go to others.  SB_OK; later calls through
+ * this connection answer SB_CLOSED. */
+int64_t sb_disconnect(sb_connection *connection);
+/* Unmap and free; disconnects first.  No thread may be in a call or read a message in place. */
+void sb_connection_free(sb_connection *connection);
+/* 0 while it is open; then why it is not: SB_CLOSED, SB_FORKED or SB_SLOW. */
+int64_t sb_closed(sb_connection *connection);
+/* The number of this participant, 1 to 4095; 0: it only observes. */
+int64_t sb_participant(sb_connection *connection);
+/* How long each wait spins before it sleeps, from now on.  Without this call it is 10 us, and a
+ * thread that may run on one processor only spins while that finds something. */
+int64_t sb_spin(sb_connection *connection, int64_t ns);
+/* How many waits of this process in this queue have spun, and how many of them found something. */
+int64_t sb_spun(sb_queue *queue, int64_t *spins, int64_t *won);
+/* Repair what dead participants have left: the number of repairs.  Waiting calls do so too. */
+int64_t sb_repair(sb_connection *connection);
+/* Repair as soon as a participant dies, for so long at most: the number of repairs. */
+int64_t sb_repair_for(sb_connection *connection, int64_t timeout_ns);
+"""
+
+PRIVATE = """\
+/* From now on a wait answers SB_INTERRUPTED every 100 ms, for a caller who has to look for signals
+ * between two calls, as Python has: a signal that comes between two sleeps interrupts none. */
+int64_t sb_wait_in_slices(sb_connection *connection);
+/* The detail, copied, with a 0 at its end, and told once: what is told next for the same code was
+ * said since.  How long it is. */
+int64_t sb_detail_take(int64_t code, char *buffer, int64_t capacity);
+/* 1 if the participant of this number is alive. */
+int64_t sb_participant_lives(sb_connection *connection, int64_t id);
+void *sb_catalog(sb_connection *connection);
+void *sb_participants(sb_connection *connection);
+/* The memory of all messages: one's body lies at its offset. */
+void *sb_arena(sb_connection *connection, int64_t *bytes);
+/* How much of it each participant holds; `shares` has room for 4096, by id. */
+void sb_arena_shares(sb_connection *connection, int64_t *shares);
+"""

@@ -1,0 +1,274 @@
+"""Publishing to a queue."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack, overload
+
+from shmbroker.core.codes import DUPLICATE, FULL, INTERRUPTED
+from shmbroker.core.layout import (
+    IN_INBOX,
+)
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.base.errors import InvalidArgument, Unconfirmed
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message.loan import QueueLoan
+from shmbroker.ipc.message.outgoing import (
+    Confirm,
+    Options,
+    PartsWithId,
+    as_buffer,
+    id_bytes,
+    outgoing,
+    parts,
+)
+from shmbroker.ipc.queue.opened import OpenedQueue
+from shmbroker.ipc.queue.producer import Producer
+from shmbroker.ipc.request.request import Reply, request
+from shmbroker.ipc.schedule.scheduled import When, ring_of, schedule
+
+_publish = quick.sb_publish_now
+_ALL = -1
+POSITION_MAX = 2**63 - 1
+
+
+def checked_position(position: int) -> int:
+    if not isinstance(position, int) or not 0 <= position <= POSITION_MAX:
+        raise InvalidArgument(f"a position is a number from 0 to 2^63 - 1, not {position!r}")
+    return position
+
+
+class Publishing(OpenedQueue):
+    """The verbs that put messages into a queue, and wait for the disk."""
+
+    __slots__ = ()
+
+    @overload
+    def publish(
+        self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]
+    ) -> int: ...
+
+    @overload
+    def publish(
+        self,
+        body: Any,
+        *,
+        message_id: str | bytes | None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> int | None: ...
+
+    def publish(self, body: Any, *, timeout: float | None = None, **options: Any) -> int | None:
+        """Publish a copy of bytes, or of any buffer: the message's position.
+
+        QueueFull if there is no room within the timeout; None waits for ever.
+
+        Options are key, properties, ttl, priority, group, message_id, confirm, deliver_after and
+        deliver_at.  With one of the last two the message is scheduled: it has no position yet, and
+        this is its id in the schedule.  With a message_id it is published once, however often it is
+        tried and by whom: None if the queue has, or had, a message with this id.
+        """
+        timeout_ns = -1 if timeout is None else nanoseconds(timeout)
+        if not options and type(body) is bytes:
+            position: int = _publish(self._queue, body, len(body))
+            if position >= 0:
+                return position
+            if position != FULL or timeout_ns == 0:
+                raise self._error(position, "publishing to")
+        after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
+        if after is not None or at is not None:
+            return self._publish_scheduled(body, timeout_ns, after, at, options)
+        identity = id_bytes(options.pop("message_id", None))
+        self._check_confirm(options.pop("confirm", None))
+        return self._publish_any((*parts(body, **options), *identity), timeout_ns)
+
+    def _check_confirm(self, confirm: Confirm | None) -> None:
+        if confirm not in (None, "shm"):
+            raise InvalidArgument(
+                f"queue {self.name!r} is not durable: it cannot confirm {confirm!r}"
+            )
+
+    def _publish_any(self, message: PartsWithId, timeout_ns: int) -> int | None:
+        deadline = Deadline(timeout_ns)
+        position: int = INTERRUPTED
+        while position == INTERRUPTED:
+            position = lib.sb_publish_with(self._queue, *message, deadline.left())
+        if position == DUPLICATE:
+            return None
+        if position < 0:
+            raise self._error(position, "publishing to")
+        return position
+
+    def _publish_scheduled(
+        self,
+        body: Any,
+        timeout_ns: int,
+        deliver_after: float | None,
+        deliver_at: When | None,
+        options: dict[str, Any],
+    ) -> int:
+        self._check_confirm(options.pop("confirm", None))
+        return self._schedule(body, timeout_ns, deliver_after, deliver_at, options)[0]
+
+    def _schedule(
+        self,
+        body: Any,
+        timeout_ns: int,
+        deliver_after: float | None,
+        deliver_at: When | None,
+        options: dict[str, Any],
+    ) -> tuple[int, Any]:
+        """Its id, and the receipt that says where it is: in the schedule, unless it is due."""
+        message, _kept = outgoing(body, **options)
+        schedule(message, deliver_after, deliver_at)
+        receipt = ffi.new("sb_receipt *")
+        deadline = Deadline(timeout_ns)
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_publish_receipt(self._queue, message, deadline.left(), receipt)
+        if code < 0:
+            raise self._error(code, "publishing to")
+        return code, receipt
+
+    def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
+        """publish without waiting: QueueFull at once."""
+        return self.publish(body, timeout=0, **options)
+
+    def publish_many(
+        self,
+        bodies: Iterable[Any],
+        *,
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> int:
+        """Publish several messages at once: for how many there was room in time, from the first."""
+        self._check_confirm(confirm)
+        if isinstance(bodies, (bytes, bytearray, memoryview, str)):
+            raise InvalidArgument("bodies are several: put this one into a list, or publish it")
+        try:
+            several = list(bodies)
+        except TypeError as error:
+            raise InvalidArgument(f"bodies are several buffers: {error}") from error
+        if not set(map(type, several)) <= {bytes}:  # len() counts items, not always bytes
+            several = [ffi.buffer(as_buffer(body))[:] for body in several]
+        whole = b"".join(several)
+        lengths = array("q", map(len, several))
+        total, done = len(lengths), 0
+        deadline = Deadline(nanoseconds(timeout))
+        at = 0
+        while done < total:
+            code: int = lib.sb_publish_many(
+                self._queue,
+                ffi.from_buffer(whole) + at,
+                ffi.cast("int64_t *", ffi.from_buffer("int64_t[]", lengths)) + done,
+                total - done,
+                deadline.left(),
+            )
+            if code == INTERRUPTED:
+                continue
+            if code == FULL:
+                break
+            if code < 0 and done == 0:
+                raise self._error(code, "publishing to")
+            if code <= 0:
+                break
+            at += sum(lengths[done : done + code])
+            done += code
+            if deadline.left() == 0:
+                break
+        return done
+
+    def confirm(self, position: int | None = None, *, timeout: float | None = None) -> None:
+        """Wait until the message at this position is on disk; None: all that was published or
+        scheduled before.
+
+        Unconfirmed if nobody says so in time.  Only a durable queue confirms.
+        """
+        self._confirm_at(
+            self._queue, _ALL if position is None else checked_position(position), timeout
+        )
+
+    def _confirm_at(
+        self, ring: Any, position: int, timeout: float | None, number: int | None = None
+    ) -> None:
+        """confirm, in our ring or that of what is scheduled, where it has this number."""
+        deadline = Deadline(nanoseconds(timeout))
+        code = INTERRUPTED
+        while code == INTERRUPTED:
+            code = lib.sb_confirm(ring, position, deadline.left())
+        if code >= 0:
+            return
+        error = self._error(code, "confirming what was published to")
+        if isinstance(error, Unconfirmed):
+            if number is None:
+                number = self.published - 1 if position == _ALL else position
+            error.pending = ((self.name, number),)
+            error.ask = lambda timeout: self._confirm_at(ring, position, timeout, number)
+        raise error
+
+    def _ends(self) -> list[tuple[Any, int]]:
+        """The last of the ring, of the inbox while it pages, and of what is scheduled: where."""
+        ends = [(self._queue, self.published - 1)]
+        if ends[0][1] >= IN_INBOX:
+            ends.insert(0, (self._queue, self._told().tail - 1))
+        if schedule := ring_of(self):
+            ends.append((schedule, lib.sb_published(schedule) - 1))
+        return ends
+
+    @property
+    def published(self) -> int:
+        """The position of the next message: all that was published is below it."""
+        position: int = lib.sb_published(self._queue)
+        if position < 0:
+            raise self._error(position, "looking at")
+        return position
+
+    @property
+    def confirmed(self) -> int:
+        """All messages below this position are on disk.  Only a durable queue knows."""
+        position: int = lib.sb_confirmed(self._queue)
+        if position < 0:
+            raise self._error(position, "looking at")
+        return position
+
+    def producer(self, name: str | bytes) -> Producer:
+        """A producer that numbers its messages: who has its name goes on where it ended.
+
+        A queue knows 55 names at most, for good.
+        """
+        return Producer(self, name)
+
+    def loan(
+        self,
+        length: int,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        priority: int | None = None,
+        message_id: str | bytes | None = None,
+        group: str | None = None,
+    ) -> QueueLoan:
+        """Memory in the arena to fill in place; published on a clean exit of `with`."""
+        if not isinstance(length, int) or length < 0:
+            raise InvalidArgument(f"the length of a loan is a number of bytes, not {length!r}")
+        shape, _kept = outgoing(b"", key, properties, ttl, priority, message_id, group)
+        shape.length = min(length, 1 << 62)
+        loan = ffi.new("sb_loan *")
+        code: int = lib.sb_loan_take(self._queue, shape, loan)
+        if code < 0:
+            raise self._error(code, "a loan from")
+        return QueueLoan(self, loan)
+
+    def request(
+        self,
+        body: Any,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        timeout: float | None = 1.0,
+    ) -> Reply:
+        """Publish, and wait for the reply: Message.reply() of whoever takes it.  NoReply."""
+        return request(self, body, key, properties, timeout)

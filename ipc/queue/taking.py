@@ -1,0 +1,248 @@
+"""Taking messages from a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from struct import iter_unpack
+from typing import Any, cast
+
+from shmbroker.core.codes import EMPTY, INTERRUPTED, TOO_SMALL
+from shmbroker.core.layout import (
+    COPIED_BYTES,
+)
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.base.errors import Empty, InvalidArgument
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.message.message import Message, UncopiedMessage
+from shmbroker.ipc.message.room import BATCH, Room
+from shmbroker.ipc.queue.consuming import Consuming
+from shmbroker.ipc.queue.opened import OpenedQueue
+from shmbroker.ipc.queue.retained_reader import RetainedReader
+from shmbroker.ipc.ring.port import LOOKS
+from shmbroker.ipc.selector.selection import Selection
+from shmbroker.ipc.selector.selector import Selector
+
+_look = quick.sb_look_and_copy
+_look_and_receive = quick.sb_look_and_receive
+_get = lib.sb_get
+_receive = lib.sb_receive
+_new = ffi.new
+_MESSAGE = ffi.typeof("sb_message *")
+
+
+def count_of(count: int) -> int:
+    if not isinstance(count, int) or count < 1:
+        raise InvalidArgument(f"count is a positive number, not {count!r}")
+    return min(count, BATCH)
+
+
+class Taking(OpenedQueue):
+    """The verbs that take messages, to be acknowledged or at most once."""
+
+    __slots__ = ()
+
+    def get(self, *, timeout: float | None = None) -> Message:
+        """Take the oldest message that nobody has; Empty if none came within the timeout."""
+        spare = self._spare
+        try:
+            message = spare.pop()
+        except IndexError:
+            message = _new(_MESSAGE)
+        room = self._room
+        self._room = None
+        if room is None:
+            room = Room()
+        try:
+            timeout_ns = -1 if timeout is None else nanoseconds(timeout)
+            length: int = _look(self._queue, message, room.room, LOOKS)
+            if length < 0:
+                self._get_rarely(length, message, timeout_ns)
+                return UncopiedMessage(self._queue, message, self._arena, spare)
+            if length > COPIED_BYTES:
+                return UncopiedMessage(self._queue, message, self._arena, spare)
+            copied = room.bytes[:length]
+            self._room = room
+            return Message(self._queue, message, self._arena, spare, copied)
+        except BaseException:
+            if message.word:  # taken, and then Ctrl-C came
+                lib.sb_give_back(self._queue, message)
+            spare.append(message)
+            raise
+
+    def _get_rarely(self, code: int, message: Any, timeout_ns: int) -> None:
+        if code == EMPTY and timeout_ns != 0:
+            deadline = Deadline(timeout_ns)
+            code = INTERRUPTED
+            while code == INTERRUPTED:
+                code = _get(self._queue, message, deadline.left())
+        if code < 0:
+            raise self._error(code, "taking from")
+
+    def select(self, selection: Selection, *, timeout: float | None = None) -> Message:
+        """get, of the messages that are selected; the others are left to others, in their order."""
+        spare = self._spare
+        message = spare.pop() if spare else _new(_MESSAGE)
+        try:
+            deadline = Deadline(nanoseconds(timeout))
+            wanted = selection.selection
+            code: int = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
+            while code == INTERRUPTED:
+                code = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
+            if code < 0:
+                raise self._error(code, "selecting from")
+            return UncopiedMessage(self._queue, message, self._arena, spare)
+        except BaseException:
+            if message.word:  # taken, and then Ctrl-C came
+                lib.sb_give_back(self._queue, message)
+            spare.append(message)
+            raise
+
+    def get_nowait(self) -> Message:
+        """get without waiting: Empty at once."""
+        return self.get(timeout=0)
+
+    def get_many(self, count: int, *, timeout: float | None = None) -> list[Message]:
+        """Take up to count messages at once, as many as are there; Empty if none came in time."""
+        count = count_of(count)
+        messages = ffi.new("sb_message[]", count)
+        deadline = Deadline(nanoseconds(timeout))
+        taken: list[Message] = []
+        try:
+            code: int = lib.sb_get_many(self._queue, messages, count, deadline.left())
+            while code == INTERRUPTED:
+                code = lib.sb_get_many(self._queue, messages, count, deadline.left())
+            if code < 0:
+                raise self._error(code, "taking from")
+            for index in range(code):
+                message = _new(_MESSAGE, messages[index])
+                taken.append(UncopiedMessage(self._queue, message, self._arena, self._spare))
+        except BaseException:
+            for index in range(len(taken), count):
+                if messages[index].word:
+                    lib.sb_give_back(self._queue, messages + index)
+            raise
+        return taken
+
+    def consume(
+        self,
+        *,
+        selector: str | Selector | None = None,
+        timeout: float | None = None,
+        prefetch: int = 1,
+        priority: int = 0,
+        exclusive: bool = False,
+    ) -> Iterator[Message]:
+        """Take messages one after another, until none comes within the timeout.
+
+        With a selector, only those that meet its condition (docs/selectors.md), each for itself.
+        Where one consumer is active at a time, priority and exclusive say which (docs/groups.md);
+        groups that were bound to us are let go at the end.
+
+        Each is acknowledged when the next is asked for, unless it was dealt with before.  If the
+        loop is left in the middle of one, it is given back.  Of a non_destructive queue nothing is
+        taken: each call is a consumer that sees all messages, from the first one on.
+        """
+        selection = None if selector is None else Selection(selector)
+        consuming = Consuming(self, priority, exclusive)
+        if lib.sb_is_non_destructive(self._queue):
+            yield from self._look_on(selection, timeout)
+            return
+        consuming.begin()
+        try:
+            while True:
+                try:
+                    if selection is not None:
+                        messages = [self.select(selection, timeout=timeout)]
+                    elif prefetch == 1:
+                        messages = [self.get(timeout=timeout)]
+                    else:
+                        messages = self.get_many(prefetch, timeout=timeout)
+                except Empty:
+                    return
+                messages.reverse()
+                while messages:
+                    message = messages.pop()
+                    yield message
+                    if message.is_in_hand:
+                        message.ack()
+                del message
+        finally:
+            consuming.end()
+
+    def _look_on(self, selection: Selection | None, timeout: float | None) -> Iterator[Message]:
+        """What is shown has all that a message in hand has, but is in nobody's."""
+        with RetainedReader(self, selection, timeout) as retained_reader:
+            yield from cast("Iterator[Message]", retained_reader)
+
+    def receive(self, *, timeout: float | None = None) -> bytes:
+        """Take, copy and acknowledge the oldest message in one call: at most once."""
+        room = self._room
+        self._room = None
+        if room is None:
+            room = Room()
+        timeout_ns = -1 if timeout is None else nanoseconds(timeout)
+        length: int = _look_and_receive(self._queue, room.room, LOOKS)
+        if length < 0:
+            length = self._receive_rarely(length, room, timeout_ns)
+        body: bytes = room.bytes[:length]
+        self._room = room
+        return body
+
+    def _receive_rarely(self, code: int, room: Room, timeout_ns: int) -> int:
+        if code == EMPTY and timeout_ns != 0:
+            deadline = Deadline(timeout_ns)
+            code = INTERRUPTED
+            while code == INTERRUPTED:
+                code = _receive(self._queue, room.room, deadline.left())
+        if code == TOO_SMALL:
+            return self._receive_large(room)
+        if code < 0:
+            raise self._error(code, "receiving from")
+        return code
+
+    def _receive_large(self, room: Room) -> int:
+        """The message was taken, because there was no room for a copy: make some."""
+        message = room.messages + 0
+        length: int = message.length
+        try:
+            room.enlarge(length)
+            ffi.memmove(room.buffer, message.body, length)
+        except BaseException:
+            lib.sb_give_back(self._queue, message)
+            raise
+        code = lib.sb_ack(self._queue, message)
+        if code < 0:
+            raise self._error(code, "receiving from")
+        return length
+
+    def receive_many(self, count: int = BATCH, *, timeout: float | None = None) -> list[bytes]:
+        """receive for up to count messages at once; Empty if none came in time."""
+        count = count_of(count)
+        room = self._room
+        self._room = None
+        if room is None:
+            room = Room()
+        bodies = self._receive_many(room, count, timeout)
+        self._room = room
+        return bodies
+
+    def _receive_many(self, room: Room, count: int, timeout: float | None) -> list[bytes]:
+        deadline = Deadline(nanoseconds(timeout))
+        taken: int = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
+        while taken == INTERRUPTED:
+            taken = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
+        if taken == TOO_SMALL:
+            length = self._receive_large(room)  # in another buffer then
+            bodies = [room.bytes[:length]]
+        elif taken < 0:
+            raise self._error(taken, "receiving from")
+        else:
+            ends = room.ends
+            whole = room.bytes[: ends[taken - 1]]
+            if ends[count] > 0:
+                bodies = [body for (body,) in iter_unpack(f"{ends[count]}s", whole)]
+            else:
+                bodies = [whole[start:end] for start, end in pairwise((0, *ends[:taken]))]
+        return bodies
