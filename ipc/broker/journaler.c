@@ -94,9 +94,9 @@ static void rest(sb_journaler *journaler)
     if (fence_check(&journaler->fence) != SB_OK)
         return;
     journal_rests(journaler->journal);
-    if (journaler->tidied == journaler->commits)
+    if (journaler->cleared == journaler->commits)
         return; /* nothing can have become dead */
-    journaler->tidied = journal_is_known(journaler->journal) ? journaler->commits : -1;
+    journaler->cleared = journal_is_known(journaler->journal) ? journaler->commits : -1;
     /* others may need the room; if it fails, a commit says so */
     sb_journal_clear(journaler->journal);
 }

@@ -59,7 +59,7 @@ struct sb_journaler {
     bool owes;       /* the reserve is in use for what comes out of pages, and for that alone */
     int64_t owes_at; /* when that was looked at last */
     int64_t messages, bytes, mapped;
-    int64_t commits, tidied; /* tidied: how many there were when it was looked what can go */
+    int64_t commits, cleared; /* cleared: how many there were when it was looked what can go */
     int64_t ahead; /* of what is staged, so much was staged when the disk was told of it last */
     int64_t spin_ns;
     audit audit;

@@ -44,7 +44,6 @@ NO_NAMES = {"remembered": "deduplication log", "tend": "repair", "look_after": "
 
 PLACES: dict[tuple[str, str], str] = {
     ("remembered", "ipc/instance/mending.py"): "a variable: what the file of the rings has noted",
-    ("tidy", "ipc/broker/journaler.c"): "a field, `tidied`, until it is renamed",
 }
 """Where a word may stay, and why."""
 
