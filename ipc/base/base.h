@@ -32,6 +32,7 @@ static inline void word_store(void *memory, int64_t at, int64_t value)
 
 /* --- detail.c --------------------------------------------------------------------------------- */
 
+/* Note, for this thread, what is wrong in words: the code. */
 int64_t fail(int64_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A call begins that may answer a code without words: it is not to be told with those of an earlier
  * one. */
@@ -74,6 +75,7 @@ int64_t trusted_open(int folder, const char *in, const char *name, int how, cons
                      int *file);
 /* Files in this folder: its owner's, too, which on NFS may be what we are called there. */
 trust trust_in(int folder);
+/* The same of a segment, by its path. */
 int64_t trusted_segment(const char *path, int how, const trust *whose, int *file);
 /* Why something could not be named so: SB_EXISTS, or SB_UNTRUSTED if we cannot remove it. */
 int64_t trust_obstacle(const char *path);
@@ -165,6 +167,7 @@ int64_t fence_check(fence *at);
 int64_t fence_place(fence *at, int file, const char *path);
 /* Whether all are there, now and then; SB_JOURNAL_FAILED if not. */
 int64_t fence_look(fence *at);
+/* Close what it looked at. */
 void fence_end(fence *at);
 
 /* --- heap.c ----------------------------------------------------------------------------------- */

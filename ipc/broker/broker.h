@@ -25,10 +25,12 @@ typedef struct audit {
     void *copy;
     int64_t copy_room;
 } audit;
+/* A queue, with the positions that stood there at the takeover. */
 int64_t audit_add(audit *to, int64_t number, int64_t low, int64_t high);
 /* All are added. */
 void audit_begin(audit *of);
 void audit_end(audit *of);
+/* The journal has these messages. */
 void audit_found(audit *of, int64_t number, int64_t first, int64_t last);
 /* Stage what is missing of a queue, until so many bytes are staged: SB_OK if that was all, SB_EMPTY
  * if there may be more. */
@@ -54,6 +56,7 @@ int64_t dedup_log_begin(dedup_log *of, sb_queue *queue, int64_t number, const sb
 int64_t dedup_log_note(dedup_log *of, sb_port *port, const void *chunk, sb_journal *journal);
 /* When a segment begins; all messages below `until` are staged, or were. */
 int64_t dedup_log_stage(dedup_log *of, sb_port *port, int64_t until, sb_journal *journal);
+/* What was staged is on the disk. */
 void dedup_log_committed(dedup_log *of, sb_journal *journal);
 int64_t dedup_log_gone(const dedup_log *of, sb_journal *journal);
 /* The segments that had lists may be lost: all of them are staged again with the next ones. */
@@ -73,6 +76,7 @@ typedef struct dedup_read {
 } dedup_read;
 /* Of a queue that remembers so many ids, and that pages or does not. */
 void dedup_read_begin(dedup_read *of, int64_t most, bool pages);
+/* Each message, list and table of producers, as they are read. */
 int64_t dedup_read_note(dedup_read *of, sb_port *port, int64_t position, const void *chunk);
 int64_t dedup_read_ids(dedup_read *of, const sb_journal_record *record);
 int64_t dedup_read_producers(sb_port *port, const sb_journal_record *record);

@@ -1,8 +1,8 @@
 /* What a turn writes, staged: all that was there at one moment (moment.c).
  *
- * If a transaction was committed since the last turn, all of that is one frame, however large, with
- * what is done with above the heads.  A message is never written before the head that made room for
- * it, so that a reader needs no more slots than the ring has. */
+ * Each queue has its share of a frame, so that none waits for another's; but with a transaction,
+ * all of the moment is one frame.  What is gathered of a large one is handed to the disk
+ * meanwhile. */
 
 #define _GNU_SOURCE
 

@@ -3,22 +3,19 @@
  * in the next frame, so commits are shared by nature.  A large frame is handed to the disk bit by
  * bit while it is gathered, so that both work at once; the sync is one, at its end.
  *
- * A queue's gate is its barrier: publishers wait until it has passed their message, and consumers
- * take up to it.  It is moved only after the sync, by CAS from the word that says that it is ours:
- * a broker that was replaced finds that out there, and confirms nothing any more.
+ * This file has the thread, its beginning and its end; journaler.h says what is in the others.
  *
  * All that a turn writes stood in the rings at one moment at which no transaction was half way
- * (gate.c): each queue up to its tail, and what was retired then.  If a transaction was committed
- * since the last turn, all of that is one frame, however large, with what is done with above the
- * heads.
+ * (commit/gate.c): each queue up to its tail, and what was retired then.  If a transaction was
+ * committed since the last turn, all of that is one frame, however large, with what is done with
+ * above the heads.
  *
- * What is retired is written as the head of the ring, with or after the messages, and now and then
- * what is done with above it, too; it may lag, then a crash repeats the last few.  But a message is
- * never written before the head that made room for it, so that a reader needs no more slots than
- * the ring has.
+ * What is retired is written with or after the messages (snapshot.c).  But a message is never
+ * written before the head that made room for it, so that a reader needs no more slots than the ring
+ * has.
  *
  * Whoever was stopped for so long that another host took over finds that out at its fence
- * (fence.c), before it writes, each time, and after the sync.
+ * (base/fence.c), before it writes, each time, and after the sync.
  *
  * Whoever is live by a lease writes and confirms until that runs out, and looks at its end at the
  * same two places.  A lease that has run out is over, also if its end is moved afterwards: whoever

@@ -1,4 +1,5 @@
-/* The journaler's state, for the files that it is in; they are described in journaler.c. */
+/* The journaler's state, for its files: followed.c (the queues), snapshot.c (what is told of them),
+ * moment.c, gather.c (their messages), lost.c, full_disk.c, turn.c, and journaler.c, the thread. */
 
 #ifndef SHMBROKER_BROKER_JOURNALER_H
 #define SHMBROKER_BROKER_JOURNALER_H
@@ -74,23 +75,34 @@ struct sb_journaler {
 
 /* --- followed.c ------------------------------------------------------------------------------- */
 
+/* Below that all is done with and reclaimed, as the ring says now. */
 int64_t followed_head(const followed *each);
+/* Move head as far as it goes, and see which messages behind it are done with; not `all`: only as
+ * far as transactions have acknowledged. */
 int64_t followed_look_above(followed *each, bool all);
+/* It was deleted. */
 bool followed_is_gone(const followed *each);
+/* When it was published, for followed_count_durable. */
 void followed_note_published(followed *each, const sb_message *message);
+/* What was noted is on the disk now. */
 void followed_count_durable(followed *each);
 void followed_free(followed *freed);
+/* If something was declared or deleted: note it, and follow what is durable. */
 int64_t journaler_look_at_catalog(sb_journaler *journaler);
 
 /* --- snapshot.c ------------------------------------------------------------------------------- */
 
+/* How far it is retired, if that is news; and what is done with above that. */
 int64_t followed_stage_retired(sb_journaler *journaler, followed *each);
 int64_t followed_stage_retired_above(sb_journaler *journaler, followed *each);
+/* That it is there, if the journal does not know. */
 int64_t followed_stage_news(sb_journaler *journaler, followed *each);
+/* What a new segment begins with: all that must be known but the messages. */
 int64_t journaler_snapshot(sb_journal *journal, void *context);
 
 /* --- moment.c --------------------------------------------------------------------------------- */
 
+/* See tails and heads at one moment; `above`: and what is done with above the heads. */
 int64_t journaler_see_a_moment(sb_journaler *journaler, bool above);
 
 /* --- gather.c --------------------------------------------------------------------------------- */
@@ -100,33 +112,43 @@ bool followed_comes_out_of_pages(const followed *each);
 /* While the reserve is in use, what stays is not to go there.  An inbox stays until the pager has
  * room; any other queue, perhaps, for ever. */
 bool followed_is_held_back(const sb_journaler *journaler, const followed *each);
+/* Stage what is new at one moment; `all`: also what could wait. */
 int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now);
 
 /* --- lost.c ----------------------------------------------------------------------------------- */
 
+/* What its audit finds: these messages; a segment that cannot be read. */
 void journaler_found(int64_t queue, int64_t first, int64_t last, void *context);
 void journaler_found_damage(const char *what, void *context);
+/* All that is confirmed is looked for in the journal from now on. */
 int64_t journaler_begin_audit(sb_journaler *journaler);
+/* What is not in the journal any more, a frame at a time: publishers do not wait for all of it. */
 int64_t journaler_stage_lost(sb_journaler *journaler);
+/* Once that is committed: list the segments, of which all ends are known now. */
 int64_t journaler_list_anew(sb_journaler *journaler);
 
 /* --- full_disk.c ------------------------------------------------------------------------------ */
 
+/* Write what makes segments dead, ahead of what waits or together with it. */
 int64_t journaler_make_room(sb_journaler *journaler);
 /* Consumers of a queue that pages cannot take what is in its ring, in what waits to be written or
  * to be gathered behind that. */
 bool journaler_may_borrow(sb_journaler *journaler);
 /* There is room, or only for what comes out of pages: then it is looked again after a while. */
 void journaler_tell_room(sb_journaler *journaler);
+/* Say that the disk is full, and wait a moment: SB_OK to try again. */
 int64_t journaler_wait_for_room(sb_journaler *journaler, int64_t code);
 
 /* --- turn.c ----------------------------------------------------------------------------------- */
 
+/* Write what is new, and move the gates: how many bytes of the log, or a code. */
 int64_t journaler_turn(sb_journaler *journaler, bool all);
 
 /* --- journaler.c ------------------------------------------------------------------------------ */
 
+/* That it runs, for whoever watches. */
 void journaler_beat(sb_journaler *journaler);
+/* The code that others look at. */
 void journaler_told(sb_journaler *journaler, int64_t code);
 
 #endif

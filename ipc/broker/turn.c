@@ -1,8 +1,6 @@
 /* One turn of the journaler: gather, one write, one sync, then the gates move.
  *
- * Whoever was stopped for so long that another host took over finds that out at its fence
- * (base/fence.c), before it writes, each time, and after the sync.  Whoever is live by a lease
- * looks at its end at the same two places. */
+ * The fence is looked at before the disk is written and after it was synced (journaler.c). */
 
 #define _GNU_SOURCE
 #include <sys/mman.h>

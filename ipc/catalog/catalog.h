@@ -66,6 +66,7 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
 int64_t ring_name(sb_connection *connection, const segment *ring, int64_t reference);
 int64_t queue_put(sb_connection *connection, int64_t row, const char *name,
                   const declaration_head *declared);
+/* The reference of the queue of this name, or SB_NOT_FOUND. */
 int64_t reference_of(sb_connection *connection, const char *name);
 
 /* --- exchange_entry.c ------------------------------------------------------------------------- */
@@ -75,10 +76,12 @@ int64_t exchange_reference(sb_connection *connection, const char *name);
 
 /* --- binding.c -------------------------------------------------------------------------------- */
 
+/* Bind, under the catalog's lock; twice the same is once. */
 int64_t binding_add(sb_connection *connection, const sb_binding *asked);
 
 /* --- ownership.c ------------------------------------------------------------------------------ */
 
+/* Whether who declares a queue with these flags owns it. */
 bool ownership_begins_with(int64_t flags);
 /* The queue of this entry belongs to a participant, if its row is or becomes live. */
 void ownership_give(sb_connection *connection, int64_t entry, int64_t id);
@@ -98,6 +101,7 @@ int64_t settings_write(const sb_settings *settings, void *page);
 /* Take over what a pattern has and the page has not, but for what is refused; *have: bits
  * SB_SET_*. */
 int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64_t *have);
+/* Set what nobody has given; `have`: bits SB_SET_* of what was. */
 void settings_default(void *page, int64_t have);
 /* Whether the settings go together, once nothing is missing any more: SB_OK or SB_INVALID. */
 int64_t settings_finished(const void *page);

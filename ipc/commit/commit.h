@@ -52,6 +52,7 @@ int64_t commit_gate_begun(sb_connection *connection);
 int64_t commit_gate_whole(sb_connection *connection);
 /* Wait until nobody is inside, with the commit gate closed if need be. */
 void commit_gate_clear(commit_gate *at);
+/* Let nobody in; and let them in again. */
 void commit_gate_close(commit_gate *at);
 void commit_gate_open(commit_gate *at);
 /* So many are on disk. */

@@ -2,12 +2,12 @@
  * transaction on durable queues was half way.  So a transaction is in one frame, with its
  * acknowledgements.
  *
- *     committer                              journaler
- *     1. prepared                            1. load begun
- *     2. wait while the commit gate is closed       2. is nobody inside?  else close it, and again
- *     3. add 1 to begun                      3. note tails and heads
- *     4. committed: acknowledge, publish     4. load begun: the same, so nobody came in meanwhile
- *     5. nothing left: outside again         5. open the commit_gate; write up to there
+ *     committer                                 journaler
+ *     1. prepared                               1. load begun
+ *     2. wait while the commit gate is closed   2. is nobody inside?  else close it, and again
+ *     3. add 1 to begun                         3. note tails and heads
+ *     4. committed: acknowledge, publish        4. load begun: the same, nobody came in meanwhile
+ *     5. nothing left: outside again            5. open the commit gate; write up to there
  *
  * Steps 3 and 4 decide; the commit gate only makes sure that there is such a moment, however many
  * commit.  A committer waits at it for COMMIT_GATE_NS at most, as the journaler may have died; the

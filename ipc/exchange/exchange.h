@@ -8,6 +8,7 @@
 
 /* --- exchange.c ------------------------------------------------------------------------------- */
 
+/* Free it, and let go of the queues that it leads to. */
 int64_t exchange_close(sb_exchange *exchange);
 
 /* Queues that a message goes to; they stay valid until route_leave. */
@@ -20,6 +21,7 @@ typedef struct kept_route {
 } kept_route;
 /* How many queues a message goes to, and which. */
 int64_t exchange_route(sb_exchange *exchange, const sb_outgoing *message, kept_route **route);
+/* The message was published: its route may change. */
 void route_leave(kept_route *route);
 
 #endif

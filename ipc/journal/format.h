@@ -102,6 +102,7 @@ uint32_t header_crc(const journal_header *header);
 /* SB_OK, or what is wrong with it: in a file of this name, with so many bytes. */
 int64_t header_check(const journal_header *header, const char *path, int64_t serial,
                      int64_t file_bytes);
+/* Of a whole record, at its place: the CRC of its body is in its head. */
 uint32_t record_crc(uint32_t seed, int64_t offset, const record_head *head);
 
 /* --- journal/tally.c: of each queue, what a segment or a frame has of it ---------------------- */
@@ -118,6 +119,7 @@ typedef struct tally {
 
 /* The entry of the queue, made if there is none; NULL: there is no memory for it. */
 tally_entry *tally_of(tally *all, int64_t queue);
+/* The same; NULL if there is none. */
 const tally_entry *tally_find(const tally *all, int64_t queue);
 int64_t tally_add(tally *all, int64_t queue, int64_t position, int64_t bytes);
 int64_t tally_merge(tally *all, const tally *more);
@@ -139,9 +141,11 @@ typedef struct folder {
     trust whose; /* files in it may be */
 } folder;
 
+/* The folder of a journal. */
 int64_t folder_open(folder *opened, const char *path);
 void folder_close(folder *opened);
 int64_t folder_sync(const folder *in);
+/* 0123456789abcdef.journal: `name` has SEGMENT_NAME_ROOM. */
 void segment_file_name(char *name, int64_t serial);
 /* The serials of all segments, ascending: how many. */
 int64_t folder_segments(const folder *in, int64_t **serials);
@@ -150,6 +154,7 @@ void folder_clear(const folder *in);
 /* A file of so many bytes that others have left and that is not a segment, locked; -1: there is
  * none.  `name` has SEGMENT_NAME_ROOM. */
 int folder_claim(const folder *in, int64_t bytes, char *name);
+/* Whoever has got a file ready holds this lock: false if another does. */
 bool spare_lock(int file);
 
 /* --- journal/reader.c: one segment, read ------------------------------------------------------ */
@@ -177,6 +182,7 @@ int reader_record(reader *in, int64_t offset, const record_head **head);
 int64_t reader_frame(reader *in, int64_t offset, int64_t number, int64_t *bad, int *wrong);
 /* The next offset from there on where a record of a frame in this range begins; 0: none. */
 int64_t reader_search(reader *in, int64_t offset, int64_t lowest, int64_t highest);
+/* In words. */
 const char *record_wrong(int wrong);
 /* A record of the frame that was just found whole. */
 const record_head *reader_again(reader *in, int64_t offset);
@@ -252,7 +258,9 @@ typedef struct record_parts {
     int64_t length;
 } record_parts;
 
+/* Stage a record: its head is completed by frame_seal, when it is known where it will be. */
 int64_t frame_add(frame *to, const record_parts *parts);
+/* All records of another frame, behind its own. */
 int64_t frame_append(frame *to, const frame *more);
 /* Complete all records but the last, which may not be it in the end: up to where whole pages are as
  * they are written. */

@@ -55,7 +55,6 @@ struct store {
 
 /* --- spare.c ---------------------------------------------------------------------------------- */
 
-int64_t write_all(int file, const unsigned char *bytes, int64_t count, int64_t at);
 /* Remove it. */
 void spare_drop(const store *of, spare *dropped);
 /* A file of so many bytes, written over. */

@@ -44,6 +44,7 @@ typedef struct store store;
 /* What of the room that is set aside may be used. */
 typedef enum reserve_use { RESERVE_NONE, RESERVE_BUT_LAST, RESERVE_ALL } reserve_use;
 
+/* The thread begins to get a segment ready. */
 int64_t store_start(store **made, const folder *in, const sb_journal_options *options);
 /* From now on segments have names: from this serial on, which is that of the first. */
 int64_t store_begin(store *of, int64_t epoch, int64_t serial, written *first);
@@ -72,6 +73,7 @@ bool store_learnt(store *of, learnt *told);
 /* So far it was synced: the thread notes it, for a write to any file may wait for the disk. */
 void store_note(store *of, const listed *reached);
 void store_counted(store *of, store_counts *counts);
+/* Until all that was asked for is done: SB_OK, or SB_EMPTY when the time is over. */
 int64_t store_wait(store *of, int64_t timeout_ns);
 /* Its thread ends, and what was ready and not taken is removed. */
 void store_stop(store *stopped);

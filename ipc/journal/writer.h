@@ -55,6 +55,7 @@ struct sb_journal {
 
 /* --- journal/needed.c ------------------------------------------------------------------------- */
 
+/* The one with this serial; NULL: there is none. */
 segment_state *segment_with(sb_journal *journal, int64_t serial);
 /* One more, of which nothing is known; it is the last.  NULL: there is no memory. */
 segment_state *segment_note(sb_journal *journal, int64_t serial);
@@ -86,6 +87,7 @@ int64_t segments_recycle(sb_journal *journal);
 
 /* --- journal/compaction.c --------------------------------------------------------------------- */
 
+/* It is given up, or done. */
 void compaction_end(sb_journal *journal);
 
 #endif

@@ -45,6 +45,7 @@ int64_t page_store_bytes(const page_store *of);
 /* Put a message behind all others, in a file by page_store_write at the latest: SB_OK,
  * SB_DISK_FULL, SB_SYSTEM. */
 int64_t page_store_put(page_store *to, const paged_message *message);
+/* Write what was put, in one write, and sync it if it is of a durable queue. */
 int64_t page_store_write(page_store *to);
 /* So much was put that it is written before more is. */
 bool page_store_is_due(const page_store *of);
@@ -55,6 +56,7 @@ void page_store_forget(page_store *to);
 
 /* The oldest message, until page_store_pass: SB_OK, or SB_EMPTY; or why it cannot be read. */
 int64_t page_store_look(page_store *from, paged_message *message);
+/* It is done with: the next one. */
 void page_store_pass(page_store *from);
 /* The journal has all below this position again: files with nothing else go, if they were read. */
 void page_store_journaled(page_store *of, int64_t position);

@@ -14,7 +14,9 @@ void catalog_repair(sb_connection *connection);
 
 /* --- join.c ----------------------------------------------------------------------------------- */
 
+/* Take an id, for a participant of this name; `repairs`: it repairs for all. */
 int64_t participant_join(sb_connection *connection, const char *name, bool repairs);
+/* Give back what we hold, and the id. */
 void participant_leave(sb_connection *connection);
 
 /* --- auto_delete.c ---------------------------------------------------------------------------- */
@@ -48,7 +50,9 @@ void rings_repair(const sb_wait *waits, int64_t count);
 
 /* --- participant.c ---------------------------------------------------------------------------- */
 
+/* Repair what the owner of this id has left.  Its byte is locked by us. */
 int64_t repair_owner(sb_connection *connection, int64_t dead);
+/* What it left is repaired: its id is free, and people can read what happened. */
 void note_death(sb_connection *connection, int64_t id);
 
 #endif

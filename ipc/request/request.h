@@ -8,10 +8,12 @@
 
 /* --- request.c -------------------------------------------------------------------------------- */
 
+/* At the end of the connection. */
 void request_free(sb_connection *connection);
 
 /* --- reply.c ---------------------------------------------------------------------------------- */
 
+/* Close the handles for replies; and, at the end of the connection, free them. */
 void reply_shut(sb_connection *connection);
 void reply_free(sb_connection *connection);
 /* Whether a handle of reply.c is open for this queue; the connection's mutex is held. */

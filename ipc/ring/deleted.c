@@ -5,9 +5,8 @@
  * 1. The ring is unmapped and the lanes are given back, when no thread is in a lane or looks at the
  *    ring (queue_look), nothing is on loan, and no thread of ours serves it.
  * 2. Our participant forgets the queue, so that its row and its memory in the arena can be used
- * again,
- *    when no message of it is in the program's hand.  Those that are in hand at step 1 are written
- *    down then.  Who closes the handle has none in hand any more.
+ *    again, when no message of it is in the program's hand.  Those that are in hand at step 1 are
+ *    written down then.  Who closes the handle has none in hand any more.
  * 3. The handle is freed, when the program has closed it, and no route and no transaction has it.
  *
  * The first two need the connection's mutex and the catalog's lock.  They are tried by whoever

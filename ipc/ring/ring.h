@@ -36,6 +36,7 @@ bool recorder_is_asked(const recorder *with);
 void recorder_count(recorder *with, int64_t kind, const int64_t *since, int64_t count);
 /* The dead one counts no more: how many stripes it had. */
 int64_t latency_repair(sb_queue *queue, int64_t dead);
+/* Its ring is about to go: the number of its histograms is in there. */
 void latency_remove(sb_connection *connection, int64_t reference);
 
 /* --- spinning.c ------------------------------------------------------------------------------- */
@@ -83,11 +84,13 @@ int64_t setting(const sb_queue *queue, int64_t at);
 
 /* Why it is not usable, told as well. */
 int64_t queue_unusable(sb_queue *queue);
+/* A handle of the queue with this reference, its ring mapped. */
 int64_t queue_map(sb_connection *connection, int64_t reference, sb_queue **queue);
 void queue_note_first_use(sb_queue *queue, int64_t use);
 /* Unmap the ring; the mutex is held, and nobody is in a lane, or looks. */
 void queue_unmap(sb_queue *queue);
 void queue_free(sb_queue *queue);
+/* A field of a port, by its offset (L_PORT_*). */
 int64_t *port_field(sb_port *port, int64_t at);
 
 /* --- lane.c ----------------------------------------------------------------------------------- */
@@ -231,6 +234,7 @@ static inline void queue_note_use(sb_queue *queue, int64_t use)
 void queue_shut(sb_queue *queue);
 /* Close the port of a lane that nobody is in, or enters any more. */
 void lane_shut(lane *idle);
+/* A lane with its port open; the mutex is held. */
 lane *lane_open(sb_queue *queue, int64_t count, int64_t *code);
 
 /* --- forget.c --------------------------------------------------------------------------------- */
@@ -274,12 +278,14 @@ bool queue_look_late(sb_queue *queue);
 
 /* --- duplicates.c ----------------------------------------------------------------------------- */
 
+/* SipHash-2-4, with 128 bits. */
 void siphash_128(const int64_t key[2], const void *bytes, int64_t length, uint64_t hash[2]);
 /* A message with an id or a producer: its position, SB_DUPLICATE, or another code. */
 int64_t once_publish(sb_queue *queue, sb_port *port, const sb_outgoing *message,
                      const int64_t *extension);
 /* There is no room for it: SB_DUPLICATE if there need be none, else SB_FULL, or what is wrong. */
 int64_t once_refused(sb_queue *queue, sb_port *port, const sb_outgoing *message);
+/* A chunk for such a message, to be lent: its offset. */
 int64_t once_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *message,
                      const int64_t *extension);
 /* Whether a chunk is of once_reserve; then it is published so.  After SB_DUPLICATE as well it is on
@@ -290,6 +296,7 @@ int64_t once_publish_loan(sb_queue *queue, sb_port *port, int64_t chunk, const v
 int64_t once_refused_loan(sb_queue *queue, sb_port *port, int64_t chunk, const void *memory);
 /* What we have taken is a duplicate, and has left the ring. */
 bool once_withdraw(sb_port *port, sb_message *message);
+/* Why the queue knows no named producers. */
 int64_t no_numbers(const sb_queue *queue);
 
 /* --- expiry.c --------------------------------------------------------------------------------- */
@@ -298,14 +305,18 @@ int64_t no_numbers(const sb_queue *queue);
 void expiry_note(sb_queue *queue, int64_t expiry);
 /* There may be any, of somebody who died and did not note them. */
 void expiry_unknown(sb_queue *queue);
+/* When the message in a chunk expires, 0 never. */
 int64_t expiry_of_chunk(const void *chunk);
+/* Whether a message that was taken has expired. */
 bool is_expired(const sb_message *message);
 /* A message is set aside now. */
 void aside_note(sb_queue *queue);
 /* There may be such messages, and queue_expire would try them again. */
 bool aside_is_due(sb_queue *queue);
+/* Words of the ring: a time before which none expires, and what was set aside. */
 _Atomic int64_t *next_expiry(sb_queue *queue);
 _Atomic int64_t *asides(sb_queue *queue);
+/* When a message that was taken expires, 0 never. */
 int64_t message_expiry(const sb_message *message);
 
 /* --- due.c ------------------------------------------------------------------------------------ */
@@ -369,6 +380,7 @@ int64_t queue_offer(sb_queue *queue, lane *in, const sb_outgoing *message);
 
 /* A chunk for a message of this shape, with what the settings give it: its offset, or a code. */
 int64_t queue_reserve(sb_queue *queue, sb_port *port, const sb_outgoing *shape);
+/* What a chunk has beyond its header, with its expiry there already; NULL if that is nothing. */
 const int64_t *message_extension(const sb_queue *queue, const sb_outgoing *message,
                                  int64_t extension[4]);
 
@@ -381,8 +393,10 @@ int64_t queue_within(sb_queue *queue, lane *in, const sb_outgoing *message);
 /* It is full for this one: drop what nobody is to get any more; whether it is worth trying
  * again. */
 bool queue_make_room(sb_queue *queue, lane *in, const sb_outgoing *message);
+/* The same, by the limits of the settings alone, if there are any (is_limited). */
 int64_t within_limits(sb_queue *queue, lane *in, const sb_outgoing *message);
 bool is_limited(const sb_queue *queue);
+/* Return memory of ours that holds no message: how many runs of blocks. */
 int64_t share_trim(sb_connection *connection);
 
 /* --- block.c ---------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@ typedef struct scheduled {
 sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code);
 /* A ring that was filled from the journal is the schedule of the queue of this reference. */
 void schedule_restored(segment *ring, int64_t reference, int64_t last_id);
+/* Whether it is to be delivered later. */
 bool is_scheduled(const sb_outgoing *message);
 /* When the message is due, in monotonic ns: 0 at once, or SB_INVALID. */
 int64_t schedule_due(const sb_outgoing *message);
@@ -42,9 +43,11 @@ bool schedule_read(sb_queue *schedule, sb_port *port, int64_t position, sb_messa
                    scheduled *read);
 /* Take it, for a short while: whether it was still there. */
 bool schedule_take(sb_port *port, sb_message *message);
+/* How many are scheduled. */
 int64_t schedule_count(sb_queue *queue);
 /* The same for who has the connection's mutex. */
 bool schedule_is_empty(sb_queue *queue);
+/* Drop them: how many. */
 int64_t schedule_purge(sb_queue *queue);
 
 /* --- mover.c ---------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 
 /* Whether the operand of a LIKE is one that is_like takes. */
 bool pattern_is_good(const uint8_t *pattern, int64_t length);
+/* Whether the text is like the pattern, which is good. */
 bool is_like(const uint8_t *text, int64_t length, const uint8_t *pattern, int64_t pattern_length);
 
 #endif

@@ -72,7 +72,9 @@ typedef struct names {
 
 /* --- names.c ---------------------------------------------------------------------------------- */
 
+/* Read the table of names: where the instructions start. */
 const uint8_t *names_read(names *made, const uint8_t *at, const sb_subject *subject);
+/* Look for all that is not known yet among the properties. */
 void names_find(names *wanted, const sb_subject *subject);
 
 #endif

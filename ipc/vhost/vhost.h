@@ -9,10 +9,14 @@
 
 /* --- vhost.c ---------------------------------------------------------------------------------- */
 
+/* A name that can be part of a file's name. */
 bool vhost_name_is_good(const char *name);
+/* Make the segments of a vhost; `restoring`: it is there for others when that is done. */
 int64_t vhost_create(const char *vhost, int64_t arena_bytes, bool restoring);
+/* Where its segment of this kind is, or the ring of this queue: NAME_ROOM bytes. */
 void vhost_path(char *path, const char *vhost, const char *kind);
 void queue_path(char *path, const char *vhost, int64_t reference);
+/* Which boot of the machine this is. */
 int64_t boot_hash(void);
 #define ADDRESSEES 256
 
@@ -73,6 +77,7 @@ struct sb_connection {
 
 /* --- log.c ------------------------------------------------------------------------------------ */
 
+/* Into the log of the vhost: each text once, with how often and when. */
 void log_note(sb_connection *connection, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -80,12 +85,15 @@ void log_note(sb_connection *connection, const char *format, ...)
 
 /* Whether it may change the catalog: SB_OK or why not. */
 int64_t change_code(sb_connection *connection);
+/* Take the catalog's lock, with the mutex of the connection; what a death left is repaired
+ * first. */
 int64_t connection_lock(sb_connection *connection);
 /* The same, or SB_LOCKED at once if another process has the catalog's lock. */
 int64_t connection_try_lock(sb_connection *connection);
 void connection_unlock(sb_connection *connection);
 /* Text of 1 to 255 bytes that may be a name. */
 int64_t name_check(const char *kind, const char *name);
+/* Change the catalog under its lock, if that may be. */
 int64_t with_catalog_lock(sb_connection *connection, const sb_binding *asked,
                           int64_t (*change)(sb_connection *, const sb_binding *));
 
@@ -131,17 +139,27 @@ static inline void *participant_transaction(sb_connection *connection, int64_t i
     return (char *)connection->participants.memory + participant_at(id) +
            L_PARTICIPANT_TRANSACTION_AT;
 }
+/* Lock a byte of the file, or let go of it (`kind` is of fcntl): false if another has it. */
 bool participant_lock_byte(int file, int64_t byte, short kind);
+/* A number for the namespace of process ids in which we are. */
 int64_t pid_namespace(void);
+/* When a process started, in ticks since the boot; 0 if there is none that runs. */
 int64_t start_of(int64_t pid);
+/* Its entry in the segment. */
 char *participant_entry(sb_connection *connection, int64_t id);
+/* All ids that were ever given are below this; and raise it. */
 int64_t participants_high(sb_connection *connection);
 void raise_high(sb_connection *connection, int64_t wanted);
+/* By write(), not by a store: whoever watches the file learns of it. */
 void participant_state_set(sb_connection *connection, int64_t id, int64_t state);
+/* Whether the process runs although its lock is gone: then it is not dead. */
 bool participant_still_runs(char *entry);
+/* How many queues it has noted, and whether its list is full. */
 int64_t participant_list_length(const char *entry);
 bool participant_list_is_full(const char *entry);
+/* What it uses the queue of this row for, if its list was full then. */
 _Atomic unsigned char *participant_row_byte(sb_connection *connection, int64_t id, int64_t row);
+/* The queue that has the row, or was the last that had it. */
 int64_t row_last_reference(sb_connection *connection, int64_t row);
 
 /* --- bell.c ----------------------------------------------------------------------------------- */
@@ -149,9 +167,10 @@ int64_t row_last_reference(sb_connection *connection, int64_t row);
 /* The journaler of the vhost, if it sleeps, looks again. */
 void journaler_rouse(sb_connection *connection);
 
-/* who sleeps on the bell: a bit for each schedule that it serves */
+/* Who sleeps on the bell: a bit for each schedule that it serves. */
 #define SCHEDULE_OTHERS (1u << 31)
 
+/* The word that movers sleep on; and the bit of who serves this schedule. */
 _Atomic uint32_t *schedule_bell(sb_connection *connection);
 uint32_t schedule_bell_bit(int64_t reference);
 /* Tell whoever serves this schedule to look at its due word; or all who might. */
@@ -159,13 +178,17 @@ void schedule_ring(sb_connection *connection, int64_t reference, bool others);
 
 /* --- fork.c ----------------------------------------------------------------------------------- */
 
+/* All connections of the process are known, for fork. */
 void connections_add(sb_connection *connection);
 void connections_remove(sb_connection *connection);
 
 /* --- attach.c --------------------------------------------------------------------------------- */
 
+/* SB_OK, or why no call can be made with it any more. */
 int64_t usable_code(sb_connection *connection);
+/* Map the segments of the vhost, checked. */
 int64_t attach_segments(sb_connection *connection);
+/* Open the files whose bytes are locks; closing them lets go of all. */
 int64_t open_locks(sb_connection *connection);
 void close_locks(sb_connection *connection);
 
