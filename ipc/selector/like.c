@@ -9,7 +9,7 @@
  * each byte: the bits of all its beginnings that fit so far move on together, a byte of the text at
  * a time.
  *
- * The text may change while it is looked at (selector.c): nothing beyond its end is read. */
+ * The text may change while it is looked at (names.c): nothing beyond its end is read. */
 
 #define _GNU_SOURCE
 #include <string.h>

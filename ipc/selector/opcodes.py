@@ -1,4 +1,4 @@
-"""The program of a selector: program.py writes it, selector.c checks and runs it.
+"""The program of a selector: program.py writes it, program.c checks it, selector.c runs it.
 
     0    version
     1    how many names, at most NAMES_MAX; for each of them
