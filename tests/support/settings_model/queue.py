@@ -169,7 +169,7 @@ class QueueModel:
     # --- taking -------------------------------------------------------------------------------
 
     def next(self, who: int, selector: str | None = None) -> MessageModel | None:
-        """What is taken now; what is found on the way and may not be delivered is dead_lettered."""
+        """What is taken now; what is found on the way and may not be delivered is dead-lettered."""
         while (message := self.find(who, selector)) is not None:
             if self.decide(message):
                 self.hold(message, who)
