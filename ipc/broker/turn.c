@@ -31,7 +31,7 @@ static int64_t move_gates(sb_journaler *journaler)
     return SB_OK;
 }
 
-/* What was read is in our page tables, and if we are killed without a exit helper the kernel takes
+/* What was read is in our page tables, and if we are killed without an exit helper the kernel takes
  * it out before it lets go of our locks: 70 ms a GiB, in which nobody is live.  With one, it takes
  * the processor from who takes over.  So we do it bit by bit; the memory stays. */
 static void unmap_what_was_read(sb_journaler *journaler)

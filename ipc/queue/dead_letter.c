@@ -2,7 +2,7 @@
  * dropped and counted if there is none.
  *
  * It is published there first and leaves its ring afterwards, so a death in between leaves it in
- * both: the one in the first ring comes back, and is dead_lettered again.  None is lost. */
+ * both: the one in the first ring comes back, and is dead-lettered again.  None is lost. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>

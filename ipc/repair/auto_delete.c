@@ -1,6 +1,6 @@
 /* Queues that are deleted when they are empty and nobody has used them for a while.
  *
- * Every use leaves its time in the ring.  Whoever does repair looks; it marks the ring as doomed,
+ * Every use leaves its time in the ring.  The repair looks; it marks the ring as doomed,
  * and then looks whether it is empty.  A producer publishes, and then looks for the mark: so if a
  * message came too late to be seen by the one, the other sees the mark, waits for what becomes of
  * the queue, and answers SB_NOT_FOUND if it is gone.  No message is confirmed and then deleted. */
