@@ -19,8 +19,8 @@ int64_t dead_letter(sb_queue *queue, sb_port *port, sb_message *message, death r
 int64_t dead_aside(sb_queue *queue, sb_port *port, sb_message *message, bool was_delivered);
 /* Why a message is not to be delivered; ALIVE if it is.  *deliveries: as they are to be noted. */
 death death_of(const sb_queue *queue, const sb_message *message, int64_t *deliveries);
-/* This thread is in dead-letter: it does not go on to dead-letter those of the queue that it
- * publishes to. */
+/* This thread is dead-lettering: it does not dead-letter messages of the queue that it publishes
+ * to. */
 bool dead_lettering(void);
 
 /* --- expiry.c --------------------------------------------------------------------------------- */
