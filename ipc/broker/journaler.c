@@ -272,8 +272,6 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
         atomic_store(&journaler->stopping, 1); /* a full disk is waited for by the thread */
         /* what is wrong is told to the caller, not to the log */
         code = journaler_turn(journaler, false);
-        /* what is wrong is told to the caller, not to the log */
-        code = journaler_turn(journaler, false);
         atomic_store(&journaler->stopping, 0);
         code = code == SB_DISK_FULL ? SB_OK : code;
     }

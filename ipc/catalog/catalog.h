@@ -130,6 +130,23 @@ void patterns_repair(sb_connection *connection);
 void beside_name(char *name, int64_t flag, int64_t reference);
 /* Its reference, or SB_NOT_FOUND. */
 int64_t beside_find(sb_connection *connection, int64_t flag, int64_t reference);
+/* One kind of them. */
+typedef struct beside {
+    int64_t flag;                   /* L_QUEUE_SCHEDULE or L_QUEUE_INBOX */
+    int64_t word_at;                /* in the queue's ring: the reference of this one */
+    int64_t whose_at;               /* among its settings: whose it is */
+    const char *noun;               /* for people */
+    int64_t (*make)(sb_queue *queue, const char *name); /* with this name: its reference */
+    void (*inherit)(sb_queue *made, const sb_queue *queue); /* what its handle has of the queue's */
+} beside;
+
+/* The one that the queue has; NULL, with a code, if it has none.  `known` is where its handle is
+ * kept once we know it. */
+sb_queue *beside_of(sb_queue *queue, sb_queue *_Atomic *known, const beside *kind, bool makes,
+                    int64_t *code);
+/* The same, of one that was made; the connection's mutex is held. */
+sb_queue *beside_handle(sb_queue *queue, sb_queue *_Atomic *known, const beside *kind,
+                        int64_t *code);
 /* The first half of an inbox's identity is the second of its queue's: so it is found after the
  * machine was started anew. */
 int64_t inbox_identity(sb_connection *connection, const void *settings);

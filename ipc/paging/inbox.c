@@ -69,76 +69,39 @@ void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int6
     ring_add_gate(inbox, word_load(inbox, L_RING_HEAD_AT) & L_POSITION_MASK);
 }
 
-/* Under the catalog's lock. */
-static int64_t make(sb_queue *queue)
+static int64_t make(sb_queue *queue, const char *name)
 {
-    char name[L_NAME_BYTES_MAX + 1], page[L_RING_GATES_AT] = "";
-    int64_t made = beside_find(queue->connection, L_QUEUE_INBOX, queue->reference);
-    if (made < 0) { /* else who made it died before the queue knew of it */
-        beside_name(name, L_QUEUE_INBOX, queue->reference);
-        word_store(page, L_SETTING_INBOX_OF_AT, queue->reference);
-        word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
-        word_store(page, L_SETTING_DURABLE_AT, sb_is_durable(queue));
-        made = queue_add(queue->connection, name, SLOTS, page, L_QUEUE_INBOX);
-    }
-    if (made >= 0)
-        word_store(queue->ring.memory, L_RING_INBOX_AT, made);
-    return made;
+    char page[L_RING_GATES_AT] = "";
+    word_store(page, L_SETTING_INBOX_OF_AT, queue->reference);
+    word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
+    word_store(page, L_SETTING_DURABLE_AT, sb_is_durable(queue));
+    return queue_add(queue->connection, name, SLOTS, page, L_QUEUE_INBOX);
 }
 
-/* The inbox that the queue has, or NULL; the connection's mutex is held. */
-static sb_queue *handle_of(sb_queue *queue, int64_t *code)
+/* What is published there is for the queue. */
+static void inherit(sb_queue *inbox, const sb_queue *queue)
 {
-    sb_queue *inbox = atomic_load(&queue->inbox);
-    int64_t reference = word_load(queue->ring.memory, L_RING_INBOX_AT);
-    *code = SB_OK;
-    if (inbox || reference == 0)
-        return inbox;
-    *code = queue_handle(queue->connection, reference, &inbox);
-    if (*code != SB_OK)
-        return NULL;
-    /* the word may have been damaged: it is to be an inbox, and of this queue */
-    if (setting(inbox, L_SETTING_INBOX_OF_AT) != queue->reference) {
-        *code = fail(SB_DAMAGED, "the inbox of queue '%s' belongs to another", queue->name);
-        return NULL;
-    }
-    /* what is published there is for the queue */
     inbox->ttl_ns = queue->ttl_ns;
     inbox->ttl_min_ns = queue->ttl_min_ns;
     inbox->ttl_max_ns = queue->ttl_max_ns;
     inbox->grouped = queue->grouped;
     inbox->max_producer_bytes = queue->max_producer_bytes;
-    strcpy(inbox->name, queue->name);
-    /* it stays where it is for as long as the queue's own ring, and its handle as long as that */
-    atomic_fetch_add(&inbox->looks, 1);
-    atomic_fetch_add(&inbox->opened, 1);
-    atomic_store(&queue->inbox, inbox);
-    return inbox;
 }
+
+static const beside INBOX = {.flag = L_QUEUE_INBOX, .word_at = L_RING_INBOX_AT,
+                             .whose_at = L_SETTING_INBOX_OF_AT, .noun = "inbox", .make = make,
+                             .inherit = inherit};
 
 sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code)
 {
     sb_queue *inbox = atomic_load(&queue->inbox);
-    sb_connection *connection = queue->connection;
     *code = SB_OK;
     if (inbox)
         return inbox;
-    bool is_new = word_load(queue->ring.memory, L_RING_INBOX_AT) == 0;
-    if (is_new) {
-        if (!makes || (*code = connection_lock(connection)) != SB_OK)
-            return NULL;
-        int64_t made = queue_is_usable(queue, code) ? make(queue) : *code;
-        connection_unlock(connection);
-        if (made < 0) {
-            *code = made;
-            return NULL;
-        }
-    }
-    pthread_mutex_lock(&connection->mutex);
-    inbox = handle_of(queue, code);
-    pthread_mutex_unlock(&connection->mutex);
-    if (is_new)
-        pager_ring(connection); /* it is to follow one more */
+    bool is_new = makes && word_load(queue->ring.memory, L_RING_INBOX_AT) == 0;
+    inbox = beside_of(queue, &queue->inbox, &INBOX, makes, code);
+    if (is_new && word_load(queue->ring.memory, L_RING_INBOX_AT) != 0)
+        pager_ring(queue->connection); /* it is to follow one more */
     return inbox;
 }
 
@@ -204,7 +167,7 @@ bool inbox_is_empty(sb_queue *queue)
 {
     int64_t code;
     sb_port port, in;
-    sb_queue *inbox = queue->pages ? handle_of(queue, &code) : NULL;
+    sb_queue *inbox = queue->pages ? beside_handle(queue, &queue->inbox, &INBOX, &code) : NULL;
     return !inbox || (atomic_load(paging_word(inbox)) == 0 &&
                       port_to_look(queue, &port) == SB_OK &&
                       port_to_look(inbox, &in) == SB_OK &&

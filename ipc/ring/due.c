@@ -5,8 +5,6 @@
 #include "base/base.h"
 #include "ring/ring.h"
 
-/* --- when it is to be looked at --------------------------------------------------------------- */
-
 int64_t due_word(const sb_queue *schedule)
 {
     return (int64_t)(intptr_t)schedule->ring.memory + L_RING_DUE_AT;

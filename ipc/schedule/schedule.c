@@ -45,72 +45,26 @@ static int64_t slots_for(int64_t most)
     return slots;
 }
 
-/* Under the catalog's lock. */
-static int64_t make(sb_queue *queue)
+static int64_t make(sb_queue *queue, const char *name)
 {
-    char name[L_NAME_BYTES_MAX + 1], page[L_RING_GATES_AT] = "";
-    int64_t made = beside_find(queue->connection, L_QUEUE_SCHEDULE, queue->reference);
-    if (made < 0) { /* else who made it died before the queue knew of it */
-        beside_name(name, L_QUEUE_SCHEDULE, queue->reference);
-        int64_t most = setting(queue, L_SETTING_MAX_SCHEDULED_AT);
-        if (most < 1 || most > L_MAX_SCHEDULED_MAX)
-            return fail(SB_DAMAGED, "the settings of queue '%s' are damaged", queue->name);
-        word_store(page, L_SETTING_SCHEDULE_OF_AT, queue->reference);
-        word_store(page, L_SETTING_MAX_SCHEDULED_AT, most);
-        word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
-        word_store(page, L_SETTING_DURABLE_AT, sb_is_durable(queue));
-        made = queue_add(queue->connection, name, slots_for(most), page, L_QUEUE_SCHEDULE);
-    }
-    if (made >= 0)
-        word_store(queue->ring.memory, L_RING_SCHEDULE_AT, made);
-    return made;
+    char page[L_RING_GATES_AT] = "";
+    int64_t most = setting(queue, L_SETTING_MAX_SCHEDULED_AT);
+    if (most < 1 || most > L_MAX_SCHEDULED_MAX)
+        return fail(SB_DAMAGED, "the settings of queue '%s' are damaged", queue->name);
+    word_store(page, L_SETTING_SCHEDULE_OF_AT, queue->reference);
+    word_store(page, L_SETTING_MAX_SCHEDULED_AT, most);
+    word_store(page, L_SETTING_MAX_BYTES_AT, queue->max_bytes);
+    word_store(page, L_SETTING_DURABLE_AT, sb_is_durable(queue));
+    return queue_add(queue->connection, name, slots_for(most), page, L_QUEUE_SCHEDULE);
 }
 
-/* The schedule that the queue has, or NULL; the connection's mutex is held. */
-static sb_queue *handle_of(sb_queue *queue, int64_t *code)
-{
-    sb_queue *schedule = atomic_load(&queue->schedule);
-    int64_t reference = word_load(queue->ring.memory, L_RING_SCHEDULE_AT);
-    *code = SB_OK;
-    if (schedule || reference == 0)
-        return schedule;
-    *code = queue_handle(queue->connection, reference, &schedule);
-    if (*code != SB_OK)
-        return NULL;
-    /* the word may have been damaged: it is to be a schedule, and of this queue */
-    if (setting(schedule, L_SETTING_SCHEDULE_OF_AT) != queue->reference) {
-        *code = fail(SB_DAMAGED, "the schedule of queue '%s' belongs to another", queue->name);
-        return NULL;
-    }
-    strcpy(schedule->name, queue->name); /* for people, in errors */
-    /* it stays where it is for as long as the queue's own ring, and its handle as long as that */
-    atomic_fetch_add(&schedule->looks, 1);
-    atomic_fetch_add(&schedule->opened, 1);
-    atomic_store(&queue->schedule, schedule);
-    return schedule;
-}
+static const beside SCHEDULE = {.flag = L_QUEUE_SCHEDULE, .word_at = L_RING_SCHEDULE_AT,
+                                .whose_at = L_SETTING_SCHEDULE_OF_AT, .noun = "schedule",
+                                .make = make};
 
 sb_queue *schedule_of(sb_queue *queue, bool makes, int64_t *code)
 {
-    sb_queue *schedule = atomic_load(&queue->schedule);
-    sb_connection *connection = queue->connection;
-    *code = SB_OK;
-    if (schedule)
-        return schedule;
-    if (word_load(queue->ring.memory, L_RING_SCHEDULE_AT) == 0) {
-        if (!makes || (*code = connection_lock(connection)) != SB_OK)
-            return NULL;
-        int64_t made = queue_is_usable(queue, code) ? make(queue) : *code;
-        connection_unlock(connection);
-        if (made < 0) {
-            *code = made;
-            return NULL;
-        }
-    }
-    pthread_mutex_lock(&connection->mutex);
-    schedule = handle_of(queue, code);
-    pthread_mutex_unlock(&connection->mutex);
-    return schedule;
+    return beside_of(queue, &queue->schedule, &SCHEDULE, makes, code);
 }
 
 int64_t sb_schedule(sb_queue *queue, sb_queue **schedule)
@@ -453,7 +407,7 @@ int64_t schedule_count(sb_queue *queue)
 bool schedule_is_empty(sb_queue *queue)
 {
     int64_t code;
-    return count_in(handle_of(queue, &code)) == 0;
+    return count_in(beside_handle(queue, &queue->schedule, &SCHEDULE, &code)) == 0;
 }
 
 int64_t schedule_purge(sb_queue *queue)
