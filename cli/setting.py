@@ -61,7 +61,7 @@ def option_of(setting: Setting) -> Callable[[Function], Function]:
     if setting.kind == "flag":
         return click.option(f"--{name}/--no-{name}", default=None, help=setting.help)
     if setting.kind == "choice":
-        kind: click.ParamType[Any] = click.Choice(setting.choices)
+        kind: click.ParamType[Any] = click.Choice(tuple(setting.choices))
         return click.option(f"--{name}", type=kind, help=setting.help)
     return click.option(
         f"--{name}", metavar=METAVARS[setting.kind], type=OrNone(KINDS[setting.kind]),

@@ -327,76 +327,21 @@ RING_SETTINGS_AT: Final = 2 * PAGE_BYTES  # a page for per-queue settings
 RING_GATES_AT: Final = 3 * PAGE_BYTES
 
 # settings of a queue, in RING_SETTINGS_AT: written before the ring has a name, and never changed.
-# 0 means that there is no such limit.
-SETTING_MAX_DELIVERIES_AT: Final = RING_SETTINGS_AT
-SETTING_TTL_AT: Final = RING_SETTINGS_AT + 8  # ns: what a message has that says nothing
-SETTING_TTL_MIN_AT: Final = RING_SETTINGS_AT + 16
-SETTING_TTL_MAX_AT: Final = RING_SETTINGS_AT + 24
-SETTING_MAX_MESSAGES_AT: Final = RING_SETTINGS_AT + 32
-SETTING_MAX_BYTES_AT: Final = RING_SETTINGS_AT + 40
-SETTING_WHEN_FULL_AT: Final = RING_SETTINGS_AT + 48
-SETTING_PRIORITIES_AT: Final = RING_SETTINGS_AT + 56  # how many levels
-SETTING_GROUPS_AT: Final = RING_SETTINGS_AT + 64  # how many buckets
-SETTING_REBALANCE_AT: Final = RING_SETTINGS_AT + 72
-SETTING_SINGLE_ACTIVE_AT: Final = RING_SETTINGS_AT + 80
-SETTING_AUTO_DELETE_AT: Final = RING_SETTINGS_AT + 96
-SETTING_AUTO_DELETE_DELAY_AT: Final = RING_SETTINGS_AT + 104  # ns
-SETTING_AUTO_CREATE_AT: Final = RING_SETTINGS_AT + 112  # of a pattern only
-SETTING_REDELIVERY_DELAY_AT: Final = RING_SETTINGS_AT + 160  # ns
-SETTING_REDELIVERY_MULTIPLIER_AT: Final = RING_SETTINGS_AT + 168  # in millionths
-SETTING_MAX_REDELIVERY_DELAY_AT: Final = RING_SETTINGS_AT + 176  # ns
-SETTING_MAX_SCHEDULED_AT: Final = RING_SETTINGS_AT + 184
-SETTING_DUPLICATE_IDS_AT: Final = RING_SETTINGS_AT + 192  # so many ids are remembered
-SETTING_LAST_VALUE_AT: Final = RING_SETTINGS_AT + 256
-SETTING_NON_DESTRUCTIVE_AT: Final = RING_SETTINGS_AT + 264
-SETTING_MAX_PRODUCER_BYTES_AT: Final = RING_SETTINGS_AT + 272
-SETTING_SLOW_CONSUMER_THRESHOLD_AT: Final = RING_SETTINGS_AT + 280  # ns for one message
-SETTING_SLOW_CONSUMER_POLICY_AT: Final = RING_SETTINGS_AT + 288
-SETTING_DURABLE_AT: Final = RING_SETTINGS_AT + 320
+# Their places are in the table of ipc/settings/setting.py.
+SETTING_LAST_VALUE_AT: Final = RING_SETTINGS_AT + 112
+SETTING_NUMBERS_END: Final = RING_SETTINGS_AT + 464
 SETTING_SCHEDULED_AT: Final = RING_SETTINGS_AT + 464  # of a schedule, in the journal: its last id
 SETTING_INBOX_OF_AT: Final = RING_SETTINGS_AT + 472  # of an inbox: reference to its queue
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
 SETTINGS_SET_AT: Final = RING_SETTINGS_AT + 488  # a bit a setting: given by who declared it
 SETTING_SCHEDULE_OF_AT: Final = RING_SETTINGS_AT + 496  # of a schedule: reference to its queue
 SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
-SETTING_DEAD_LETTER_AT: Final = RING_SETTINGS_AT + 512  # length of a name, then the name
-SETTING_EXPIRY_QUEUE_AT: Final = RING_SETTINGS_AT + 1024
+SETTING_NAMES_AT: Final = RING_SETTINGS_AT + 512  # of each its length, then itself
 SETTINGS_PATTERN_AT: Final = RING_SETTINGS_AT + 1536  # of a pattern: its length, then it
 SETTINGS_GIVEN_AT: Final = RING_SETTINGS_AT + 2048
 """For people, in MessagePack: a map of what was declared; then, of each pattern that gave
 something, its name, the bits of what it gave, and a map of all that it has."""
 SETTINGS_GIVEN_BYTES_MAX: Final = 2048
-
-SETTING_NAMES: Final = (
-    "max_deliveries",
-    "dead_letter",
-    "ttl",
-    "ttl_min",
-    "ttl_max",
-    "expiry_queue",
-    "max_messages",
-    "max_bytes",
-    "when_full",
-    "auto_delete",
-    "auto_delete_delay",
-    "auto_create",
-    "priorities",
-    "redelivery_delay",
-    "redelivery_multiplier",
-    "max_redelivery_delay",
-    "max_scheduled",
-    "duplicate_ids",
-    "groups",
-    "rebalance",
-    "single_active",
-    "durable",
-    "last_value",
-    "non_destructive",
-    "max_producer_bytes",
-    "slow_consumer_threshold",
-    "slow_consumer_policy",
-)
-"""The bit of each in a word is its place here."""
 
 BLOCK: Final = 0  # when full
 FAIL: Final = 1
@@ -929,14 +874,12 @@ assert LINK_LAP_MASK << LINK_LAP_SHIFT < LINK_OUT
 assert SLOT_TOLD_AT < SLOT_BYTES
 assert PORT_IDS_MAX < PORT_FOUND_PLACE
 assert PORT_SHARE < PORT_MESSAGE
-assert SETTING_SLOW_CONSUMER_POLICY_AT < SETTINGS_SERIAL_AT
 assert PORT_RECORDING < PORT_MESSAGE
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT
 assert RING_GATES_AT - RING_SETTINGS_AT == SETTINGS_ENTRY_BYTES
 assert SETTINGS_ENTRIES_AT % PAGE_BYTES == 0
-assert len(SETTING_NAMES) <= 32
 assert REFERENCE_INDEX_BITS + ROW_GENERATION_BITS < 63
 assert CATALOG_IDENTITY_BYTES <= CATALOG_GENERATION_AT
 assert CATALOG_HIGH_AT + TABLES * 8 <= QUEUE_COLUMN_AT

@@ -26,6 +26,7 @@ from shmbroker.ipc.schedule import header as schedule
 from shmbroker.ipc.selector import header as selector
 from shmbroker.ipc.selector import opcodes
 from shmbroker.ipc.settings import header as settings
+from shmbroker.ipc.settings.setting import SETTINGS
 from shmbroker.ipc.transaction import header as transaction
 
 PUBLIC_NODE = f"SHMBROKER_{LIBRARY.rpartition('.')[2]}"
@@ -254,11 +255,16 @@ def private_header() -> str:
 
 
 def layout_source() -> str:
-    """layout.py and opcodes.py for the C files of the library: L_ or OP_, and the name."""
+    """layout.py, opcodes.py and the places of settings for C: L_ or OP_, and the name."""
     lines = []
     for prefix, module in (("L", layout), ("OP", opcodes)):
         numbers = {name: value for name, value in vars(module).items() if isinstance(value, int)}
         lines += [f"#define {prefix}_{name} INT64_C({value})" for name, value in numbers.items()]
+    lines += [
+        f"#define L_SETTING_{each.name.upper()}_AT INT64_C({each.at})"
+        for each in SETTINGS
+        if not hasattr(layout, f"SETTING_{each.name.upper()}_AT")
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -283,6 +289,7 @@ def sources() -> dict[str, str]:
     """The generated C beside shmbroker.h, with which the C of ipc/ is compiled."""
     return {
         "layout.h": layout_source(),
+        "settings_table.h": settings.table(),
         "shmbroker_private.h": private_header(),
         "strerror.c": strerror_source(),
     }

@@ -10,43 +10,10 @@
 #include "base/base.h"
 #include "catalog/catalog.h"
 #include "ring/ring.h"
+#include "settings_table.h"
 #include "vhost/vhost.h"
 
 static const sb_settings NONE;
-
-/* By bit: where in the page it is. */
-static const struct place {
-    int64_t set, at;
-    bool is_name;
-} PLACES[] = {
-    {SB_SET_MAX_DELIVERIES, L_SETTING_MAX_DELIVERIES_AT, false},
-    {SB_SET_DEAD_LETTER, L_SETTING_DEAD_LETTER_AT, true},
-    {SB_SET_TTL, L_SETTING_TTL_AT, false},
-    {SB_SET_TTL_MIN, L_SETTING_TTL_MIN_AT, false},
-    {SB_SET_TTL_MAX, L_SETTING_TTL_MAX_AT, false},
-    {SB_SET_EXPIRY_QUEUE, L_SETTING_EXPIRY_QUEUE_AT, true},
-    {SB_SET_MAX_MESSAGES, L_SETTING_MAX_MESSAGES_AT, false},
-    {SB_SET_MAX_BYTES, L_SETTING_MAX_BYTES_AT, false},
-    {SB_SET_WHEN_FULL, L_SETTING_WHEN_FULL_AT, false},
-    {SB_SET_AUTO_DELETE, L_SETTING_AUTO_DELETE_AT, false},
-    {SB_SET_AUTO_DELETE_DELAY, L_SETTING_AUTO_DELETE_DELAY_AT, false},
-    {SB_SET_AUTO_CREATE, L_SETTING_AUTO_CREATE_AT, false},
-    {SB_SET_PRIORITIES, L_SETTING_PRIORITIES_AT, false},
-    {SB_SET_DURABLE, L_SETTING_DURABLE_AT, false},
-    {SB_SET_REDELIVERY_DELAY, L_SETTING_REDELIVERY_DELAY_AT, false},
-    {SB_SET_REDELIVERY_MULTIPLIER, L_SETTING_REDELIVERY_MULTIPLIER_AT, false},
-    {SB_SET_MAX_REDELIVERY_DELAY, L_SETTING_MAX_REDELIVERY_DELAY_AT, false},
-    {SB_SET_MAX_SCHEDULED, L_SETTING_MAX_SCHEDULED_AT, false},
-    {SB_SET_DUPLICATE_IDS, L_SETTING_DUPLICATE_IDS_AT, false},
-    {SB_SET_GROUPS, L_SETTING_GROUPS_AT, false},
-    {SB_SET_REBALANCE, L_SETTING_REBALANCE_AT, false},
-    {SB_SET_SINGLE_ACTIVE, L_SETTING_SINGLE_ACTIVE_AT, false},
-    {SB_SET_LAST_VALUE, L_SETTING_LAST_VALUE_AT, false},
-    {SB_SET_NON_DESTRUCTIVE, L_SETTING_NON_DESTRUCTIVE_AT, false},
-    {SB_SET_MAX_PRODUCER_BYTES, L_SETTING_MAX_PRODUCER_BYTES_AT, false},
-    {SB_SET_SLOW_CONSUMER_THRESHOLD, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT, false},
-    {SB_SET_SLOW_CONSUMER_POLICY, L_SETTING_SLOW_CONSUMER_POLICY_AT, false},
-};
 
 #define COUNT (int)(sizeof PLACES / sizeof *PLACES)
 
@@ -175,66 +142,26 @@ static int64_t settings_agree(const void *page)
     return code == SB_OK ? kept_agree(page) : code;
 }
 
-#define TIME_MAX_NS (INT64_C(1) << 60)
-
-/* The settings that are numbers: where each is, what it is at most, and where it is written. */
-static const struct {
-    const char *name;
-    size_t given_at;
-    int64_t most, at;
-} NUMBERS[] = {
-    {"ttl", offsetof(sb_settings, ttl_ns), TIME_MAX_NS, L_SETTING_TTL_AT},
-    {"ttl_min", offsetof(sb_settings, ttl_min_ns), TIME_MAX_NS, L_SETTING_TTL_MIN_AT},
-    {"ttl_max", offsetof(sb_settings, ttl_max_ns), TIME_MAX_NS, L_SETTING_TTL_MAX_AT},
-    {"max_messages", offsetof(sb_settings, max_messages), L_SLOTS_MAX, L_SETTING_MAX_MESSAGES_AT},
-    {"max_bytes", offsetof(sb_settings, max_bytes), L_ARENA_BYTES_MAX, L_SETTING_MAX_BYTES_AT},
-    {"when_full", offsetof(sb_settings, when_full), L_PAGE, L_SETTING_WHEN_FULL_AT},
-    {"priorities", offsetof(sb_settings, priorities), L_LEVELS, L_SETTING_PRIORITIES_AT},
-    {"groups", offsetof(sb_settings, groups), L_BUCKETS, L_SETTING_GROUPS_AT},
-    {"rebalance", offsetof(sb_settings, rebalance), 1, L_SETTING_REBALANCE_AT},
-    {"single_active", offsetof(sb_settings, single_active), 1, L_SETTING_SINGLE_ACTIVE_AT},
-    {"last_value", offsetof(sb_settings, last_value), 1, L_SETTING_LAST_VALUE_AT},
-    {"non_destructive", offsetof(sb_settings, non_destructive), 1, L_SETTING_NON_DESTRUCTIVE_AT},
-    {"max_producer_bytes", offsetof(sb_settings, max_producer_bytes), L_ARENA_BYTES_MAX,
-     L_SETTING_MAX_PRODUCER_BYTES_AT},
-    {"slow_consumer_threshold", offsetof(sb_settings, slow_consumer_ns), TIME_MAX_NS,
-     L_SETTING_SLOW_CONSUMER_THRESHOLD_AT},
-    {"slow_consumer_policy", offsetof(sb_settings, slow_consumer_policy), L_DISCONNECT,
-     L_SETTING_SLOW_CONSUMER_POLICY_AT},
-    {"auto_delete", offsetof(sb_settings, auto_delete), 1, L_SETTING_AUTO_DELETE_AT},
-    {"auto_delete_delay", offsetof(sb_settings, auto_delete_delay_ns), TIME_MAX_NS,
-     L_SETTING_AUTO_DELETE_DELAY_AT},
-    {"duplicate_ids", offsetof(sb_settings, duplicate_ids), L_DUPLICATE_IDS_MAX,
-     L_SETTING_DUPLICATE_IDS_AT},
-    {"auto_create", offsetof(sb_settings, auto_create), 1, L_SETTING_AUTO_CREATE_AT},
-    {"durable", offsetof(sb_settings, durable), 1, L_SETTING_DURABLE_AT},
-    {"redelivery_delay", offsetof(sb_settings, redelivery_delay_ns), TIME_MAX_NS,
-     L_SETTING_REDELIVERY_DELAY_AT},
-    {"redelivery_multiplier", offsetof(sb_settings, redelivery_multiplier), L_MULTIPLIER_MAX,
-     L_SETTING_REDELIVERY_MULTIPLIER_AT},
-    {"max_redelivery_delay", offsetof(sb_settings, max_redelivery_delay_ns), TIME_MAX_NS,
-     L_SETTING_MAX_REDELIVERY_DELAY_AT},
-    {"max_scheduled", offsetof(sb_settings, max_scheduled), L_MAX_SCHEDULED_MAX,
-     L_SETTING_MAX_SCHEDULED_AT},
-    {"given_length", offsetof(sb_settings, given_length), L_SETTINGS_GIVEN_BYTES_MAX,
-     L_SETTINGS_GIVEN_LENGTH_AT},
-};
+/* One setting from the caller to the page. */
+static int64_t setting_write(const sb_settings *settings, void *page, const struct place *place)
+{
+    int64_t number = word_load(settings, (int64_t)place->given_at);
+    if (place->is_name)
+        return name_write(page, place->at, (const char *)number);
+    if (place->set == SB_SET_MAX_DELIVERIES && number == SB_UNLIMITED)
+        number = 0;
+    int64_t code = limit(place->name, number, place->most);
+    if (code == SB_OK)
+        word_store(page, place->at, number);
+    return code;
+}
 
 int64_t settings_write(const sb_settings *settings, void *page)
 {
     const sb_settings *s = settings ? settings : &NONE;
-    int64_t deliveries = s->max_deliveries == SB_UNLIMITED ? 0 : s->max_deliveries;
-    int64_t code = limit("max_deliveries", deliveries, L_MAX_DELIVERIES_MAX);
-    for (size_t each = 0; each < sizeof NUMBERS / sizeof *NUMBERS && code == SB_OK; each++) {
-        int64_t number = word_load(s, (int64_t)NUMBERS[each].given_at);
-        code = limit(NUMBERS[each].name, number, NUMBERS[each].most);
-        if (code == SB_OK)
-            word_store(page, NUMBERS[each].at, number);
-    }
-    if (code == SB_OK)
-        code = name_write(page, L_SETTING_DEAD_LETTER_AT, s->dead_letter);
-    if (code == SB_OK)
-        code = name_write(page, L_SETTING_EXPIRY_QUEUE_AT, s->expiry_queue);
+    int64_t code = limit("given_length", s->given_length, L_SETTINGS_GIVEN_BYTES_MAX);
+    for (int each = 0; each < COUNT && code == SB_OK; each++)
+        code = setting_write(s, page, &PLACES[each]);
     if (code != SB_OK)
         return code;
     if (s->max_producer_bytes > 0 && s->max_producer_bytes < L_BLOCK_BYTES)
@@ -242,8 +169,8 @@ int64_t settings_write(const sb_settings *settings, void *page)
                     "max_producer_bytes is at least %d, which is how the arena is divided, "
                     "not %lld",
                     (int)L_BLOCK_BYTES, (long long)s->max_producer_bytes);
-    word_store(page, L_SETTING_MAX_DELIVERIES_AT, deliveries);
     word_store(page, L_SETTINGS_SET_AT, set_by(s, page));
+    word_store(page, L_SETTINGS_GIVEN_LENGTH_AT, s->given_length);
     if (s->given_length)
         memcpy((char *)page + L_SETTINGS_GIVEN_AT, s->given, (size_t)s->given_length);
     return settings_agree(page);
@@ -317,19 +244,18 @@ int64_t settings_inherit(void *page, const void *pattern, int64_t refused, int64
 
 void settings_default(void *page, int64_t have)
 {
-    if (!(have & SB_SET_MAX_DELIVERIES))
-        word_store(page, L_SETTING_MAX_DELIVERIES_AT, L_MAX_DELIVERIES);
-    if (!(have & SB_SET_AUTO_DELETE_DELAY))
-        word_store(page, L_SETTING_AUTO_DELETE_DELAY_AT, L_AUTO_DELETE_DELAY_NS);
+    for (int each = 0; each < COUNT; each++) {
+        const struct place *place = &PLACES[each];
+        int64_t number = word_load(page, place->at);
+        bool is_given = number || have & place->set;
+        if (!place->is_name && (!is_given || number < place->least))
+            word_store(page, place->at, place->otherwise);
+    }
     if (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) && !(have & SB_SET_WHEN_FULL))
         word_store(page, L_SETTING_WHEN_FULL_AT, L_DROP_OLDEST);
-    if (word_load(page, L_SETTING_REDELIVERY_MULTIPLIER_AT) == 0)
-        word_store(page, L_SETTING_REDELIVERY_MULTIPLIER_AT, L_MULTIPLIER_UNIT);
-    if (word_load(page, L_SETTING_MAX_SCHEDULED_AT) == 0)
-        word_store(page, L_SETTING_MAX_SCHEDULED_AT, L_MAX_SCHEDULED);
-    if (!(have & SB_SET_DUPLICATE_IDS) && !keeps(page) &&
-        word_load(page, L_SETTING_WHEN_FULL_AT) != L_PAGE)
-        word_store(page, L_SETTING_DUPLICATE_IDS_AT, L_DUPLICATE_IDS);
+    if (!(have & SB_SET_DUPLICATE_IDS) &&
+        (keeps(page) || word_load(page, L_SETTING_WHEN_FULL_AT) == L_PAGE))
+        word_store(page, L_SETTING_DUPLICATE_IDS_AT, 0);
 }
 
 static bool same(const void *left, const void *right, const struct place *place)

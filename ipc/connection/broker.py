@@ -37,14 +37,13 @@ from shmbroker.ipc.queue.durable import DurableQueue
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue.subscription import Subscription
 from shmbroker.ipc.ring.port import Port
-from shmbroker.ipc.settings.setting import OF_PATTERNS
-from shmbroker.ipc.settings.settings import (
+from shmbroker.ipc.settings.setting import (
+    OF_PATTERNS,
     CommonSettings,
-    Pattern,
     PatternSettings,
     Settings,
-    for_c,
 )
+from shmbroker.ipc.settings.settings import Pattern, for_c
 from shmbroker.ipc.transaction.transaction import Transaction
 from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo, Participants

@@ -8,7 +8,8 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.message.outgoing import key_bytes
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.ipc.settings.settings import CommonSettings, for_c
+from shmbroker.ipc.settings.setting import CommonSettings
+from shmbroker.ipc.settings.settings import for_c
 
 if TYPE_CHECKING:
     from types import TracebackType

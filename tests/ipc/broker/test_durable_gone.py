@@ -16,12 +16,13 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker
-from shmbroker.core.layout import QUEUE_ROWS, RING_SETTINGS_AT, SETTING_DURABLE_AT
+from shmbroker.core.layout import QUEUE_ROWS, RING_SETTINGS_AT
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.export import compacted, exported, imported
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.settings.setting import BY_NAME
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import SHM
 from tests.support.compiler import LIBRARY, PREFIX, write_internals
@@ -88,7 +89,7 @@ def declaration(folder: Path, vhost: str) -> bytes:
         broker.declare_queue("a", durable=True, slots=16)
     with Replay(folder) as replay:
         body = next(each.body for each in replay if each.kind == records.QUEUE)
-    settings = SETTING_DURABLE_AT + 8 - RING_SETTINGS_AT
+    settings = BY_NAME["durable"].at + 8 - RING_SETTINGS_AT
     head = body[: HEAD_BYTES - 8] + settings.to_bytes(8, "little")
     return head + body[HEAD_BYTES : HEAD_BYTES + len("a") + settings]
 
