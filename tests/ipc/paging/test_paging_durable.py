@@ -292,6 +292,7 @@ def test_a_torn_tail_is_cut(host: Host) -> None:
 def test_damage_is_told_with_file_and_offset(host: Host) -> None:
     with host.up() as broker:
         publish(declare(broker), 0, MANY)
+        eventually(lambda: len(pages(host.pages)) > 2)
     broken = pages(host.pages)[1]
     content = bytearray(broken.read_bytes())
     content[len(content) // 2] ^= 1
