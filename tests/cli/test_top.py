@@ -91,6 +91,8 @@ def test_a_death_is_seen_until_it_is_repaired_and_told_afterwards(
     eventually(lambda: len(shell.does("participants", "--names").lines) == 2)
     assert shell.does("check", "vhost").out.startswith("VHOST OK")
     for process in (consumer, second):
+        process.send_signal(signal.SIGSTOP)  # else the second repairs after the first
+    for process in (consumer, second):
         process.kill()
         process.wait()
     # whoever only looks repairs nothing

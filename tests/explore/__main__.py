@@ -15,7 +15,7 @@ import sys
 from tests.explore.machine import Machine
 from tests.explore.mutants import MUTANTS, mutant
 from tests.explore.report import explained, replay
-from tests.explore.scenarios import ALL, ALL_PLAYS, DEEP, ELSEWHERE, scenario
+from tests.explore.scenarios import ALL, ALL_PLAYS, ELSEWHERE, scenario
 from tests.explore.schedule import read
 from tests.explore.search import explore
 from tests.explore.translation import Translation
@@ -40,7 +40,7 @@ def main() -> int:
         return max(
             _run(mutant(name).scenario, STATES_MAX, WITHOUT_END, name) for name in given.name
         )
-    names = list(DEEP) if given.verb == "deep" else given.scenario
+    names = ALL if given.verb == "deep" else given.scenario
     return max(_run(name, given.states, given.seconds) for name in names)
 
 
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add_parser("list", help="the names of all scenarios and mutants")
     run = verbs.add_parser("run", help="explore scenarios")
     run.add_argument("scenario", nargs="+", choices=ALL)
-    deep = verbs.add_parser("deep", help="explore the large scenarios, to the end")
+    deep = verbs.add_parser("deep", help="explore all scenarios, to the end")
     for each in (run, deep):
         each.add_argument("--states", type=int, default=STATES_MAX, help="stop at so many")
         each.add_argument("--seconds", type=float, default=WITHOUT_END, help="stop after so long")
