@@ -24,6 +24,7 @@ class NamedSubscription(Queue, of=sync.NamedSubscription):
         return self._subscription.subscription
 
     close = awaitable(sync.NamedSubscription.close)
+    delete = awaitable(sync.NamedSubscription.delete)
 
     async def __aenter__(self) -> NamedSubscription:
         return self

@@ -49,9 +49,11 @@ class Patience:
                 raise
         self._tries = 0
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as limit:
                 return await self._when_rung(attempt, bell)
         except TimeoutError:
+            if not limit.expired():  # an error of ours
+                raise
             return attempt()  # a last time; it says itself why not
 
     async def until_done_by_naps(

@@ -222,6 +222,13 @@ class Queue(Face, of=sync.Queue):
     expire = awaitable(sync.Queue.expire)
     cancel_scheduled = awaitable(sync.Queue.cancel_scheduled)
     retry = awaitable(sync.Queue.retry)
+    delete = awaitable(sync.Queue.delete)
+
+    def __len__(self) -> int:
+        return len(self._sync)
+
+    def __bool__(self) -> bool:
+        return True
 
 
 def never(timeout: float | None) -> float:

@@ -50,12 +50,14 @@ class Requests:
         answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[correlation] = answered
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as limit:
                 await queue.publish(body, key=key, properties=asked)
                 if self._reader is None or self._reader.done():
                     self._reader = asyncio.create_task(self._read(replies))
                 return await answered
         except TimeoutError:
+            if not limit.expired():  # an error of ours: Unconfirmed, say
+                raise
             raise NoReply(f"a request to queue {queue.name!r}: no reply came in time") from None
         finally:
             answered.cancel()

@@ -452,6 +452,11 @@ class Broker(Closable):
     def is_closed(self) -> bool:
         return bool(lib.sb_closed(self._connection) != OK)
 
+    def __repr__(self) -> str:
+        number = 0 if self.is_closed else self.participant
+        state = "closed" if self.is_closed else f"participant {number}" if number else "observer"
+        return f"<Broker of {self.vhost!r}, {state}>"
+
     def _check_open(self) -> None:
         self._check(lib.sb_closed(self._connection), "looking")
 

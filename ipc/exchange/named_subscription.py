@@ -32,6 +32,10 @@ class NamedSubscription(Queue):
         code = lib.sb_subscription_close(self._broker._connection, name_bytes(self.subscription))
         self._broker._check(code, f"closing subscription {self.subscription!r}")
 
+    def delete(self, *, force: bool = False) -> None:
+        """Delete the subscription and what it has collected; InUse if another one has it."""
+        self._broker.unsubscribe(self.subscription, force=force)
+
     def __enter__(self) -> NamedSubscription:
         return self
 

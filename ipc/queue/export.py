@@ -44,7 +44,7 @@ def line_of(message: CopiedMessage) -> str:
         body, encoding = message.body.decode(), "utf-8"
     except UnicodeDecodeError:
         body, encoding = b64encode(message.body).decode(), BYTES
-    left = (message.expires_at - time.monotonic_ns()) / 1e9 if message.expires_at else None
+    left = (message.expires_ns - time.monotonic_ns()) / 1e9 if message.expires_ns else None
     fields = {
         "key": message.key,
         "properties": message.properties,
@@ -64,7 +64,7 @@ def exported(queue: Queue) -> Iterator[str]:
     What is expired and still there is left out.
     """
     for message in queue.browse():
-        if not message.expires_at or message.expires_at > time.monotonic_ns():
+        if not message.expires_ns or message.expires_ns > time.monotonic_ns():
             yield line_of(message)
 
 

@@ -115,6 +115,11 @@ class Managing(OpenedQueue):
         if code != OK:
             raise self._error(code, "recording the latency of")
 
+    def delete(self, *, force: bool = False) -> None:
+        """Delete the queue and its messages; InUse if another participant uses it."""
+        self._told()  # raises NotFound if it was deleted: another may have its name by now
+        self._broker.delete_queue(self.name, force=force)
+
     def pause(self) -> None:
         """Deliver nothing until resume; publishing goes on."""
         self._set_paused(True)

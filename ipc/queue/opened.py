@@ -46,4 +46,4 @@ class OpenedQueue:
         return told
 
     def __repr__(self) -> str:
-        return f"<Queue {self.name!r} of {self._broker.vhost!r}>"
+        return f"<{type(self).__name__} {self.name!r} of {self._broker.vhost!r}>"

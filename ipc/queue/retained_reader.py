@@ -50,6 +50,11 @@ class KeptMessage(CopiedMessage):
             "can reject it; let it expire, or replace it"
         )
 
+    def nack(self, *, requeue: bool = True) -> None:
+        """give_back, or without `requeue` reject."""
+        if not requeue:
+            self.reject()
+
     def __enter__(self) -> KeptMessage:
         return self
 
