@@ -83,9 +83,11 @@ class Broker(Face, of=sync.Broker):
         return self._sync.message_bytes_max
 
     def _queue(self, queue: sync_queue.Queue) -> Queue:
+        face = DurableQueue if isinstance(queue, sync_durable.DurableQueue) else Queue
+        if queue.serializer is not None:
+            return face(self, queue)
         known = self._queues.get(queue.name)
         if known is None or known._sync is not queue:
-            face = DurableQueue if isinstance(queue, sync_durable.DurableQueue) else Queue
             known = self._queues[queue.name] = face(self, queue)
         return known
 
@@ -122,6 +124,9 @@ class Broker(Face, of=sync.Broker):
     participants = awaitable(sync.Broker.participants)
     errors = awaitable(sync.Broker.errors)
     repair = awaitable(sync.Broker.repair)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Broker, (self._sync,)
 
     # --- leaving ------------------------------------------------------------------------------
 

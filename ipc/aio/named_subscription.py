@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.verb import awaitable
@@ -25,6 +25,9 @@ class NamedSubscription(Queue, of=sync.NamedSubscription):
 
     close = awaitable(sync.NamedSubscription.close)
     delete = awaitable(sync.NamedSubscription.delete)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NamedSubscription, (self._broker, self._subscription)
 
     async def __aenter__(self) -> NamedSubscription:
         return self

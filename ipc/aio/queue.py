@@ -19,6 +19,7 @@ from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.message.serializer import Codec
 from shmbroker.ipc.queue import queue as sync
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.queue.publishing import checked_position
@@ -45,6 +46,10 @@ class Queue(Face, of=sync.Queue):
     @property
     def name(self) -> str:
         return self._sync.name
+
+    @property
+    def serializer(self) -> Codec | None:
+        return self._sync.serializer
 
     @property
     def slots(self) -> int:
@@ -86,7 +91,8 @@ class Queue(Face, of=sync.Queue):
     ) -> tuple[int, Any]:
         """Its id, and the receipt that says where it is."""
         after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
-        attempt = partial(self._sync._schedule, body, 0, after, at, options)
+        encoded = self._sync._encoded(body)
+        attempt = partial(self._sync._schedule, encoded, 0, after, at, options)
         patience = 0 if self._fails else timeout
         return await self._broker._patience.until_done_by_naps(attempt, patience)
 
@@ -147,7 +153,9 @@ class Queue(Face, of=sync.Queue):
         properties: Mapping[str, Any] | None,
         timeout: float | None,
     ) -> Reply:
-        return await self._broker._requests.request(self, body, key, properties, timeout)
+        reply = await self._broker._requests.request(self, body, key, properties, timeout)
+        reply._codec = self._sync.serializer
+        return reply
 
     # --- taking -------------------------------------------------------------------------------
 
@@ -224,11 +232,19 @@ class Queue(Face, of=sync.Queue):
     retry = awaitable(sync.Queue.retry)
     delete = awaitable(sync.Queue.delete)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _face, (self._broker, self._sync)
+
     def __len__(self) -> int:
         return len(self._sync)
 
     def __bool__(self) -> bool:
         return True
+
+
+def _face(broker: Broker, queue: sync.Queue) -> Queue:
+    """What a handle is pickled as."""
+    return broker._queue(queue)
 
 
 def never(timeout: float | None) -> float:

@@ -30,9 +30,15 @@ from shmbroker.ipc.catalog.catalog import (
 )
 from shmbroker.ipc.catalog.kinds import KINDS
 from shmbroker.ipc.connection.handle import Handles
+from shmbroker.ipc.connection.serialized import (
+    SerializedDurableQueue,
+    SerializedQueue,
+    SerializedSubscription,
+)
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.exchange.named_subscription import NamedSubscription, open_subscription
 from shmbroker.ipc.message.properties import pack
+from shmbroker.ipc.message.serializer import AnySerializer, Codec, codec_of
 from shmbroker.ipc.queue.durable import DurableQueue
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue.subscription import Subscription
@@ -87,9 +93,15 @@ def connect(
         raise _error(code, f"connecting to {url}")
     lib.sb_wait_in_slices(made[0])
     broker = Broker(vhost, made[0])
+    broker._how = {"name": name, "spin": spin, "observe": observe}
     if spin is not None:
         lib.sb_spin(made[0], nanoseconds(spin))
     return broker
+
+
+def _connect_again(vhost: str, how: dict[str, Any]) -> Broker:
+    """What a broker is pickled as: another process opens the vhost for itself."""
+    return connect(SCHEME + vhost, **how)
 
 
 def slots_for_c(slots: int) -> int:
@@ -108,6 +120,7 @@ class Broker(Closable):
     def __init__(self, vhost: str, connection: Any) -> None:
         self.vhost = vhost
         self._connection = connection
+        self._how: dict[str, Any] = {}
         # freed when neither we, nor a queue, nor a view of a message needs it any more
         self._owner = owner_of(connection)
         self._handles = Handles(self._owner)
@@ -124,7 +137,12 @@ class Broker(Closable):
     # --- declaring ----------------------------------------------------------------------------
 
     def declare_queue(
-        self, name: str, *, slots: int = SLOTS, **settings: Unpack[Settings]
+        self,
+        name: str,
+        *,
+        slots: int = SLOTS,
+        serializer: AnySerializer | None = None,
+        **settings: Unpack[Settings],
     ) -> Queue:
         """Make a queue of so many slots, a power of two; nothing if it exists just so."""
         wanted, _kept = for_c(settings)
@@ -134,7 +152,7 @@ class Broker(Closable):
             ),
             f"declaring queue {name!r}",
         )
-        return self.queue(name)
+        return self.queue(name, serializer=serializer)
 
     def settings(self, pattern: str, **settings: Unpack[PatternSettings]) -> None:
         """Settings of queues that are declared from now on and whose names match the pattern.
@@ -152,15 +170,22 @@ class Broker(Closable):
         code = lib.sb_settings_remove(self._connection, name_bytes(pattern))
         self._check(code, f"settings of {pattern!r}")
 
-    def temporary_queue(self, *, slots: int = SLOTS, **settings: Unpack[Settings]) -> Queue:
+    def temporary_queue(
+        self,
+        *,
+        slots: int = SLOTS,
+        serializer: AnySerializer | None = None,
+        **settings: Unpack[Settings],
+    ) -> Queue:
         """Make a queue with a name of its own, which vanishes when we close, or die."""
+        codec = codec_of(serializer)
         wanted, _kept = for_c(settings)
         made = ffi.new("sb_queue **")
         self._check(
             lib.sb_temporary_queue(self._connection, slots_for_c(slots), wanted, made),
             "a temporary queue",
         )
-        return self._queue_of(made[0])
+        return self._queue_of(made[0], codec)
 
     def declare_exchange(
         self,
@@ -284,22 +309,33 @@ class Broker(Closable):
 
     # --- using --------------------------------------------------------------------------------
 
-    def queue(self, name: str) -> Queue:
-        """A queue that exists, or that a pattern with auto_create is for."""
+    def queue(self, name: str, *, serializer: AnySerializer | None = None) -> Queue:
+        """A queue that exists, or that a pattern with auto_create is for.
+
+        With a serializer it publishes values: "json", "orjson", "msgpack", "pickle", or what has
+        dumps and loads; Message.value and receive answer values (docs/handles.md).
+        """
+        codec = codec_of(serializer)
         opened = ffi.new("sb_queue **")
         self._check(
             lib.sb_open_queue(self._connection, name_bytes(name), opened), f"queue {name!r}"
         )
-        return self._queue_of(opened[0])
+        return self._queue_of(opened[0], codec)
 
-    def _queue_of(self, queue: Any) -> Queue:
-        """What C has opened; the one object that we have for it, if there is one."""
+    def _queue_of(self, queue: Any, codec: Codec | None) -> Queue:
+        """What C has opened; without a serializer the one object that we have for it, if any."""
         queue = self._handles.opened(queue)
         name = ffi.string(lib.sb_queue_name(queue)).decode()
+        is_durable = lib.sb_is_durable(queue)
+        if codec is not None:
+            face = SerializedDurableQueue if is_durable else SerializedQueue
+            serialized = face(self, name, queue, self._arena)
+            serialized._spare.codec = codec
+            return serialized
         known = self._queues.get(name)
         if known is not None and known._queue == queue:
             return known
-        kind = DurableQueue if lib.sb_is_durable(queue) else Queue
+        kind = DurableQueue if is_durable else Queue
         made = self._queues[name] = kind(self, name, queue, self._arena)
         return made
 
@@ -343,6 +379,7 @@ class Broker(Closable):
         durable: bool = False,
         shared: bool = False,
         slots: int = SLOTS,
+        serializer: AnySerializer | None = None,
         **settings: Unpack[CommonSettings],
     ) -> NamedSubscription:
         """Consume what an exchange has for this key, from a queue that this name stands for.
@@ -351,8 +388,17 @@ class Broker(Closable):
         consumer.  A shared one has any number of them; SubscriptionTaken if another one has another
         consumer.
         """
-        wanted = slots_for_c(slots)
-        return open_subscription(self, name, exchange, key, durable, shared, wanted, settings)
+        codec, wanted = codec_of(serializer), slots_for_c(slots)
+        kind = NamedSubscription if codec is None else SerializedSubscription
+        opened = open_subscription(
+            self, kind, name, exchange, key, durable, shared, wanted, settings
+        )
+        opened._spare.codec = codec
+        opened._asked = {
+            "exchange": exchange, "key": key, "durable": durable, "shared": shared,
+            "slots": slots, "serializer": codec, **settings,
+        }  # fmt: skip
+        return opened
 
     def unsubscribe(self, name: str, *, force: bool = False) -> None:
         """Delete a subscription and what it has collected; InUse if another participant has it."""
@@ -451,6 +497,9 @@ class Broker(Closable):
     @property
     def is_closed(self) -> bool:
         return bool(lib.sb_closed(self._connection) != OK)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _connect_again, (self.vhost, self._how)
 
     def __repr__(self) -> str:
         number = 0 if self.is_closed else self.participant

@@ -64,5 +64,8 @@ class Exchange:
         count = publication.go_on(nanoseconds(timeout))
         return publication.confirm(deadline.seconds_left()) if confirm == "disk" else count
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self._broker).exchange, (self._broker, self.name)
+
     def __repr__(self) -> str:
         return f"<Exchange {self.name!r} of {self._broker.vhost!r}>"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import DUPLICATE, INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.pickled import refuse_pickle
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class QueueLoan:
     """A loan from a queue: published on a clean exit of `with`, dropped on an exception."""
 
     __slots__ = ("_loan", "_queue", "position", "view")
+
+    __reduce__ = refuse_pickle
 
     def __init__(self, queue: OpenedQueue, loan: Any) -> None:
         self._queue = queue

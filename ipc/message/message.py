@@ -13,12 +13,14 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import AlreadyDealtWith, DeliveryRevoked, error_for
+from shmbroker.ipc.base.pickled import refuse_pickle
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.message import properties
 from shmbroker.ipc.message.copied import deliveries_of, has_expiry, priority_of, time_of
 from shmbroker.ipc.message.group import group_of
 from shmbroker.ipc.message.outgoing import as_buffer
 from shmbroker.ipc.message.properties import message_id_in, pack
+from shmbroker.ipc.message.serializer import value_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,9 +45,7 @@ class PortMessage:
     _give_back_call: ClassVar[Any] = quick.sb_port_give_back
     _reject_call: ClassVar[Any] = quick.sb_port_reject
 
-    def __init__(
-        self, source: Any, message: Any, arena: Any, spare: list[Any], copied: bytes
-    ) -> None:
+    def __init__(self, source: Any, message: Any, arena: Any, spare: Any, copied: bytes) -> None:
         self._source = source
         self._message = message
         self._arena = arena
@@ -174,6 +174,8 @@ class PortMessage:
             f"message {message.position}: the delivery was revoked; somebody else may have it"
         )
 
+    __reduce__ = refuse_pickle
+
     def __repr__(self) -> str:
         message = self._message
         if message is None:
@@ -226,6 +228,11 @@ class Message(PortMessage, Dropped):
         return name.decode()
 
     @property
+    def value(self) -> Any:
+        """The body as the serializer of the queue's handle reads it (docs/handles.md)."""
+        return value_of(self.body, self._spare.codec)
+
+    @property
     def reply_to(self) -> str | None:
         """The queue that a reply goes to; None if none is asked for."""
         return self.properties.get("JMSReplyTo")
@@ -253,6 +260,8 @@ class Message(PortMessage, Dropped):
         has none within the timeout.
         """
         message = self._message or self._dealt_with()
+        if (codec := self._spare.codec) is not None:
+            body = codec.dumps(body)
         held = body if type(body) is bytes else as_buffer(body)
         packed = pack(properties) if properties else b""
         answer = (self._source, message, held, len(held), packed, len(packed))
@@ -283,7 +292,7 @@ class Uncopied(PortMessage):
 
     __slots__ = ()
 
-    def __init__(self, source: Any, message: Any, arena: Any, spare: list[Any]) -> None:
+    def __init__(self, source: Any, message: Any, arena: Any, spare: Any) -> None:
         self._source = source
         self._message = message
         self._arena = arena

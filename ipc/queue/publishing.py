@@ -45,6 +45,12 @@ class Publishing(OpenedQueue):
 
     __slots__ = ()
 
+    _outgoing = staticmethod(outgoing)
+
+    def _encoded(self, body: Any) -> Any:
+        """Of a queue with a serializer a body, of others what it was given."""
+        return body
+
     @overload
     def publish(
         self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]

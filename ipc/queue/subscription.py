@@ -9,6 +9,7 @@ from shmbroker.core.codes import DAMAGED, EMPTY, GONE, INTERRUPTED, OK, TOO_SMAL
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Empty
+from shmbroker.ipc.base.pickled import refuse_pickle
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import Room, length_of
@@ -27,6 +28,8 @@ class Subscription(Closable):
     It belongs to one thread at a time.  Gating: the ring waits for us.  Lossy: nobody waits, and
     `missed` counts what we were too late for.
     """
+
+    __reduce__ = refuse_pickle
 
     def __init__(
         self, queue: OpenedQueue, *, from_now: bool, lossy: bool, timeout: float | None

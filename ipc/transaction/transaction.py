@@ -19,6 +19,7 @@ from shmbroker.ipc.base.errors import (
     Unroutable,
     error_for,
 )
+from shmbroker.ipc.base.pickled import refuse_pickle
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.message.message import Message
@@ -84,7 +85,8 @@ class Transaction:
         already, or gets before, it is left out there, and the rest happens.  A delay counts from
         now.
         """
-        message, _kept = outgoing(body, key, properties, ttl, priority, message_id, group)
+        made = getattr(destination, "_outgoing", outgoing)
+        message, _kept = made(body, key, properties, ttl, priority, message_id, group)
         schedule(message, deliver_after, deliver_at)
         if isinstance(destination, Queue):
             code = lib.sb_transaction_publish(self._transaction, destination._queue, message)
@@ -152,6 +154,8 @@ class Transaction:
     def _error(self, code: int, doing: str) -> Error:
         what = f"vhost {self._broker.vhost!r}, a transaction, {doing}"
         return error_for(code, what, ffi.errno, detail_of(code))
+
+    __reduce__ = refuse_pickle
 
     def __enter__(self) -> Transaction:
         return self

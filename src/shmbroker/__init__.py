@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.message.loan import QueueLoan
     from shmbroker.ipc.message.message import Message
     from shmbroker.ipc.message.outgoing import Confirm, Options
+    from shmbroker.ipc.message.serializer import AnySerializer, Codec, Serializer
     from shmbroker.ipc.queue.durable import DurableProducer, DurableQueue
     from shmbroker.ipc.queue.producer import Producer
     from shmbroker.ipc.queue.queue import Queue
@@ -85,9 +86,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyDealtWith",
+    "AnySerializer",
     "ArenaFull",
     "BindingInfo",
     "Broker",
+    "Codec",
     "CommonSettings",
     "Confirm",
     "ConnectionClosed",
@@ -145,6 +148,7 @@ __all__ = [
     "Selection",
     "Selector",
     "SelectorError",
+    "Serializer",
     "Settings",
     "Spool",
     "Spooled",
@@ -166,6 +170,9 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AnySerializer": "message.serializer",
+    "Codec": "message.serializer",
+    "Serializer": "message.serializer",
     "BindingInfo": "catalog.catalog",
     "Broker": "connection.broker",
     "CommonSettings": "settings.settings",

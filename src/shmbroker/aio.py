@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from shmbroker import (
     AlreadyDealtWith,
+    AnySerializer,
     ArenaFull,
     BindingInfo,
+    Codec,
     CommonSettings,
     Confirm,
     ConnectionClosed,
@@ -57,6 +59,7 @@ from shmbroker import (
     Selection,
     Selector,
     SelectorError,
+    Serializer,
     Settings,
     SubscriptionInfo,
     SubscriptionTaken,
@@ -85,9 +88,11 @@ from shmbroker.ipc.aio import (
 
 __all__ = [
     "AlreadyDealtWith",
+    "AnySerializer",
     "ArenaFull",
     "BindingInfo",
     "Broker",
+    "Codec",
     "CommonSettings",
     "Confirm",
     "ConnectionClosed",
@@ -144,6 +149,7 @@ __all__ = [
     "Selection",
     "Selector",
     "SelectorError",
+    "Serializer",
     "Settings",
     "Subscription",
     "SubscriptionInfo",
