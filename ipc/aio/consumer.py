@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.base.errors import Empty
+from shmbroker.ipc.base.errors import ConnectionClosed, Empty
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.selector.selection import Selection
@@ -36,6 +36,7 @@ class Consumer:
         self._prefetch = prefetch
         self._fetched: deque[Message] = deque()
         self._last: Message | None = None
+        self._draining = queue._broker._sync._draining
 
     def __aiter__(self) -> Consumer:
         return self
@@ -44,6 +45,10 @@ class Consumer:
         last, self._last = self._last, None
         if last is not None and last.is_in_hand:
             last.ack()
+        if self._draining:
+            self._fetched.clear()
+            self._consuming.end()
+            raise StopAsyncIteration
         self._consuming.begin()
         if not self._fetched:
             self._fetched.extend(await self._fetch())
@@ -63,3 +68,7 @@ class Consumer:
         except Empty:
             self._consuming.end()
             raise StopAsyncIteration from None
+        except ConnectionClosed:
+            if self._draining:
+                raise StopAsyncIteration from None
+            raise

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from shmbroker.ipc.aio.bell import Bell
 from shmbroker.ipc.base.errors import Empty, QueueFull, Unconfirmed
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import nanoseconds, seconds
 
 Result = TypeVar("Result")
 
@@ -49,7 +49,7 @@ class Patience:
                 raise
         self._tries = 0
         try:
-            async with asyncio.timeout(timeout) as limit:
+            async with asyncio.timeout(None if timeout is None else seconds(timeout)) as limit:
                 return await self._when_rung(attempt, bell)
         except TimeoutError:
             if not limit.expired():  # an error of ours
@@ -60,8 +60,7 @@ class Patience:
         self, attempt: Callable[[], Result], timeout: float | None
     ) -> Result:
         """Try; after QueueFull, again and again: there is no bell for this."""
-        nanoseconds(timeout)  # refuses what is no time-out
-        end = None if timeout is None else monotonic() + timeout
+        end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while True:
             try:

@@ -249,7 +249,7 @@ def _face(broker: Broker, queue: sync.Queue) -> Queue:
 
 def never(timeout: float | None) -> float:
     """Moving is done in the loop's thread, and there is no bell for it."""
-    if timeout != 0:
+    if nanoseconds(timeout) != 0:
         raise InvalidArgument(
             f"with asyncio a move does not wait for room, so its timeout is 0, not {timeout!r}"
         )

@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.errors import Error, NoReply
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import seconds
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO, Reply, check_properties
 
@@ -43,7 +43,7 @@ class Requests:
     ) -> Reply:
         check_properties(properties)
         if timeout is not None:
-            nanoseconds(timeout)  # refuses what is no time-out
+            timeout = seconds(timeout)
         replies = await self._queue_of(queue._broker)
         correlation = f"{next(self._numbers):016x}"
         asked = {**(properties or {}), REPLY_TO: replies.name, CORRELATION: correlation}

@@ -12,7 +12,7 @@ from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
 from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import seconds
 from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.transaction import transaction as sync
 
@@ -41,8 +41,7 @@ class Transaction(Face, of=sync.Transaction):
 
     @twin(sync.Transaction.commit)
     async def commit(self, *, timeout: float | None, confirm: Confirm | None) -> None:
-        nanoseconds(timeout)  # refuses what is no time-out
-        end = None if timeout is None else monotonic() + timeout
+        end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
             if code == FULL and end is not None and monotonic() >= end:
@@ -56,7 +55,7 @@ class Transaction(Face, of=sync.Transaction):
 
     @twin(sync.Transaction.confirm)
     async def confirm(self, *, timeout: float | None) -> None:
-        end = None if timeout is None else monotonic() + timeout
+        end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while True:
             try:

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from time import sleep
 from typing import Any, Literal, Unpack
 
 from shmbroker.core.codes import OK
@@ -20,7 +21,7 @@ from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.base.owner import owner_of
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.catalog.catalog import (
     BindingInfo,
     Catalog,
@@ -56,6 +57,7 @@ from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo, Partici
 
 SCHEME = "shm://"
 SLOTS = QUEUE_SLOTS
+DRAIN_NAP_S = 0.005
 
 
 def vhost_of(url: str) -> str:
@@ -131,6 +133,8 @@ class Broker(Closable):
         self._catalog = Catalog(self._connection)
         self._participants = Participants(self._connection)
         self._queues: weakref.WeakValueDictionary[str, Queue] = weakref.WeakValueDictionary()
+        self._opened: weakref.WeakSet[Queue] = weakref.WeakSet()
+        self._draining: list[bool] = []  # true when it is drained; loops look at it: it is fast
         self._asked: list[Any] = []  # structures for requests that are not in use
         self._ports: weakref.WeakSet[Port] = weakref.WeakSet()
 
@@ -331,12 +335,14 @@ class Broker(Closable):
             face = SerializedDurableQueue if is_durable else SerializedQueue
             serialized = face(self, name, queue, self._arena)
             serialized._spare.codec = codec
+            self._opened.add(serialized)
             return serialized
         known = self._queues.get(name)
         if known is not None and known._queue == queue:
             return known
         kind = DurableQueue if is_durable else Queue
         made = self._queues[name] = kind(self, name, queue, self._arena)
+        self._opened.add(made)
         return made
 
     def exchange(self, name: str) -> Exchange:
@@ -479,6 +485,7 @@ class Broker(Closable):
         repaired: int = lib.sb_repair(self._connection)
         if repaired < 0:
             raise self._error(repaired, "repairing")
+        self._tell_log()
         return repaired
 
     def repair_for(self, timeout: float | None = None) -> int:
@@ -486,10 +493,44 @@ class Broker(Closable):
         repaired: int = lib.sb_repair_for(self._connection, nanoseconds(timeout))
         if repaired < 0 and repaired != lib.SB_INTERRUPTED:
             raise self._error(repaired, "repairing")
+        self._tell_log()
         return max(0, repaired)
+
+    def _tell_log(self) -> None:
+        """Tell the logger `shmbroker` what we have repaired and found since the last time."""
+        if noted := lib.sb_noted(self._connection):
+            from shmbroker.ipc.connection.found import tell
+
+            tell(self.vhost, self._participants, noted)
+
+    def drain(self, *, timeout: float | None = 30.0) -> int:
+        """Finish what was begun, and close: how many messages were left in hand, for others.
+
+        Loops of consume end before their next message.  What was published to durable queues that
+        we have handles of gets on disk: Unconfirmed if not in time.  What is in hand may be dealt
+        with until then, by other threads.  In any case the connection is closed at the end.
+        """
+        deadline = Deadline(nanoseconds(timeout))
+        self._draining.append(True)
+        try:
+            for queue in self._durable_queues():
+                queue.confirm(timeout=deadline.seconds_left())
+            while (left := self._in_hand()) > 0 and deadline.left() != 0:
+                sleep(DRAIN_NAP_S)
+            return left
+        finally:
+            self.close()
+
+    def _durable_queues(self) -> list[DurableQueue]:
+        return [each for each in self._opened if isinstance(each, DurableQueue)]
+
+    def _in_hand(self) -> int:
+        count: int = lib.sb_in_hand(self._connection)
+        return count
 
     def close(self) -> None:
         """Leave the vhost: who waits gets ConnectionClosed, what we have taken goes to others."""
+        self._tell_log()
         for port in list(self._ports):
             port.disconnect()
         lib.sb_disconnect(self._connection)

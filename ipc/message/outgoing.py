@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict
 
 from shmbroker.core.layout import KEY_BYTES_MAX
@@ -45,9 +45,10 @@ def ttl_ns(ttl: float | None) -> int:
         if 0 < ttl <= SECONDS_MAX:
             return max(1, int(ttl * 1e9))
     except TypeError:
-        pass
+        if isinstance(ttl, timedelta):
+            return ttl_ns(ttl.total_seconds())
     raise InvalidArgument(
-        f"a ttl is a number of seconds above 0, at most {SECONDS_MAX:g}, not {ttl!r}"
+        f"a ttl is a number of seconds above 0 or a timedelta, at most {SECONDS_MAX:g}, not {ttl!r}"
     )
 
 

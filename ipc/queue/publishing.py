@@ -98,8 +98,9 @@ class Publishing(OpenedQueue):
 
     def _publish_any(self, message: PartsWithId, timeout_ns: int) -> int | None:
         deadline = Deadline(timeout_ns)
-        position: int = INTERRUPTED
+        position: int = lib.sb_publish_with(self._queue, *message, deadline.left())
         while position == INTERRUPTED:
+            self._broker._tell_log()
             position = lib.sb_publish_with(self._queue, *message, deadline.left())
         if position == DUPLICATE:
             return None

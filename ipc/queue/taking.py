@@ -13,7 +13,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
-from shmbroker.ipc.base.errors import Empty, InvalidArgument
+from shmbroker.ipc.base.errors import ConnectionClosed, Empty, InvalidArgument
 from shmbroker.ipc.base.timeout import Deadline, nanoseconds
 from shmbroker.ipc.message.message import Message, UncopiedMessage
 from shmbroker.ipc.message.room import BATCH, Room
@@ -74,9 +74,8 @@ class Taking(OpenedQueue):
     def _get_rarely(self, code: int, message: Any, timeout_ns: int) -> None:
         if code == EMPTY and timeout_ns != 0:
             deadline = Deadline(timeout_ns)
-            code = INTERRUPTED
-            while code == INTERRUPTED:
-                code = _get(self._queue, message, deadline.left())
+            while (code := _get(self._queue, message, deadline.left())) == INTERRUPTED:
+                self._broker._tell_log()
         if code < 0:
             raise self._error(code, "taking from")
 
@@ -89,6 +88,7 @@ class Taking(OpenedQueue):
             wanted = selection.selection
             code: int = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
             while code == INTERRUPTED:
+                self._broker._tell_log()
                 code = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
             if code < 0:
                 raise self._error(code, "selecting from")
@@ -112,6 +112,7 @@ class Taking(OpenedQueue):
         try:
             code: int = lib.sb_get_many(self._queue, messages, count, deadline.left())
             while code == INTERRUPTED:
+                self._broker._tell_log()
                 code = lib.sb_get_many(self._queue, messages, count, deadline.left())
             if code < 0:
                 raise self._error(code, "taking from")
@@ -150,8 +151,9 @@ class Taking(OpenedQueue):
             yield from self._look_on(selection, timeout)
             return
         consuming.begin()
+        draining = self._broker._draining
         try:
-            while True:
+            while not draining:
                 try:
                     if selection is not None:
                         messages = [self.select(selection, timeout=timeout)]
@@ -161,12 +163,18 @@ class Taking(OpenedQueue):
                         messages = self.get_many(prefetch, timeout=timeout)
                 except Empty:
                     return
+                except ConnectionClosed:
+                    if draining:
+                        return
+                    raise
                 messages.reverse()
                 while messages:
                     message = messages.pop()
                     yield message
                     if message.is_in_hand:
                         message.ack()
+                    if draining:
+                        break
                 del message
         finally:
             consuming.end()
@@ -193,9 +201,8 @@ class Taking(OpenedQueue):
     def _receive_rarely(self, code: int, room: Room, timeout_ns: int) -> int:
         if code == EMPTY and timeout_ns != 0:
             deadline = Deadline(timeout_ns)
-            code = INTERRUPTED
-            while code == INTERRUPTED:
-                code = _receive(self._queue, room.room, deadline.left())
+            while (code := _receive(self._queue, room.room, deadline.left())) == INTERRUPTED:
+                self._broker._tell_log()
         if code == TOO_SMALL:
             return self._receive_large(room)
         if code < 0:
@@ -232,6 +239,7 @@ class Taking(OpenedQueue):
         deadline = Deadline(nanoseconds(timeout))
         taken: int = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
         while taken == INTERRUPTED:
+            self._broker._tell_log()
             taken = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
         if taken == TOO_SMALL:
             length = self._receive_large(room)  # in another buffer then

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -35,11 +35,13 @@ When = datetime | float
 
 def delay_ns(delay: float) -> int:
     """A delay for C, 0 for none."""
+    if isinstance(delay, timedelta):
+        delay = delay.total_seconds()
     if isinstance(delay, (int, float)) and not isinstance(delay, bool):
         if 0 <= delay <= SECONDS_MAX:
             return int(delay * 1e9)
     raise InvalidArgument(
-        f"deliver_after is a number of seconds from 0 to {SECONDS_MAX:g}, not {delay!r}"
+        f"deliver_after is from 0 to {SECONDS_MAX:g} seconds, a number or a timedelta, not {delay!r}"
     )
 
 

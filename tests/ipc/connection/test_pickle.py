@@ -64,13 +64,16 @@ def test_so_does_one_of_asyncio_with_its_serializer(url: str) -> None:
 
 
 def test_how_it_was_connected_goes_along(url: str) -> None:
-    with shmbroker.connect(url, name="me", spin=1e-6) as broker:
-        with pickle.loads(pickle.dumps(broker)) as again:
-            assert [each.name for each in broker.participants()] == ["me", "me"]
-            assert again.vhost == broker.vhost
-    with shmbroker.connect(url, observe=True) as looking:
-        with pickle.loads(pickle.dumps(looking)) as again:
-            assert again.participant == 0
+    with shmbroker.connect(url, name="me", spin=1e-6) as broker, again_of(broker) as again:
+        assert [each.name for each in broker.participants()] == ["me", "me"]
+        assert again.vhost == broker.vhost
+    with shmbroker.connect(url, observe=True) as looking, again_of(looking) as again:
+        assert again.participant == 0
+
+
+def again_of(broker: shmbroker.Broker) -> shmbroker.Broker:
+    again: shmbroker.Broker = pickle.loads(pickle.dumps(broker))
+    return again
 
 
 def test_producers_subscriptions_and_exchanges_too(broker: shmbroker.Broker) -> None:
