@@ -19,7 +19,7 @@ from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.transaction import Transaction
 from shmbroker.ipc.aio.verb import Face, awaitable, begins, opens, twin, twin_function
 from shmbroker.ipc.base.errors import NotAsyncio
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.connection import broker as sync
 from shmbroker.ipc.queue import durable as sync_durable
 from shmbroker.ipc.queue import queue as sync_queue
@@ -146,7 +146,7 @@ class Broker(Face, of=sync.Broker):
         await self._sleeper.close()
 
     @twin(sync.Broker.drain)
-    async def drain(self, *, timeout: float | None) -> int:
+    async def drain(self, *, timeout: Seconds | None) -> int:
         deadline = Deadline(nanoseconds(timeout))
         self._sync._draining.append(True)
         try:

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from shmbroker.ipc.base.errors import ConnectionClosed, Empty
+from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.selector.selection import Selection
@@ -26,7 +27,7 @@ class Consumer:
         queue: Queue,
         consuming: Consuming,
         selection: Selection | None,
-        timeout: float | None,
+        timeout: Seconds | None,
         prefetch: int,
     ) -> None:
         self._queue = queue

@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.errors import Error, NoReply
-from shmbroker.ipc.base.timeout import seconds
+from shmbroker.ipc.base.timeout import Seconds, seconds
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO, Reply, check_properties
 
@@ -39,7 +39,7 @@ class Requests:
         body: Any,
         key: str | None,
         properties: Mapping[str, Any] | None,
-        timeout: float | None,
+        timeout: Seconds | None,
     ) -> Reply:
         check_properties(properties)
         if timeout is not None:

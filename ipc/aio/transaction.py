@@ -12,7 +12,7 @@ from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
 from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
-from shmbroker.ipc.base.timeout import seconds
+from shmbroker.ipc.base.timeout import Seconds, seconds
 from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.transaction import transaction as sync
 
@@ -40,7 +40,7 @@ class Transaction(Face, of=sync.Transaction):
         self._sync.publish(destination._sync, body, **options)
 
     @twin(sync.Transaction.commit)
-    async def commit(self, *, timeout: float | None, confirm: Confirm | None) -> None:
+    async def commit(self, *, timeout: Seconds | None, confirm: Confirm | None) -> None:
         end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
@@ -54,7 +54,7 @@ class Transaction(Face, of=sync.Transaction):
             await self.confirm(timeout=left)
 
     @twin(sync.Transaction.confirm)
-    async def confirm(self, *, timeout: float | None) -> None:
+    async def confirm(self, *, timeout: Seconds | None) -> None:
         end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while True:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import queue
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from shmbroker.core import codes
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.base.timeout import Seconds
 
 TEXT_MAX = 2000
 """Characters of an error's text: it may quote an argument of any length."""
@@ -124,9 +128,9 @@ class Unconfirmed(Error, TimeoutError):
     """
 
     pending: tuple[tuple[str, int], ...] = ()
-    ask: Callable[[float | None], object] | None = None
+    ask: Callable[[Seconds | None], object] | None = None
 
-    def confirm(self, timeout: float | None = None) -> None:
+    def confirm(self, timeout: Seconds | None = None) -> None:
         """Wait until it is on disk; Unconfirmed if nobody says so in time."""
         if self.ask is not None:
             self.ask(timeout)

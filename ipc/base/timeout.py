@@ -18,8 +18,8 @@ def nanoseconds(timeout: Seconds | None) -> int:
     if timeout is None:
         return FOREVER
     try:
-        if timeout >= 0:
-            return int(min(timeout, 1e9) * 1e9)
+        if timeout >= 0:  # type: ignore[operator]  # a timedelta is rare: it comes later
+            return int(min(timeout, 1e9) * 1e9)  # type: ignore[arg-type]
     except TypeError:
         if isinstance(timeout, timedelta):
             return nanoseconds(timeout.total_seconds())

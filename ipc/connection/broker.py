@@ -21,7 +21,7 @@ from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.base.owner import owner_of
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.catalog.catalog import (
     BindingInfo,
     Catalog,
@@ -71,7 +71,7 @@ def connect(
     *,
     create: bool = False,
     name: str | None = None,
-    spin: float | None = None,
+    spin: Seconds | None = None,
     observe: bool = False,
     arena_bytes: int = vhosts.ARENA_BYTES,
 ) -> Broker:
@@ -358,7 +358,7 @@ class Broker(Closable):
         *,
         start: Literal["now", "earliest"] = "now",
         lossy: bool = False,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> Subscription:
         """See every message of a queue without taking any.
 
@@ -369,7 +369,7 @@ class Broker(Closable):
         from_now = start == "now"
         return Subscription(self.queue(queue), from_now=from_now, lossy=lossy, timeout=timeout)
 
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Publishes and acknowledgements that happen together: `with broker.transaction() as tx`.
 
         `timeout` is for how long the commit at the end of `with` waits for room.
@@ -488,7 +488,7 @@ class Broker(Closable):
         self._tell_log()
         return repaired
 
-    def repair_for(self, timeout: float | None = None) -> int:
+    def repair_for(self, timeout: Seconds | None = None) -> int:
         """Wait for the death of a participant, and repair what it left at once."""
         repaired: int = lib.sb_repair_for(self._connection, nanoseconds(timeout))
         if repaired < 0 and repaired != lib.SB_INTERRUPTED:
@@ -503,7 +503,7 @@ class Broker(Closable):
 
             tell(self.vhost, self._participants, noted)
 
-    def drain(self, *, timeout: float | None = 30.0) -> int:
+    def drain(self, *, timeout: Seconds | None = 30.0) -> int:
         """Finish what was begun, and close: how many messages were left in hand, for others.
 
         Loops of consume end before their next message.  What was published to durable queues that

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.exchange.named_subscription import NamedSubscription
 from shmbroker.ipc.message.outgoing import outgoing
 from shmbroker.ipc.message.room import BATCH
@@ -48,10 +49,10 @@ class SerializedQueue(Queue):
         reply._codec = self._codec
         return reply
 
-    def receive(self, *, timeout: float | None = None) -> Any:
+    def receive(self, *, timeout: Seconds | None = None) -> Any:
         return self._codec.loads(super().receive(timeout=timeout))
 
-    def receive_many(self, count: int = BATCH, *, timeout: float | None = None) -> list[Any]:
+    def receive_many(self, count: int = BATCH, *, timeout: Seconds | None = None) -> list[Any]:
         loads = self._codec.loads
         return [loads(body) for body in super().receive_many(count, timeout=timeout)]
 

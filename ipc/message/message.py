@@ -14,7 +14,7 @@ from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import AlreadyDealtWith, DeliveryRevoked, error_for
 from shmbroker.ipc.base.pickled import refuse_pickle
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message import properties
 from shmbroker.ipc.message.copied import deliveries_of, has_expiry, priority_of, time_of
 from shmbroker.ipc.message.group import group_of
@@ -252,7 +252,7 @@ class Message(PortMessage, Dropped):
         body: Any,
         *,
         properties: Mapping[str, Any] | None = None,
-        timeout: float | None = 1.0,
+        timeout: Seconds | None = 1.0,
     ) -> None:
         """Answer a request, before it is acknowledged; RequesterLeft if nobody waits for it.
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.timeout import Seconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.message.copied import CopiedMessage
@@ -106,7 +107,7 @@ def imported(
     queue: Queue,
     lines: Iterable[str | bytes],
     *,
-    timeout: float | None = None,
+    timeout: Seconds | None = None,
     skip: Callable[[str], object] | None = None,
 ) -> int:
     """Publish what the lines say: how many.

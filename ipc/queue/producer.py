@@ -10,7 +10,7 @@ from shmbroker.core.codes import DUPLICATE, INTERRUPTED
 from shmbroker.core.layout import SEQUENCE_MASK
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.outgoing import Confirm, id_bytes
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ class Producer:
         sequence: int | None = None,
         key: str | None = None,
         properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         priority: int | None = None,
         confirm: Confirm | None = None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> int | None:
         """Publish as the message of this number: its position, or None if that was before.
 

@@ -13,7 +13,7 @@ from shmbroker.core.layout import (
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.errors import InvalidArgument, Unconfirmed
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.loan import QueueLoan
 from shmbroker.ipc.message.outgoing import (
     Confirm,
@@ -53,7 +53,7 @@ class Publishing(OpenedQueue):
 
     @overload
     def publish(
-        self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]
+        self, body: Any, *, timeout: Seconds | None = None, **options: Unpack[Options]
     ) -> int: ...
 
     @overload
@@ -62,11 +62,11 @@ class Publishing(OpenedQueue):
         body: Any,
         *,
         message_id: str | bytes | None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
         **options: Unpack[Options],
     ) -> int | None: ...
 
-    def publish(self, body: Any, *, timeout: float | None = None, **options: Any) -> int | None:
+    def publish(self, body: Any, *, timeout: Seconds | None = None, **options: Any) -> int | None:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         QueueFull if there is no room within the timeout; None waits for ever.
@@ -112,7 +112,7 @@ class Publishing(OpenedQueue):
         self,
         body: Any,
         timeout_ns: int,
-        deliver_after: float | None,
+        deliver_after: Seconds | None,
         deliver_at: When | None,
         options: dict[str, Any],
     ) -> int:
@@ -123,7 +123,7 @@ class Publishing(OpenedQueue):
         self,
         body: Any,
         timeout_ns: int,
-        deliver_after: float | None,
+        deliver_after: Seconds | None,
         deliver_at: When | None,
         options: dict[str, Any],
     ) -> tuple[int, Any]:
@@ -147,7 +147,7 @@ class Publishing(OpenedQueue):
         self,
         bodies: Iterable[Any],
         *,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
         confirm: Confirm | None = None,
     ) -> int:
         """Publish several messages at once: for how many there was room in time, from the first."""
@@ -187,7 +187,7 @@ class Publishing(OpenedQueue):
                 break
         return done
 
-    def confirm(self, position: int | None = None, *, timeout: float | None = None) -> None:
+    def confirm(self, position: int | None = None, *, timeout: Seconds | None = None) -> None:
         """Wait until the message at this position is on disk; None: all that was published or
         scheduled before.
 
@@ -198,7 +198,7 @@ class Publishing(OpenedQueue):
         )
 
     def _confirm_at(
-        self, ring: Any, position: int, timeout: float | None, number: int | None = None
+        self, ring: Any, position: int, timeout: Seconds | None, number: int | None = None
     ) -> None:
         """confirm, in our ring or that of what is scheduled, where it has this number."""
         deadline = Deadline(nanoseconds(timeout))
@@ -253,7 +253,7 @@ class Publishing(OpenedQueue):
         *,
         key: str | None = None,
         properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
         group: str | None = None,
@@ -275,7 +275,7 @@ class Publishing(OpenedQueue):
         *,
         key: str | None = None,
         properties: Mapping[str, Any] | None = None,
-        timeout: float | None = 1.0,
+        timeout: Seconds | None = 1.0,
     ) -> Reply:
         """Publish, and wait for the reply: Message.reply() of whoever takes it.  NoReply."""
         return request(self, body, key, properties, timeout)

@@ -17,7 +17,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.timeout import Deadline
+from shmbroker.ipc.base.timeout import Deadline, Seconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import length_of
 from shmbroker.ipc.message.serializer import value_of
@@ -95,7 +95,7 @@ class RetainedReader(Subscription):
     """From the first message on; `missed` counts positions that were gone before we came there."""
 
     def __init__(
-        self, queue: OpenedQueue, selection: Selection | None, timeout: float | None
+        self, queue: OpenedQueue, selection: Selection | None, timeout: Seconds | None
     ) -> None:
         super().__init__(queue, from_now=False, lossy=True, timeout=timeout)
         self._selection = selection

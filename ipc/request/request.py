@@ -9,7 +9,7 @@ from shmbroker.core.codes import INTERRUPTED, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message import properties as maps
 from shmbroker.ipc.message.outgoing import Parts, parts
 from shmbroker.ipc.message.serializer import Codec, value_of
@@ -64,7 +64,7 @@ def request(
     body: Any,
     key: str | None,
     properties: Mapping[str, Any] | None,
-    timeout: float | None,
+    timeout: Seconds | None,
 ) -> Reply:
     if properties is not None:
         check_properties(properties)

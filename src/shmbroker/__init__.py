@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Unroutable,
         Untrusted,
     )
+    from shmbroker.ipc.base.timeout import Seconds
     from shmbroker.ipc.catalog.catalog import BindingInfo, ExchangeInfo, QueueInfo, SubscriptionInfo
     from shmbroker.ipc.connection.broker import Broker, connect
     from shmbroker.ipc.exchange.exchange import Exchange
@@ -144,6 +145,7 @@ __all__ = [
     "Retried",
     "Ring",
     "ScheduledMessage",
+    "Seconds",
     "SegmentExists",
     "Selection",
     "Selector",
@@ -170,6 +172,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Seconds": "base.timeout",
     "AnySerializer": "message.serializer",
     "Codec": "message.serializer",
     "Serializer": "message.serializer",

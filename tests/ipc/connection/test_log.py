@@ -61,7 +61,9 @@ def test_and_one_of_asyncio(url: str, caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_it_says_nothing_where_nobody_asked(url: str) -> None:
-    program = VICTIM.replace('name="victim"', "").replace("os.kill(os.getpid(), 9)", "broker.repair()")
+    program = VICTIM.replace('name="victim"', "").replace(
+        "os.kill(os.getpid(), 9)", "broker.repair()"
+    )
     die(url)
     done = subprocess.run([sys.executable, "-c", program, url], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
