@@ -16,7 +16,6 @@ from shmbroker.core.layout import MULTIPLIER_MAX, MULTIPLIER_UNIT
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.names import name_bytes
-from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.base.units import parse_size
 from shmbroker.ipc.message.outgoing import ttl_ns
 from shmbroker.ipc.message.properties import pack, unpack_all

@@ -71,13 +71,8 @@ if TYPE_CHECKING:
     from shmbroker.ipc.schedule.scheduled import ScheduledMessage, When
     from shmbroker.ipc.selector.selection import Selection
     from shmbroker.ipc.selector.selector import Selector
-    from shmbroker.ipc.settings.settings import (
-        CommonSettings,
-        Explained,
-        Pattern,
-        PatternSettings,
-        Settings,
-    )
+    from shmbroker.ipc.settings.setting import CommonSettings, PatternSettings, Settings
+    from shmbroker.ipc.settings.settings import Explained, Pattern
     from shmbroker.ipc.spool.spool import Spool, Spooled
     from shmbroker.ipc.transaction.transaction import Transaction
     from shmbroker.ipc.vhost import vhost
@@ -178,7 +173,7 @@ _MODULES = {
     "Serializer": "message.serializer",
     "BindingInfo": "catalog.catalog",
     "Broker": "connection.broker",
-    "CommonSettings": "settings.settings",
+    "CommonSettings": "settings.setting",
     "Confirm": "message.outgoing",
     "CopiedMessage": "message.copied",
     "DurableProducer": "queue.durable",
@@ -197,7 +192,7 @@ _MODULES = {
     "Options": "message.outgoing",
     "ParticipantInfo": "vhost.participants",
     "Pattern": "settings.settings",
-    "PatternSettings": "settings.settings",
+    "PatternSettings": "settings.setting",
     "Port": "ring.port",
     "Producer": "queue.producer",
     "Queue": "queue.queue",
@@ -210,7 +205,7 @@ _MODULES = {
     "ScheduledMessage": "schedule.scheduled",
     "Selection": "selector.selection",
     "Selector": "selector.selector",
-    "Settings": "settings.settings",
+    "Settings": "settings.setting",
     "Spool": "spool.spool",
     "Spooled": "spool.spool",
     "Subscription": "queue.subscription",
