@@ -23,7 +23,9 @@ def nanoseconds(timeout: Seconds | None) -> int:
     except TypeError:
         if isinstance(timeout, timedelta):
             return nanoseconds(timeout.total_seconds())
-    raise InvalidArgument(f"a timeout is None, a number of seconds or a timedelta, not {timeout!r}")
+    raise InvalidArgument(
+        f"a timeout is None or a number of seconds, or a timedelta, not {timeout!r}"
+    )
 
 
 def seconds(timeout: Seconds) -> float:
