@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from shmbroker.ipc.aio.sleeper import Sleeper
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.transaction import Transaction
 from shmbroker.ipc.aio.verb import Face, awaitable, begins, opens, twin, twin_function
+from shmbroker.ipc.base.errors import NotAsyncio
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.connection import broker as sync
 from shmbroker.ipc.queue import durable as sync_durable
 from shmbroker.ipc.queue import queue as sync_queue
@@ -33,6 +36,13 @@ class Connecting:
         self._broker: Broker | None = None
 
     async def _connect(self) -> Broker:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise NotAsyncio(
+                "shmbroker.aio needs a loop of asyncio, and this is none: run it by asyncio.run, "
+                "or anyio.run(main, backend='asyncio'); trio is not supported"
+            ) from None
         return Broker(self._connect_now())
 
     def __await__(self) -> Generator[Any, None, Broker]:
@@ -61,7 +71,7 @@ class Broker(Face, of=sync.Broker):
     def __init__(self, broker: sync.Broker) -> None:
         self._sync: sync.Broker = broker
         self._patience = Patience()
-        self._sleeper = Sleeper(broker._owner)
+        self._sleeper = Sleeper(broker._owner, broker._tell_log)
         self._queues: WeakValueDictionary[str, Queue] = WeakValueDictionary()
         self._requests = Requests()
         finalize(self, self._sleeper.stop)  # who forgets to close leaves no thread behind
@@ -83,9 +93,11 @@ class Broker(Face, of=sync.Broker):
         return self._sync.message_bytes_max
 
     def _queue(self, queue: sync_queue.Queue) -> Queue:
+        face = DurableQueue if isinstance(queue, sync_durable.DurableQueue) else Queue
+        if queue.serializer is not None:
+            return face(self, queue)
         known = self._queues.get(queue.name)
         if known is None or known._sync is not queue:
-            face = DurableQueue if isinstance(queue, sync_durable.DurableQueue) else Queue
             known = self._queues[queue.name] = face(self, queue)
         return known
 
@@ -123,12 +135,28 @@ class Broker(Face, of=sync.Broker):
     errors = awaitable(sync.Broker.errors)
     repair = awaitable(sync.Broker.repair)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Broker, (self._sync,)
+
     # --- leaving ------------------------------------------------------------------------------
 
     @twin(sync.Broker.close)
     async def close(self) -> None:
         self._sync.close()
         await self._sleeper.close()
+
+    @twin(sync.Broker.drain)
+    async def drain(self, *, timeout: Seconds | None) -> int:
+        deadline = Deadline(nanoseconds(timeout))
+        self._sync._draining.append(True)
+        try:
+            for queue in self._sync._durable_queues():
+                await self._queue(queue).confirm(timeout=deadline.seconds_left())
+            while (left := self._sync._in_hand()) > 0 and deadline.left() != 0:
+                await asyncio.sleep(sync.DRAIN_NAP_S)
+            return left
+        finally:
+            await self.close()
 
     async def __aenter__(self) -> Broker:
         return self

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from shmbroker.ipc.base.errors import Empty
+from shmbroker.ipc.base.errors import ConnectionClosed, Empty
+from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.selector.selection import Selection
@@ -26,7 +27,7 @@ class Consumer:
         queue: Queue,
         consuming: Consuming,
         selection: Selection | None,
-        timeout: float | None,
+        timeout: Seconds | None,
         prefetch: int,
     ) -> None:
         self._queue = queue
@@ -36,6 +37,7 @@ class Consumer:
         self._prefetch = prefetch
         self._fetched: deque[Message] = deque()
         self._last: Message | None = None
+        self._draining = queue._broker._sync._draining
 
     def __aiter__(self) -> Consumer:
         return self
@@ -44,6 +46,10 @@ class Consumer:
         last, self._last = self._last, None
         if last is not None and last.is_in_hand:
             last.ack()
+        if self._draining:
+            self._fetched.clear()
+            self._consuming.end()
+            raise StopAsyncIteration
         self._consuming.begin()
         if not self._fetched:
             self._fetched.extend(await self._fetch())
@@ -63,3 +69,7 @@ class Consumer:
         except Empty:
             self._consuming.end()
             raise StopAsyncIteration from None
+        except ConnectionClosed:
+            if self._draining:
+                raise StopAsyncIteration from None
+            raise

@@ -8,7 +8,7 @@ from typing import Any
 from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.verb import at_once, awaited, begins, twin
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.queue import durable as sync
 
@@ -16,7 +16,7 @@ from shmbroker.ipc.queue import durable as sync
 class DurableProducer(Producer, of=sync.DurableProducer):
     @twin(sync.DurableProducer.publish)
     async def publish(
-        self, body: Any, *, confirm: Confirm | None, timeout: float | None, **options: Any
+        self, body: Any, *, confirm: Confirm | None, timeout: Seconds | None, **options: Any
     ) -> int | None:
         deadline = Deadline(nanoseconds(timeout))
         position = await super().publish(body, timeout=timeout, confirm="shm", **options)
@@ -26,7 +26,7 @@ class DurableProducer(Producer, of=sync.DurableProducer):
 
 
 class DurableQueue(Queue, of=sync.DurableQueue):
-    async def _publish(self, body: Any, *, timeout: float | None, **options: Any) -> int | None:
+    async def _publish(self, body: Any, *, timeout: Seconds | None, **options: Any) -> int | None:
         waits = options.pop("confirm", None) != "shm"
         deadline = Deadline(nanoseconds(timeout))
         if options.get("deliver_after") is not None or options.get("deliver_at") is not None:
@@ -46,7 +46,7 @@ class DurableQueue(Queue, of=sync.DurableQueue):
 
     @twin(sync.DurableQueue.publish_many)
     async def publish_many(
-        self, bodies: Iterable[Any], *, timeout: float | None, confirm: Confirm | None
+        self, bodies: Iterable[Any], *, timeout: Seconds | None, confirm: Confirm | None
     ) -> int:
         deadline = Deadline(nanoseconds(timeout))
         published = await super().publish_many(bodies, timeout=timeout, confirm="shm")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.bell import CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.verb import Face, twin
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange import exchange as sync
 from shmbroker.ipc.exchange.publication import Publication
 from shmbroker.ipc.message.outgoing import Confirm
@@ -31,7 +31,7 @@ class Exchange(Face, of=sync.Exchange):
 
     @twin(sync.Exchange.publish)
     async def publish(
-        self, body: Any, *, timeout: float | None, confirm: Confirm | None, **options: Any
+        self, body: Any, *, timeout: Seconds | None, confirm: Confirm | None, **options: Any
     ) -> int:
         deadline = Deadline(nanoseconds(timeout))
         publication = Publication(self._sync, body, confirm=confirm, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.verb import awaitable
@@ -24,6 +24,10 @@ class NamedSubscription(Queue, of=sync.NamedSubscription):
         return self._subscription.subscription
 
     close = awaitable(sync.NamedSubscription.close)
+    delete = awaitable(sync.NamedSubscription.delete)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NamedSubscription, (self._broker, self._subscription)
 
     async def __aenter__(self) -> NamedSubscription:
         return self

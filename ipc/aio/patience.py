@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from shmbroker.ipc.aio.bell import Bell
 from shmbroker.ipc.base.errors import Empty, QueueFull, Unconfirmed
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import Seconds, nanoseconds, seconds
 
 Result = TypeVar("Result")
 
@@ -33,7 +33,7 @@ class Patience:
         self._tries = 0
 
     async def until_done(
-        self, attempt: Callable[[], Result], bell: Callable[[], Bell], timeout: float | None
+        self, attempt: Callable[[], Result], bell: Callable[[], Bell], timeout: Seconds | None
     ) -> Result:
         """Try; after what is in NOT_YET, again each time when the bell rings that is asked for."""
         if timeout is not None:
@@ -49,17 +49,18 @@ class Patience:
                 raise
         self._tries = 0
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(None if timeout is None else seconds(timeout)) as limit:
                 return await self._when_rung(attempt, bell)
         except TimeoutError:
+            if not limit.expired():  # an error of ours
+                raise
             return attempt()  # a last time; it says itself why not
 
     async def until_done_by_naps(
-        self, attempt: Callable[[], Result], timeout: float | None
+        self, attempt: Callable[[], Result], timeout: Seconds | None
     ) -> Result:
         """Try; after QueueFull, again and again: there is no bell for this."""
-        nanoseconds(timeout)  # refuses what is no time-out
-        end = None if timeout is None else monotonic() + timeout
+        end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while True:
             try:

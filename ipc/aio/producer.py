@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.verb import Face, twin
+from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.queue import producer as sync
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Producer(Face, of=sync.Producer):
         return self._sync.last_sequence
 
     @twin(sync.Producer.publish)
-    async def publish(self, body: Any, *, timeout: float | None, **options: Any) -> int | None:
+    async def publish(self, body: Any, *, timeout: Seconds | None, **options: Any) -> int | None:
         # without a number it is the next one at the moment when there is room
         attempt = partial(self._sync.publish, body, timeout=0, **options)
         return await self._queue._when_there_is_room(attempt, timeout)

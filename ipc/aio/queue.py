@@ -15,10 +15,11 @@ from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.verb import Face, at_once, awaitable, awaited, begins, twin, twin_to, waits
 from shmbroker.ipc.base.errors import InvalidArgument, QueueFull
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.message.serializer import Codec
 from shmbroker.ipc.queue import queue as sync
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.queue.publishing import checked_position
@@ -47,6 +48,10 @@ class Queue(Face, of=sync.Queue):
         return self._sync.name
 
     @property
+    def serializer(self) -> Codec | None:
+        return self._sync.serializer
+
+    @property
     def slots(self) -> int:
         return self._sync.slots
 
@@ -70,7 +75,7 @@ class Queue(Face, of=sync.Queue):
 
     # --- publishing ---------------------------------------------------------------------------
 
-    async def _publish(self, body: Any, *, timeout: float | None, **options: Any) -> int | None:
+    async def _publish(self, body: Any, *, timeout: Seconds | None, **options: Any) -> int | None:
         if options.get("deliver_after") is not None or options.get("deliver_at") is not None:
             self._sync._check_confirm(options.pop("confirm", None))
             number, _receipt = await self._schedule(body, timeout, options)
@@ -82,22 +87,23 @@ class Queue(Face, of=sync.Queue):
     publish_nowait = at_once(sync.Queue.publish_nowait)
 
     async def _schedule(
-        self, body: Any, timeout: float | None, options: dict[str, Any]
+        self, body: Any, timeout: Seconds | None, options: dict[str, Any]
     ) -> tuple[int, Any]:
         """Its id, and the receipt that says where it is."""
         after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
-        attempt = partial(self._sync._schedule, body, 0, after, at, options)
+        encoded = self._sync._encoded(body)
+        attempt = partial(self._sync._schedule, encoded, 0, after, at, options)
         patience = 0 if self._fails else timeout
         return await self._broker._patience.until_done_by_naps(attempt, patience)
 
     async def _when_there_is_room(
-        self, attempt: Callable[[], int | None], timeout: float | None
+        self, attempt: Callable[[], int | None], timeout: Seconds | None
     ) -> int | None:
         return await self._until_done(attempt, self._room, 0 if self._fails else timeout)
 
     @twin(sync.Queue.publish_many)
     async def publish_many(
-        self, bodies: Iterable[Any], *, timeout: float | None, confirm: Confirm | None
+        self, bodies: Iterable[Any], *, timeout: Seconds | None, confirm: Confirm | None
     ) -> int:
         several: Any = list(bodies) if isinstance(bodies, Iterator) else bodies
         done = 0
@@ -118,7 +124,7 @@ class Queue(Face, of=sync.Queue):
         return done
 
     @twin(sync.Queue.confirm)
-    async def confirm(self, position: int | None, *, timeout: float | None) -> None:
+    async def confirm(self, position: int | None, *, timeout: Seconds | None) -> None:
         deadline = Deadline(nanoseconds(timeout))
         if position is None:
             ends = self._sync._ends()
@@ -128,7 +134,7 @@ class Queue(Face, of=sync.Queue):
             await self._confirm_at(ring, last, deadline.seconds_left())
 
     async def _confirm_at(
-        self, ring: Any, position: int, timeout: float | None, number: int | None = None
+        self, ring: Any, position: int, timeout: Seconds | None, number: int | None = None
     ) -> None:
         bell = Bell(self._broker._sleeper, ring, position)
         bell.returned = CONFIRMED
@@ -145,18 +151,20 @@ class Queue(Face, of=sync.Queue):
         *,
         key: str | None,
         properties: Mapping[str, Any] | None,
-        timeout: float | None,
+        timeout: Seconds | None,
     ) -> Reply:
-        return await self._broker._requests.request(self, body, key, properties, timeout)
+        reply = await self._broker._requests.request(self, body, key, properties, timeout)
+        reply._codec = self._sync.serializer
+        return reply
 
     # --- taking -------------------------------------------------------------------------------
 
     @twin(sync.Queue.get)
-    async def get(self, *, timeout: float | None) -> Message:  # for speed not by `waits`
+    async def get(self, *, timeout: Seconds | None) -> Message:  # for speed not by `waits`
         return await self._until_done(self._get_now, self._messages, timeout)
 
     @twin(sync.Queue.receive)
-    async def receive(self, *, timeout: float | None) -> bytes:  # nor this
+    async def receive(self, *, timeout: Seconds | None) -> bytes:  # nor this
         return await self._until_done(self._receive_now, self._messages, timeout)
 
     get_nowait = at_once(sync.Queue.get_nowait)
@@ -164,7 +172,7 @@ class Queue(Face, of=sync.Queue):
     receive_many = waits(sync.Queue.receive_many, _messages)
 
     @twin(sync.Queue.select)
-    async def select(self, selection: Selection, *, timeout: float | None) -> Message:
+    async def select(self, selection: Selection, *, timeout: Seconds | None) -> Message:
         def bell() -> Bell:
             wanted = Bell(self._broker._sleeper, self._sync._queue, selection.position)
             wanted.returned = selection.returned
@@ -178,7 +186,7 @@ class Queue(Face, of=sync.Queue):
         self,
         *,
         selector: str | Selector | None,
-        timeout: float | None,
+        timeout: Seconds | None,
         prefetch: int,
         priority: int,
         exclusive: bool,
@@ -207,11 +215,11 @@ class Queue(Face, of=sync.Queue):
     # --- managing -----------------------------------------------------------------------------
 
     @twin_to(sync.Queue.move_to)
-    async def move_to(self, other: Queue, *rest: Any, timeout: float | None, **named: Any) -> int:
+    async def move_to(self, other: Queue, *rest: Any, timeout: Seconds | None, **named: Any) -> int:
         return self._sync.move_to(other._sync, *rest, timeout=never(timeout), **named)
 
     @twin_to(sync.Queue.copy_to)
-    async def copy_to(self, other: Queue, *rest: Any, timeout: float | None, **named: Any) -> int:
+    async def copy_to(self, other: Queue, *rest: Any, timeout: Seconds | None, **named: Any) -> int:
         return self._sync.copy_to(other._sync, *rest, timeout=never(timeout), **named)
 
     latency = awaitable(sync.Queue.latency)
@@ -222,11 +230,26 @@ class Queue(Face, of=sync.Queue):
     expire = awaitable(sync.Queue.expire)
     cancel_scheduled = awaitable(sync.Queue.cancel_scheduled)
     retry = awaitable(sync.Queue.retry)
+    delete = awaitable(sync.Queue.delete)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _face, (self._broker, self._sync)
+
+    def __len__(self) -> int:
+        return len(self._sync)
+
+    def __bool__(self) -> bool:
+        return True
 
 
-def never(timeout: float | None) -> float:
+def _face(broker: Broker, queue: sync.Queue) -> Queue:
+    """What a handle is pickled as."""
+    return broker._queue(queue)
+
+
+def never(timeout: Seconds | None) -> float:
     """Moving is done in the loop's thread, and there is no bell for it."""
-    if timeout != 0:
+    if nanoseconds(timeout) != 0:
         raise InvalidArgument(
             f"with asyncio a move does not wait for room, so its timeout is 0, not {timeout!r}"
         )

@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.errors import Error, NoReply
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import Seconds, seconds
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO, Reply, check_properties
 
@@ -39,23 +39,25 @@ class Requests:
         body: Any,
         key: str | None,
         properties: Mapping[str, Any] | None,
-        timeout: float | None,
+        timeout: Seconds | None,
     ) -> Reply:
         check_properties(properties)
         if timeout is not None:
-            nanoseconds(timeout)  # refuses what is no time-out
+            timeout = seconds(timeout)
         replies = await self._queue_of(queue._broker)
         correlation = f"{next(self._numbers):016x}"
         asked = {**(properties or {}), REPLY_TO: replies.name, CORRELATION: correlation}
         answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[correlation] = answered
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as limit:
                 await queue.publish(body, key=key, properties=asked)
                 if self._reader is None or self._reader.done():
                     self._reader = asyncio.create_task(self._read(replies))
                 return await answered
         except TimeoutError:
+            if not limit.expired():  # an error of ours: Unconfirmed, say
+                raise
             raise NoReply(f"a request to queue {queue.name!r}: no reply came in time") from None
         finally:
             answered.cancel()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 class Sleeper:
     """All of it but _run is of the loop's thread.  The thread starts when first needed."""
 
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner: Any, tell_log: Callable[[], None]) -> None:
         self._owner = owner  # of the connection: the queues' memory stays where it is
+        self._tell_log = tell_log
         self.bells: WeakValueDictionary[tuple[int, int], Bell] = WeakValueDictionary()
         self._watched: dict[int, Bell] = {}
         self._tickets = count(1)
@@ -108,6 +110,8 @@ class Sleeper:
                     rung = self._sleep(waits)
                     if rung:
                         loop.call_soon_threadsafe(self._ring, rung)
+                    else:
+                        self._tell_log()
             except Error as error:
                 loop.call_soon_threadsafe(self._fail, error)
         waits.remove_all()

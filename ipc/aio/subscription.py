@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from shmbroker.ipc.aio.bell import Bell
 from shmbroker.ipc.aio.verb import Face, twin
 from shmbroker.ipc.base.errors import ConnectionClosed, Empty
+from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.queue import subscription as sync
 
@@ -43,7 +44,7 @@ class Subscription(Face, of=sync.Subscription):
         return self._bell
 
     @twin(sync.Subscription.get)
-    async def get(self, *, timeout: float | None) -> CopiedMessage:
+    async def get(self, *, timeout: Seconds | None) -> CopiedMessage:
         return await self._broker._patience.until_done(self._get_now, self._next, timeout)
 
     @twin(sync.Subscription.close)

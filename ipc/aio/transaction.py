@@ -12,7 +12,7 @@ from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
 from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import Seconds, seconds
 from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.transaction import transaction as sync
 
@@ -40,9 +40,8 @@ class Transaction(Face, of=sync.Transaction):
         self._sync.publish(destination._sync, body, **options)
 
     @twin(sync.Transaction.commit)
-    async def commit(self, *, timeout: float | None, confirm: Confirm | None) -> None:
-        nanoseconds(timeout)  # refuses what is no time-out
-        end = None if timeout is None else monotonic() + timeout
+    async def commit(self, *, timeout: Seconds | None, confirm: Confirm | None) -> None:
+        end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
             if code == FULL and end is not None and monotonic() >= end:
@@ -55,8 +54,8 @@ class Transaction(Face, of=sync.Transaction):
             await self.confirm(timeout=left)
 
     @twin(sync.Transaction.confirm)
-    async def confirm(self, *, timeout: float | None) -> None:
-        end = None if timeout is None else monotonic() + timeout
+    async def confirm(self, *, timeout: Seconds | None) -> None:
+        end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while True:
             try:

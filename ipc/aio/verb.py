@@ -8,7 +8,7 @@ written there, and nowhere else.
     subscribe = begins(sync.Broker.subscribe, Subscription)  nor is this; its answer gets a face
 
     @twin(sync.Queue.confirm)                              with a body of its own: it names only
-    async def confirm(self, position: int | None, *, timeout: float | None) -> None: ...
+    async def confirm(self, position: int | None, *, timeout: Seconds | None) -> None: ...
 
 tests/ipc/aio/test_twins.py lists what is on one side only, and why.
 """
@@ -20,6 +20,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+
+from shmbroker.ipc.base.timeout import Seconds
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -148,7 +150,7 @@ def waits(
 ) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]]:
     name = verb.__name__
 
-    async def call(self: Any, /, *args: Any, timeout: float | None, **named: Any) -> Any:
+    async def call(self: Any, /, *args: Any, timeout: Seconds | None, **named: Any) -> Any:
         attempt = partial(getattr(self._sync, name), *args, timeout=0, **named)
         return await self._until_done(attempt, partial(bell, self), timeout)
 

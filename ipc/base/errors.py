@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import queue
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from shmbroker.core import codes
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.base.timeout import Seconds
 
 TEXT_MAX = 2000
 """Characters of an error's text: it may quote an argument of any length."""
@@ -21,20 +26,27 @@ def shortened(text: str) -> str:
 class Error(Exception):
     """The base of all errors of shmbroker."""
 
+    code: int = codes.OK
+    """SB_FULL and so on, as C programs know it; 0 where C has none."""
+
     def __init__(self, *told: object) -> None:
         super().__init__(*(shortened(each) if isinstance(each, str) else each for each in told))
 
 
-class Empty(Error):
+class Empty(Error, queue.Empty):
     """There is nothing to take."""
 
 
-class QueueFull(Error):
+class QueueFull(Error, queue.Full):
     """The ring is full; nothing was published."""
 
 
 class DeliveryRevoked(Error):
     """The message is no longer ours: the lease ran out, or we were taken for dead."""
+
+
+class AlreadyDealtWith(DeliveryRevoked):
+    """We have acknowledged the message, given it back or rejected it before."""
 
 
 class MessageGone(Error):
@@ -65,7 +77,7 @@ class SegmentExists(Error):
     """A segment of this name exists already."""
 
 
-class NotFound(Error):
+class NotFound(Error, LookupError):
     """The catalog has no such queue, exchange or binding."""
 
 
@@ -105,20 +117,20 @@ class TransactionEnded(Error):
     """The transaction was committed or rolled back before."""
 
 
-class NoReply(Error):
+class NoReply(Error, TimeoutError):
     """No reply to a request came within the timeout."""
 
 
-class Unconfirmed(Error):
+class Unconfirmed(Error, TimeoutError):
     """A message is in its queue, and nobody has said in time that it is on disk: unknown.
 
     `pending` says where it is, as names of queues and positions; `confirm` asks again.
     """
 
     pending: tuple[tuple[str, int], ...] = ()
-    ask: Callable[[float | None], object] | None = None
+    ask: Callable[[Seconds | None], object] | None = None
 
-    def confirm(self, timeout: float | None = None) -> None:
+    def confirm(self, timeout: Seconds | None = None) -> None:
         """Wait until it is on disk; Unconfirmed if nobody says so in time."""
         if self.ask is not None:
             self.ask(timeout)
@@ -158,6 +170,10 @@ class Untrusted(SystemRefused):
 
 class OtherHeader(Error):
     """The caller was compiled with the shmbroker.h of another version of the library."""
+
+
+class NotAsyncio(Error, RuntimeError):
+    """shmbroker.aio was used outside of an event loop of asyncio: under trio, say."""
 
 
 ERRORS: dict[int, type[Error]] = {
@@ -214,6 +230,19 @@ ERRORS: dict[int, type[Error]] = {
     codes.OTHER_HEADER: OtherHeader,
 }
 
+SUBCLASSES: dict[type[Error], int] = {
+    AlreadyDealtWith: codes.REVOKED,
+    SelectorError: codes.INVALID,
+    Unroutable: codes.OK,
+    NotAsyncio: codes.OK,
+}
+"""Errors that only Python has, with the code of what they are to C."""
+
+for code, kind in reversed(ERRORS.items()):  # the first of its codes is that of a class
+    kind.code = code
+for kind, code in SUBCLASSES.items():
+    kind.code = code
+
 for each in list(vars().values()):
     if isinstance(each, type) and issubclass(each, Error):
         each.__module__ = "shmbroker"  # as users import it: so tracebacks and pickles name it
@@ -224,7 +253,9 @@ def error_for(code: int, what: str, errno: int = 0, detail: str = "") -> Error:
     text = f"{what}: {detail or codes.TEXTS[code]}"
     if code == codes.SYSTEM and not detail:
         text = f"{what}: {os.strerror(errno)}"
-    return ERRORS[code](text)
+    error = ERRORS[code](text)
+    error.code = code
+    return error
 
 
 assert set(ERRORS) | {codes.OK} == set(codes.TEXTS)

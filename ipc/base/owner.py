@@ -38,8 +38,10 @@ def _leave() -> None:
 class Spare(list[Any]):
     """Structures for C that are not in use; whoever keeps them keeps the connection."""
 
-    __slots__ = ("owner",)
+    __slots__ = ("codec", "owner")
 
     def __init__(self, owner: Any) -> None:
         super().__init__()
         self.owner = owner
+        self.codec: Any = None
+        """How messages that are taken with these are read: Message.value."""

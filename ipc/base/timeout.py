@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from time import monotonic_ns
 
 from shmbroker.ipc.base.errors import InvalidArgument
 
 FOREVER = -1
 
+Seconds = float | timedelta
+"""How long: a number of seconds, or a timedelta."""
 
-def nanoseconds(timeout: float | None) -> int:
+
+def nanoseconds(timeout: Seconds | None) -> int:
     """A time-out for C: None waits for ever, 0 does not wait."""
     if timeout is None:
         return FOREVER
     try:
-        if timeout >= 0:
-            return int(min(timeout, 1e9) * 1e9)
+        if timeout >= 0:  # type: ignore[operator]  # a timedelta is rare: it comes later
+            return int(min(timeout, 1e9) * 1e9)  # type: ignore[arg-type]
     except TypeError:
-        pass
-    raise InvalidArgument(f"a timeout is None or a number of seconds, not {timeout!r}")
+        if isinstance(timeout, timedelta):
+            return nanoseconds(timeout.total_seconds())
+    raise InvalidArgument(
+        f"a timeout is None or a number of seconds, or a timedelta, not {timeout!r}"
+    )
+
+
+def seconds(timeout: Seconds) -> float:
+    """A time-out for asyncio."""
+    nanoseconds(timeout)  # refuses what is no time-out
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
 
 
 class Deadline:

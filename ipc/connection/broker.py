@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from time import sleep
 from typing import Any, Literal, Unpack
 
 from shmbroker.core.codes import OK
@@ -20,7 +21,7 @@ from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.base.owner import owner_of
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.catalog.catalog import (
     BindingInfo,
     Catalog,
@@ -30,9 +31,15 @@ from shmbroker.ipc.catalog.catalog import (
 )
 from shmbroker.ipc.catalog.kinds import KINDS
 from shmbroker.ipc.connection.handle import Handles
+from shmbroker.ipc.connection.serialized import (
+    SerializedDurableQueue,
+    SerializedQueue,
+    SerializedSubscription,
+)
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.exchange.named_subscription import NamedSubscription, open_subscription
 from shmbroker.ipc.message.properties import pack
+from shmbroker.ipc.message.serializer import AnySerializer, Codec, codec_of
 from shmbroker.ipc.queue.durable import DurableQueue
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue.subscription import Subscription
@@ -50,6 +57,7 @@ from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo, Partici
 
 SCHEME = "shm://"
 SLOTS = QUEUE_SLOTS
+DRAIN_NAP_S = 0.005
 
 
 def vhost_of(url: str) -> str:
@@ -63,7 +71,7 @@ def connect(
     *,
     create: bool = False,
     name: str | None = None,
-    spin: float | None = None,
+    spin: Seconds | None = None,
     observe: bool = False,
     arena_bytes: int = vhosts.ARENA_BYTES,
 ) -> Broker:
@@ -87,9 +95,15 @@ def connect(
         raise _error(code, f"connecting to {url}")
     lib.sb_wait_in_slices(made[0])
     broker = Broker(vhost, made[0])
+    broker._how = {"name": name, "spin": spin, "observe": observe}
     if spin is not None:
         lib.sb_spin(made[0], nanoseconds(spin))
     return broker
+
+
+def _connect_again(vhost: str, how: dict[str, Any]) -> Broker:
+    """What a broker is pickled as: another process opens the vhost for itself."""
+    return connect(SCHEME + vhost, **how)
 
 
 def slots_for_c(slots: int) -> int:
@@ -108,6 +122,7 @@ class Broker(Closable):
     def __init__(self, vhost: str, connection: Any) -> None:
         self.vhost = vhost
         self._connection = connection
+        self._how: dict[str, Any] = {}
         # freed when neither we, nor a queue, nor a view of a message needs it any more
         self._owner = owner_of(connection)
         self._handles = Handles(self._owner)
@@ -118,13 +133,20 @@ class Broker(Closable):
         self._catalog = Catalog(self._connection)
         self._participants = Participants(self._connection)
         self._queues: weakref.WeakValueDictionary[str, Queue] = weakref.WeakValueDictionary()
+        self._opened: weakref.WeakSet[Queue] = weakref.WeakSet()
+        self._draining: list[bool] = []  # true when it is drained; loops look at it: it is fast
         self._asked: list[Any] = []  # structures for requests that are not in use
         self._ports: weakref.WeakSet[Port] = weakref.WeakSet()
 
     # --- declaring ----------------------------------------------------------------------------
 
     def declare_queue(
-        self, name: str, *, slots: int = SLOTS, **settings: Unpack[Settings]
+        self,
+        name: str,
+        *,
+        slots: int = SLOTS,
+        serializer: AnySerializer | None = None,
+        **settings: Unpack[Settings],
     ) -> Queue:
         """Make a queue of so many slots, a power of two; nothing if it exists just so."""
         wanted, _kept = for_c(settings)
@@ -134,7 +156,7 @@ class Broker(Closable):
             ),
             f"declaring queue {name!r}",
         )
-        return self.queue(name)
+        return self.queue(name, serializer=serializer)
 
     def settings(self, pattern: str, **settings: Unpack[PatternSettings]) -> None:
         """Settings of queues that are declared from now on and whose names match the pattern.
@@ -152,15 +174,22 @@ class Broker(Closable):
         code = lib.sb_settings_remove(self._connection, name_bytes(pattern))
         self._check(code, f"settings of {pattern!r}")
 
-    def temporary_queue(self, *, slots: int = SLOTS, **settings: Unpack[Settings]) -> Queue:
+    def temporary_queue(
+        self,
+        *,
+        slots: int = SLOTS,
+        serializer: AnySerializer | None = None,
+        **settings: Unpack[Settings],
+    ) -> Queue:
         """Make a queue with a name of its own, which vanishes when we close, or die."""
+        codec = codec_of(serializer)
         wanted, _kept = for_c(settings)
         made = ffi.new("sb_queue **")
         self._check(
             lib.sb_temporary_queue(self._connection, slots_for_c(slots), wanted, made),
             "a temporary queue",
         )
-        return self._queue_of(made[0])
+        return self._queue_of(made[0], codec)
 
     def declare_exchange(
         self,
@@ -284,23 +313,36 @@ class Broker(Closable):
 
     # --- using --------------------------------------------------------------------------------
 
-    def queue(self, name: str) -> Queue:
-        """A queue that exists, or that a pattern with auto_create is for."""
+    def queue(self, name: str, *, serializer: AnySerializer | None = None) -> Queue:
+        """A queue that exists, or that a pattern with auto_create is for.
+
+        With a serializer it publishes values: "json", "orjson", "msgpack", "pickle", or what has
+        dumps and loads; Message.value and receive answer values (docs/handles.md).
+        """
+        codec = codec_of(serializer)
         opened = ffi.new("sb_queue **")
         self._check(
             lib.sb_open_queue(self._connection, name_bytes(name), opened), f"queue {name!r}"
         )
-        return self._queue_of(opened[0])
+        return self._queue_of(opened[0], codec)
 
-    def _queue_of(self, queue: Any) -> Queue:
-        """What C has opened; the one object that we have for it, if there is one."""
+    def _queue_of(self, queue: Any, codec: Codec | None) -> Queue:
+        """What C has opened; without a serializer the one object that we have for it, if any."""
         queue = self._handles.opened(queue)
         name = ffi.string(lib.sb_queue_name(queue)).decode()
+        is_durable = lib.sb_is_durable(queue)
+        if codec is not None:
+            face = SerializedDurableQueue if is_durable else SerializedQueue
+            serialized = face(self, name, queue, self._arena)
+            serialized._spare.codec = codec
+            self._opened.add(serialized)
+            return serialized
         known = self._queues.get(name)
         if known is not None and known._queue == queue:
             return known
-        kind = DurableQueue if lib.sb_is_durable(queue) else Queue
+        kind = DurableQueue if is_durable else Queue
         made = self._queues[name] = kind(self, name, queue, self._arena)
+        self._opened.add(made)
         return made
 
     def exchange(self, name: str) -> Exchange:
@@ -316,7 +358,7 @@ class Broker(Closable):
         *,
         start: Literal["now", "earliest"] = "now",
         lossy: bool = False,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> Subscription:
         """See every message of a queue without taking any.
 
@@ -327,7 +369,7 @@ class Broker(Closable):
         from_now = start == "now"
         return Subscription(self.queue(queue), from_now=from_now, lossy=lossy, timeout=timeout)
 
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Publishes and acknowledgements that happen together: `with broker.transaction() as tx`.
 
         `timeout` is for how long the commit at the end of `with` waits for room.
@@ -343,6 +385,7 @@ class Broker(Closable):
         durable: bool = False,
         shared: bool = False,
         slots: int = SLOTS,
+        serializer: AnySerializer | None = None,
         **settings: Unpack[CommonSettings],
     ) -> NamedSubscription:
         """Consume what an exchange has for this key, from a queue that this name stands for.
@@ -351,8 +394,17 @@ class Broker(Closable):
         consumer.  A shared one has any number of them; SubscriptionTaken if another one has another
         consumer.
         """
-        wanted = slots_for_c(slots)
-        return open_subscription(self, name, exchange, key, durable, shared, wanted, settings)
+        codec, wanted = codec_of(serializer), slots_for_c(slots)
+        kind = NamedSubscription if codec is None else SerializedSubscription
+        opened = open_subscription(
+            self, kind, name, exchange, key, durable, shared, wanted, settings
+        )
+        opened._spare.codec = codec
+        opened._asked = {
+            "exchange": exchange, "key": key, "durable": durable, "shared": shared,
+            "slots": slots, "serializer": codec, **settings,
+        }  # fmt: skip
+        return opened
 
     def unsubscribe(self, name: str, *, force: bool = False) -> None:
         """Delete a subscription and what it has collected; InUse if another participant has it."""
@@ -433,17 +485,52 @@ class Broker(Closable):
         repaired: int = lib.sb_repair(self._connection)
         if repaired < 0:
             raise self._error(repaired, "repairing")
+        self._tell_log()
         return repaired
 
-    def repair_for(self, timeout: float | None = None) -> int:
+    def repair_for(self, timeout: Seconds | None = None) -> int:
         """Wait for the death of a participant, and repair what it left at once."""
         repaired: int = lib.sb_repair_for(self._connection, nanoseconds(timeout))
         if repaired < 0 and repaired != lib.SB_INTERRUPTED:
             raise self._error(repaired, "repairing")
+        self._tell_log()
         return max(0, repaired)
+
+    def _tell_log(self) -> None:
+        """Tell the logger `shmbroker` what we have repaired and found since the last time."""
+        if noted := lib.sb_noted(self._connection):
+            from shmbroker.ipc.connection.found import tell
+
+            tell(self.vhost, self._participants, noted)
+
+    def drain(self, *, timeout: Seconds | None = 30.0) -> int:
+        """Finish what was begun, and close: how many messages were left in hand, for others.
+
+        Loops of consume end before their next message.  What was published to durable queues that
+        we have handles of gets on disk: Unconfirmed if not in time.  What is in hand may be dealt
+        with until then, by other threads.  In any case the connection is closed at the end.
+        """
+        deadline = Deadline(nanoseconds(timeout))
+        self._draining.append(True)
+        try:
+            for queue in self._durable_queues():
+                queue.confirm(timeout=deadline.seconds_left())
+            while (left := self._in_hand()) > 0 and deadline.left() != 0:
+                sleep(DRAIN_NAP_S)
+            return left
+        finally:
+            self.close()
+
+    def _durable_queues(self) -> list[DurableQueue]:
+        return [each for each in self._opened if isinstance(each, DurableQueue)]
+
+    def _in_hand(self) -> int:
+        count: int = lib.sb_in_hand(self._connection)
+        return count
 
     def close(self) -> None:
         """Leave the vhost: who waits gets ConnectionClosed, what we have taken goes to others."""
+        self._tell_log()
         for port in list(self._ports):
             port.disconnect()
         lib.sb_disconnect(self._connection)
@@ -451,6 +538,14 @@ class Broker(Closable):
     @property
     def is_closed(self) -> bool:
         return bool(lib.sb_closed(self._connection) != OK)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _connect_again, (self.vhost, self._how)
+
+    def __repr__(self) -> str:
+        number = 0 if self.is_closed else self.participant
+        state = "closed" if self.is_closed else f"participant {number}" if number else "observer"
+        return f"<Broker of {self.vhost!r}, {state}>"
 
     def _check_open(self) -> None:
         self._check(lib.sb_closed(self._connection), "looking")

@@ -37,6 +37,10 @@ PRIVATE = """\
 /* From now on a wait answers SB_INTERRUPTED every 100 ms, for a caller who has to look for signals
  * between two calls, as Python has: a signal that comes between two sleeps interrupts none. */
 int64_t sb_wait_in_slices(sb_connection *connection);
+/* Which entries of the vhost's log we have written since the last call: a bit for each. */
+int64_t sb_noted(sb_connection *connection);
+/* How many messages we have in hand, of all queues. */
+int64_t sb_in_hand(sb_connection *connection);
 /* The detail, copied, with a 0 at its end, and told once: what is told next for the same code was
  * said since.  How long it is. */
 int64_t sb_detail_take(int64_t code, char *buffer, int64_t capacity);

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.catalog.kinds import kind_of
 from shmbroker.ipc.exchange.publication import Publication
 from shmbroker.ipc.message.outgoing import Confirm
@@ -34,15 +34,15 @@ class Exchange:
         *,
         key: str = "",
         properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
         group: str | None = None,
         mandatory: bool = False,
-        deliver_after: float | None = None,
+        deliver_after: Seconds | None = None,
         deliver_at: When | None = None,
         confirm: Confirm | None = None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> int:
         """Publish to every queue that a binding leads to: how many.
 
@@ -63,6 +63,9 @@ class Exchange:
         )  # fmt: skip
         count = publication.go_on(nanoseconds(timeout))
         return publication.confirm(deadline.seconds_left()) if confirm == "disk" else count
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self._broker).exchange, (self._broker, self.name)
 
     def __repr__(self) -> str:
         return f"<Exchange {self.name!r} of {self._broker.vhost!r}>"

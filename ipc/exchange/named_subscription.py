@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 class NamedSubscription(Queue):
     """Made by Broker.subscription.  Leaving `with` lets others consume it, if it is not shared."""
 
-    __slots__ = ("subscription",)
+    __slots__ = ("_asked", "subscription")
+
+    _asked: dict[str, Any]
+    """What Broker.subscription was given, for another process that is to have the same."""
 
     def __init__(self, broker: Broker, subscription: str, queue: Any) -> None:
         name = ffi.string(lib.sb_queue_name(queue)).decode()
@@ -31,6 +34,13 @@ class NamedSubscription(Queue):
         """Consume it no more; one that is not durable vanishes with its last consumer."""
         code = lib.sb_subscription_close(self._broker._connection, name_bytes(self.subscription))
         self._broker._check(code, f"closing subscription {self.subscription!r}")
+
+    def delete(self, *, force: bool = False) -> None:
+        """Delete the subscription and what it has collected; InUse if another one has it."""
+        self._broker.unsubscribe(self.subscription, force=force)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open, (self._broker, self.subscription, self._asked)
 
     def __enter__(self) -> NamedSubscription:
         return self
@@ -47,6 +57,7 @@ class NamedSubscription(Queue):
 
 def open_subscription(
     broker: Broker,
+    kind: type[NamedSubscription],
     name: str,
     exchange: str,
     key: str,
@@ -75,4 +86,9 @@ def open_subscription(
     queue = ffi.new("sb_queue **")
     code = lib.sb_subscription_open(broker._connection, asked, queue)
     broker._check(code, f"subscription {name!r}")
-    return NamedSubscription(broker, name, broker._handles.opened(queue[0]))
+    return kind(broker, name, broker._handles.opened(queue[0]))
+
+
+def _open(broker: Broker, name: str, asked: dict[str, Any]) -> NamedSubscription:
+    """What it is pickled as: another process opens the subscription for itself."""
+    return broker.subscription(name, **asked)

@@ -9,7 +9,7 @@ from shmbroker.core.codes import FULL, INTERRUPTED, NOT_FOUND, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, Unconfirmed, Unroutable, error_for
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing, parts
 from shmbroker.ipc.schedule.scheduled import When, schedule
@@ -35,12 +35,12 @@ class Publication:
         *,
         key: str = "",
         properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
         group: str | None = None,
         mandatory: bool = False,
-        deliver_after: float | None = None,
+        deliver_after: Seconds | None = None,
         deliver_at: When | None = None,
         confirm: Confirm | None = None,
     ) -> None:
@@ -96,7 +96,7 @@ class Publication:
         shared = self._exchange._broker._handles.shared
         return [(shared(entries[each].queue), entries[each].position) for each in range(count)]
 
-    def confirm(self, timeout: float | None) -> int:
+    def confirm(self, timeout: Seconds | None) -> int:
         """Wait until it is on disk in all durable queues that have it: how many these are."""
         deadline = Deadline(nanoseconds(timeout))
         code = INTERRUPTED

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from struct import Struct
 from typing import Any, Self
 
@@ -39,6 +41,28 @@ def deliveries_of(word: int, mark: int) -> int:
     return min(here + (mark & MARK_DELIVERIES_MASK), DELIVERIES_MASK)
 
 
+def priority_of(mark: int) -> int | None:
+    """None: it was published without one."""
+    level = (mark >> MARK_PRIORITY_SHIFT) & MARK_PRIORITY_MASK
+    return level - 1 if level else None
+
+
+def has_expiry(mark: int) -> bool:
+    """Whether the chunk has the word at CHUNK_EXPIRY_AT."""
+    return bool((mark >> MARK_FLAGS_SHIFT) & CHUNK_EXTENDED)
+
+
+def time_of(expiry: int) -> datetime | None:
+    """Monotonic nanoseconds of this boot as a time of day, by the clock of now; 0 is never."""
+    if expiry == 0:
+        return None
+    try:
+        seconds = (time.time_ns() + expiry - time.monotonic_ns()) / 1e9
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):  # a ttl of centuries
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class CopiedMessage:
     """What a message was when it was looked at."""
@@ -52,10 +76,20 @@ class CopiedMessage:
     is_taken: bool
     priority: int | None = None
     """None: it was published without one."""
-    expires_at: int = 0
-    """In monotonic nanoseconds of this boot; 0: never."""
+    expires_ns: int = 0
+    """When it expires, in monotonic nanoseconds of this boot; 0: never."""
     is_confirmed: bool = True
     """False: in memory, and not on disk yet, of a durable queue.  It may be gone after a crash."""
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it expires, in UTC by the clock of now; None: never."""
+        return time_of(self.expires_ns)
+
+    @property
+    def redelivered(self) -> bool:
+        """It was delivered before."""
+        return self.deliveries > 0
 
     @property
     def message_id(self) -> str | bytes | None:
@@ -81,7 +115,6 @@ class CopiedMessage:
         if flags & CHUNK_EXTENDED:
             start += CHUNK_EXTENSION_BYTES
             (expiry,) = _WORD.unpack_from(chunk, CHUNK_EXPIRY_AT)
-        level = (mark >> MARK_PRIORITY_SHIFT) & MARK_PRIORITY_MASK
         key_end = start + ((shape >> SHAPE_KEY_SHIFT) & SHAPE_LENGTH_MASK)
         properties_end = key_end + (shape & SHAPE_LENGTH_MASK)
         return cls(
@@ -92,7 +125,7 @@ class CopiedMessage:
             published_at=published,
             deliveries=deliveries_of(word, mark),
             is_taken=(word >> STATE_SHIFT) & STATE_MASK == LEASED,
-            priority=level - 1 if level else None,
-            expires_at=expiry,
+            priority=priority_of(mark),
+            expires_ns=expiry,
             is_confirmed=is_confirmed,
         )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import DUPLICATE, INTERRUPTED
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.pickled import refuse_pickle
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -61,6 +62,8 @@ class QueueLoan:
 
     __slots__ = ("_loan", "_queue", "position", "view")
 
+    __reduce__ = refuse_pickle
+
     def __init__(self, queue: OpenedQueue, loan: Any) -> None:
         self._queue = queue
         self._loan = loan
@@ -72,7 +75,7 @@ class QueueLoan:
         """It was neither published nor dropped so far."""
         return bool(self._loan.lane != ffi.NULL)
 
-    def publish(self, *, timeout: float | None = None) -> int | None:
+    def publish(self, *, timeout: Seconds | None = None) -> int | None:
         """Publish: the message's position, None if one with its id was before.
 
         QueueFull leaves the loan as it is.

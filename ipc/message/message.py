@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from struct import unpack_from
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shmbroker.core.codes import FULL, INTERRUPTED, REVOKED
+from shmbroker.core.layout import CHUNK_EXPIRY_AT
 from shmbroker.ipc._dropped import Dropped
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import DeliveryRevoked, error_for
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.errors import AlreadyDealtWith, DeliveryRevoked, error_for
+from shmbroker.ipc.base.pickled import refuse_pickle
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message import properties
-from shmbroker.ipc.message.copied import deliveries_of
+from shmbroker.ipc.message.copied import deliveries_of, has_expiry, priority_of, time_of
 from shmbroker.ipc.message.group import group_of
 from shmbroker.ipc.message.outgoing import as_buffer
 from shmbroker.ipc.message.properties import message_id_in, pack
+from shmbroker.ipc.message.serializer import value_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from types import TracebackType
 
 
@@ -29,8 +34,10 @@ class PortMessage:
     message is dealt with: making one anew costs more than taking a message.
     """
 
-    __slots__ = ("_arena", "_message", "_source", "_spare", "body")
+    __slots__ = ("_arena", "_dealt", "_message", "_source", "_spare", "body")
 
+    _dealt: str
+    """How it was dealt with, if not acknowledged: that one must be fast."""
     body: bytes
     """A copy of the body.  Of a large one it is made when it is asked for: do so before ack()."""
 
@@ -38,9 +45,7 @@ class PortMessage:
     _give_back_call: ClassVar[Any] = quick.sb_port_give_back
     _reject_call: ClassVar[Any] = quick.sb_port_reject
 
-    def __init__(
-        self, source: Any, message: Any, arena: Any, spare: list[Any], copied: bytes
-    ) -> None:
+    def __init__(self, source: Any, message: Any, arena: Any, spare: Any, copied: bytes) -> None:
         self._source = source
         self._message = message
         self._arena = arena
@@ -85,6 +90,25 @@ class PortMessage:
         return deliveries_of(message.word, message.mark)
 
     @property
+    def redelivered(self) -> bool:
+        """It was delivered before."""
+        return self.deliveries > 0
+
+    @property
+    def priority(self) -> int | None:
+        """The priority that it was published with, 0 to 9; None: without one."""
+        return priority_of((self._message or self._dealt_with()).mark)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it expires, in UTC by the clock of now; None: never."""
+        message = self._message or self._dealt_with()
+        if not has_expiry(message.mark):
+            return None
+        at = ffi.cast("const char *", message.chunk) + CHUNK_EXPIRY_AT
+        return time_of(*unpack_from("<q", ffi.buffer(at, 8)))
+
+    @property
     def published_at(self) -> int:
         """Nanoseconds since the epoch, 0 if unknown."""
         published: int = lib.sb_message_published_at(self._message or self._dealt_with())
@@ -108,6 +132,7 @@ class PortMessage:
         """Let somebody else have it; raises DeliveryRevoked if it is no longer ours."""
         message = self._message or self._dealt_with()
         self._message = None
+        self._dealt = "given back"
         code = self._give_back_call(self._source, message)
         self._spare.append(message)
         if code < 0:
@@ -120,16 +145,27 @@ class PortMessage:
         """
         message = self._message or self._dealt_with()
         self._message = None
+        self._dealt = "rejected"
         code = self._reject_call(self._source, message)
         self._spare.append(message)
         if code < 0:
             raise self._error(code, message)
 
+    def nack(self, *, requeue: bool = True) -> None:
+        """give_back, or without `requeue` reject."""
+        if requeue:
+            self.give_back()
+        else:
+            self.reject()
+
     def _detail(self, code: int) -> str:
         return ""
 
     def _dealt_with(self) -> Any:
-        raise DeliveryRevoked("this message was acknowledged, given back or rejected before")
+        how = getattr(self, "_dealt", "acknowledged")
+        raise AlreadyDealtWith(
+            f"this message was already {how}: read what you need of it before that"
+        )
 
     def _error(self, code: int, message: Any) -> Exception:
         if code != REVOKED:
@@ -137,6 +173,17 @@ class PortMessage:
         return DeliveryRevoked(
             f"message {message.position}: the delivery was revoked; somebody else may have it"
         )
+
+    __reduce__ = refuse_pickle
+
+    def __repr__(self) -> str:
+        message = self._message
+        if message is None:
+            return f"<{self._called()}, {getattr(self, '_dealt', 'acknowledged')}>"
+        return f"<{self._called()}, position {message.position}, {message.length} bytes>"
+
+    def _called(self) -> str:
+        return "Message"
 
     def __enter__(self) -> Any:
         return self
@@ -171,6 +218,20 @@ class Message(PortMessage, Dropped):
     def _detail(self, code: int) -> str:
         return detail_of(code)
 
+    def _called(self) -> str:
+        return f"Message of queue {self.queue!r}"
+
+    @property
+    def queue(self) -> str:
+        """The name of the queue that it is from, also when it was dealt with."""
+        name: bytes = ffi.string(lib.sb_queue_name(self._source))
+        return name.decode()
+
+    @property
+    def value(self) -> Any:
+        """The body as the serializer of the queue's handle reads it (docs/handles.md)."""
+        return value_of(self.body, self._spare.codec)
+
     @property
     def reply_to(self) -> str | None:
         """The queue that a reply goes to; None if none is asked for."""
@@ -191,7 +252,7 @@ class Message(PortMessage, Dropped):
         body: Any,
         *,
         properties: Mapping[str, Any] | None = None,
-        timeout: float | None = 1.0,
+        timeout: Seconds | None = 1.0,
     ) -> None:
         """Answer a request, before it is acknowledged; RequesterLeft if nobody waits for it.
 
@@ -199,6 +260,8 @@ class Message(PortMessage, Dropped):
         has none within the timeout.
         """
         message = self._message or self._dealt_with()
+        if (codec := self._spare.codec) is not None:
+            body = codec.dumps(body)
         held = body if type(body) is bytes else as_buffer(body)
         packed = pack(properties) if properties else b""
         answer = (self._source, message, held, len(held), packed, len(packed))
@@ -229,7 +292,7 @@ class Uncopied(PortMessage):
 
     __slots__ = ()
 
-    def __init__(self, source: Any, message: Any, arena: Any, spare: list[Any]) -> None:
+    def __init__(self, source: Any, message: Any, arena: Any, spare: Any) -> None:
         self._source = source
         self._message = message
         self._arena = arena

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict
 
 from shmbroker.core.layout import KEY_BYTES_MAX
 from shmbroker.ipc._native import ffi
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.properties import pack
 
@@ -37,17 +38,18 @@ def key_bytes(key: str | None) -> bytes:
     return encoded
 
 
-def ttl_ns(ttl: float | None) -> int:
+def ttl_ns(ttl: Seconds | None) -> int:
     """For how long a message may be delivered, for C."""
     if ttl is None:
         return 0
     try:
-        if 0 < ttl <= SECONDS_MAX:
-            return max(1, int(ttl * 1e9))
+        if 0 < ttl <= SECONDS_MAX:  # type: ignore[operator]  # a timedelta is rare
+            return max(1, int(ttl * 1e9))  # type: ignore[arg-type]
     except TypeError:
-        pass
+        if isinstance(ttl, timedelta):
+            return ttl_ns(ttl.total_seconds())
     raise InvalidArgument(
-        f"a ttl is a number of seconds above 0, at most {SECONDS_MAX:g}, not {ttl!r}"
+        f"a ttl is a number of seconds above 0 or a timedelta, at most {SECONDS_MAX:g}, not {ttl!r}"
     )
 
 
@@ -73,7 +75,7 @@ class Options(TypedDict, total=False):
 
     key: str | None
     properties: Mapping[str, Any] | None
-    ttl: float | None
+    ttl: Seconds | None
     """It may be delivered for so many seconds."""
     priority: int | None
     """0 to 9."""
@@ -81,7 +83,7 @@ class Options(TypedDict, total=False):
     """In a queue with groups, messages of one go to one consumer at a time (docs/groups.md)."""
     confirm: Confirm | None
     """In a durable queue: "disk", or do not wait for that (docs/durability.md)."""
-    deliver_after: float | None
+    deliver_after: Seconds | None
     """It is not delivered before so many seconds (docs/scheduled.md)."""
     deliver_at: datetime | float | None
     """Nor before this time of day; a number is in seconds since 1970."""
@@ -110,7 +112,7 @@ def parts(
     body: Any,
     key: str | None = None,
     properties: Mapping[str, Any] | None = None,
-    ttl: float | None = None,
+    ttl: Seconds | None = None,
     priority: int | None = None,
     group: str | None = None,
 ) -> Parts:
@@ -128,7 +130,7 @@ def outgoing(
     body: Any,
     key: str | None = None,
     properties: Mapping[str, Any] | None = None,
-    ttl: float | None = None,
+    ttl: Seconds | None = None,
     priority: int | None = None,
     message_id: str | bytes | None = None,
     group: str | None = None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Unpack
 
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.outgoing import Confirm, Options
 from shmbroker.ipc.queue.producer import Producer
 from shmbroker.ipc.queue.queue import Queue
@@ -26,7 +26,7 @@ class DurableProducer(Producer):
         body: Any,
         *,
         confirm: Confirm | None = None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
         **options: Any,
     ) -> int | None:
         """Producer.publish, and wait until the message is on disk: Unconfirmed if not in time.
@@ -46,7 +46,7 @@ class DurableQueue(Queue):
     __slots__ = ()
 
     def publish(  # type: ignore[override]  # as Queue.publish, which is overloaded
-        self, /, body: Any, *, timeout: float | None = None, **options: Any
+        self, /, body: Any, *, timeout: Seconds | None = None, **options: Any
     ) -> int | None:
         """Queue.publish, and wait until the message is on disk: Unconfirmed if not in time.
 
@@ -78,7 +78,7 @@ class DurableQueue(Queue):
         self,
         bodies: Iterable[Any],
         *,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
         confirm: Confirm | None = "disk",
     ) -> int:
         """Queue.publish_many, and wait until all are on disk: Unconfirmed if not in time."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.timeout import Seconds
 
 if TYPE_CHECKING:
     from shmbroker.ipc.message.copied import CopiedMessage
@@ -44,7 +45,7 @@ def line_of(message: CopiedMessage) -> str:
         body, encoding = message.body.decode(), "utf-8"
     except UnicodeDecodeError:
         body, encoding = b64encode(message.body).decode(), BYTES
-    left = (message.expires_at - time.monotonic_ns()) / 1e9 if message.expires_at else None
+    left = (message.expires_ns - time.monotonic_ns()) / 1e9 if message.expires_ns else None
     fields = {
         "key": message.key,
         "properties": message.properties,
@@ -64,7 +65,7 @@ def exported(queue: Queue) -> Iterator[str]:
     What is expired and still there is left out.
     """
     for message in queue.browse():
-        if not message.expires_at or message.expires_at > time.monotonic_ns():
+        if not message.expires_ns or message.expires_ns > time.monotonic_ns():
             yield line_of(message)
 
 
@@ -106,7 +107,7 @@ def imported(
     queue: Queue,
     lines: Iterable[str | bytes],
     *,
-    timeout: float | None = None,
+    timeout: Seconds | None = None,
     skip: Callable[[str], object] | None = None,
 ) -> int:
     """Publish what the lines say: how many.

@@ -109,6 +109,15 @@ class Looking(OpenedQueue):
         waited = self._counts().get("publish-take") if told.histograms else None
         return QueueStatistics.of(told, None if waited is None else Latency.of(waited.since(None)))
 
+    def __len__(self) -> int:
+        """Messages that are there, taken or not."""
+        told = self._told()
+        return int(told.ready + told.leased + told.paged)
+
+    def __bool__(self) -> bool:
+        """An empty queue is a queue: `queue or other` does not ask for messages."""
+        return True
+
     def histograms(self) -> dict[str, Histogram]:
         """The times that were recorded since `latency` was first switched on, in nanoseconds.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shmbroker.core.codes import OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import Seconds, nanoseconds
 from shmbroker.ipc.message.group import group_bytes
 from shmbroker.ipc.queue.moving import pass_over
 from shmbroker.ipc.queue.opened import OpenedQueue
@@ -62,7 +62,7 @@ class Managing(OpenedQueue):
         limit: int | None = None,
         selector: str | Selector | None = None,
         *,
-        timeout: float | None = 0,
+        timeout: Seconds | None = 0,
     ) -> int:
         """Move what is there now and nobody has, or what is selected of it, in order: how many.
 
@@ -76,7 +76,7 @@ class Managing(OpenedQueue):
         limit: int | None = None,
         selector: str | Selector | None = None,
         *,
-        timeout: float | None = 0,
+        timeout: Seconds | None = 0,
     ) -> int:
         """move_to, and the messages stay here as well."""
         return pass_over(lib.sb_copy, self, other, limit, selector, timeout)
@@ -92,8 +92,8 @@ class Managing(OpenedQueue):
         self,
         records: bool,
         *,
-        lowest: float | None = None,
-        highest: float | None = None,
+        lowest: Seconds | None = None,
+        highest: Seconds | None = None,
         digits: int | None = None,
         one_in: int = 1,
     ) -> None:
@@ -114,6 +114,11 @@ class Managing(OpenedQueue):
         code: int = lib.sb_latency(self._queue, bool(records), *times, digits or 0, one_in)
         if code != OK:
             raise self._error(code, "recording the latency of")
+
+    def delete(self, *, force: bool = False) -> None:
+        """Delete the queue and its messages; InUse if another participant uses it."""
+        self._told()  # raises NotFound if it was deleted: another may have its name by now
+        self._broker.delete_queue(self.name, force=force)
 
     def pause(self) -> None:
         """Deliver nothing until resume; publishing goes on."""

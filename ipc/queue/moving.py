@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.base.timeout import Seconds, nanoseconds
 from shmbroker.ipc.selector.selection import Selection
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def pass_over(
     target: OpenedQueue,
     limit: int | None,
     selector: str | Selector | None,
-    timeout: float | None,
+    timeout: Seconds | None,
 ) -> int:
     """How many messages it was; a signal ends it between two."""
     most = 0 if limit is None else limit

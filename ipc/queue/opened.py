@@ -12,6 +12,7 @@ from shmbroker.ipc.message.room import Room
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.message.serializer import Codec
 
 
 class OpenedQueue:
@@ -34,6 +35,12 @@ class OpenedQueue:
         slots: int = lib.sb_queue_slots(self._queue)
         return slots
 
+    @property
+    def serializer(self) -> Codec | None:
+        """What it was opened with: dumps makes a body of a value, loads a value of a body."""
+        codec: Codec | None = self._spare.codec
+        return codec
+
     def _error(self, code: int, doing: str) -> Error:
         detail = detail_of(code)
         return error_for(code, f"{doing} queue {self.name!r}", ffi.errno, detail)
@@ -45,5 +52,13 @@ class OpenedQueue:
             raise self._error(code, "looking at")
         return told
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open, (self._broker, self.name, self.serializer)
+
     def __repr__(self) -> str:
-        return f"<Queue {self.name!r} of {self._broker.vhost!r}>"
+        return f"<{type(self).__name__} {self.name!r} of {self._broker.vhost!r}>"
+
+
+def _open(broker: Broker, name: str, serializer: Codec | None) -> OpenedQueue:
+    """What a handle is pickled as: another process opens the queue for itself."""
+    return broker.queue(name, serializer=serializer)

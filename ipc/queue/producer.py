@@ -10,8 +10,8 @@ from shmbroker.core.codes import DUPLICATE, INTERRUPTED
 from shmbroker.core.layout import SEQUENCE_MASK
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
-from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
+from shmbroker.ipc.message.outgoing import Confirm, id_bytes
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.publishing import Publishing
@@ -28,6 +28,7 @@ class Producer:
         if code < 0:
             raise queue._error(code, "a named producer of")
         self._number = code
+        self._outgoing = queue._outgoing
         self._lock = Lock()
 
     @property
@@ -45,10 +46,10 @@ class Producer:
         sequence: int | None = None,
         key: str | None = None,
         properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         priority: int | None = None,
         confirm: Confirm | None = None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> int | None:
         """Publish as the message of this number: its position, or None if that was before.
 
@@ -57,7 +58,7 @@ class Producer:
         unless confirm is "shm".
         """
         self._queue._check_confirm(confirm)
-        message, _kept = outgoing(body, key, properties, ttl, priority, None)
+        message, _kept = self._outgoing(body, key, properties, ttl, priority, None)
         deadline = Deadline(nanoseconds(timeout))
         with self._lock:
             message.producer = self._number
@@ -70,6 +71,9 @@ class Producer:
         if code < 0:
             raise self._queue._error(code, "publishing to")
         return code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._queue, self.name)
 
     def __repr__(self) -> str:
         return f"<Producer {self.name!r} of {self._queue!r}>"

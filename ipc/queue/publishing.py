@@ -13,7 +13,7 @@ from shmbroker.core.layout import (
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.errors import InvalidArgument, Unconfirmed
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.loan import QueueLoan
 from shmbroker.ipc.message.outgoing import (
     Confirm,
@@ -45,9 +45,15 @@ class Publishing(OpenedQueue):
 
     __slots__ = ()
 
+    _outgoing = staticmethod(outgoing)
+
+    def _encoded(self, body: Any) -> Any:
+        """Of a queue with a serializer a body, of others what it was given."""
+        return body
+
     @overload
     def publish(
-        self, body: Any, *, timeout: float | None = None, **options: Unpack[Options]
+        self, body: Any, *, timeout: Seconds | None = None, **options: Unpack[Options]
     ) -> int: ...
 
     @overload
@@ -56,11 +62,11 @@ class Publishing(OpenedQueue):
         body: Any,
         *,
         message_id: str | bytes | None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
         **options: Unpack[Options],
     ) -> int | None: ...
 
-    def publish(self, body: Any, *, timeout: float | None = None, **options: Any) -> int | None:
+    def publish(self, body: Any, *, timeout: Seconds | None = None, **options: Any) -> int | None:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         QueueFull if there is no room within the timeout; None waits for ever.
@@ -92,8 +98,9 @@ class Publishing(OpenedQueue):
 
     def _publish_any(self, message: PartsWithId, timeout_ns: int) -> int | None:
         deadline = Deadline(timeout_ns)
-        position: int = INTERRUPTED
+        position: int = lib.sb_publish_with(self._queue, *message, deadline.left())
         while position == INTERRUPTED:
+            self._broker._tell_log()
             position = lib.sb_publish_with(self._queue, *message, deadline.left())
         if position == DUPLICATE:
             return None
@@ -105,7 +112,7 @@ class Publishing(OpenedQueue):
         self,
         body: Any,
         timeout_ns: int,
-        deliver_after: float | None,
+        deliver_after: Seconds | None,
         deliver_at: When | None,
         options: dict[str, Any],
     ) -> int:
@@ -116,7 +123,7 @@ class Publishing(OpenedQueue):
         self,
         body: Any,
         timeout_ns: int,
-        deliver_after: float | None,
+        deliver_after: Seconds | None,
         deliver_at: When | None,
         options: dict[str, Any],
     ) -> tuple[int, Any]:
@@ -140,7 +147,7 @@ class Publishing(OpenedQueue):
         self,
         bodies: Iterable[Any],
         *,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
         confirm: Confirm | None = None,
     ) -> int:
         """Publish several messages at once: for how many there was room in time, from the first."""
@@ -180,7 +187,7 @@ class Publishing(OpenedQueue):
                 break
         return done
 
-    def confirm(self, position: int | None = None, *, timeout: float | None = None) -> None:
+    def confirm(self, position: int | None = None, *, timeout: Seconds | None = None) -> None:
         """Wait until the message at this position is on disk; None: all that was published or
         scheduled before.
 
@@ -191,7 +198,7 @@ class Publishing(OpenedQueue):
         )
 
     def _confirm_at(
-        self, ring: Any, position: int, timeout: float | None, number: int | None = None
+        self, ring: Any, position: int, timeout: Seconds | None, number: int | None = None
     ) -> None:
         """confirm, in our ring or that of what is scheduled, where it has this number."""
         deadline = Deadline(nanoseconds(timeout))
@@ -246,7 +253,7 @@ class Publishing(OpenedQueue):
         *,
         key: str | None = None,
         properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
         group: str | None = None,
@@ -268,7 +275,7 @@ class Publishing(OpenedQueue):
         *,
         key: str | None = None,
         properties: Mapping[str, Any] | None = None,
-        timeout: float | None = 1.0,
+        timeout: Seconds | None = 1.0,
     ) -> Reply:
         """Publish, and wait for the reply: Message.reply() of whoever takes it.  NoReply."""
         return request(self, body, key, properties, timeout)

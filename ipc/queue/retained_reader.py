@@ -17,9 +17,10 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.timeout import Deadline
+from shmbroker.ipc.base.timeout import Deadline, Seconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import length_of
+from shmbroker.ipc.message.serializer import value_of
 from shmbroker.ipc.queue.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -32,7 +33,19 @@ if TYPE_CHECKING:
 class KeptMessage(CopiedMessage):
     """A message that stays where it is.  It is in nobody's hand, so acknowledging does nothing."""
 
-    __slots__ = ()
+    __slots__ = ("_queue",)
+
+    _queue: OpenedQueue
+
+    @property
+    def queue(self) -> str:
+        """The name of the queue that it is in."""
+        return self._queue.name
+
+    @property
+    def value(self) -> Any:
+        """The body as the serializer of the queue's handle reads it (docs/handles.md)."""
+        return value_of(self.body, self._queue.serializer)
 
     @property
     def is_in_hand(self) -> bool:
@@ -49,6 +62,11 @@ class KeptMessage(CopiedMessage):
             f"message {self.position} is in a non_destructive queue: others see it too, so nobody "
             "can reject it; let it expire, or replace it"
         )
+
+    def nack(self, *, requeue: bool = True) -> None:
+        """give_back, or without `requeue` reject."""
+        if not requeue:
+            self.reject()
 
     def __enter__(self) -> KeptMessage:
         return self
@@ -77,7 +95,7 @@ class RetainedReader(Subscription):
     """From the first message on; `missed` counts positions that were gone before we came there."""
 
     def __init__(
-        self, queue: OpenedQueue, selection: Selection | None, timeout: float | None
+        self, queue: OpenedQueue, selection: Selection | None, timeout: Seconds | None
     ) -> None:
         super().__init__(queue, from_now=False, lossy=True, timeout=timeout)
         self._selection = selection
@@ -90,7 +108,9 @@ class RetainedReader(Subscription):
             chunk = self._fetch(deadline.left())
             message = self._room.messages[0]
             if self._is_news(message) and self._is_selected(message, chunk):
-                return KeptMessage.of(message.position, message.word, message.length, chunk)
+                kept = KeptMessage.of(message.position, message.word, message.length, chunk)
+                object.__setattr__(kept, "_queue", self._queue)
+                return kept
 
     def _is_news(self, message: Any) -> bool:
         """Whether we have not seen it yet; now we have."""

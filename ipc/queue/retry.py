@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.layout import MARK_PRIORITY_MASK, MARK_PRIORITY_SHIFT
 from shmbroker.ipc.base.errors import Empty, InvalidArgument, NotFound, QueueFull
 
 if TYPE_CHECKING:
@@ -32,13 +31,12 @@ def _send_back(dead: Queue, message: Message) -> str:
     if not isinstance(origin, str):
         return "it does not say where it comes from"
     kept = {k: v for k, v in properties.items() if k in KEPT or not k.startswith(NOTE)}
-    level = (message._message.mark >> MARK_PRIORITY_SHIFT) & MARK_PRIORITY_MASK
     try:
         dead._broker.queue(origin).publish(
             message.view,
             key=message.key,
             properties=kept,
-            priority=level - 1 if level else None,
+            priority=message.priority,
             timeout=0,
         )
     except NotFound:

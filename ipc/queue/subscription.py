@@ -9,7 +9,8 @@ from shmbroker.core.codes import DAMAGED, EMPTY, GONE, INTERRUPTED, OK, TOO_SMAL
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Empty
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.pickled import refuse_pickle
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.room import Room, length_of
 
@@ -28,8 +29,10 @@ class Subscription(Closable):
     `missed` counts what we were too late for.
     """
 
+    __reduce__ = refuse_pickle
+
     def __init__(
-        self, queue: OpenedQueue, *, from_now: bool, lossy: bool, timeout: float | None
+        self, queue: OpenedQueue, *, from_now: bool, lossy: bool, timeout: Seconds | None
     ) -> None:
         self._queue = queue
         self._timeout_ns = nanoseconds(timeout)
@@ -53,7 +56,7 @@ class Subscription(Closable):
         position: int = self._cursor.position
         return position
 
-    def get(self, *, timeout: float | None = None) -> CopiedMessage:
+    def get(self, *, timeout: Seconds | None = None) -> CopiedMessage:
         """The next message; Empty if none came within the timeout."""
         return self._get(nanoseconds(timeout))
 

@@ -13,8 +13,8 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
-from shmbroker.ipc.base.errors import Empty, InvalidArgument
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.errors import ConnectionClosed, Empty, InvalidArgument
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.message import Message, UncopiedMessage
 from shmbroker.ipc.message.room import BATCH, Room
 from shmbroker.ipc.queue.consuming import Consuming
@@ -43,7 +43,7 @@ class Taking(OpenedQueue):
 
     __slots__ = ()
 
-    def get(self, *, timeout: float | None = None) -> Message:
+    def get(self, *, timeout: Seconds | None = None) -> Message:
         """Take the oldest message that nobody has; Empty if none came within the timeout."""
         spare = self._spare
         try:
@@ -74,13 +74,12 @@ class Taking(OpenedQueue):
     def _get_rarely(self, code: int, message: Any, timeout_ns: int) -> None:
         if code == EMPTY and timeout_ns != 0:
             deadline = Deadline(timeout_ns)
-            code = INTERRUPTED
-            while code == INTERRUPTED:
-                code = _get(self._queue, message, deadline.left())
+            while (code := _get(self._queue, message, deadline.left())) == INTERRUPTED:
+                self._broker._tell_log()
         if code < 0:
             raise self._error(code, "taking from")
 
-    def select(self, selection: Selection, *, timeout: float | None = None) -> Message:
+    def select(self, selection: Selection, *, timeout: Seconds | None = None) -> Message:
         """get, of the messages that are selected; the others are left to others, in their order."""
         spare = self._spare
         message = spare.pop() if spare else _new(_MESSAGE)
@@ -89,6 +88,7 @@ class Taking(OpenedQueue):
             wanted = selection.selection
             code: int = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
             while code == INTERRUPTED:
+                self._broker._tell_log()
                 code = lib.sb_get_selected(self._queue, message, wanted, deadline.left())
             if code < 0:
                 raise self._error(code, "selecting from")
@@ -103,7 +103,7 @@ class Taking(OpenedQueue):
         """get without waiting: Empty at once."""
         return self.get(timeout=0)
 
-    def get_many(self, count: int, *, timeout: float | None = None) -> list[Message]:
+    def get_many(self, count: int, *, timeout: Seconds | None = None) -> list[Message]:
         """Take up to count messages at once, as many as are there; Empty if none came in time."""
         count = count_of(count)
         messages = ffi.new("sb_message[]", count)
@@ -112,6 +112,7 @@ class Taking(OpenedQueue):
         try:
             code: int = lib.sb_get_many(self._queue, messages, count, deadline.left())
             while code == INTERRUPTED:
+                self._broker._tell_log()
                 code = lib.sb_get_many(self._queue, messages, count, deadline.left())
             if code < 0:
                 raise self._error(code, "taking from")
@@ -129,7 +130,7 @@ class Taking(OpenedQueue):
         self,
         *,
         selector: str | Selector | None = None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
         prefetch: int = 1,
         priority: int = 0,
         exclusive: bool = False,
@@ -150,8 +151,9 @@ class Taking(OpenedQueue):
             yield from self._look_on(selection, timeout)
             return
         consuming.begin()
+        draining = self._broker._draining
         try:
-            while True:
+            while not draining:
                 try:
                     if selection is not None:
                         messages = [self.select(selection, timeout=timeout)]
@@ -161,22 +163,28 @@ class Taking(OpenedQueue):
                         messages = self.get_many(prefetch, timeout=timeout)
                 except Empty:
                     return
+                except ConnectionClosed:
+                    if draining:
+                        return
+                    raise
                 messages.reverse()
                 while messages:
                     message = messages.pop()
                     yield message
                     if message.is_in_hand:
                         message.ack()
+                    if draining:
+                        break
                 del message
         finally:
             consuming.end()
 
-    def _look_on(self, selection: Selection | None, timeout: float | None) -> Iterator[Message]:
+    def _look_on(self, selection: Selection | None, timeout: Seconds | None) -> Iterator[Message]:
         """What is shown has all that a message in hand has, but is in nobody's."""
         with RetainedReader(self, selection, timeout) as retained_reader:
             yield from cast("Iterator[Message]", retained_reader)
 
-    def receive(self, *, timeout: float | None = None) -> bytes:
+    def receive(self, *, timeout: Seconds | None = None) -> bytes:
         """Take, copy and acknowledge the oldest message in one call: at most once."""
         room = self._room
         self._room = None
@@ -193,9 +201,8 @@ class Taking(OpenedQueue):
     def _receive_rarely(self, code: int, room: Room, timeout_ns: int) -> int:
         if code == EMPTY and timeout_ns != 0:
             deadline = Deadline(timeout_ns)
-            code = INTERRUPTED
-            while code == INTERRUPTED:
-                code = _receive(self._queue, room.room, deadline.left())
+            while (code := _receive(self._queue, room.room, deadline.left())) == INTERRUPTED:
+                self._broker._tell_log()
         if code == TOO_SMALL:
             return self._receive_large(room)
         if code < 0:
@@ -217,7 +224,7 @@ class Taking(OpenedQueue):
             raise self._error(code, "receiving from")
         return length
 
-    def receive_many(self, count: int = BATCH, *, timeout: float | None = None) -> list[bytes]:
+    def receive_many(self, count: int = BATCH, *, timeout: Seconds | None = None) -> list[bytes]:
         """receive for up to count messages at once; Empty if none came in time."""
         count = count_of(count)
         room = self._room
@@ -228,10 +235,11 @@ class Taking(OpenedQueue):
         self._room = room
         return bodies
 
-    def _receive_many(self, room: Room, count: int, timeout: float | None) -> list[bytes]:
+    def _receive_many(self, room: Room, count: int, timeout: Seconds | None) -> list[bytes]:
         deadline = Deadline(nanoseconds(timeout))
         taken: int = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
         while taken == INTERRUPTED:
+            self._broker._tell_log()
             taken = lib.sb_receive_many(self._queue, room.room, count, deadline.left())
         if taken == TOO_SMALL:
             length = self._receive_large(room)  # in another buffer then

@@ -9,9 +9,10 @@ from shmbroker.core.codes import INTERRUPTED, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message import properties as maps
 from shmbroker.ipc.message.outgoing import Parts, parts
+from shmbroker.ipc.message.serializer import Codec, value_of
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.opened import OpenedQueue
@@ -27,7 +28,10 @@ _request = lib.sb_request_with
 class Reply:
     """What came back; it is copied and acknowledged."""
 
-    __slots__ = ("_properties", "body")
+    __slots__ = ("_codec", "_properties", "body")
+
+    _codec: Codec | None
+    """That of the queue's handle, if it has one."""
 
     def __init__(self, body: bytes, packed: bytes) -> None:
         self.body = body
@@ -39,6 +43,11 @@ class Reply:
         given = maps.unpack(self._properties)
         given.pop(CORRELATION, None)
         return given
+
+    @property
+    def value(self) -> Any:
+        """The body as the serializer of the queue's handle reads it (docs/handles.md)."""
+        return value_of(self.body, getattr(self, "_codec", None))
 
     def __repr__(self) -> str:
         return f"<Reply {self.body[:32]!r}>"
@@ -55,7 +64,7 @@ def request(
     body: Any,
     key: str | None,
     properties: Mapping[str, Any] | None,
-    timeout: float | None,
+    timeout: Seconds | None,
 ) -> Reply:
     if properties is not None:
         check_properties(properties)

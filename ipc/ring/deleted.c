@@ -84,6 +84,27 @@ static bool is_in_our_hand(const sb_queue *queue, int64_t position, int64_t word
            (word & L_LAP_MASK) == (position / queue->slots & L_LAP_MASK);
 }
 
+int64_t sb_in_hand(sb_connection *connection)
+{
+    int64_t count = 0;
+    pthread_mutex_lock(&connection->mutex);
+    for (int64_t row = 0; row < L_QUEUE_ROWS; row++) {
+        sb_queue *queue = connection->queues[row];
+        if (!queue || atomic_load(&queue->opened) == 0 ||
+            !(atomic_load(&queue->uses) & L_USE_CONSUMES))
+            continue;
+        int64_t code;
+        if (!queue_look(queue, &code))
+            continue;
+        int64_t head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
+        for (int64_t position = head; position < head + queue->slots; position++)
+            count += is_in_our_hand(queue, position, slot_word(queue, position));
+        queue_looked(queue);
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    return count;
+}
+
 /* What the program still has in hand: nobody is in a lane, so it does not become more. */
 static void note_left(sb_queue *queue)
 {

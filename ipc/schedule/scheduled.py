@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.outgoing import SECONDS_MAX
 
@@ -33,13 +34,16 @@ When = datetime | float
 """A time of day: a datetime, or seconds since the epoch."""
 
 
-def delay_ns(delay: float) -> int:
+def delay_ns(delay: Seconds) -> int:
     """A delay for C, 0 for none."""
+    if isinstance(delay, timedelta):
+        delay = delay.total_seconds()
     if isinstance(delay, (int, float)) and not isinstance(delay, bool):
         if 0 <= delay <= SECONDS_MAX:
             return int(delay * 1e9)
     raise InvalidArgument(
-        f"deliver_after is a number of seconds from 0 to {SECONDS_MAX:g}, not {delay!r}"
+        f"deliver_after is a number of seconds or a timedelta, from 0 to {SECONDS_MAX:g} s, "
+        f"not {delay!r}"
     )
 
 
@@ -58,7 +62,7 @@ def time_ns(when: When) -> int:
     )
 
 
-def schedule(message: Any, deliver_after: float | None, deliver_at: When | None) -> None:
+def schedule(message: Any, deliver_after: Seconds | None, deliver_at: When | None) -> None:
     """Note in a message for C when it is to be delivered."""
     if deliver_after is not None and deliver_at is not None:
         raise InvalidArgument("a message has deliver_after or deliver_at, not both")

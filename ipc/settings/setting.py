@@ -37,6 +37,7 @@ from shmbroker.core.layout import (
     SETTING_NUMBERS_END,
     SLOTS_MAX,
 )
+from shmbroker.ipc.base.timeout import Seconds
 
 Kind = Literal[
     "count", "queue", "seconds", "size", "flag", "choice", "levels", "buckets", "factor", "number",
@@ -104,12 +105,12 @@ class CommonSettings(TypedDict, total=False):
     dead_letter: Annotated[str | None, Setting(
         "queue", None, "Dead-letter queue.  Without one, dead-lettered messages are dropped.",
         "dead-letters.md")]
-    ttl: Annotated[float | None, Setting(
+    ttl: Annotated[Seconds | None, Setting(
         "seconds", None, "Time to live of messages that have none of their own.",
         "expiry.md", most=TIME_MAX_NS)]
-    ttl_min: Annotated[float | None, Setting(
+    ttl_min: Annotated[Seconds | None, Setting(
         "seconds", None, "Minimum time to live.", "expiry.md", most=TIME_MAX_NS)]
-    ttl_max: Annotated[float | None, Setting(
+    ttl_max: Annotated[Seconds | None, Setting(
         "seconds", None, "Maximum time to live, also of messages that have none.",
         "expiry.md", most=TIME_MAX_NS)]
     expiry_queue: Annotated[str | None, Setting(
@@ -154,15 +155,15 @@ class CommonSettings(TypedDict, total=False):
         SLOW, most=DISCONNECT, choices=SLOW_POLICY)]
     auto_delete: Annotated[bool, Setting(
         "flag", False, "Delete the queue when it is empty and unused.", AUTOMATIC)]
-    auto_delete_delay: Annotated[float, Setting(
+    auto_delete_delay: Annotated[Seconds, Setting(
         "seconds", AUTO_DELETE_DELAY_NS / 1e9, "Time without use before it is deleted.",
         AUTOMATIC, most=TIME_MAX_NS)]
-    redelivery_delay: Annotated[float | None, Setting(
+    redelivery_delay: Annotated[Seconds | None, Setting(
         "seconds", None, "Delay of a redelivery.", DELAY, most=TIME_MAX_NS)]
     redelivery_multiplier: Annotated[float, Setting(
         "factor", 1.0, "Factor between the delays of two redeliveries.",
         DELAY, most=MULTIPLIER_MAX, least=MULTIPLIER_UNIT)]
-    max_redelivery_delay: Annotated[float | None, Setting(
+    max_redelivery_delay: Annotated[Seconds | None, Setting(
         "seconds", None, "Maximum delay of a redelivery.", DELAY, most=TIME_MAX_NS)]
     max_scheduled: Annotated[int, Setting(
         "count", MAX_SCHEDULED, "Maximum number of scheduled messages.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from shmbroker.core.layout import MULTIPLIER_MAX, MULTIPLIER_UNIT
@@ -119,6 +120,10 @@ def for_c(given: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> tupl
         raise InvalidArgument(
             f"a queue has no setting {unknown[0]!r}; there are {', '.join(sorted(known))}"
         )
+    given = {
+        name: each.total_seconds() if isinstance(each, timedelta) else each
+        for name, each in given.items()
+    }
     packed = pack({name: given[name] for name in sorted(given)}) if given else b""
     held = ffi.from_buffer(packed)
     fields = {BY_NAME[name].field: for_field(BY_NAME[name], given[name]) for name in given}

@@ -19,7 +19,8 @@ from shmbroker.ipc.base.errors import (
     Unroutable,
     error_for,
 )
-from shmbroker.ipc.base.timeout import Deadline, nanoseconds
+from shmbroker.ipc.base.pickled import refuse_pickle
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import Confirm, outgoing
@@ -40,7 +41,7 @@ class Transaction:
 
     __slots__ = ("__weakref__", "_broker", "_timeout", "_transaction")
 
-    def __init__(self, broker: Broker, timeout: float | None) -> None:
+    def __init__(self, broker: Broker, timeout: Seconds | None) -> None:
         nanoseconds(timeout)  # refuses what is no time-out
         self._timeout = timeout
         self._broker = broker
@@ -70,12 +71,12 @@ class Transaction:
         *,
         key: str | None = None,
         properties: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         priority: int | None = None,
         message_id: str | bytes | None = None,
         group: str | None = None,
         mandatory: bool = False,
-        deliver_after: float | None = None,
+        deliver_after: Seconds | None = None,
         deliver_at: When | None = None,
     ) -> None:
         """Publish at commit: the body is copied, and an exchange decides who gets it, now.
@@ -84,7 +85,8 @@ class Transaction:
         already, or gets before, it is left out there, and the rest happens.  A delay counts from
         now.
         """
-        message, _kept = outgoing(body, key, properties, ttl, priority, message_id, group)
+        made = getattr(destination, "_outgoing", outgoing)
+        message, _kept = made(body, key, properties, ttl, priority, message_id, group)
         schedule(message, deliver_after, deliver_at)
         if isinstance(destination, Queue):
             code = lib.sb_transaction_publish(self._transaction, destination._queue, message)
@@ -100,7 +102,7 @@ class Transaction:
             raise InvalidArgument(f"publish to a queue or an exchange, not {destination!r}")
         self._check(code, f"publishing to {destination.name!r}")
 
-    def commit(self, *, timeout: float | None = None, confirm: Confirm | None = None) -> None:
+    def commit(self, *, timeout: Seconds | None = None, confirm: Confirm | None = None) -> None:
         """All of it happens, at once for whoever looks later.
 
         With durable queues in it, it is done when all of it is on disk, unless confirm is "shm":
@@ -120,7 +122,7 @@ class Transaction:
         if confirm != "shm":
             self.confirm(timeout=deadline.seconds_left())
 
-    def confirm(self, *, timeout: float | None = None) -> None:
+    def confirm(self, *, timeout: Seconds | None = None) -> None:
         """Wait until all of it is on disk, once it is committed: Unconfirmed if not in time."""
         deadline = Deadline(nanoseconds(timeout))
         code = INTERRUPTED
@@ -152,6 +154,8 @@ class Transaction:
     def _error(self, code: int, doing: str) -> Error:
         what = f"vhost {self._broker.vhost!r}, a transaction, {doing}"
         return error_for(code, what, ffi.errno, detail_of(code))
+
+    __reduce__ = refuse_pickle
 
     def __enter__(self) -> Transaction:
         return self

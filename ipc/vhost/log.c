@@ -47,4 +47,15 @@ void log_note(sb_connection *connection, const char *format, ...)
     char *entry = entry_for(connection, text, length);
     word_store(entry, L_LOG_LAST_AT, realtime_ns());
     word_store(entry, L_LOG_COUNT_AT, word_load(entry, L_LOG_COUNT_AT) + 1);
+    int64_t index = (entry - entry_at(connection, 0)) / L_LOG_BYTES;
+    atomic_fetch_or(&connection->noted, (uint64_t)1 << index);
+}
+
+_Static_assert(L_LOG_ENTRIES <= 64, "a bit for each entry");
+
+int64_t sb_noted(sb_connection *connection)
+{
+    if (atomic_load_explicit(&connection->noted, memory_order_relaxed) == 0)
+        return 0;
+    return (int64_t)atomic_exchange(&connection->noted, 0);
 }

@@ -105,13 +105,16 @@ class Participants:
         return bytes(self._memory[start : start + at.USES_BYTES])
 
     def errors(self) -> list[ErrorInfo]:
-        noted = []
-        for index in range(at.LOG_ENTRIES):
-            start = at.PARTICIPANTS_LOG_AT + index * at.LOG_BYTES
-            data = self._memory[start : start + at.LOG_BYTES]
-            count, first, last, length = _LOG.unpack_from(data)
-            if count > 0:
-                end = at.LOG_TEXT_AT + max(0, min(length, at.LOG_BYTES - at.LOG_TEXT_AT))
-                text = data[at.LOG_TEXT_AT : end].decode(errors="replace")
-                noted.append(ErrorInfo(text, count, first, last))
-        return sorted(noted, key=lambda each: -each.last_at)
+        entries = (self.error(index) for index in range(at.LOG_ENTRIES))
+        return sorted((each for each in entries if each), key=lambda each: -each.last_at)
+
+    def error(self, index: int) -> ErrorInfo | None:
+        """One entry of the log; None if it is not used."""
+        start = at.PARTICIPANTS_LOG_AT + index * at.LOG_BYTES
+        data = self._memory[start : start + at.LOG_BYTES]
+        count, first, last, length = _LOG.unpack_from(data)
+        if count <= 0:
+            return None
+        end = at.LOG_TEXT_AT + max(0, min(length, at.LOG_BYTES - at.LOG_TEXT_AT))
+        text = data[at.LOG_TEXT_AT : end].decode(errors="replace")
+        return ErrorInfo(text, count, first, last)

@@ -72,6 +72,7 @@ struct sb_connection {
     struct addressee *addressees[ADDRESSEES]; /* queues that we have replied to: reply.c */
     sb_pager *pager;     /* pages the queues of the vhost: pager.c */
     struct mover *mover; /* serves the schedules of our queues: mover.c */
+    _Atomic uint64_t noted; /* a bit for each entry of the log that is ours and was not told of */
     sb_connection *next;    /* all connections of this process, for fork */
 };
 

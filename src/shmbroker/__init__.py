@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shmbroker.ipc import aio
+    from shmbroker import aio
     from shmbroker.ipc.base.errors import (
+        AlreadyDealtWith,
         ArenaFull,
         ConnectionClosed,
         ConnectionForked,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         MessageTooLarge,
         NoReply,
         NotASegment,
+        NotAsyncio,
         NotFound,
         OtherHeader,
         QueueFull,
@@ -44,26 +46,49 @@ if TYPE_CHECKING:
         Unroutable,
         Untrusted,
     )
+    from shmbroker.ipc.base.timeout import Seconds
+    from shmbroker.ipc.catalog.catalog import BindingInfo, ExchangeInfo, QueueInfo, SubscriptionInfo
     from shmbroker.ipc.connection.broker import Broker, connect
     from shmbroker.ipc.exchange.exchange import Exchange
     from shmbroker.ipc.exchange.named_subscription import NamedSubscription
     from shmbroker.ipc.latency.latency import Histogram
-    from shmbroker.ipc.latency.statistics import QueueStatistics
+    from shmbroker.ipc.latency.statistics import Latency, Level, QueueStatistics
     from shmbroker.ipc.message.copied import CopiedMessage
+    from shmbroker.ipc.message.group import GroupInfo
+    from shmbroker.ipc.message.loan import QueueLoan
     from shmbroker.ipc.message.message import Message
+    from shmbroker.ipc.message.outgoing import Confirm, Options
+    from shmbroker.ipc.message.serializer import AnySerializer, Codec, Serializer
+    from shmbroker.ipc.queue.durable import DurableProducer, DurableQueue
     from shmbroker.ipc.queue.producer import Producer
     from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.queue.retained_reader import KeptMessage
+    from shmbroker.ipc.queue.retry import Retried
     from shmbroker.ipc.queue.subscription import Subscription
     from shmbroker.ipc.request.request import Reply
+    from shmbroker.ipc.ring.port import Port
     from shmbroker.ipc.ring.ring import Ring
+    from shmbroker.ipc.schedule.scheduled import ScheduledMessage, When
+    from shmbroker.ipc.selector.selection import Selection
     from shmbroker.ipc.selector.selector import Selector
-    from shmbroker.ipc.spool.spool import Spool
+    from shmbroker.ipc.settings.setting import CommonSettings, PatternSettings, Settings
+    from shmbroker.ipc.settings.settings import Explained, Pattern
+    from shmbroker.ipc.spool.spool import Spool, Spooled
     from shmbroker.ipc.transaction.transaction import Transaction
     from shmbroker.ipc.vhost import vhost
+    from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo
+
+    __version__: str
 
 __all__ = [
+    "AlreadyDealtWith",
+    "AnySerializer",
     "ArenaFull",
+    "BindingInfo",
     "Broker",
+    "Codec",
+    "CommonSettings",
+    "Confirm",
     "ConnectionClosed",
     "ConnectionForked",
     "CopiedMessage",
@@ -71,36 +96,61 @@ __all__ = [
     "DeclaredDifferently",
     "DeliveryRevoked",
     "DiskFull",
+    "DurableProducer",
+    "DurableQueue",
     "Empty",
     "Error",
+    "ErrorInfo",
     "Exchange",
+    "ExchangeInfo",
+    "Explained",
+    "GroupInfo",
     "Histogram",
     "InUse",
     "InvalidArgument",
     "InvalidName",
     "JournalDamaged",
     "JournalFailed",
+    "KeptMessage",
+    "Latency",
+    "Level",
     "Message",
     "MessageGone",
     "MessageTooLarge",
     "NamedSubscription",
     "NoReply",
     "NotASegment",
+    "NotAsyncio",
     "NotFound",
+    "Options",
     "OtherHeader",
+    "ParticipantInfo",
+    "Pattern",
+    "PatternSettings",
+    "Port",
     "Producer",
     "Queue",
     "QueueFull",
+    "QueueInfo",
+    "QueueLoan",
     "QueueStatistics",
     "Replaced",
     "Reply",
     "RequesterLeft",
+    "Retried",
     "Ring",
+    "ScheduledMessage",
+    "Seconds",
     "SegmentExists",
+    "Selection",
     "Selector",
     "SelectorError",
+    "Serializer",
+    "Settings",
     "Spool",
+    "Spooled",
     "Subscription",
+    "SubscriptionInfo",
     "SubscriptionTaken",
     "SystemRefused",
     "TooMany",
@@ -109,27 +159,59 @@ __all__ = [
     "Unconfirmed",
     "Unroutable",
     "Untrusted",
+    "When",
+    "__version__",
     "aio",
     "connect",
     "vhost",
 ]
 
 _MODULES = {
+    "Seconds": "base.timeout",
+    "AnySerializer": "message.serializer",
+    "Codec": "message.serializer",
+    "Serializer": "message.serializer",
+    "BindingInfo": "catalog.catalog",
     "Broker": "connection.broker",
+    "CommonSettings": "settings.setting",
+    "Confirm": "message.outgoing",
     "CopiedMessage": "message.copied",
+    "DurableProducer": "queue.durable",
+    "DurableQueue": "queue.durable",
+    "ErrorInfo": "vhost.participants",
     "Exchange": "exchange.exchange",
+    "ExchangeInfo": "catalog.catalog",
+    "Explained": "settings.settings",
+    "GroupInfo": "message.group",
     "Histogram": "latency.latency",
+    "KeptMessage": "queue.retained_reader",
+    "Latency": "latency.statistics",
+    "Level": "latency.statistics",
     "Message": "message.message",
     "NamedSubscription": "exchange.named_subscription",
+    "Options": "message.outgoing",
+    "ParticipantInfo": "vhost.participants",
+    "Pattern": "settings.settings",
+    "PatternSettings": "settings.setting",
+    "Port": "ring.port",
     "Producer": "queue.producer",
     "Queue": "queue.queue",
+    "QueueInfo": "catalog.catalog",
+    "QueueLoan": "message.loan",
     "QueueStatistics": "latency.statistics",
     "Reply": "request.request",
+    "Retried": "queue.retry",
     "Ring": "ring.ring",
+    "ScheduledMessage": "schedule.scheduled",
+    "Selection": "selector.selection",
     "Selector": "selector.selector",
+    "Settings": "settings.setting",
     "Spool": "spool.spool",
+    "Spooled": "spool.spool",
     "Subscription": "queue.subscription",
+    "SubscriptionInfo": "catalog.catalog",
     "Transaction": "transaction.transaction",
+    "When": "schedule.scheduled",
     "connect": "connection.broker",
 }
 """Where a name is that is no error."""
@@ -140,7 +222,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object
     if name == "aio":
-        value = import_module("shmbroker.ipc.aio")
+        value = import_module("shmbroker.aio")
+    elif name == "__version__":
+        value = import_module("importlib.metadata").version("shmbroker")
     elif name == "vhost":
         value = import_module("shmbroker.ipc.vhost.vhost")
     else:

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from shmbroker.ipc.build.jit import functions
+try:
+    from shmbroker.ipc.build.jit import functions
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in {"numba", "llvmlite", "numpy"}:
+        raise
+    raise ModuleNotFoundError(
+        "shmbroker.kernels needs Numba: pip install 'shmbroker[numba]'", name=error.name
+    ) from None
 
 
 def __getattr__(name: str) -> Any:

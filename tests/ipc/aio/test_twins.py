@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import aio
+from shmbroker.ipc import aio
 from shmbroker.ipc.aio.verb import Face, described, documentation
 
 ONLY_SYNC = {
@@ -28,6 +28,7 @@ SPECIAL = {
     "__exit__": "__aexit__",
     "__iter__": "__aiter__",
     "__len__": "__len__",
+    "__bool__": "__bool__",
 }
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import queue
 import traceback
 
 import pytest
 
 import shmbroker
+from shmbroker.core import codes
 from shmbroker.ipc.base import errors
 
 
@@ -20,3 +22,49 @@ def test_the_name_is_the_public_one(error: type[shmbroker.Error]) -> None:
     packed = pickle.dumps(error("why"))
     assert b"base" not in packed
     assert type(pickle.loads(packed)) is error
+
+
+def test_every_error_is_exported_and_knows_its_code() -> None:
+    def below(kind: type[errors.Error]) -> set[type[errors.Error]]:
+        return {kind}.union(*(below(each) for each in kind.__subclasses__()))
+
+    for kind in below(errors.Error):
+        assert getattr(shmbroker, kind.__name__) is kind
+        assert "code" in vars(kind), kind
+    assert shmbroker.QueueFull("").code == codes.FULL
+    assert shmbroker.SelectorError("").code == codes.INVALID
+    share = errors.error_for(codes.OVER_SHARE, "queue 'q'")
+    assert (type(share), share.code) == (shmbroker.QueueFull, codes.OVER_SHARE)
+    assert pickle.loads(pickle.dumps(share)).code == codes.OVER_SHARE
+
+
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        (shmbroker.NotFound, LookupError),
+        (shmbroker.InvalidArgument, ValueError),
+        (shmbroker.Empty, queue.Empty),
+        (shmbroker.QueueFull, queue.Full),
+        (shmbroker.NoReply, TimeoutError),
+        (shmbroker.Unconfirmed, TimeoutError),
+    ],
+)
+def test_who_catches_what_python_has_catches_ours(
+    error: type[shmbroker.Error], known: type[Exception]
+) -> None:
+    with pytest.raises(known, match=r"^why$"):
+        raise error("why")
+
+
+def test_what_waits_raises_them(broker: shmbroker.Broker) -> None:
+    orders = broker.declare_queue("orders", slots=2)
+    with pytest.raises(queue.Empty) as nothing:
+        orders.get(timeout=0)
+    assert nothing.value.code == codes.EMPTY  # type: ignore[attr-defined]
+    orders.publish_many([b"a", b"b"])
+    with pytest.raises(queue.Full):
+        orders.publish_nowait(b"c")
+    with pytest.raises(LookupError):
+        broker.queue("nowhere")
+    with pytest.raises(TimeoutError):
+        broker.declare_queue("asked").request(b"?", timeout=0.01)

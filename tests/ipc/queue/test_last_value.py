@@ -155,7 +155,7 @@ def test_a_key_without_news_does_not_fill_the_ring(prices: Queue) -> None:
     quiet, busy = prices.browse()
     assert (quiet.body, busy.body) == (b"quiet", b"499")
     assert (quiet.key, quiet.properties, quiet.priority) == ("quiet", {"n": 1}, 7)
-    assert (quiet.expires_at, quiet.published_at) == (before.expires_at, before.published_at)
+    assert (quiet.expires_ns, quiet.published_at) == (before.expires_ns, before.published_at)
     numbers = prices.statistics()
     assert (numbers.published, numbers.replaced, numbers.acked) == (501, 499, 0)
     assert numbers.carried > 0

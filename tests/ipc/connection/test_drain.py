@@ -1,0 +1,94 @@
+"""drain: what was begun is finished, and then the connection is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import shmbroker
+from shmbroker import aio
+from tests.ipc.aio.loop import run
+
+
+@pytest.mark.parametrize("prefetch", [1, 4])
+def test_loops_end_after_what_they_have_in_hand(
+    broker: shmbroker.Broker, other: shmbroker.Broker, prefetch: int
+) -> None:
+    queue = broker.declare_queue("orders")
+    queue.publish_many([b"%d" % each for each in range(8)])
+    begun, seen = threading.Event(), []
+
+    def work() -> None:
+        for message in queue.consume(prefetch=prefetch):
+            begun.set()
+            time.sleep(0.2)
+            seen.append(message.body)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert begun.wait(10)
+    assert broker.drain(timeout=10) == 0
+    thread.join(10)
+    assert not thread.is_alive()
+    assert (seen, broker.is_closed) == ([b"0"], True)
+    left = other.queue("orders").receive_many(8, timeout=0)
+    assert sorted(left) == [b"%d" % each for each in range(1, 8)]
+
+
+def test_a_loop_that_waits_just_ends(broker: shmbroker.Broker) -> None:
+    queue = broker.declare_queue("orders")
+    thread = threading.Thread(target=lambda: list(queue.consume()))
+    thread.start()
+    time.sleep(0.1)
+    assert broker.drain() == 0
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_what_is_still_in_hand_goes_to_others(
+    broker: shmbroker.Broker, other: shmbroker.Broker
+) -> None:
+    queue = broker.declare_queue("orders")
+    queue.publish_many([b"a", b"b"])
+    held = queue.get_many(2)
+    assert broker.drain(timeout=0.05) == 2
+    assert len(other.queue("orders").get_many(2, timeout=0)) == 2
+    del held
+
+
+def test_what_nobody_confirms_is_said_and_it_is_closed_all_the_same(
+    broker: shmbroker.Broker,
+) -> None:
+    queue = broker.declare_queue("safe", durable=True)
+    assert queue.publish(b"x", confirm="shm") == 0
+    with pytest.raises(shmbroker.Unconfirmed):
+        broker.drain(timeout=0.1)
+    assert broker.is_closed
+
+
+def test_asyncio(url: str) -> None:
+    async def main() -> None:
+        broker = await aio.connect(url)
+        queue = await broker.declare_queue("orders")
+        await queue.publish_many([b"a", b"b", b"c"])
+        seen = []
+
+        async def work(prefetch: int) -> None:
+            async for message in queue.consume(prefetch=prefetch):
+                await asyncio.sleep(0.1)
+                seen.append(message.body)
+
+        working = [asyncio.create_task(work(each)) for each in (1, 2, 1, 1)]
+        await asyncio.sleep(0.05)
+        assert await broker.drain(timeout=10) == 0
+        async with asyncio.timeout(10):
+            await asyncio.gather(*working)
+        assert len(seen) < 4
+        assert broker.is_closed
+        with shmbroker.connect(url) as other:
+            assert len(other.queue("orders")) == 3 - len(seen)
+
+    run(main())
