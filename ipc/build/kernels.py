@@ -21,6 +21,7 @@ from shmbroker.core import (  # noqa: F401
     latest,
     once,
     packed,
+    paging,
     port,
     producer,
     publish,

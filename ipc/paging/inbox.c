@@ -11,13 +11,7 @@
  * lasting gate, and whatever is below the gate is in a page file or in the queue's ring.  The pager
  * is then the only one who publishes in the ring, so all is in the order of the inbox.
  *
- * Whether the queue pages is the inbox's paging word: 0, it does not.  Whoever finds no room moves
- * it, and from then on everybody publishes in the inbox.  *Each* who has published there moves it
- * once more, before publishing returns; the pager, when it has found pages and inbox empty, puts it
- * back to 0 by CAS from what it was before it looked.  So whoever's publish has returned finds the
- * queue paging until that message is in the ring, and its next one cannot overtake it.  Who dies
- * between the two has confirmed nothing to anybody; the pager looks at the inbox, not only at the
- * word.
+ * Whether the queue pages is the inbox's paging word (core/paging.py).
  *
  * A message in the inbox is as it will be in the ring, with its expiry: it expires there.
  *
@@ -107,32 +101,17 @@ sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code)
 
 /* --- whether it pages ------------------------------------------------------------------------- */
 
-static _Atomic int64_t *paging_word(const sb_queue *inbox)
-{
-    return (_Atomic int64_t *)((char *)inbox->ring.memory + L_RING_PAGING_AT);
-}
-
 bool is_paging(sb_queue *queue)
 {
     int64_t code;
     sb_queue *inbox = queue->pages ? inbox_of(queue, false, &code) : NULL;
-    return inbox && atomic_load(paging_word(inbox)) != 0;
+    return inbox && sb_paging_seen(inbox->ring.memory) != 0;
 }
 
 void inbox_noted(sb_queue *ring)
 {
     if (setting(ring, L_SETTING_INBOX_OF_AT))
-        atomic_fetch_add(paging_word(ring), 1);
-}
-
-int64_t paging_begun(const sb_queue *inbox)
-{
-    return atomic_load(paging_word(inbox));
-}
-
-bool paging_ended(sb_queue *inbox, int64_t since)
-{
-    return atomic_compare_exchange_strong(paging_word(inbox), &since, 0);
+        sb_paging_note(ring->ring.memory);
 }
 
 void inbox_look(sb_queue *queue)
@@ -168,7 +147,7 @@ bool inbox_is_empty(sb_queue *queue)
     int64_t code;
     sb_port port, in;
     sb_queue *inbox = queue->pages ? beside_handle(queue, &queue->inbox, &INBOX, &code) : NULL;
-    return !inbox || (atomic_load(paging_word(inbox)) == 0 &&
+    return !inbox || (sb_paging_seen(inbox->ring.memory) == 0 &&
                       port_to_look(queue, &port) == SB_OK &&
                       port_to_look(inbox, &in) == SB_OK &&
                       inbox_count(&in, inbox_passed(inbox, &port)) == 0);
@@ -209,7 +188,7 @@ static int64_t publish_in_inbox(sb_queue *queue, publish_there publish, void *wh
     sb_queue *inbox = inbox_of(queue, true, &code);
     if (!inbox)
         return code;
-    atomic_fetch_add(paging_word(inbox), 1);
+    inbox_noted(inbox);
     code = publish(inbox, what, 0);
     while (code == SB_FULL && timeout_ns != 0) {
         int64_t left = deadline - sb_system_clock();

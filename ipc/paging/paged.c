@@ -276,7 +276,7 @@ static int64_t purge(paged *each)
 /* How many messages were moved, or a code.  *waits: some are left. */
 int64_t paged_serve(paged *each, bool *waits)
 {
-    int64_t since = paging_begun(each->inbox);
+    int64_t since = sb_paging_seen(each->inbox->ring.memory);
     look_what_is_safe(each);
     int64_t code = purge(each);
     each->awaits_journal = code == SB_FULL;
@@ -298,6 +298,6 @@ int64_t paged_serve(paged *each, bool *waits)
     bool is_over = page_store_is_empty(each->store) && !each->is_full;
     *waits |= !is_over;
     if (is_over && gathered == 0 && since != 0 && is_read(each))
-        paging_ended(each->inbox, since); /* else somebody has published meanwhile */
+        sb_paging_end(each->inbox->ring.memory, since); /* else somebody has published meanwhile */
     return gathered + moved;
 }

@@ -17,9 +17,6 @@ sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code);
 sb_queue *inbox_of_position(sb_queue *queue, int64_t *position);
 /* What is published now goes to the inbox. */
 bool is_paging(sb_queue *queue);
-/* The paging word of an inbox; and it does not page any more, unless the word was moved since. */
-int64_t paging_begun(const sb_queue *inbox);
-bool paging_ended(sb_queue *inbox, int64_t since);
 /* If this ring is an inbox: something was published in it. */
 void inbox_noted(sb_queue *ring);
 /* Somebody found nothing to take: if it pages, the pager may be asleep. */

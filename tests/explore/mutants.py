@@ -859,6 +859,42 @@ MUTANTS: Final = (
         ),
     ),
     _one("bell-not-rung", "bell", "bell_ring", "return exchange(bell, 0)", "return 0"),
+    # --- the paging word
+    _one(
+        "paging-not-noted-after-publishing",
+        "paging",
+        "publishing",
+        "            append(INBOX_MESSAGES, message)\n            paging_note(INBOX)\n",
+        "            append(INBOX_MESSAGES, message)\n",
+    ),
+    _one(
+        "paging-ended-by-store",
+        "paging",
+        "paging_end",
+        "int(compare_exchange(ring + RING_PAGING_AT, since, 0) == since)",
+        "store_release(ring + RING_PAGING_AT, 0)",
+    ),
+    _one(
+        "paging-noted-by-store",
+        "paging",
+        "paging_note",
+        "fetch_add(ring + RING_PAGING_AT, 1)",
+        "exchange(ring + RING_PAGING_AT, 1)",
+    ),
+    _one(
+        "paging-loaded-after-the-look",
+        "paging",
+        "paging_out",
+        "            paging_end(INBOX, since)",
+        "            paging_end(INBOX, paging_seen(INBOX))",
+    ),
+    _one(
+        "paging-not-looked-at-by-publishers",
+        "paging",
+        "publishing",
+        "paging_seen(INBOX) == 0 and ask",
+        "ask",
+    ),
     # --- the due word
     _one(
         "note-that-leaves-the-claim",

@@ -12,6 +12,7 @@ from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
 from tests.explore.once_rules import OnceRules
+from tests.explore.paging import paging_scenario
 from tests.explore.ring import (
     CHUNK_BYTES,
     Geometry,
@@ -969,8 +970,9 @@ ALL_PLAYS: Final = {**PLAYS, **DEEP}
 ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "schedule": lambda: schedule_scenario("schedule", 2, 2),
     "stripes": lambda: counting.stripes(times=2, kills=1),
+    "paging": paging_scenario,
 }
-"""Without a ring: movers that look twice each (serving.py), and who counts (counting.py)."""
+"""Without a ring, each in a file of its own: movers look twice (serving.py)."""
 
 SHORT: Final = (*PLAYS, *ELSEWHERE)
 ALL: Final = (*ALL_PLAYS, *ELSEWHERE)
