@@ -11,6 +11,7 @@ from shmbroker.core import (  # noqa: F401
     catalog,
     chunk,
     cursor,
+    deletion,
     due,
     duplicate,
     gate,

@@ -1,9 +1,7 @@
 /* Queues that are deleted when they are empty and nobody has used them for a while.
  *
- * Every use leaves its time in the ring.  The repair looks; it marks the ring as doomed,
- * and then looks whether it is empty.  A producer publishes, and then looks for the mark: so if a
- * message came too late to be seen by the one, the other sees the mark, waits for what becomes of
- * the queue, and answers SB_NOT_FOUND if it is gone.  No message is confirmed and then deleted. */
+ * Every use leaves its time in the ring.  The repair looks, marks the ring (core/deletion.py), and
+ * looks again. */
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -28,11 +26,10 @@ static bool is_over(sb_queue *queue)
 {
     if (!is_unused(queue))
         return false;
-    _Atomic int64_t *doomed = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_DOOMED_AT);
-    atomic_store(doomed, 1);
+    sb_deletion_mark(queue->ring.memory);
     if (queue_is_empty(queue) && is_unused(queue))
         return true;
-    atomic_store(doomed, 0);
+    sb_deletion_unmark(queue->ring.memory);
     return false;
 }
 

@@ -8,9 +8,7 @@
 
 int64_t auto_delete_outcome(sb_queue *queue, int64_t code)
 {
-    _Atomic int64_t *doomed = (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_DOOMED_AT);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(doomed) == 0)
+    if (!sb_deletion_is_marked(queue->ring.memory))
         return code;
     int64_t outcome = connection_lock(queue->connection);
     if (outcome != SB_OK)
@@ -18,7 +16,7 @@ int64_t auto_delete_outcome(sb_queue *queue, int64_t code)
     /* whoever marked it has deleted it, or died before it could */
     bool lives = sb_row_of(queue->connection->catalog.memory, L_QUEUES, queue->reference) >= 0;
     if (lives)
-        atomic_store(doomed, 0);
+        sb_deletion_unmark(queue->ring.memory);
     connection_unlock(queue->connection);
     return lives ? code
                  : fail(SB_NOT_FOUND, "queue '%s' was deleted: nobody had used it", queue->name);

@@ -895,6 +895,36 @@ MUTANTS: Final = (
         "paging_seen(INBOX) == 0 and ask",
         "ask",
     ),
+    # --- the mark of a queue that is about to be deleted
+    _one("deleted-without-a-mark", "deletion", "deleting", "        deletion_mark(RING)\n", ""),
+    _one(
+        "deletion-marked-by-store",
+        "deletion-buffered",
+        "deletion_mark",
+        "exchange(ring + RING_DOOMED_AT, 1)",
+        "store_release(ring + RING_DOOMED_AT, 1)",
+    ),
+    _one(
+        "confirmed-without-a-look-at-the-mark",
+        "deletion",
+        "confirming",
+        "if deletion_is_marked(RING):",
+        "if False:",
+    ),
+    _one(
+        "confirmed-without-waiting-for-the-deleter",
+        "deletion",
+        "confirming",
+        "        lock(who)\n",
+        "",
+    ),
+    _one(
+        "deletion-unmarked-too-early",
+        "deletion",
+        "deleting",
+        "        deletion_mark(RING)\n",
+        "        deletion_mark(RING)\n        deletion_unmark(RING)\n",
+    ),
     # --- the due word
     _one(
         "note-that-leaves-the-claim",

@@ -9,6 +9,7 @@ from typing import Final
 from shmbroker.core import layout as at
 from tests.explore import aside, committing, counting, keyed, once, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
+from tests.explore.deleting import deletion_scenario
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
 from tests.explore.once_rules import OnceRules
@@ -971,6 +972,8 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "schedule": lambda: schedule_scenario("schedule", 2, 2),
     "stripes": lambda: counting.stripes(times=2, kills=1),
     "paging": paging_scenario,
+    "deletion": lambda: deletion_scenario(store_buffers=False),
+    "deletion-buffered": lambda: deletion_scenario(store_buffers=True),
 }
 """Without a ring, each in a file of its own: movers look twice (serving.py)."""
 
