@@ -14,6 +14,7 @@ from shmbroker.core import (  # noqa: F401
     deletion,
     due,
     duplicate,
+    expiry,
     gate,
     head,
     headers,

@@ -239,7 +239,7 @@ int64_t dead_aside(sb_queue *queue, sb_port *port, sb_message *message, bool was
 {
     int64_t code = sb_port_put_aside(port, message, was_delivered);
     message->word = 0;
-    aside_note(queue);
+    sb_aside_note(queue->ring.memory);
     expiry_note(queue, sb_system_clock() + AGAIN_NS);
     sb_port_tell_producers(port); /* who waits for its group waits for this bell */
     return code;

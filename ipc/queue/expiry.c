@@ -1,14 +1,9 @@
 /* Expiry: a message that has one is never delivered after it.
  *
  * Whoever takes a message looks (dead_letter.c); so what follows only has to happen some time:
- * expired messages leave the ring, also those behind others.  The ring remembers a time before
- * which none expires, so that looking costs nothing while there are none.  A search begins by
- * forgetting it; whoever publishes or gives back notes the message's after that is done.  So a
- * message is either there when a search looks, or noted after it began.  Who dies in between is
- * repaired, and then nothing is known: the next search looks.
- *
- * What could not go where it belongs was set aside (dead_letter.c), and is found by the same
- * search: it is to be tried again, which is noted as if it expired then. */
+ * expired messages leave the ring, also those behind others.  When there is something to look for
+ * is in core/expiry.py; what could not go where it belongs was set aside (dead_letter.c), and is
+ * found by the same search. */
 
 #define _GNU_SOURCE
 
@@ -38,13 +33,13 @@ static void retire(sb_queue *queue, sb_port *port, sb_message *message, death re
                    int64_t deliveries, search *of)
 {
     if (of->failed >= FAILURES_MAX) {
-        aside_note(queue);
+        sb_aside_note(queue->ring.memory);
         note_next(of, of->now + AGAIN_NS);
         return;
     }
     if (sb_port_take_seen(port, message) != SB_OK) {
         if (sb_is_aside(message->word))
-            aside_note(queue);
+            sb_aside_note(queue->ring.memory);
         note_next(of, of->now); /* the queue is paused, or somebody has it, and may give it back */
         return;
     }
@@ -79,13 +74,11 @@ static void expire_at(sb_queue *queue, sb_port *port, int64_t position, search *
 int64_t queue_expire(sb_queue *queue, sb_port *port)
 {
     search of = {.now = sb_system_clock()};
-    int64_t seen = atomic_load(next_expiry(queue));
-    if (seen == 0 || seen > of.now || dead_lettering() ||
+    if (dead_lettering() ||
         /* it expires where it is to be delivered */
         setting(queue, L_SETTING_SCHEDULE_OF_AT) || setting(queue, L_SETTING_INBOX_OF_AT) ||
-        !atomic_compare_exchange_strong(next_expiry(queue), &seen, 0))
+        !sb_expiry_begin(queue->ring.memory, of.now))
         return 0;
-    atomic_store(asides(queue), 0);
     int64_t tail = sb_port_true_tail(port);
     int64_t head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
     if (tail - head > queue->slots) /* head has moved on since, or the memory is damaged */

@@ -5,38 +5,9 @@
 #include "base/base.h"
 #include "ring/ring.h"
 
-_Atomic int64_t *next_expiry(sb_queue *queue)
-{
-    return (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_NEXT_EXPIRY_AT);
-}
-
-void expiry_note(sb_queue *queue, int64_t expiry)
-{
-    _Atomic int64_t *at = next_expiry(queue);
-    int64_t seen = atomic_load(at);
-    while ((seen == 0 || seen > expiry) && !atomic_compare_exchange_weak(at, &seen, expiry))
-        ;
-}
-
-_Atomic int64_t *asides(sb_queue *queue)
-{
-    return (_Atomic int64_t *)((char *)queue->ring.memory + L_RING_ASIDE_AT);
-}
-
-void aside_note(sb_queue *queue)
-{
-    atomic_store(asides(queue), 1);
-}
-
 bool aside_is_due(sb_queue *queue)
 {
-    int64_t next = atomic_load(asides(queue)) ? atomic_load(next_expiry(queue)) : 0;
-    return next != 0 && next <= sb_system_clock();
-}
-
-void expiry_unknown(sb_queue *queue)
-{
-    atomic_store(next_expiry(queue), 1);
+    return sb_aside_is_due(queue->ring.memory, sb_system_clock());
 }
 
 int64_t expiry_of_chunk(const void *chunk)

@@ -301,21 +301,22 @@ int64_t no_numbers(const sb_queue *queue);
 
 /* --- expiry.c --------------------------------------------------------------------------------- */
 
-/* A message that expires then was published, or given back. */
-void expiry_note(sb_queue *queue, int64_t expiry);
-/* There may be any, of somebody who died and did not note them. */
-void expiry_unknown(sb_queue *queue);
+/* A message that expires then was published, or given back (core/expiry.py). */
+static inline void expiry_note(sb_queue *queue, int64_t expiry)
+{
+    sb_expiry_note(queue->ring.memory, expiry);
+}
+/* There may be any: the next search looks. */
+static inline void expiry_unknown(sb_queue *queue)
+{
+    sb_expiry_unknown(queue->ring.memory);
+}
 /* When the message in a chunk expires, 0 never. */
 int64_t expiry_of_chunk(const void *chunk);
 /* Whether a message that was taken has expired. */
 bool is_expired(const sb_message *message);
-/* A message is set aside now. */
-void aside_note(sb_queue *queue);
 /* There may be such messages, and queue_expire would try them again. */
 bool aside_is_due(sb_queue *queue);
-/* Words of the ring: a time before which none expires, and what was set aside. */
-_Atomic int64_t *next_expiry(sb_queue *queue);
-_Atomic int64_t *asides(sb_queue *queue);
 /* When a message that was taken expires, 0 never. */
 int64_t message_expiry(const sb_message *message);
 

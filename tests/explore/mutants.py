@@ -925,6 +925,62 @@ MUTANTS: Final = (
         "        deletion_mark(RING)\n",
         "        deletion_mark(RING)\n        deletion_unmark(RING)\n",
     ),
+    # --- the hint of expiry
+    _one(
+        "expiry-noted-before-publishing",
+        "expiry",
+        "noting",
+        "    compare_exchange(MESSAGES + 8 * which, former, READY)\n",
+        "    expiry_note(RING, expiry)\n    compare_exchange(MESSAGES + 8 * which, former, READY)\n"
+        "    return 0\n",
+    ),
+    _one(
+        "expiry-noted-by-store",
+        "expiry",
+        "expiry_note",
+        "found = compare_exchange(address, seen, expiry)",
+        "found = seen + 0 * store_release(address, expiry)",
+    ),
+    _one("expiry-noted-of-the-first-only", "expiry", "expiry_note", "seen > expiry", "False"),
+    _one("expiry-of-the-first-not-noted", "expiry", "expiry_note", "seen == 0 or ", ""),
+    _one(
+        "search-begun-by-store",
+        "expiry",
+        "expiry_begin",
+        "if compare_exchange(address, seen, 0) != seen:",
+        "if store_release(address, 0) != 0:",
+    ),
+    _one(
+        "search-does-not-note-the-next", "expiry", "searching", "    if following:", "    if False:"
+    ),
+    _one(
+        "expiry-known-after-a-death",
+        "expiry",
+        "expiry_repair",
+        "    return store_release(ring + RING_NEXT_EXPIRY_AT, 1)",
+        "    return 0",
+    ),
+    _one(
+        "aside-known-after-a-death",
+        "expiry",
+        "expiry_repair",
+        "    store_release(ring + RING_ASIDE_AT, 1)\n",
+        "",
+    ),
+    _one(
+        "aside-flag-cleared-by-store",
+        "expiry-aside",
+        "expiry_begin",
+        "exchange(ring + RING_ASIDE_AT, 0)",
+        "store_release(ring + RING_ASIDE_AT, 0)",
+    ),
+    _one(
+        "aside-flagged-before-it-is-aside",
+        "expiry-aside",
+        "setting_aside",
+        "    compare_exchange(MESSAGES + 8 * which, HELD, ASIDE)\n    aside_note(RING)\n",
+        "    aside_note(RING)\n    compare_exchange(MESSAGES + 8 * which, HELD, ASIDE)\n",
+    ),
     # --- the due word
     _one(
         "note-that-leaves-the-claim",

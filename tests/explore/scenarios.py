@@ -10,6 +10,7 @@ from shmbroker.core import layout as at
 from tests.explore import aside, committing, counting, keyed, once, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.deleting import deletion_scenario
+from tests.explore.expiring import expiry_scenario
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
 from tests.explore.once_rules import OnceRules
@@ -972,6 +973,8 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "schedule": lambda: schedule_scenario("schedule", 2, 2),
     "stripes": lambda: counting.stripes(times=2, kills=1),
     "paging": paging_scenario,
+    "expiry": lambda: expiry_scenario("expiry"),
+    "expiry-aside": lambda: expiry_scenario("expiry-aside", store_buffers=True, asides=True),
     "deletion": lambda: deletion_scenario(store_buffers=False),
     "deletion-buffered": lambda: deletion_scenario(store_buffers=True),
 }
