@@ -681,7 +681,7 @@ TRANSACTIONS_MAGIC_AT: Final = 0
 TRANSACTIONS_VERSION_AT: Final = 8
 TRANSACTIONS_BYTES_AT: Final = 16
 TRANSACTIONS_ARENA_AT: Final = 24  # identity of the vhost's arena
-TRANSACTIONS_BEGUN_AT: Final = PAIR_BYTES  # how many on durable queues were ever committed
+TRANSACTIONS_BEGUN_AT: Final = PAIR_BYTES  # how many on durable queues were counted (commit.py)
 TRANSACTIONS_CLOSED_AT: Final = 2 * PAIR_BYTES  # 1: wait before you commit one (ipc/commit/gate.c)
 TRANSACTIONS_JOURNALED_AT: Final = 3 * PAIR_BYTES  # so many of them are on disk
 TRANSACTIONS_AT: Final = PAGE_BYTES
@@ -690,7 +690,8 @@ TRANSACTIONS_BYTES: Final = TRANSACTIONS_AT + PARTICIPANTS * TRANSACTION_BYTES
 
 TRANSACTION_COUNT_AT: Final = 0
 TRANSACTION_DURABLE_AT: Final = 8  # 1: one of its queues is
-TRANSACTION_STAMP_AT: Final = 16  # of those on durable queues it is this one
+TRANSACTION_SERIAL_AT: Final = 16  # of its participant's it is this one
+TRANSACTION_PARTS_AT: Final = 24  # the one with this serial is, or was, written in parts
 TRANSACTION_OPERATIONS_AT: Final = 64
 TRANSACTION_OPERATIONS: Final = 1000  # at most
 OPERATION_BYTES: Final = 32
@@ -698,6 +699,21 @@ OPERATION_QUEUE_AT: Final = 0
 OPERATION_WHERE_AT: Final = 8
 OPERATION_WORD_AT: Final = 16
 OPERATION_ACKS: Final = 1 << 62  # in the word of the queue
+
+# --- steps: how far one who lets a commit happen has come (commit.py); private memory -------------
+STEPS_STEP: Final = 0
+STEPS_INDEX: Final = 8  # of the next operation
+STEPS_QUEUE: Final = 16  # reference to the queue of the present one
+STEPS_WHERE: Final = 24
+STEPS_WORD: Final = 32
+STEPS_BLOCKED: Final = 40  # how many queues had no room, and which
+STEPS_BLOCKED_AT: Final = 48
+STEPS_BLOCKED_MAX: Final = 64
+STEPS_BYTES: Final = STEPS_BLOCKED_AT + 8 * STEPS_BLOCKED_MAX
+
+STEP_ACKNOWLEDGE: Final = 1
+STEP_PUBLISH: Final = 2
+STEP_RETURN: Final = 3  # the series of numbers that the queue has lent
 
 # --- histograms segment ---------------------------------------------------------------------------
 HISTOGRAMS_MAGIC: Final = 0x00545349484D4853  # "SHMHIST\0"

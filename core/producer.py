@@ -78,6 +78,18 @@ def is_noted(port: int, producer: int, sequence: int) -> int:
     return int(last & SEQUENCE_MASK >= sequence)
 
 
+@kernel
+def sequence_raise(target: int, last: int, sequence: int) -> int:
+    """Note a number where this one was noted last; it never becomes less."""
+    while last < sequence:
+        # SYNC POINT: sequence (release): whoever sees tail moved on sees the number too
+        seen = compare_exchange(target, last, sequence)
+        if seen == last:
+            break
+        last = seen
+    return 1
+
+
 @cold
 def sequence_note(port: int, word: int, tail: int) -> int:
     """Note the number of the message at tail before helping tail past it; 0 if tail has moved."""
@@ -95,9 +107,4 @@ def sequence_note(port: int, word: int, tail: int) -> int:
     fence_acquire()
     if load_acquire(load(port + PORT_HEADER) + RING_TAIL_AT) != tail:
         return 0
-    while last < sequence:
-        seen = compare_exchange(target, last, sequence)
-        if seen == last:
-            return 1
-        last = seen
-    return 1
+    return sequence_raise(target, last, sequence)

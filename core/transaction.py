@@ -1,8 +1,8 @@
 """Transactions: several publishes and acknowledgements, on several rings, that are one.
 
 One store decides: before it, nothing has happened; after it, all of it happens, by the hand of who
-committed or, if that one is dead, of who repairs.  So each step after it can be done again without
-being done twice, whatever the one before died of:
+committed, of who repairs if that one is dead, or of the journaler if it stands still (commit.py).
+So each step after it can be done again, and by several at once, without being done twice:
 
     acknowledge   LEASED, exactly our word, to DONE; whoever comes second finds another word
     publish       each chunk has a number of a series, and tail never passes a number that is not
@@ -18,9 +18,9 @@ revokes and who pledges do so by CAS on the lease, so one of them wins; see leas
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, load, load_acquire, store, store_release
+from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
 from shmbroker.core.chunk import chunk_address, is_once
-from shmbroker.core.codes import DAMAGED, INVALID, NO_PRODUCER, OK, REVOKED
+from shmbroker.core.codes import DAMAGED, FULL, INVALID, NO_PRODUCER, OK, REVOKED, UNDECIDED
 from shmbroker.core.gate import gates_floor
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import exported_cold, kernel
@@ -36,6 +36,7 @@ from shmbroker.core.layout import (
     LEASE_TAG_MASK,
     ORIGIN_PRODUCER_SHIFT,
     PORT_HEADER,
+    PORT_SLOT_MASK,
     POSITION_MASK,
     PRODUCER_IDENTITY_AT,
     PRODUCER_SEQUENCE_AT,
@@ -45,14 +46,18 @@ from shmbroker.core.layout import (
     SERIES_IDLE,
     SLOT_LEASE_AT,
 )
-from shmbroker.core.producer import producer_at
-from shmbroker.core.publish import place_keyed, slots_for_news
+from shmbroker.core.producer import producer_at, sequence_raise
+from shmbroker.core.publish import is_recycled, slots_for_news
+from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import run_published
 from shmbroker.core.tail import tail_pass, true_tail
-from shmbroker.core.word import lap_of, slot_at, word_lease_tag, word_ready, word_state
+from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_lease_tag, word_ready, word_state
 
 TRIES = 8
 """A lease is written when a message is taken, once by a repair, and when it is revoked."""
+
+PLACE_TRIES = 4096
+"""How often others may be faster: each time one of them has published."""
 
 
 @exported_cold
@@ -153,30 +158,65 @@ def chunk_number(port: int, chunk: int, origin: int, published_ns: int) -> int:
 
 
 @kernel
+def place_here(port: int, chunk: int, tail: int) -> int:
+    """Publish at tail, which was the truth, and nowhere else; UNDECIDED if it no longer is."""
+    slots = load(port + PORT_SLOT_MASK) + 1
+    most = slots_for_news(port)
+    if most < slots and not is_recycled(port, tail - most):
+        if reclaim(port) == 0 and not is_recycled(port, tail - most):
+            return FULL
+    lap = lap_of(port, tail)
+    slot = slot_at(port, tail)
+    ready = word_ready(chunk, lap)
+    seen = compare_exchange(slot, lap, ready)
+    if seen == lap:
+        return tail
+    if laps_ahead(seen, lap) != -1:
+        return UNDECIDED
+    if is_recycled(port, tail - slots):
+        # the reclaimer has moved head and not yet been so kind as to make the slot FREE
+        if word_state(seen) == DONE and compare_exchange(slot, seen, ready) == seen:
+            return tail
+    elif reclaim(port) == 0 and not is_recycled(port, tail - slots):
+        return FULL
+    return UNDECIDED
+
+
+@kernel
 def place_once(port: int, chunk: int, origin: int) -> int:
-    """Publish a chunk unless it was before: OK, or FULL."""
+    """Publish a chunk unless it was before: OK, or FULL.
+
+    Several may do so at once, also such as were stopped for long.  While the number is not in the
+    table, the chunk is at no position below a true tail; nobody can place it beyond, because
+    positions are published in order; and at tail one CAS succeeds.
+    """
     series = origin >> ORIGIN_PRODUCER_SHIFT
     if series <= 0 or series >= PRODUCERS or chunk_address(port, chunk) == 0:
         return DAMAGED
-    tail = true_tail(port)
-    if tail < 0:
-        return tail
     noted = producer_at(port, series) + PRODUCER_SEQUENCE_AT
-    # SYNC POINT: sequence (acquire)
-    if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
-        return OK
-    once = is_once(load(chunk_address(port, chunk) + CHUNK_MARK_AT))
-    position = place_keyed(port, chunk, tail)
+    position = UNDECIDED
+    last = 0
+    for _ in range(PLACE_TRIES):
+        tail = true_tail(port)
+        if tail < 0:
+            return tail
+        # SYNC POINT: sequence (acquire)
+        last = load_acquire(noted)
+        if last & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
+            return OK
+        position = place_here(port, chunk, tail)
+        if position != UNDECIDED:
+            break
     if position < 0:
-        return position
+        return DAMAGED if position == UNDECIDED else position
     # SYNC POINT: sequence (release): before tail passes the message
-    store_release(noted, origin & SEQUENCE_MASK)
-    if once:  # tail does not pass it without a verdict
-        tail_pass(port, position)
+    sequence_raise(noted, last, origin & SEQUENCE_MASK)
+    if is_once(load(chunk_address(port, chunk) + CHUNK_MARK_AT)):
+        tail_pass(port, position)  # which does not happen without a verdict
     address = load(port + PORT_HEADER) + RING_TAIL_AT
     compare_exchange(address, position, (position + 1) & POSITION_MASK)
     if keeps_latest(port):
-        latest_note(port, position, word_ready(chunk, 0), 1)
+        latest_note(port, position, word_ready(chunk, 0), 0)  # its owner may go on meanwhile
     return OK
 
 

@@ -10,6 +10,7 @@ from shmbroker.core import (  # noqa: F401
     carry,
     catalog,
     chunk,
+    commit,
     cursor,
     deletion,
     due,

@@ -14,8 +14,7 @@ typedef struct operation {
     sb_queue *queue;
     struct lane *lane; /* of a publish, else NULL */
     int64_t where;     /* the chunk's offset, or the message's position */
-    int64_t word;      /* the chunk's origin, or our LEASED word */
-    int64_t lease;     /* what was there before it was pledged, or SB_REVOKED */
+    int64_t word;      /* our LEASED word */
 } operation;
 /* Commit these: SB_OK, SB_UNFINISHED, or a code after which nothing has happened; with SB_FULL the
  * queue that is.  Our commit mutex is held. */
@@ -24,6 +23,10 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
 /* Let all of what this participant has committed happen: SB_OK, or SB_UNFINISHED while a queue has
  * no room.  If it is another's, it is dead, and its byte is locked by us. */
 int64_t record_finish(sb_connection *connection, int64_t id);
+/* Let what another participant has committed happen, while it may go on with it: SB_OK,
+ * SB_UNFINISHED while a queue has no room, or why it cannot be done.  *serial: which it was, 0:
+ * nothing is committed. */
+int64_t record_help(sb_connection *connection, int64_t id, int64_t *serial);
 /* Commit these, and see them happen: the chunks are messages then, and their lanes may be left.
  * With SB_UNFINISHED (the connection is being closed) their lanes are lent, for whoever does the
  * rest. */
@@ -31,9 +34,9 @@ int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t
 
 /* --- gate.c ----------------------------------------------------------------------------------- */
 
-/* Before it is decided: its number among those on durable queues. */
-int64_t commit_gate_enter(sb_connection *connection, void *record);
-/* After all of it has happened: the number to wait for. */
+/* Before one on durable queues is decided. */
+void commit_gate_wait(sb_connection *connection);
+/* After all of it has happened: the number to wait for.  Our commit mutex is held. */
 int64_t commit_gate_passed(sb_connection *connection, int64_t stamp);
 /* Until those up to this number are on disk. */
 int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns);
@@ -41,7 +44,7 @@ int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t time
 typedef struct commit_gate {
     sb_connection *connection;
     bool is_closed;
-    int64_t excused[L_PARTICIPANTS]; /* 1 + the number with which one was inside for too long */
+    int64_t excused[L_PARTICIPANTS]; /* the serial of one that is whole, or written in parts */
 } commit_gate;
 /* A message of a durable queue was copied to another one, and is not let go of yet: the journaler
  * does not write the one without the other. */
@@ -50,7 +53,7 @@ void commit_gate_copied(sb_connection *connection);
 int64_t commit_gate_begun(sb_connection *connection);
 /* And how many are on disk. */
 int64_t commit_gate_whole(sb_connection *connection);
-/* Wait until nobody is inside, with the commit gate closed if need be. */
+/* Wait until nobody is inside, with the commit gate closed if need be; help who stands still. */
 void commit_gate_clear(commit_gate *at);
 /* Let nobody in; and let them in again. */
 void commit_gate_close(commit_gate *at);

@@ -2,18 +2,12 @@
  * transaction on durable queues was half way.  So a transaction is in one frame, with its
  * acknowledgements.
  *
- *     committer                                 journaler
- *     1. prepared                               1. load begun
- *     2. wait while the commit gate is closed   2. is nobody inside?  else close it, and again
- *     3. add 1 to begun                         3. note tails and heads
- *     4. committed: acknowledge, publish        4. load begun: the same, nobody came in meanwhile
- *     5. nothing left: outside again            5. open the commit gate; write up to there
- *
- * Steps 3 and 4 decide; the commit gate only makes sure that there is such a moment, however many
- * commit.  A committer waits at it for COMMIT_GATE_NS at most, as the journaler may have died; the
- * journaler waits for who is inside for INSIDE_NS at most: that one may be stopped, or have no room
- * in a queue whose messages nobody can take before they are written.  Then it goes on without that
- * one. */
+ * What makes it a moment is in core/commit.py.  The commit gate only makes sure that there is one,
+ * however many commit: a committer waits at it for COMMIT_GATE_NS at most, as the journaler may
+ * have died.  The journaler waits for who is inside for HELP_NS, then does what that one has
+ * committed (record_help).  If a queue has no room, it cannot: perhaps nobody can take messages
+ * there before they are written.  So after INSIDE_NS it goes on, and that one transaction is
+ * written in parts. */
 
 #define _GNU_SOURCE
 #include <time.h>
@@ -24,9 +18,13 @@
 
 #define COMMIT_GATE_NS 5000000
 
+#define HELP_NS 5000000
+
 #define INSIDE_NS 200000000
 
 #define NAP_NS 50000
+
+#define HELPED_NAP_NS 1000000
 
 #define AWAIT_NS 100000000
 
@@ -42,16 +40,15 @@ static int64_t address_of(sb_connection *connection, int64_t at)
 
 /* --- who commits ------------------------------------------------------------------------------ */
 
-int64_t commit_gate_enter(sb_connection *connection, void *record)
+void commit_gate_wait(sb_connection *connection)
 {
-    int64_t until = sb_system_clock() + COMMIT_GATE_NS, now;
     _Atomic int64_t *closed = word_of(connection, L_TRANSACTIONS_CLOSED_AT);
+    if (!atomic_load(closed))
+        return;
+    int64_t until = sb_system_clock() + COMMIT_GATE_NS, now;
     while (atomic_load(closed) && (now = sb_system_clock()) < until)
         sb_system_wait(address_of(connection, L_TRANSACTIONS_CLOSED_AT), 1, until - now);
     atomic_store(closed, 0);
-    int64_t stamp = atomic_fetch_add(word_of(connection, L_TRANSACTIONS_BEGUN_AT), 1) + 1;
-    word_store(record, L_TRANSACTION_STAMP_AT, stamp);
-    return stamp;
 }
 
 int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns)
@@ -77,9 +74,8 @@ int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t time
 
 int64_t commit_gate_passed(sb_connection *connection, int64_t stamp)
 {
-    /* the journaler may have gone on without us: what came late is in the next that it writes */
-    if (stamp && atomic_load(word_of(connection, L_TRANSACTIONS_JOURNALED_AT)) >= stamp)
-        stamp = atomic_fetch_add(word_of(connection, L_TRANSACTIONS_BEGUN_AT), 1) + 1;
+    if (stamp && connection->late > stamp)
+        stamp = connection->late;
     if (stamp)
         journaler_rouse(connection);
     return stamp;
@@ -87,13 +83,13 @@ int64_t commit_gate_passed(sb_connection *connection, int64_t stamp)
 
 void commit_gate_copied(sb_connection *connection)
 {
-    atomic_fetch_add(word_of(connection, L_TRANSACTIONS_BEGUN_AT), 1);
+    sb_commit_count(connection->transactions.memory);
     journaler_rouse(connection);
 }
 
 int64_t commit_gate_begun(sb_connection *connection)
 {
-    return atomic_load(word_of(connection, L_TRANSACTIONS_BEGUN_AT));
+    return sb_commit_begun(connection->transactions.memory);
 }
 
 int64_t commit_gate_whole(sb_connection *connection)
@@ -108,12 +104,8 @@ static char *record_at(sb_connection *connection, int64_t id)
 
 static bool is_inside(const commit_gate *at, int64_t id)
 {
-    sb_connection *connection = at->connection;
-    if (word_load(participant_transaction(connection, id), 0) == L_TRANSACTION_NONE)
-        return false;
-    char *record = record_at(connection, id);
-    return word_load(record, L_TRANSACTION_DURABLE_AT) &&
-           at->excused[id] != word_load(record, L_TRANSACTION_STAMP_AT) + 1;
+    return sb_commit_is_inside(record_at(at->connection, id),
+                               participant_transaction(at->connection, id), at->excused[id]);
 }
 
 static int64_t who_is_inside(const commit_gate *at)
@@ -125,15 +117,22 @@ static int64_t who_is_inside(const commit_gate *at)
     return 0;
 }
 
-static void excuse(commit_gate *at)
+/* Do what it has committed.  Whether it is inside no more: it is whole, or there is no room for it,
+ * and it is written in parts. */
+static bool help(commit_gate *at, int64_t id, bool is_late)
 {
-    for (int64_t id; (id = who_is_inside(at)) != 0;) {
-        at->excused[id] = word_load(record_at(at->connection, id), L_TRANSACTION_STAMP_AT) + 1;
-        log_note(at->connection,
-                 "journal: participant %lld stands in the middle of a commit: what it "
-                 "does is not written as a whole",
-                 (long long)id);
-    }
+    int64_t serial, code = record_help(at->connection, id, &serial);
+    if (serial == 0 || (code != SB_OK && !is_late))
+        return false;
+    at->excused[id] = serial;
+    if (code == SB_OK)
+        return true;
+    sb_commit_excuse(record_at(at->connection, id), serial);
+    log_note(at->connection,
+             "journal: participant %lld stands in the middle of a commit, and it cannot be "
+             "finished: %s: it is not written as a whole",
+             (long long)id, sb_strerror(code));
+    return true;
 }
 
 void commit_gate_close(commit_gate *at)
@@ -153,16 +152,16 @@ void commit_gate_open(commit_gate *at)
 
 void commit_gate_clear(commit_gate *at)
 {
-    const struct timespec nap = {0, NAP_NS};
-    int64_t until = 0;
-    while (who_is_inside(at)) {
+    const struct timespec nap = {0, NAP_NS}, helped = {0, HELPED_NAP_NS};
+    int64_t since = 0, id;
+    while ((id = who_is_inside(at)) != 0) {
         int64_t now = sb_system_clock();
-        until = until ? until : now + INSIDE_NS;
+        since = since ? since : now;
         commit_gate_close(at);
-        if (now >= until)
-            excuse(at);
-        else
+        if (now - since < HELP_NS)
             nanosleep(&nap, NULL);
+        else if (!help(at, id, now - since >= INSIDE_NS))
+            nanosleep(&helped, NULL);
     }
 }
 

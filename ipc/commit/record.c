@@ -7,11 +7,10 @@
  *     nothing
  *
  * How far it is stands in one word of the participant's entry.  The store of `committed` decides:
- * whoever finds another word there takes back what was prepared; whoever finds it does the rest,
- * and does nothing twice (core/transaction.py).  That is the participant itself, or whoever holds
- * the lock on its byte because it is dead: never two at a time.
- *
- * Acknowledging comes first: it never waits, and the room that it makes was counted on. */
+ * whoever finds another word there takes back what was prepared; whoever finds it does the rest, in
+ * the order of core/commit.py, and does nothing twice (core/transaction.py).  That is the
+ * participant itself, whoever holds the lock on its byte because it is dead, or the journaler by a
+ * copy of the record, because it stands still. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -24,16 +23,9 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-#define BLOCKED_MAX 64 /* queues without room that one commit record goes around */
-
 static char *record_of(sb_connection *connection, int64_t id)
 {
     return (char *)connection->transactions.memory + L_TRANSACTIONS_AT + id * L_TRANSACTION_BYTES;
-}
-
-static char *operation_at(char *record, int64_t index)
-{
-    return record + L_TRANSACTION_OPERATIONS_AT + index * L_OPERATION_BYTES;
 }
 
 /* --- what is committed happens ---------------------------------------------------------------- */
@@ -83,113 +75,108 @@ static void note_acknowledged(sb_queue *queue, int64_t position)
         continue;
 }
 
-static int64_t acknowledge(place *here, char *record, int64_t count)
+static int64_t acknowledge(place *here, const int64_t *steps)
 {
-    for (int64_t index = 0; index < count; index++) {
-        char *each = operation_at(record, index);
-        int64_t reference = word_load(each, L_OPERATION_QUEUE_AT);
-        if (!(reference & L_OPERATION_ACKS))
-            continue;
-        int64_t code = turn_to(here, reference & ~L_OPERATION_ACKS);
-        if (code == SB_OK && sb_is_durable(here->queue))
-            note_acknowledged(here->queue, word_load(each, L_OPERATION_WHERE_AT));
-        if (code == SB_OK)
-            sb_port_transaction_finish(&here->port, word_load(each, L_OPERATION_WHERE_AT),
-                                       word_load(each, L_OPERATION_WORD_AT));
-        else if (code != SB_NOT_FOUND)
-            return code;
+    int64_t where = word_load(steps, L_STEPS_WHERE);
+    int64_t code = turn_to(here, word_load(steps, L_STEPS_QUEUE));
+    if (code != SB_OK)
+        return code;
+    if (sb_is_durable(here->queue))
+        note_acknowledged(here->queue, where);
+    sb_port_transaction_finish(&here->port, where, word_load(steps, L_STEPS_WORD));
+    return SB_OK;
+}
+
+static int64_t publish(place *here, int64_t *steps)
+{
+    int64_t code = turn_to(here, word_load(steps, L_STEPS_QUEUE));
+    if (code != SB_OK)
+        return code;
+    code = sb_port_transaction_place(&here->port, word_load(steps, L_STEPS_WHERE),
+                                     word_load(steps, L_STEPS_WORD));
+    if (code == SB_OK) {
+        schedule_unknown(here->queue);
+        inbox_noted(here->queue);
+        expiry_unknown(here->queue); /* it may have one */
+    } else if (code == SB_FULL) {
+        sb_commit_block(steps);
+    } else {
+        log_note(here->connection, "a transaction leaves out a message to queue '%s': %s",
+                 here->queue->name, sb_strerror(code));
     }
     return SB_OK;
 }
 
-static bool is_among(const int64_t *references, int64_t count, int64_t reference)
+/* Which series were taken is in the record, unless its owner died while it prepared: `all`. */
+static int64_t return_series(place *here, const int64_t *steps, int64_t id, bool all)
 {
-    for (int64_t each = 0; each < count; each++)
-        if (references[each] == reference)
-            return true;
-    return false;
+    int64_t series = word_load(steps, L_STEPS_WORD) >> L_ORIGIN_PRODUCER_SHIFT;
+    int64_t code = turn_to(here, word_load(steps, L_STEPS_QUEUE));
+    if (code != SB_OK)
+        return code;
+    for (int64_t any = 1; all && any < L_PRODUCERS; any++)
+        sb_port_series_drop(&here->port, any, id);
+    if (!all && series > 0 && series < L_PRODUCERS)
+        sb_port_series_drop(&here->port, series, id);
+    return SB_OK;
 }
 
-/* In order: when a queue has no room for one, what comes after it there waits as well. */
-static int64_t publish(place *here, char *record, int64_t count)
+/* From this step on, as far as there is room: SB_OK, SB_UNFINISHED, or why to try again.  `id`:
+ * whose record it is; 0: nobody's but a copy, and its owner returns the series. */
+static int64_t walk(sb_connection *connection, void *record, int64_t first, int64_t id)
 {
-    int64_t blocked[BLOCKED_MAX], full = 0;
-    for (int64_t index = 0; index < count && full < BLOCKED_MAX; index++) {
-        char *each = operation_at(record, index);
-        int64_t reference = word_load(each, L_OPERATION_QUEUE_AT);
-        if (reference & L_OPERATION_ACKS || is_among(blocked, full, reference))
-            continue;
-        int64_t code = turn_to(here, reference);
-        if (code == SB_OK) {
-            code = sb_port_transaction_place(&here->port, word_load(each, L_OPERATION_WHERE_AT),
-                                             word_load(each, L_OPERATION_WORD_AT));
-            if (code == SB_OK)
-                schedule_unknown(here->queue);
-            if (code == SB_OK)
-                inbox_noted(here->queue);
-            if (code == SB_OK)
-                expiry_unknown(here->queue); /* it may have one */
-            if (code == SB_FULL)
-                blocked[full++] = reference;
-            else if (code != SB_OK)
-                log_note(here->connection, "a transaction leaves out a message to queue '%s': %s",
-                         here->queue->name, sb_strerror(code));
-        } else if (code != SB_NOT_FOUND) {
-            return code;
-        }
-    }
-    return full ? SB_UNFINISHED : SB_OK;
-}
-
-/* Which series were taken is in the record, unless its owner died while it prepared. */
-static int64_t return_series(place *here, char *record, int64_t count, int64_t id, bool all)
-{
-    int64_t last = 0;
-    for (int64_t index = 0; index < count; index++) {
-        char *each = operation_at(record, index);
-        int64_t reference = word_load(each, L_OPERATION_QUEUE_AT);
-        int64_t series = word_load(each, L_OPERATION_WORD_AT) >> L_ORIGIN_PRODUCER_SHIFT;
-        if (reference & L_OPERATION_ACKS || reference == last)
-            continue;
-        last = reference;
-        int64_t code = turn_to(here, reference);
+    int64_t steps[L_STEPS_BYTES / 8], step, code = SB_OK;
+    place here = {.connection = connection};
+    sb_commit_walk(steps, first);
+    while (code == SB_OK && (step = sb_commit_next(record, steps)) != 0) {
+        if (step == L_STEP_RETURN && id == 0)
+            break;
+        code = step == L_STEP_ACKNOWLEDGE ? acknowledge(&here, steps)
+               : step == L_STEP_PUBLISH   ? publish(&here, steps)
+                                          : return_series(&here, steps, id, first == step);
         if (code == SB_NOT_FOUND)
-            continue;
-        if (code != SB_OK)
-            return code;
-        for (int64_t any = 1; all && any < L_PRODUCERS; any++)
-            sb_port_series_drop(&here->port, any, id);
-        if (!all && series > 0 && series < L_PRODUCERS)
-            sb_port_series_drop(&here->port, series, id);
+            code = SB_OK; /* the queue was deleted, with all that was in it */
     }
-    return SB_OK;
+    turn_away(&here);
+    return code != SB_OK ? code : sb_commit_is_blocked(steps) ? SB_UNFINISHED : SB_OK;
 }
 
 int64_t record_finish(sb_connection *connection, int64_t id)
 {
     void *far = participant_transaction(connection, id);
-    int64_t state = word_load(far, 0), code = SB_OK;
+    void *transactions = connection->transactions.memory;
+    int64_t state = word_load(far, 0);
     if (state != L_TRANSACTION_NONE) {
-        place here = {.connection = connection};
         char *record = record_of(connection, id);
-        int64_t count = word_load(record, L_TRANSACTION_COUNT_AT);
-        if (count < 0 || count > L_TRANSACTION_OPERATIONS)
-            count = 0;
-        if (state == L_TRANSACTION_COMMITTED) {
-            code = acknowledge(&here, record, count);
-            if (code == SB_OK)
-                code = publish(&here, record, count);
-        }
-        if (code == SB_OK)
-            code = return_series(&here, record, count, id, state != L_TRANSACTION_COMMITTED);
-        turn_away(&here);
+        bool is_committed = state == L_TRANSACTION_COMMITTED;
+        bool is_durable = is_committed && word_load(record, L_TRANSACTION_DURABLE_AT);
+        if (is_durable && id != connection->id)
+            sb_commit_count(transactions); /* it may have died before it was */
+        int64_t code = walk(connection, record,
+                            is_committed ? L_STEP_ACKNOWLEDGE : L_STEP_RETURN, id);
         if (code != SB_OK)
             return code;
+        int64_t late = is_durable ? sb_commit_passed(transactions, record) : 0;
+        if (late && id == connection->id)
+            connection->late = late;
         word_store(far, 0, L_TRANSACTION_NONE);
     }
     if (id == connection->id)
         connection->finished = connection->commits;
     return SB_OK;
+}
+
+int64_t record_help(sb_connection *connection, int64_t id, int64_t *serial)
+{
+    void *copy = malloc(L_TRANSACTION_BYTES);
+    *serial = 0;
+    if (!copy)
+        return fail_system("memory for a commit record");
+    *serial = sb_commit_copy(record_of(connection, id), participant_transaction(connection, id),
+                             copy);
+    int64_t code = *serial ? walk(connection, copy, L_STEP_ACKNOWLEDGE, 0) : SB_OK;
+    free(copy);
+    return code;
 }
 
 /* --- committing ------------------------------------------------------------------------------- */
@@ -208,7 +195,8 @@ typedef struct attempt {
     char *record;
     party *parties;
     int64_t parties_count;
-    int64_t *positions; /* room for those of the messages that are acknowledged in one queue */
+    int64_t *leases; /* of each operation what was there before it was pledged */
+    int64_t *places; /* room for the positions that are acknowledged in one queue */
 } attempt;
 
 static party *party_of(attempt *made, sb_queue *queue)
@@ -226,52 +214,17 @@ static party *party_of(attempt *made, sb_queue *queue)
 /* Before anything of it: who repairs finds every queue here. */
 static void write_down(attempt *made)
 {
-    int64_t durable = 0;
+    bool is_durable = false;
+    for (int64_t index = 0; index < made->count; index++)
+        is_durable |= sb_is_durable(made->operations[index].queue);
+    sb_commit_begin(made->record, is_durable);
     for (int64_t index = 0; index < made->count; index++) {
         operation *each = &made->operations[index];
-        char *written = operation_at(made->record, index);
-        durable |= sb_is_durable(each->queue);
         party_of(made, each->queue)->publishes += each->lane != NULL;
-        each->lease = SB_REVOKED;
-        word_store(written, L_OPERATION_QUEUE_AT,
-                   each->queue->reference | (each->lane ? 0 : L_OPERATION_ACKS));
-        word_store(written, L_OPERATION_WHERE_AT, each->where);
-        word_store(written, L_OPERATION_WORD_AT, each->lane ? 0 : each->word);
+        sb_commit_add(made->record,
+                      each->queue->reference | (each->lane ? 0 : L_OPERATION_ACKS), each->where,
+                      each->lane ? 0 : each->word);
     }
-    word_store(made->record, L_TRANSACTION_COUNT_AT, made->count);
-    word_store(made->record, L_TRANSACTION_DURABLE_AT, durable);
-}
-
-static int64_t pledge(attempt *made, sb_queue *queue, sb_port *port)
-{
-    int64_t pledged = 0;
-    for (int64_t index = 0; index < made->count; index++) {
-        operation *each = &made->operations[index];
-        if (each->queue != queue || each->lane)
-            continue;
-        each->lease = sb_port_lease_pledge(port, each->where, each->word);
-        if (each->lease < 0)
-            return fail(SB_REVOKED, "message %lld of queue '%s' is no longer ours: the transaction "
-                        "cannot acknowledge it", (long long)each->where, queue->name);
-        made->positions[pledged++] = each->where;
-    }
-    return pledged;
-}
-
-static int64_t number(attempt *made, party *with, sb_port *port, int64_t now_ns)
-{
-    with->series = sb_port_series_take(port, made->connection->id);
-    int64_t last = with->series < 0 ? with->series : sb_port_series_last(port, with->series);
-    for (int64_t index = 0; index < made->count && last >= 0; index++) {
-        operation *each = &made->operations[index];
-        if (each->queue != with->queue || !each->lane)
-            continue;
-        each->word = with->series << L_ORIGIN_PRODUCER_SHIFT | ++last;
-        word_store(operation_at(made->record, index), L_OPERATION_WORD_AT, each->word);
-        int64_t code = sb_port_chunk_number(port, each->where, each->word, now_ns);
-        last = code < 0 ? code : last;
-    }
-    return last < 0 ? last : SB_OK;
 }
 
 static const sb_outgoing NO_KEY;
@@ -295,7 +248,12 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
     sb_port port;
     sb_queue *queue = with->queue;
     int64_t code = port_to_look(queue, &port);
-    int64_t pledged = code == SB_OK ? pledge(made, queue, &port) : code;
+    int64_t pledged = code != SB_OK ? code
+                                    : sb_port_commit_pledge(&port, made->record, queue->reference,
+                                                       made->leases, made->places);
+    if (pledged == SB_REVOKED)
+        return fail(SB_REVOKED, "a message of queue '%s' is no longer ours: the transaction cannot "
+                    "acknowledge it", queue->name);
     if (pledged < 0 || with->publishes == 0)
         return pledged < 0 ? pledged : SB_OK;
     if (with->publishes > most_in(queue))
@@ -303,15 +261,16 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
                     "the transaction publishes %lld messages to queue '%s', which holds "
                     "%lld at most",
                     (long long)with->publishes, queue->name, (long long)most_in(queue));
-    code = number(made, with, &port, now_ns);
-    if (code != SB_OK)
-        return code == SB_NO_PRODUCER ? SB_FULL : code; /* that many others commit to it now */
-    int64_t room = room_in(queue, &port, made->positions, pledged);
+    with->series = sb_port_commit_number(&port, made->record, queue->reference,
+                                         made->connection->id, now_ns);
+    if (with->series < 0) /* that many others commit to it now */
+        return with->series == SB_NO_PRODUCER ? SB_FULL : with->series;
+    int64_t room = room_in(queue, &port, made->places, pledged);
     lane *in = room >= 0 && room < with->publishes ? lane_enter(queue, &code) : NULL;
     for (int64_t before = -1; in && room > before && room < with->publishes;) {
         before = room;
         if (queue_make_room(queue, in, &NO_KEY))
-            room = room_in(queue, &port, made->positions, pledged);
+            room = room_in(queue, &port, made->places, pledged);
     }
     if (in)
         lane_leave(in);
@@ -341,11 +300,7 @@ static void take_back(attempt *made)
         }
         if (with->series > 0)
             sb_port_series_drop(&port, with->series, made->connection->id);
-        for (int64_t index = 0; index < made->count; index++) {
-            operation *done = &made->operations[index];
-            if (done->queue == with->queue && !done->lane && done->lease >= 0)
-                sb_port_lease_restore(&port, done->where, done->word, done->lease);
-        }
+        sb_port_commit_take_back(&port, made->record, with->queue->reference, made->leases);
         queue_looked(with->queue);
     }
 }
@@ -366,9 +321,9 @@ static int64_t decide(attempt *made, sb_queue **full)
         word_store(far, 0, L_TRANSACTION_NONE);
         return code == SB_REVOKED || code == SB_INVALID ? code : explained(*full, code);
     }
-    bool durable = word_load(made->record, L_TRANSACTION_DURABLE_AT);
-    connection->stamp = durable ? commit_gate_enter(connection, made->record) : 0;
-    word_store(far, 0, L_TRANSACTION_COMMITTED); /* from here on it happens */
+    if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
+        commit_gate_wait(connection);
+    connection->stamp = sb_commit_decide(connection->transactions.memory, made->record, far);
     connection->commits++;
     record_finish(connection, connection->id);
     return SB_OK;
@@ -391,10 +346,13 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
     attempt made = {.connection = connection, .operations = operations, .count = count,
                     .record = record_of(connection, connection->id),
                     .parties = calloc((size_t)count, sizeof(party)),
-                    .positions = calloc((size_t)count, sizeof(int64_t))};
-    code = made.parties && made.positions ? decide(&made, full) : fail_system("memory to commit");
+                    .leases = calloc((size_t)count, sizeof(int64_t)),
+                    .places = calloc((size_t)count, sizeof(int64_t))};
+    code = made.parties && made.leases && made.places ? decide(&made, full)
+                                                      : fail_system("memory to commit");
     free(made.parties);
-    free(made.positions);
+    free(made.leases);
+    free(made.places);
     return code;
 }
 

@@ -326,9 +326,9 @@ static int64_t finish(sb_transaction *transaction)
     if (code == SB_OK && connection->finished < transaction->serial)
         record_finish(connection, connection->id);
     bool finished = connection->finished >= transaction->serial;
-    pthread_mutex_unlock(&connection->commit_mutex);
     if (finished)
         transaction->stamp = commit_gate_passed(connection, transaction->stamp);
+    pthread_mutex_unlock(&connection->commit_mutex);
     if (finished)
         return end(transaction);
     return code != SB_OK ? code : fail(SB_UNFINISHED, "%s", sb_strerror(SB_UNFINISHED));

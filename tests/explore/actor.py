@@ -158,7 +158,7 @@ class Actor:
         if kind == operation.TELL:
             return Node((*stop, 0, 0)[:4], -1, True, self._salt())
         role = self._memory.role(stop[1])
-        silent = role == BULK and kind in (operation.LOAD, operation.STORE)
+        silent = role == BULK and kind in operation.PLAIN
         return Node(stop, self._memory.index[stop[1]], silent, self._salt())
 
     def _through_private(self, run: Run, private: dict[int, int], stop: Stop) -> Stop | None:

@@ -43,6 +43,9 @@ class Answers:
             return () if view.memory[self._memory.consumer_bell] else (0,)
         if question == processes.IS_IT_MY_TURN:
             return (0,) if view.ended(argument) else ()
+        if question == processes.IS_IT_COMMITTED:
+            committed = view.memory[self._memory.transaction] == at.TRANSACTION_COMMITTED
+            return (0,) if committed or view.ended(argument) else ()
         raise ValueError(f"nobody knows the answer to question {question}")
 
     def _alive(self, view: View, actor: int) -> int:

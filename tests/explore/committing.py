@@ -1,30 +1,35 @@
-"""Programs that commit, and that settle for the dead, as ipc/commit/record.c does."""
+"""Programs that commit, and that let it happen for others, as ipc/commit/record.c does."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from shmbroker.core import layout as at
 from shmbroker.core.atomics import load, load_acquire, store, store_release
 from shmbroker.core.batch import PLAIN_MARK
 from shmbroker.core.codes import FULL, OK
+from shmbroker.core.commit import (
+    commit_add,
+    commit_begin,
+    commit_block,
+    commit_copy,
+    commit_decide,
+    commit_is_blocked,
+    commit_next,
+    commit_number,
+    commit_pledge,
+    commit_take_back,
+    commit_walk,
+    operation_at,
+    operations_in,
+)
 from shmbroker.core.run import reserve, unreserve
 from shmbroker.core.take import finish, give_back_once, take_once
-from shmbroker.core.transaction import (
-    chunk_number,
-    lease_pledge,
-    loan_placed,
-    place_once,
-    room_with,
-    series_drop,
-    series_last,
-    series_take,
-)
+from shmbroker.core.transaction import loan_placed, place_once, room_with, series_drop
 from tests.explore.operation import ask, tell
 from tests.explore.processes import (
     ACKED,
     END,
     GAVE_BACK,
+    IS_IT_COMMITTED,
     IS_IT_MY_TURN,
     IS_THERE_ROOM,
     PRODUCER_SHIFT,
@@ -33,75 +38,90 @@ from tests.explore.processes import (
     forget,
     repair_all,
 )
-from tests.explore.ring import BODY, BODY_BYTES, MESSAGE, PORT, RECORD, TRANSACTION
+from tests.explore.ring import (
+    BODY,
+    BODY_BYTES,
+    COPY,
+    LEASES,
+    MESSAGE,
+    PORT,
+    QUEUE,
+    RECORD,
+    STEPS,
+    TRANSACTION,
+)
 from tests.explore.translation import program
-
-# words of the record
-ACKS: Final = 0  # 1: it acknowledges a message
-POSITION: Final = 8
-LEASED: Final = 16
-CHUNK: Final = 24  # and 32
-ORIGIN: Final = 40  # and 48
 
 
 @program
-def fill_in(index: int, body: int) -> int:
+def fill_in(body: int) -> int:
     chunk = reserve(PORT, BODY_BYTES << at.SHAPE_BODY_SHIFT, PLAIN_MARK)
     store(load(PORT + at.PORT_DATA) + chunk + at.CHUNK_HEADER_BYTES, body)
-    store(RECORD + CHUNK + 8 * index, chunk)
-    store(RECORD + ORIGIN + 8 * index, 0)
+    commit_add(RECORD, QUEUE, chunk, 0)
     return chunk
 
 
 @program
-def prepare(who: int, messages: int) -> int:
-    """Take a series, number the chunks, pledge the message: the series."""
-    series = series_take(PORT, who)
-    last = series_last(PORT, series)
+def write_down(who: int, messages: int) -> int:
+    """Take a message if there is one, to turn it into some others: how many are acknowledged."""
+    acks = int(take_once(PORT, MESSAGE) == OK)
+    commit_begin(RECORD, 0)
+    if acks:
+        position = load(MESSAGE + at.MESSAGE_POSITION)
+        tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
+        word = load(MESSAGE + at.MESSAGE_WORD)
+        commit_add(RECORD, QUEUE | at.OPERATION_ACKS, position, word)
     for index in range(messages):
-        origin = (series << at.ORIGIN_PRODUCER_SHIFT) | (last + 1 + index)
-        store(RECORD + ORIGIN + 8 * index, origin)
-        chunk_number(PORT, load(RECORD + CHUNK + 8 * index), origin, 0)
-    if load(RECORD + ACKS):
-        position = load(RECORD + POSITION)
-        if lease_pledge(PORT, position, load(RECORD + LEASED)) < 0:
+        fill_in((who << PRODUCER_SHIFT) | (index + 1))
+    return acks
+
+
+@program
+def prepare(who: int, messages: int, acks: int) -> int:
+    """Pledge, number, and wait for room: the series, or a code."""
+    if commit_pledge(PORT, RECORD, QUEUE, LEASES, BODY) < 0:
+        return -1
+    series = commit_number(PORT, RECORD, QUEUE, who, 0)
+    while series >= 0 and room_with(PORT, BODY, acks) < messages:
+        if ask(IS_THERE_ROOM, FULL) == END:
             series_drop(PORT, series, who)
-            return -1
+            series = -1
     return series
 
 
 @program
+def forget_steps() -> int:
+    commit_walk(STEPS, 0)
+    store(STEPS + at.STEPS_WHERE, 0)
+    store(STEPS + at.STEPS_WORD, 0)
+    return store(STEPS + at.STEPS_BLOCKED_AT, 0)
+
+
+@program
 def committing(who: int, messages: int) -> int:
-    """Take a message if there is one, and turn it into some others."""
-    if take_once(PORT, MESSAGE) == OK:
-        position = load(MESSAGE + at.MESSAGE_POSITION)
-        tell(TAKEN, position, load(load(MESSAGE + at.MESSAGE_BODY)))
-        store(RECORD + ACKS, 1)
-        store(RECORD + POSITION, position)
-        store(RECORD + LEASED, load(MESSAGE + at.MESSAGE_WORD))
-    for index in range(messages):
-        fill_in(index, (who << PRODUCER_SHIFT) | (index + 1))
+    acks = write_down(who, messages)
     store_release(TRANSACTION, at.TRANSACTION_PREPARED)
-    series = prepare(who, messages)
-    store(BODY, load(RECORD + POSITION))
-    while series >= 0 and room_with(PORT, BODY, load(RECORD + ACKS)) < messages:
-        if ask(IS_THERE_ROOM, FULL) == END:
-            series_drop(PORT, series, who)
-            series = -1
+    series = prepare(who, messages, acks)
     store(BODY, 0)
     if series < 0:
+        commit_take_back(PORT, RECORD, QUEUE, LEASES)
+        store(LEASES, 0)
         store_release(TRANSACTION, at.TRANSACTION_NONE)
         for index in range(messages):
-            unreserve(PORT, load(RECORD + CHUNK + 8 * (messages - 1 - index)))
-        if load(RECORD + ACKS):
-            tell(GAVE_BACK, load(RECORD + POSITION), give_back_once(PORT, MESSAGE))
+            chunk = operation_at(RECORD, acks + messages - 1 - index)
+            unreserve(PORT, load(chunk + at.OPERATION_WHERE_AT))
+        if acks:
+            position = load(operation_at(RECORD, 0) + at.OPERATION_WHERE_AT)
+            tell(GAVE_BACK, position, give_back_once(PORT, MESSAGE))
         forget()
         return 0
-    store_release(TRANSACTION, at.TRANSACTION_COMMITTED)
+    store(LEASES, 0)
+    commit_decide(0, RECORD, TRANSACTION)
     forget()
-    settling(who, messages)
+    finishing(who)
     for index in range(messages):
-        loan_placed(PORT, load(RECORD + CHUNK + 8 * index))
+        chunk = operation_at(RECORD, acks + index)
+        loan_placed(PORT, load(chunk + at.OPERATION_WHERE_AT))
     return 0
 
 
@@ -113,35 +133,59 @@ def committing_late(who: int, messages: int, deadline_ms: int) -> int:
 
 
 @program
-def settling(holder: int, messages: int) -> int:
+def walk(record: int, holder: int) -> int:
+    """All that there is room for: OK, or FULL.  The helper, who is nobody, returns no series."""
+    step = commit_next(record, STEPS)
+    while step != 0:
+        where = load(STEPS + at.STEPS_WHERE)
+        word = load(STEPS + at.STEPS_WORD)
+        if step == at.STEP_ACKNOWLEDGE:
+            finish(PORT, where, word)
+            tell(ACKED, where, OK)
+        elif step == at.STEP_PUBLISH:
+            code = place_once(PORT, where, word)
+            if code != OK:
+                tell(REFUSED, code)
+                commit_block(STEPS)
+        elif holder != 0:
+            series_drop(PORT, 1, holder)
+        else:
+            return OK
+        step = commit_next(record, STEPS)
+    return FULL if commit_is_blocked(STEPS) else OK
+
+
+@program
+def finishing(holder: int) -> int:
     """Let all of what this participant has committed happen."""
     state = load_acquire(TRANSACTION)
     if state == at.TRANSACTION_NONE:
         return 0
-    if state == at.TRANSACTION_COMMITTED:
-        if load(RECORD + ACKS):
-            position = load(RECORD + POSITION)
-            finish(PORT, position, load(RECORD + LEASED))
-            tell(ACKED, position, OK)
-        for index in range(messages):
-            while True:
-                chunk = load(RECORD + CHUNK + 8 * index)
-                code = place_once(PORT, chunk, load(RECORD + ORIGIN + 8 * index))
-                if code == OK:
-                    break
-                tell(REFUSED, code)
-                ask(IS_THERE_ROOM, code)
-    for series in range(1, 2):
-        series_drop(PORT, series, holder)
+    begin = at.STEP_ACKNOWLEDGE if state == at.TRANSACTION_COMMITTED else at.STEP_RETURN
+    commit_walk(STEPS, begin)
+    while walk(RECORD, holder) == FULL:
+        ask(IS_THERE_ROOM, FULL)
+        commit_walk(STEPS, begin)
+    forget_steps()
     store_release(TRANSACTION, at.TRANSACTION_NONE)
     return 0
 
 
 @program
-def undertaking(holder: int, messages: int, first: int, last: int) -> int:
-    """When these have ended: settle what the one before has committed, then repair."""
+def undertaking(holder: int, first: int, last: int) -> int:
+    """When these have ended: finish what the one before has committed, then repair."""
     for each in range(first, last + 1):
         ask(IS_IT_MY_TURN, each)
-    settling(holder, messages)
+    finishing(holder)
     repair_all()
     return 0
+
+
+@program
+def helping(whom: int) -> int:
+    """Do what is committed while its owner may go on, as the journaler does."""
+    ask(IS_IT_COMMITTED, whom)
+    if commit_copy(RECORD, TRANSACTION, COPY) != 0:
+        commit_walk(STEPS, at.STEP_ACKNOWLEDGE)
+        walk(COPY, 0)
+    return operations_in(COPY)

@@ -152,10 +152,10 @@ class RingRules(Rules):
     def _check_pledge(self, memory: Sequence[int], position: int) -> None:
         if memory[self._memory.transaction] != at.TRANSACTION_COMMITTED:
             return
-        if (
-            memory[self._memory.index[RECORD]]
-            and position == memory[self._memory.index[RECORD + 8]]
-        ):
+        first = RECORD + at.TRANSACTION_OPERATIONS_AT
+        queue = memory[self._memory.index[first + at.OPERATION_QUEUE_AT]]
+        where = memory[self._memory.index[first + at.OPERATION_WHERE_AT]]
+        if queue & at.OPERATION_ACKS and where == position:
             raise Violation(f"position {position} was given back, and its ack is committed")
 
     def _is_unclaimed(

@@ -3,7 +3,7 @@
 What a word is for decides what an operation on it means:
 
     SHARED      every operation is a step: others may run before it
-    BULK        bodies of messages: plain loads and stores happen at once with the step before them
+    BULK        bodies of messages: loads and stores happen at once with the step before them
                 (nobody else looks at a chunk that is not published; the invariants check that)
     CONSTANT    written by the set-up only; loads are no steps
     BLIND       counters for people to look at: written, never read, so not part of the state

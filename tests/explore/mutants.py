@@ -537,21 +537,30 @@ MUTANTS: Final = (
         "transaction-placed-without-a-look-at-the-number",
         "transaction",
         "place_once",
-        "if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:",
+        "if last & SEQUENCE_MASK >= origin & SEQUENCE_MASK:",
         "if False:",
     ),
-    _one(
+    Mutant(
         "transaction-looks-at-the-number-before-tail-is-true",
         "transaction",
-        "place_once",
-        "tail = true_tail(port)",
-        "tail = tail_load(port)",
+        (
+            Mutation(
+                "place_once",
+                "        # SYNC POINT: sequence (acquire)\n        last = load_acquire(noted)\n",
+                "",
+            ),
+            Mutation(
+                "place_once",
+                "        tail = true_tail(port)\n",
+                "        last = load_acquire(noted)\n        tail = true_tail(port)\n",
+            ),
+        ),
     ),
     _one(
         "transaction-number-noted-after-tail",
         "transaction",
         "place_once",
-        "    store_release(noted, origin & SEQUENCE_MASK)\n",
+        "    sequence_raise(noted, last, origin & SEQUENCE_MASK)\n",
         "",
     ),
     _one(
@@ -565,16 +574,30 @@ MUTANTS: Final = (
         "transaction-number-noted-before-it-is-placed",
         "transaction",
         "place_once",
-        "position = place_keyed(port, chunk, tail)",
-        "store_release(noted, origin & SEQUENCE_MASK)\n"
-        "    position = place_keyed(port, chunk, tail)",
+        "position = place_here(port, chunk, tail)",
+        "sequence_raise(noted, last, origin & SEQUENCE_MASK)\n"
+        "        position = place_here(port, chunk, tail)",
     ),
     _one(
-        "transaction-settled-by-nobody",
+        "transaction-finished-by-nobody",
         "transaction",
         "undertaking",
-        "    settling(holder, messages)\n",
+        "    finishing(holder)\n",
         "",
+    ),
+    _one(
+        "transaction-placed-further-on",
+        "transaction-helped",
+        "place_once",
+        "position = place_here(port, chunk, tail)",
+        "position = place_further(port, chunk, tail, load(port + PORT_SLOT_MASK) + 1)",
+    ),
+    _one(
+        "transaction-number-goes-back",
+        "transaction-helped",
+        "sequence_raise",
+        "        seen = compare_exchange(target, last, sequence)",
+        "        seen = last + 0 * store_release(target, sequence)",
     ),
     _one(
         "pledge-without-a-look-at-the-word",
@@ -731,7 +754,7 @@ MUTANTS: Final = (
         "transaction-passes-tail-without-a-verdict",
         "once-committed",
         "place_once",
-        "    if once:",
+        "    if is_once(load(chunk_address(port, chunk) + CHUNK_MARK_AT)):",
         "    if False:",
     ),
     # --- the newest of each key
@@ -980,6 +1003,104 @@ MUTANTS: Final = (
         "setting_aside",
         "    compare_exchange(MESSAGES + 8 * which, HELD, ASIDE)\n    aside_note(RING)\n",
         "    aside_note(RING)\n    compare_exchange(MESSAGES + 8 * which, HELD, ASIDE)\n",
+    ),
+    # --- the commit gate
+    _one(
+        "counted-before-it-is-decided",
+        "commit-gate",
+        "commit_decide",
+        "    store_release(committed, TRANSACTION_COMMITTED)\n",
+        "    number = commit_count(transactions)\n"
+        "    store_release(committed, TRANSACTION_COMMITTED)\n    return number\n",
+    ),
+    _one(
+        "commit-not-counted",
+        "commit-gate",
+        "commit_count",
+        "fetch_add(transactions + TRANSACTIONS_BEGUN_AT, 1) + 1",
+        "load_acquire(transactions + TRANSACTIONS_BEGUN_AT) + 1",
+    ),
+    _one(
+        "moment-with-somebody-inside",
+        "commit-gate",
+        "journaling",
+        "if begun != whole:",
+        "if False:",
+    ),
+    _one(
+        "moment-without-a-second-look",
+        "commit-gate",
+        "journaling",
+        "if commit_begun(TRANSACTIONS) == begun:",
+        "if True:",
+    ),
+    _one(
+        "repaired-without-being-counted",
+        "commit-gate",
+        "finishing",
+        "        commit_count(TRANSACTIONS)",
+        "        pass",
+    ),
+    _one(
+        "excused-once-and-for-all",
+        "commit-gate",
+        "commit_is_inside",
+        "int(load_acquire(record + TRANSACTION_SERIAL_AT) != excused)",
+        "int(excused < 0)",
+    ),
+    _one(
+        "copy-without-a-look-at-its-serial",
+        "commit-gate",
+        "commit_copy",
+        "return serial if load_acquire(record + TRANSACTION_SERIAL_AT) == serial else 0",
+        "return serial",
+    ),
+    _one(
+        "copy-of-what-is-not-committed",
+        "commit-gate",
+        "commit_copy",
+        "    if load_acquire(committed) != TRANSACTION_COMMITTED:\n        return 0\n",
+        "",
+    ),
+    _one(
+        "copied-before-a-look-at-the-state",
+        "commit-gate",
+        "commit_copy",
+        "    serial = load_acquire(record + TRANSACTION_SERIAL_AT)\n"
+        "    if load_acquire(committed) != TRANSACTION_COMMITTED:\n        return 0\n",
+        "    if load_acquire(committed) != TRANSACTION_COMMITTED:\n        return 0\n"
+        "    serial = load_acquire(record + TRANSACTION_SERIAL_AT)\n",
+    ),
+    Mutant(
+        "serial-after-the-record",
+        "commit-gate",
+        (
+            Mutation(
+                "commit_begin",
+                "    store_release(record + TRANSACTION_SERIAL_AT, serial)\n",
+                "",
+            ),
+            Mutation(
+                "commit_add",
+                "    return index",
+                "    store_release(record + TRANSACTION_SERIAL_AT, "
+                "load(record + TRANSACTION_SERIAL_AT) + 1)\n    return index",
+            ),
+        ),
+    ),
+    _one(
+        "parts-not-said",
+        "commit-gate",
+        "commit_excuse",
+        "exchange(record + TRANSACTION_PARTS_AT, serial)",
+        "serial",
+    ),
+    _one(
+        "passed-without-a-look-for-parts",
+        "commit-gate",
+        "commit_passed",
+        "if load_acquire(record + TRANSACTION_PARTS_AT) != load(record + TRANSACTION_SERIAL_AT):",
+        "if True:",
     ),
     # --- the due word
     _one(

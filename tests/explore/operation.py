@@ -45,6 +45,7 @@ NAMES: Final = (
     "stopped",
 )
 
+PLAIN: Final = frozenset((LOAD, STORE, LOAD_ACQUIRE, STORE_RELEASE))
 LOCKED: Final = frozenset((EXCHANGE, COMPARE_EXCHANGE, FETCH_ADD))
 
 

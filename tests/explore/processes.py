@@ -45,6 +45,7 @@ WHAT_TIME: Final = 4
 MAY_I_SLEEP: Final = 5
 IS_IT_MY_TURN: Final = 6
 IS_THERE_A_VALUE: Final = 7
+IS_IT_COMMITTED: Final = 8
 
 # answers
 GO_ON: Final = 0

@@ -36,6 +36,9 @@ MESSAGE: Final = PRIVATE_AT + 0x4000
 BODY: Final = PRIVATE_AT + 0x5000
 ALIVE: Final = PRIVATE_AT + 0x6000
 CURSOR: Final = PRIVATE_AT + 0x7000
+STEPS: Final = PRIVATE_AT + 0x8000
+COPY: Final = PRIVATE_AT + 0x9000
+LEASES: Final = PRIVATE_AT + 0xA000
 
 KEY_FIELD: Final = at.SHAPE_LENGTH_MASK << at.SHAPE_KEY_SHIFT
 
@@ -272,7 +275,13 @@ class RingMemory(Memory):
         # the record is written before the word says so, and read after: see committing.py
         role = SHARED if geometry.transactions else CONSTANT
         self.transaction = self.word("transaction", TRANSACTION, role)
-        for each in range(0, 56, 8):
+        operations = [
+            at.TRANSACTION_OPERATIONS_AT + i * at.OPERATION_BYTES + field
+            for i in range(3)
+            for field in (at.OPERATION_QUEUE_AT, at.OPERATION_WHERE_AT, at.OPERATION_WORD_AT)
+        ]
+        head = at.TRANSACTION_COUNT_AT, at.TRANSACTION_DURABLE_AT, at.TRANSACTION_SERIAL_AT
+        for each in (*head, *operations):
             self.word(f"record[{each}]", RECORD + each, BULK if geometry.transactions else CONSTANT)
         self.word("arena identity", ARENA + at.ARENA_IDENTITY_AT, CONSTANT)
         self.word("committed", ARENA + at.ARENA_COMMITTED_AT, CONSTANT)

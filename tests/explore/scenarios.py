@@ -11,6 +11,7 @@ from tests.explore import aside, committing, counting, keyed, once, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.deleting import deletion_scenario
 from tests.explore.expiring import expiry_scenario
+from tests.explore.gate import gate_scenario
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
 from tests.explore.once_rules import OnceRules
@@ -277,9 +278,14 @@ def committer(messages: int, **more: bool) -> Player:
     return Player(PRODUCER, committing.committing, (1, messages), scan=0, owns=True, **more)
 
 
-def undertaker(messages: int, first: int, last: int, **more: bool) -> Player:
+def undertaker(first: int, last: int, **more: bool) -> Player:
     """Settles for the committer when these have ended."""
-    return Player(PRODUCER, committing.undertaking, (1, messages, first, last), **more)
+    return Player(PRODUCER, committing.undertaking, (1, first, last), **more)
+
+
+def helper(whom: int) -> Player:
+    """Does what is committed, whatever its owner does meanwhile."""
+    return Player(PRODUCER, committing.helping, (whom,), mortal=False)
 
 
 def repeater(owner: int, *identities: int, **more: bool) -> Player:
@@ -714,8 +720,8 @@ PLAYS: Final[dict[str, Play]] = {
         replace(ROOMY, producers=1, transactions=True),
         (
             committer(2),
-            undertaker(2, 0, 0),
-            undertaker(2, 0, 1, mortal=False),
+            undertaker(0, 0),
+            undertaker(0, 1, mortal=False),
             consumer(mortal=False),
         ),
         messages=2,
@@ -723,12 +729,19 @@ PLAYS: Final[dict[str, Play]] = {
         transaction=2,
         writers={1: 1, 2: 1, 3: 1},
     ),
+    "transaction-helped": Play(
+        replace(ROOMY, producers=1, transactions=True, slots=4),
+        (committer(2), helper(0)),
+        messages=2,
+        transaction=2,
+        writers={1: 1, 2: 1},
+    ),
     "transaction-ack": Play(
         replace(ROOMY, producers=1, transactions=True),
         (
             committer(1),
             settled(2, 1, mortal=False),
-            undertaker(1, 0, 0, mortal=False),
+            undertaker(0, 0, mortal=False),
             consumer(mortal=False),
         ),
         messages=2,
@@ -888,6 +901,14 @@ DEEP: Final[dict[str, Play]] = {
         messages=1,
         leases_end=True,
     ),
+    "transaction-helped-deep": Play(
+        replace(ROOMY, producers=1, transactions=True),
+        (committer(2), helper(0), undertaker(0, 0, mortal=False), consumer(mortal=False)),
+        messages=2,
+        kills=1,
+        transaction=2,
+        writers={1: 1, 2: 1, 3: 1},
+    ),
     "transaction-late": Play(
         replace(ROOMY, producers=1, transactions=True),
         (
@@ -975,6 +996,7 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "paging": paging_scenario,
     "expiry": lambda: expiry_scenario("expiry"),
     "expiry-aside": lambda: expiry_scenario("expiry-aside", store_buffers=True, asides=True),
+    "commit-gate": gate_scenario,
     "deletion": lambda: deletion_scenario(store_buffers=False),
     "deletion-buffered": lambda: deletion_scenario(store_buffers=True),
 }

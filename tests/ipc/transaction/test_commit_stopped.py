@@ -20,7 +20,10 @@ import pytest
 import shmbroker
 from shmbroker.core import layout
 from shmbroker.core.codes import FULL
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.replay import Replay
 from tests.support.compiler import NATIVE, compile_program
+from tests.support.host import PATIENCE, journaling
 from tests.support.tracer import Stepped
 
 STRIDE = int(os.environ.get("COMMIT_STRIDE", "2500"))
@@ -146,6 +149,29 @@ def bank(vhost: str) -> Iterator[Bank]:
         yield made
 
 
+def check_every_frame(folder: Path) -> int:
+    """At each frame all of each transaction or nothing: how many there are in the end."""
+    names: dict[int, str] = {}
+    found: dict[str, set[int]] = {"a": set(), "b": set(), "c": set()}
+    done: set[int] = set()
+    with Replay(folder) as replay:
+        for record in replay:
+            if record.kind == records.QUEUE:
+                length = int.from_bytes(record.body[56:64], "little")
+                names[record.queue] = record.body[72 : 72 + length].decode()
+            name = names.get(record.queue, "")
+            if record.kind == records.MESSAGE and name in found:
+                found[name].add(record.position)
+            if record.kind == records.RETIRED and name == "a":
+                bits = int.from_bytes(record.body, "little")
+                above = (bit for bit in range(8 * len(record.body)) if bits >> bit & 1)
+                done |= {*range(record.position), *(record.position + bit for bit in above)}
+            if record.last:
+                counts = len(done & found["a"]), len(found["b"]), len(found["c"])
+                assert counts == (counts[0], 2 * counts[0], counts[0])
+    return len(found["c"])
+
+
 def stops(program: Path, bank: Bank) -> Iterator[Commit]:
     instructions = random.randrange(1, STRIDE)
     while True:
@@ -191,3 +217,33 @@ def test_a_commit_that_is_continued(program: Path, bank: Bank, meanwhile: str) -
             bank.drain()
             assert commit.finish() in (0, -FULL)
         bank.verdict()
+
+
+@pytest.mark.parametrize("ends", ["killed", "continued"])
+def test_one_that_stands_still_is_whole_in_the_journal(
+    program: Path, vhost: str, tmp_path: Path, ends: str
+) -> None:
+    """The journaler does the rest of what is committed, and its owner goes on, or is repaired."""
+    expected = 0
+    with shmbroker.connect(f"shm://{vhost}") as broker:
+        queues = {
+            name: broker.declare_queue(name, durable=True, slots=1024, max_deliveries=None)
+            for name in ("a", "b", "c", "other")
+        }
+        with journaling(vhost, tmp_path):
+            instructions = random.randrange(1, STRIDE)
+            while True:
+                queues["a"].publish(b"coin", timeout=PATIENCE)
+                with Commit([str(program), vhost]) as commit:
+                    stands = commit.step(instructions)
+                    queues["other"].publish(b"", timeout=PATIENCE)
+                    if ends == "continued" or not stands:
+                        assert commit.finish() == 0
+                broker.repair()
+                expected = queues["c"].statistics().depth
+                if not stands:
+                    break
+                instructions += STRIDE
+            queues["other"].publish(b"", timeout=PATIENCE)
+    assert expected > 0
+    assert check_every_frame(tmp_path) == expected
