@@ -36,9 +36,9 @@ from shmbroker.ipc.connection.serialized import (
     SerializedQueue,
     SerializedSubscription,
 )
+from shmbroker.ipc.exchange.binding import binding_for_c, named
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.exchange.named_subscription import NamedSubscription, open_subscription
-from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.message.serializer import AnySerializer, Codec, codec_of
 from shmbroker.ipc.queue.durable import DurableQueue
 from shmbroker.ipc.queue.queue import Queue
@@ -114,11 +114,6 @@ def slots_for_c(slots: int | None) -> int:
     if slots == 0:  # which leaves it open in C
         raise InvalidArgument("a queue has a power of two of slots, not 0")
     return min(slots, 1 << 60)
-
-
-def named(each: Queue | Exchange | str) -> str:
-    """The name of what is given as an object, or by its name."""
-    return each.name if isinstance(each, (Queue, Exchange)) else each
 
 
 def _error(code: int, what: str) -> Error:
@@ -238,7 +233,7 @@ class Broker(Closable):
 
         Each is named, or the object itself.  A name is a queue's, unless `to` says "exchange".
         """
-        binding, _kept = self._binding(exchange, destination, key, arguments, match, to)
+        binding, _kept = binding_for_c(exchange, destination, key, arguments, match, to)
         self._check(
             lib.sb_bind(self._connection, binding),
             f"binding {named(destination)!r} to {named(exchange)!r}",
@@ -255,7 +250,7 @@ class Broker(Closable):
         to: Literal["queue", "exchange"] | None = None,
     ) -> None:
         """Undo just this binding."""
-        binding, _kept = self._binding(exchange, destination, key, arguments, match, to)
+        binding, _kept = binding_for_c(exchange, destination, key, arguments, match, to)
         self._check(
             lib.sb_unbind(self._connection, binding),
             f"unbinding {named(destination)!r} from {named(exchange)!r}",
@@ -297,40 +292,7 @@ class Broker(Closable):
                 f"exchange {named(source)!r} is direct: name the key of what is to be diverted"
             )
         every = "#" if kind == "topic" else ""
-        return self._binding(source, to, every if key is None else key, None, "all", "exchange")
-
-    def _binding(
-        self,
-        exchange: Exchange | str,
-        destination: Queue | Exchange | str,
-        key: str,
-        arguments: Mapping[str, Any] | None,
-        match: str,
-        to: str | None,
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """A binding for C, and what must live as long as it."""
-        if to is None:
-            to = "exchange" if isinstance(destination, Exchange) else "queue"
-        if match not in ("all", "any") or to not in ("queue", "exchange"):
-            raise InvalidArgument(f"match is all or any, to is queue or exchange: {match}, {to}")
-        packed = pack(arguments)
-        texts = [name_bytes(each) for each in (named(exchange), named(destination), key)]
-        kept = tuple(ffi.from_buffer(each) if each else ffi.NULL for each in (*texts, packed))
-        names = tuple(ffi.new("char[]", each) for each in texts[:2])
-        binding = ffi.new(
-            "sb_binding *",
-            {
-                "exchange": names[0],
-                "destination": names[1],
-                "to_exchange": to == "exchange",
-                "match_any": match == "any",
-                "key": kept[2],
-                "key_length": len(texts[2]),
-                "arguments": kept[3],
-                "arguments_length": len(packed),
-            },
-        )
-        return binding, (kept, names, texts, packed)
+        return binding_for_c(source, to, every if key is None else key, None, "all", "exchange")
 
     def delete_queue(self, name: str, *, force: bool = False) -> None:
         """Delete a queue and its messages; InUse if another participant uses it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 import warnings
 from collections.abc import Callable
@@ -216,3 +217,34 @@ def test_asyncio_warns_in_the_task_of_the_block(url: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(main())
+
+
+def test_a_queue_with_a_serializer(broker: shmbroker.Broker) -> None:
+    orders = broker.declare_queue("orders", serializer="json")
+    with broker.transaction() as tx:
+        ours = tx.queue(orders)
+        ours.publish({"n": 1})
+        ours.publish_many([{"n": 2}, {"n": 3}])
+    with broker.transaction() as tx:
+        ours = tx.queue(orders)
+        with ours.get(timeout=0) as message:
+            assert message.value == {"n": 1}
+        assert ours.receive(timeout=0) == {"n": 2}
+        assert ours.receive_many(timeout=0) == [{"n": 3}]
+    assert orders.publish_many([{"n": 4}]) == 1
+    assert orders.receive(timeout=0) == {"n": 4}
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(ours)
+
+
+def test_asyncio_with_a_serializer(url: str) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            orders = await broker.declare_queue("orders", serializer="json")
+            assert await orders.publish_many([{"n": 1}, {"n": 2}]) == 2
+            async with broker.transaction() as tx:
+                assert await tx.queue(orders).receive() == {"n": 1}
+                async with tx.queue(orders).get("$size > 0") as message:
+                    assert message.value == {"n": 2}
+
+    run(main())
