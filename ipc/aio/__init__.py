@@ -3,7 +3,7 @@
     async with shmbroker.aio.connect("shm://demo") as broker:
         queue = await broker.declare_queue("orders")
         await queue.publish(b"hello")
-        async with await queue.get(timeout=1) as message:
+        async with queue.get(timeout=1) as message:
             print(message.body)
 
 Everything is tried at once, in the loop's own thread.  What has to wait leaves word with one thread
@@ -31,6 +31,7 @@ from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.subscription import Subscription
 from shmbroker.ipc.aio.transaction import Transaction
+from shmbroker.ipc.aio.transaction_queue import TransactionQueue
 
 __all__ = [
     "Broker",
@@ -44,5 +45,6 @@ __all__ = [
     "Queue",
     "Subscription",
     "Transaction",
+    "TransactionQueue",
     "connect",
 ]

@@ -9,6 +9,7 @@ from shmbroker.ipc.base.errors import ConnectionClosed, Empty
 from shmbroker.ipc.base.timeout import Seconds
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.queue.consuming import Consuming
+from shmbroker.ipc.queue.taking import give_back
 from shmbroker.ipc.selector.selection import Selection
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ class Consumer:
     """Acknowledges each message when the next is asked for, unless it was dealt with before.
 
     No async generator: one that is left in the middle is closed some time later, by the loop; what
-    this one has in hand goes back to the queue as soon as it is dropped.
+    this one has in hand goes back to the queue as soon as it is dropped, whoever still refers to
+    the message.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class Consumer:
         self._timeout = timeout
         self._prefetch = prefetch
         self._fetched: deque[Message] = deque()
-        self._last: Message | None = None
+        self._last: Message | None = None  # what the loop has
         self._draining = queue._broker._sync._draining
 
     def __aiter__(self) -> Consumer:
@@ -56,7 +58,18 @@ class Consumer:
         self._last = self._fetched.popleft()
         return self._last
 
+    async def aclose(self) -> None:
+        """End it; what was not dealt with is given back."""
+        self._end()
+
     def __del__(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._last is not None:
+            self._fetched.append(self._last)
+        give_back(self._fetched)
+        self._fetched.clear()
         self._consuming.end()
 
     async def _fetch(self) -> list[Message]:

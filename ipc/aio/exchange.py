@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.bell import CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.verb import Face, twin
+from shmbroker.ipc.base.signature import check_names
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange import exchange as sync
 from shmbroker.ipc.exchange.publication import Publication
@@ -34,7 +36,11 @@ class Exchange(Face, of=sync.Exchange):
         self, body: Any, *, timeout: Seconds | None, confirm: Confirm | None, **options: Any
     ) -> int:
         deadline = Deadline(nanoseconds(timeout))
-        publication = Publication(self._sync, body, confirm=confirm, **options)
+        try:
+            publication = Publication(self._sync, body, confirm=confirm, **options)
+        except TypeError:
+            check_names("publish", options, signature(sync.Exchange.publish).parameters)
+            raise
         attempt = partial(publication.go_on, 0)
 
         def room() -> Bell:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.layout import FAIL
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.aio.bell import A_MESSAGE, CONFIRMED, ROOM, Bell
-from shmbroker.ipc.aio.consumer import Consumer
+from shmbroker.ipc.aio.bell import CONFIRMED, ROOM, Bell
+from shmbroker.ipc.aio.getting import Getting
 from shmbroker.ipc.aio.loan import Loan
 from shmbroker.ipc.aio.producer import Producer
-from shmbroker.ipc.aio.subscription import Subscription
+from shmbroker.ipc.aio.taking import Taking
 from shmbroker.ipc.aio.verb import Face, at_once, awaitable, awaited, begins, twin, twin_to, waits
-from shmbroker.ipc.base.errors import InvalidArgument, QueueFull
+from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.message.serializer import Codec
 from shmbroker.ipc.queue import queue as sync
-from shmbroker.ipc.queue.consuming import Consuming
+from shmbroker.ipc.queue.open_transaction import OPEN
 from shmbroker.ipc.queue.publishing import checked_position
-from shmbroker.ipc.queue.retained_reader import RetainedReader
 from shmbroker.ipc.request.request import Reply
 from shmbroker.ipc.selector.selection import Selection
 from shmbroker.ipc.selector.selector import Selector
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
 
 
-class Queue(Face, of=sync.Queue):
+class Queue(Taking, Face, of=sync.Queue):
     def __init__(self, broker: Broker, queue: sync.Queue) -> None:
         self._broker = broker
         self._sync: sync.Queue = queue
@@ -66,9 +65,6 @@ class Queue(Face, of=sync.Queue):
     @property
     def confirmed(self) -> int:
         return self._sync.confirmed
-
-    def _messages(self) -> Bell:
-        return Bell.of(self._broker._sleeper, self._sync._queue, A_MESSAGE)
 
     def _room(self) -> Bell:
         return Bell.of(self._broker._sleeper, self._sync._queue, ROOM)
@@ -105,23 +101,11 @@ class Queue(Face, of=sync.Queue):
     async def publish_many(
         self, bodies: Iterable[Any], *, timeout: Seconds | None, confirm: Confirm | None
     ) -> int:
-        several: Any = list(bodies) if isinstance(bodies, Iterator) else bodies
-        done = 0
-
-        def attempt() -> int:
-            nonlocal done
-            rest = several[done:] if done else several
-            done += self._sync.publish_many(rest, timeout=0, confirm=confirm)
-            if done < len(several):
-                raise QueueFull(f"queue {self.name!r} has room for {done} of {len(several)}")
-            return done
-
-        try:
-            await self._when_there_is_room(attempt, timeout)
-        except QueueFull:
-            if done == 0:
-                raise
-        return done
+        if OPEN:
+            self._sync._notice()
+        self._sync._check_confirm(confirm)
+        batch = self._sync._batch(bodies)
+        return await self._when_there_is_room(partial(batch.go_on, 0), timeout) or 0
 
     @twin(sync.Queue.confirm)
     async def confirm(self, position: int | None, *, timeout: Seconds | None) -> None:
@@ -160,43 +144,23 @@ class Queue(Face, of=sync.Queue):
     # --- taking -------------------------------------------------------------------------------
 
     @twin(sync.Queue.get)
-    async def get(self, *, timeout: Seconds | None) -> Message:  # for speed not by `waits`
-        return await self._until_done(self._get_now, self._messages, timeout)
+    def get(self, selector: str | Selector | None, *, timeout: Seconds | None) -> Getting[Message]:
+        if selector is not None:
+            return self._select(selector, timeout)
+        return Getting(self._until_done(self._get_now, self._messages, timeout))
 
     @twin(sync.Queue.receive)
-    async def receive(self, *, timeout: Seconds | None) -> bytes:  # nor this
+    async def receive(self, *, timeout: Seconds | None) -> bytes:  # for speed not by `waits`
         return await self._until_done(self._receive_now, self._messages, timeout)
 
-    get_nowait = at_once(sync.Queue.get_nowait)
-    get_many = waits(sync.Queue.get_many, _messages)
-    receive_many = waits(sync.Queue.receive_many, _messages)
+    get_many = waits(sync.Queue.get_many, Taking._messages)
+    receive_many = waits(sync.Queue.receive_many, Taking._messages)
 
     @twin(sync.Queue.select)
-    async def select(self, selection: Selection, *, timeout: Seconds | None) -> Message:
-        def bell() -> Bell:
-            wanted = Bell(self._broker._sleeper, self._sync._queue, selection.position)
-            wanted.returned = selection.returned
-            return wanted
-
-        attempt = partial(self._sync.select, selection, timeout=0)
-        return await self._until_done(attempt, bell, timeout)
-
-    @twin(sync.Queue.consume)
-    def consume(
-        self,
-        *,
-        selector: str | Selector | None,
-        timeout: Seconds | None,
-        prefetch: int,
-        priority: int,
-        exclusive: bool,
-    ) -> Consumer:
-        selection = None if selector is None else Selection(selector)
-        consuming = Consuming(self._sync, priority, exclusive)
-        if lib.sb_is_non_destructive(self._sync._queue):
-            retained_reader = RetainedReader(self._sync, selection, timeout)
-            return cast(Consumer, Subscription(self._broker, retained_reader))
-        return Consumer(self, consuming, selection, timeout, prefetch)
+    def select(
+        self, selection: str | Selector | Selection, *, timeout: Seconds | None
+    ) -> Getting[Message]:
+        return self._select(selection, timeout)
 
     # --- looking ------------------------------------------------------------------------------
 

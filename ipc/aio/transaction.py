@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.codes import FULL, UNFINISHED
 from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.queue import Queue
+from shmbroker.ipc.aio.transaction_queue import TransactionQueue
 from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
 from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
 from shmbroker.ipc.base.timeout import Seconds, seconds
@@ -33,11 +34,21 @@ class Transaction(Face, of=sync.Transaction):
 
     ack = at_once(sync.Transaction.ack)
 
+    @twin(sync.Transaction.queue)
+    def queue(self, queue: Queue | str) -> TransactionQueue:
+        inner = queue._sync if isinstance(queue, Queue) else queue
+        return TransactionQueue(self, self._sync.queue(inner))
+
     @twin_to(sync.Transaction.publish)
-    def publish(self, destination: Queue | Exchange, body: Any, **options: Any) -> None:
-        if not isinstance(destination, (Queue, Exchange)):
-            raise InvalidArgument(f"publish to a queue or an exchange of aio, not {destination!r}")
-        self._sync.publish(destination._sync, body, **options)
+    def publish(self, destination: Queue | Exchange | str, body: Any, **options: Any) -> None:
+        if isinstance(destination, (Queue, Exchange)):
+            self._sync.publish(destination._sync, body, **options)
+        elif isinstance(destination, str):
+            self._sync.publish(destination, body, **options)
+        else:
+            raise InvalidArgument(
+                f"publish to a queue or an exchange of aio, or a queue's name, not {destination!r}"
+            )
 
     @twin(sync.Transaction.commit)
     async def commit(self, *, timeout: Seconds | None, confirm: Confirm | None) -> None:
@@ -72,6 +83,7 @@ class Transaction(Face, of=sync.Transaction):
         return len(self._sync)
 
     async def __aenter__(self) -> Transaction:
+        self._sync._begin_block()
         return self
 
     async def __aexit__(
@@ -80,6 +92,7 @@ class Transaction(Face, of=sync.Transaction):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._sync._end_block()
         if kind is not None:
             self._sync._roll_back_quietly()
             return

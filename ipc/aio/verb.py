@@ -116,7 +116,9 @@ def awaitable(
     name = verb.__name__
 
     async def call(self: Any, /, *args: Any, **named: Any) -> Any:
-        return getattr(self._sync, name)(*args, **named)
+        given = [each._sync if isinstance(each, Face) else each for each in args]
+        named = {key: each._sync if isinstance(each, Face) else each for key, each in named.items()}
+        return getattr(self._sync, name)(*given, **named)
 
     return awaited(verb, call)
 

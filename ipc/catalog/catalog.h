@@ -41,7 +41,7 @@ int64_t queue_find(sb_connection *connection, int64_t reference, sb_queue **queu
 int64_t queue_create(sb_connection *connection, const char *name);
 /* Whether such a queue can be declared: before the lock is taken. */
 int64_t queue_check(sb_connection *connection, const char *name, int64_t slots);
-/* Make a queue, or find it just so: its reference.  This and what follows: under the lock. */
+/* Make a queue, or find it so: its reference.  This and what follows: under the lock. */
 int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots,
                       const sb_settings *settings, int64_t flags);
 
@@ -107,8 +107,9 @@ void settings_default(void *page, int64_t have);
 int64_t settings_finished(const void *page);
 /* How a ring with these settings is taken from: its RING_MODE. */
 int64_t settings_mode(const void *page);
-/* Whether what is asked for, and was written, is what a queue was declared as. */
-bool settings_same(const void *asked, const void *there);
+/* Whether something that is asked for, and was written, is not what a queue was declared as; the
+ * text says what.  What is left out is not asked for. */
+bool settings_differ(const void *asked, const void *there, char *text, size_t room);
 /* The name at this offset of the page: its length, 0 if there is none. */
 int64_t name_in(const void *page, int64_t at, char *name);
 /* A queue's name in the settings: its length, 0 if there is none. */

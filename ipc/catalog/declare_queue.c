@@ -84,22 +84,23 @@ static int64_t make_dlq(sb_connection *connection, const void *page, int64_t at,
     return reference < 0 ? reference : SB_OK;
 }
 
-/* A queue that is there is the same if it was declared so; what patterns say by now is not
- * asked. */
+/* A queue that is there is the same if it was declared so; what is left out, and what patterns say
+ * by now, is not asked. */
 static int64_t declare_again(sb_connection *connection, int64_t row, const char *name,
                              int64_t slots, const void *asked)
 {
     void *catalog = connection->catalog.memory;
     int64_t has = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_SLOTS_AT);
     int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
+    char differs[256];
     sb_queue *queue;
-    if (has != slots)
-        return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so, or "
-                    "delete it first", name, (long long)has, (long long)slots);
+    if (slots != 0 && has != slots)
+        return fail(SB_DIFFERENT, "queue '%s' exists with %lld slots, not %lld: declare it so or "
+                    "without, or delete it first", name, (long long)has, (long long)slots);
     int64_t code = queue_handle(connection, reference, &queue);
-    if (code == SB_OK && !settings_same(asked, queue->ring.memory))
-        return fail(SB_DIFFERENT, "queue '%s' exists with other settings: declare it as it is, or "
-                    "delete it first", name);
+    if (code == SB_OK && settings_differ(asked, queue->ring.memory, differs, sizeof differs))
+        return fail(SB_DIFFERENT, "queue '%s' exists with other settings: %s; declare it so or "
+                    "without, or delete it first", name, differs);
     return code < 0 ? code : reference;
 }
 
@@ -117,6 +118,8 @@ int64_t queue_declare(sb_connection *connection, const char *name, int64_t slots
         return declare_again(connection, row, name, slots, page);
     if (code == SB_OK)
         code = patterns_apply(connection, name, page);
+    if (slots == 0)
+        slots = L_QUEUE_SLOTS;
     if (code == SB_OK && word_load(page, L_SETTING_LAST_VALUE_AT) && slots > L_CARRIED_SLOTS_MAX)
         code = fail(SB_INVALID, "a queue with last_value has at most %lld slots, not %lld",
                     (long long)L_CARRIED_SLOTS_MAX, (long long)slots);
@@ -143,7 +146,7 @@ int64_t queue_check(sb_connection *connection, const char *name, int64_t slots)
     int64_t code = change_code(connection);
     if (code == SB_OK)
         code = name_check("queue", name);
-    if (code == SB_OK && sb_ring_bytes(slots) < 0)
+    if (code == SB_OK && slots != 0 && sb_ring_bytes(slots) < 0)
         return fail(SB_INVALID, "a queue has a power of two of slots, from %lld to %lld, not %lld",
                     (long long)L_SLOTS_MIN, (long long)L_SLOTS_MAX, (long long)slots);
     return code;

@@ -5,6 +5,7 @@
  * a page of the same shape, so that a setting is taken over by copying its bytes. */
 
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -268,18 +269,55 @@ static bool same(const void *left, const void *right, const struct place *place)
                                       (const char *)right + place->at + 8, (size_t)length) == 0);
 }
 
-bool settings_same(const void *asked, const void *there)
+/* The value as people write it. */
+static void value_write(char *text, size_t room, const void *page, const struct place *place)
 {
-    char defaults[L_RING_GATES_AT] = "";
-    settings_default(defaults, 0);
-    int64_t now = word_load(asked, L_SETTINGS_SET_AT), then = word_load(there, L_SETTINGS_SET_AT);
-    for (int each = 0; each < COUNT; each++) {
-        if (now & PLACES[each].set ? !same(asked, there, &PLACES[each])
-                                   : (then & PLACES[each].set) &&
-                                         !same(defaults, there, &PLACES[each]))
-            return false;
+    char name[L_NAME_BYTES_MAX + 1];
+    int64_t value = word_load(page, place->at);
+    switch (value == 0 && place->is_none_at_0 ? KIND_NONE : place->kind) {
+    case KIND_NONE:
+        snprintf(text, room, "none");
+        break;
+    case KIND_QUEUE:
+        snprintf(text, room, "'%.*s'", (int)name_in(page, place->at, name), name);
+        break;
+    case KIND_SECONDS:
+        snprintf(text, room, "%g s", (double)value / 1e9);
+        break;
+    case KIND_RATE:
+        snprintf(text, room, "%g/s", 1e9 / (double)value);
+        break;
+    case KIND_FACTOR:
+        snprintf(text, room, "%g", (double)value / L_MULTIPLIER_UNIT);
+        break;
+    case KIND_FLAG:
+        snprintf(text, room, value ? "on" : "off");
+        break;
+    case KIND_CHOICE:
+        snprintf(text, room, "'%s'",
+                 value >= 0 && value <= place->most ? place->choices[value] : "?");
+        break;
+    default:
+        snprintf(text, room, "%lld", (long long)value);
     }
-    return true;
+}
+
+bool settings_differ(const void *asked, const void *there, char *text, size_t room)
+{
+    int64_t given = word_load(asked, L_SETTINGS_SET_AT);
+    size_t length = 0;
+    text[0] = 0;
+    for (int each = 0; each < COUNT; each++) {
+        char has[L_NAME_BYTES_MAX + 8], wanted[L_NAME_BYTES_MAX + 8];
+        if (!(given & PLACES[each].set) || same(asked, there, &PLACES[each]))
+            continue;
+        value_write(has, sizeof has, there, &PLACES[each]);
+        value_write(wanted, sizeof wanted, asked, &PLACES[each]);
+        if (length < room)
+            length += (size_t)snprintf(text + length, room - length, "%s%s is %s, not %s",
+                                       length ? ", " : "", PLACES[each].name, has, wanted);
+    }
+    return length > 0;
 }
 
 int64_t name_in(const void *page, int64_t at, char *name)

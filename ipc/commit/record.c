@@ -319,7 +319,8 @@ static int64_t decide(attempt *made, sb_queue **full)
     if (code != SB_OK) {
         take_back(made);
         word_store(far, 0, L_TRANSACTION_NONE);
-        return code == SB_REVOKED || code == SB_INVALID ? code : explained(*full, code);
+        return code == SB_REVOKED || code == SB_INVALID ? code
+                                                         : explained_commit(*full, code);
     }
     if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
         commit_gate_wait(connection);

@@ -14,13 +14,13 @@ from time import sleep
 from typing import Any, Literal, Unpack
 
 from shmbroker.core.codes import OK
-from shmbroker.core.layout import QUEUE_SLOTS
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, SegmentExists, error_for
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.base.owner import owner_of
+from shmbroker.ipc.base.signature import shows
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.catalog.catalog import (
     BindingInfo,
@@ -36,15 +36,16 @@ from shmbroker.ipc.connection.serialized import (
     SerializedQueue,
     SerializedSubscription,
 )
+from shmbroker.ipc.exchange.binding import binding_for_c, named
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.exchange.named_subscription import NamedSubscription, open_subscription
-from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.message.serializer import AnySerializer, Codec, codec_of
 from shmbroker.ipc.queue.durable import DurableQueue
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.queue.subscription import Subscription
 from shmbroker.ipc.ring.port import Port
 from shmbroker.ipc.settings.setting import (
+    DEFAULTS,
     OF_PATTERNS,
     CommonSettings,
     PatternSettings,
@@ -56,7 +57,6 @@ from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo, Participants
 
 SCHEME = "shm://"
-SLOTS = QUEUE_SLOTS
 DRAIN_NAP_S = 0.005
 
 
@@ -106,9 +106,13 @@ def _connect_again(vhost: str, how: dict[str, Any]) -> Broker:
     return connect(SCHEME + vhost, **how)
 
 
-def slots_for_c(slots: int) -> int:
+def slots_for_c(slots: int | None) -> int:
+    if slots is None:
+        return 0
     if not isinstance(slots, int) or slots < 0:
         raise InvalidArgument(f"slots is a number of messages, not {slots!r}")
+    if slots == 0:  # which leaves it open in C
+        raise InvalidArgument("a queue has a power of two of slots, not 0")
     return min(slots, 1 << 60)
 
 
@@ -140,15 +144,20 @@ class Broker(Closable):
 
     # --- declaring ----------------------------------------------------------------------------
 
+    @shows(Settings, DEFAULTS)
     def declare_queue(
         self,
         name: str,
         *,
-        slots: int = SLOTS,
+        slots: int | None = None,
         serializer: AnySerializer | None = None,
         **settings: Unpack[Settings],
     ) -> Queue:
-        """Make a queue of so many slots, a power of two; nothing if it exists just so."""
+        """Make a queue of so many slots, a power of two; 1,024 unless told otherwise.
+
+        If it exists it is opened, and what is given must be as it is there: DeclaredDifferently
+        names what is not.  What is left out may be anything.
+        """
         wanted, _kept = for_c(settings)
         self._check(
             lib.sb_declare_queue_with(
@@ -158,6 +167,7 @@ class Broker(Closable):
         )
         return self.queue(name, serializer=serializer)
 
+    @shows(PatternSettings, OF_PATTERNS)
     def settings(self, pattern: str, **settings: Unpack[PatternSettings]) -> None:
         """Settings of queues that are declared from now on and whose names match the pattern.
 
@@ -174,10 +184,11 @@ class Broker(Closable):
         code = lib.sb_settings_remove(self._connection, name_bytes(pattern))
         self._check(code, f"settings of {pattern!r}")
 
+    @shows(Settings, DEFAULTS)
     def temporary_queue(
         self,
         *,
-        slots: int = SLOTS,
+        slots: int | None = None,
         serializer: AnySerializer | None = None,
         **settings: Unpack[Settings],
     ) -> Queue:
@@ -210,39 +221,48 @@ class Broker(Closable):
 
     def bind(
         self,
-        exchange: str,
-        destination: str,
+        exchange: Exchange | str,
+        destination: Queue | Exchange | str,
         key: str = "",
         *,
         arguments: Mapping[str, Any] | None = None,
         match: Literal["all", "any"] = "all",
-        to: Literal["queue", "exchange"] = "queue",
+        to: Literal["queue", "exchange"] | None = None,
     ) -> None:
-        """Let messages of an exchange reach a queue, or another exchange; twice is once."""
-        binding, _kept = self._binding(exchange, destination, key, arguments, match, to)
+        """Let messages of an exchange reach a queue, or another exchange; twice is once.
+
+        Each is named, or the object itself.  A name is a queue's, unless `to` says "exchange".
+        """
+        binding, _kept = binding_for_c(exchange, destination, key, arguments, match, to)
         self._check(
-            lib.sb_bind(self._connection, binding), f"binding {destination!r} to {exchange!r}"
+            lib.sb_bind(self._connection, binding),
+            f"binding {named(destination)!r} to {named(exchange)!r}",
         )
 
     def unbind(
         self,
-        exchange: str,
-        destination: str,
+        exchange: Exchange | str,
+        destination: Queue | Exchange | str,
         key: str = "",
         *,
         arguments: Mapping[str, Any] | None = None,
         match: Literal["all", "any"] = "all",
-        to: Literal["queue", "exchange"] = "queue",
+        to: Literal["queue", "exchange"] | None = None,
     ) -> None:
         """Undo just this binding."""
-        binding, _kept = self._binding(exchange, destination, key, arguments, match, to)
+        binding, _kept = binding_for_c(exchange, destination, key, arguments, match, to)
         self._check(
             lib.sb_unbind(self._connection, binding),
-            f"unbinding {destination!r} from {exchange!r}",
+            f"unbinding {named(destination)!r} from {named(exchange)!r}",
         )
 
     def divert(
-        self, source: str, to: str, *, exclusive: bool = False, key: str | None = None
+        self,
+        source: Exchange | str,
+        to: Exchange | str,
+        *,
+        exclusive: bool = False,
+        key: str | None = None,
     ) -> None:
         """Let what goes to one exchange go to another as well, or exclusively: only there.
 
@@ -250,52 +270,29 @@ class Broker(Closable):
         """
         binding, _kept = self._diversion(source, to, key)
         binding.exclusive = bool(exclusive)
-        self._check(lib.sb_bind(self._connection, binding), f"diverting {source!r} to {to!r}")
+        self._check(
+            lib.sb_bind(self._connection, binding), f"diverting {named(source)!r} to {named(to)!r}"
+        )
 
-    def undivert(self, source: str, to: str, *, key: str | None = None) -> None:
+    def undivert(
+        self, source: Exchange | str, to: Exchange | str, *, key: str | None = None
+    ) -> None:
         """Undo just this divert."""
         binding, _kept = self._diversion(source, to, key)
-        self._check(lib.sb_unbind(self._connection, binding), f"no longer diverting {source!r}")
+        self._check(
+            lib.sb_unbind(self._connection, binding), f"no longer diverting {named(source)!r}"
+        )
 
-    def _diversion(self, source: str, to: str, key: str | None) -> tuple[Any, tuple[Any, ...]]:
-        kind = self.exchange(source).kind
+    def _diversion(
+        self, source: Exchange | str, to: Exchange | str, key: str | None
+    ) -> tuple[Any, tuple[Any, ...]]:
+        kind = self.exchange(named(source)).kind
         if key is None and kind == "direct":
             raise InvalidArgument(
-                f"exchange {source!r} is direct: name the key of what is to be diverted"
+                f"exchange {named(source)!r} is direct: name the key of what is to be diverted"
             )
         every = "#" if kind == "topic" else ""
-        return self._binding(source, to, every if key is None else key, None, "all", "exchange")
-
-    def _binding(
-        self,
-        exchange: str,
-        destination: str,
-        key: str,
-        arguments: Mapping[str, Any] | None,
-        match: str,
-        to: str,
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """A binding for C, and what must live as long as it."""
-        if match not in ("all", "any") or to not in ("queue", "exchange"):
-            raise InvalidArgument(f"match is all or any, to is queue or exchange: {match}, {to}")
-        packed = pack(arguments)
-        texts = [name_bytes(each) for each in (exchange, destination, key)]
-        kept = tuple(ffi.from_buffer(each) if each else ffi.NULL for each in (*texts, packed))
-        named = tuple(ffi.new("char[]", each) for each in texts[:2])
-        binding = ffi.new(
-            "sb_binding *",
-            {
-                "exchange": named[0],
-                "destination": named[1],
-                "to_exchange": to == "exchange",
-                "match_any": match == "any",
-                "key": kept[2],
-                "key_length": len(texts[2]),
-                "arguments": kept[3],
-                "arguments_length": len(packed),
-            },
-        )
-        return binding, (kept, named, texts, packed)
+        return binding_for_c(source, to, every if key is None else key, None, "all", "exchange")
 
     def delete_queue(self, name: str, *, force: bool = False) -> None:
         """Delete a queue and its messages; InUse if another participant uses it."""
@@ -369,13 +366,17 @@ class Broker(Closable):
         from_now = start == "now"
         return Subscription(self.queue(queue), from_now=from_now, lossy=lossy, timeout=timeout)
 
-    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None, warn: bool = True) -> Transaction:
         """Publishes and acknowledgements that happen together: `with broker.transaction() as tx`.
 
-        `timeout` is for how long the commit at the end of `with` waits for room.
+        What happens together is what goes through `tx`, as in `tx.queue("orders").publish(...)`.
+        What is published beside it inside the block takes effect at once; a RuntimeWarning says so
+        the first time, unless `warn` is False.  `timeout` is for how long the commit at the end of
+        `with` waits for room.
         """
-        return Transaction(self, timeout)
+        return Transaction(self, timeout, warn)
 
+    @shows(CommonSettings, DEFAULTS)
     def subscription(
         self,
         name: str,
@@ -384,7 +385,7 @@ class Broker(Closable):
         key: str = "",
         durable: bool = False,
         shared: bool = False,
-        slots: int = SLOTS,
+        slots: int | None = None,
         serializer: AnySerializer | None = None,
         **settings: Unpack[CommonSettings],
     ) -> NamedSubscription:

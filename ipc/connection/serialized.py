@@ -6,6 +6,7 @@ Queues without one have nothing of this on their way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from inspect import signature
 from typing import Any
 
 from shmbroker.ipc.base.errors import InvalidArgument
@@ -14,6 +15,7 @@ from shmbroker.ipc.exchange.named_subscription import NamedSubscription
 from shmbroker.ipc.message.outgoing import outgoing
 from shmbroker.ipc.message.room import BATCH
 from shmbroker.ipc.message.serializer import Codec
+from shmbroker.ipc.queue.batch import Batch, several
 from shmbroker.ipc.queue.durable import DurableQueue
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.request.request import Reply
@@ -35,11 +37,12 @@ class SerializedQueue(Queue):
     def publish(self, body: Any, **options: Any) -> Any:
         return super().publish(self._codec.dumps(body), **options)
 
-    def publish_many(self, bodies: Iterable[Any], **options: Any) -> int:
-        if isinstance(bodies, (bytes, bytearray, memoryview, str, Mapping)):
+    publish.__signature__ = signature(Queue.publish)  # type: ignore[attr-defined]
+
+    def _batch(self, bodies: Iterable[Any]) -> Batch:
+        if isinstance(bodies, Mapping):
             raise InvalidArgument("bodies are several: put this one into a list, or publish it")
-        dumps = self._codec.dumps
-        return super().publish_many([dumps(body) for body in bodies], **options)
+        return Batch(self, [self._codec.dumps(body) for body in several(bodies)])
 
     def _outgoing(self, body: Any, *rest: Any) -> Any:
         return outgoing(self._codec.dumps(body), *rest)

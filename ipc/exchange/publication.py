@@ -12,6 +12,7 @@ from shmbroker.ipc.base.errors import Error, InvalidArgument, Unconfirmed, Unrou
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing, parts
+from shmbroker.ipc.queue.open_transaction import OPEN, notice
 from shmbroker.ipc.schedule.scheduled import When, schedule
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Publication:
     ) -> None:
         if confirm not in (None, "shm", "disk"):
             raise InvalidArgument(f'confirm is "disk" or "shm", not {confirm!r}')
+        if OPEN:
+            notice(exchange._broker, f"exchange {exchange.name!r}")
         properties = grouped(properties, group)
         self.is_delayed = deliver_after is not None or deliver_at is not None
         self._exchange = exchange

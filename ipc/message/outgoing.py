@@ -89,6 +89,11 @@ class Options(TypedDict, total=False):
     """Nor before this time of day; a number is in seconds since 1970."""
 
 
+class OptionsWithId(Options, total=False):
+    message_id: str | bytes | None
+    """It is published once, however often it is tried (docs/duplicates.md)."""
+
+
 def id_bytes(message_id: str | bytes | None, what: str = "a message_id") -> tuple[bytes, int]:
     """An id for C, and its length: of one that is no text below 0."""
     if message_id is None:

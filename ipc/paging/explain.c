@@ -7,25 +7,49 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
+/* By which of its limits a queue is full: it is looked at anew, because the limit was hit in a
+ * loop that must not stop to tell.  Between the two somebody may have made room; then it is the
+ * limit that is left. */
+static int64_t explain_full(sb_queue *queue, bool counts_bytes)
+{
+    const char *name = queue->name;
+    int64_t most = setting(queue, L_SETTING_MAX_MESSAGES_AT), window = 0, bytes = 0;
+    sb_port port;
+    if (setting(queue, L_SETTING_INBOX_OF_AT))
+        return inbox_explain(queue);
+    if (port_to_look(queue, &port) == SB_OK) {
+        window = sb_port_window(&port);
+        bytes = sb_port_bytes_held(&port);
+    }
+    counts_bytes = counts_bytes && queue->max_bytes > 0;
+    if (most > 0 && (window >= most || !counts_bytes))
+        return fail(SB_FULL, "queue '%s' is full: it holds max_messages, %lld, that nobody has "
+                    "acknowledged", name, (long long)most);
+    if (counts_bytes && window < queue->slots)
+        return fail(SB_FULL, "queue '%s' is full: its messages take %lld bytes, and one more would "
+                    "exceed max_bytes, %lld", name, (long long)bytes, (long long)queue->max_bytes);
+    return fail(SB_FULL, "queue '%s' is full: its %lld slots hold messages that nobody has "
+                "acknowledged, or that a subscriber has not seen", name, (long long)queue->slots);
+}
+
+int64_t explained_commit(sb_queue *queue, int64_t code)
+{
+    int64_t looking;
+    if (code != SB_FULL || !queue_look(queue, &looking))
+        return explained(queue, code);
+    code = explain_full(queue, false);
+    queue_looked(queue);
+    return code;
+}
+
 int64_t explained(sb_queue *queue, int64_t code)
 {
     int64_t looking;
     if (code == SB_FULL && queue_look(queue, &looking)) {
-        bool is_inbox = setting(queue, L_SETTING_INBOX_OF_AT);
-        int64_t told = is_inbox ? inbox_explain(queue) : code;
+        code = explain_full(queue, true);
         queue_looked(queue);
-        if (is_inbox)
-            return told;
+        return code;
     }
-    if (code == SB_FULL)
-        return queue->max_messages | queue->max_bytes
-                   ? fail(code, "queue '%s' is full: it may hold %lld messages and %lld bytes "
-                          "(0: no such limit) in %lld slots", queue->name,
-                          (long long)queue->max_messages, (long long)queue->max_bytes,
-                          (long long)queue->slots)
-                   : fail(code, "queue '%s' is full: its %lld slots hold messages that nobody has "
-                          "acknowledged, or that a subscriber has not seen", queue->name,
-                          (long long)queue->slots);
     if (code == SB_OVER_SHARE)
         return fail(SB_FULL,
                     "queue '%s': this participant holds as much of the arena as a producer "

@@ -49,5 +49,7 @@ void pager_end(sb_connection *connection);
 
 /* The code, with more words about it. */
 int64_t explained(sb_queue *queue, int64_t code);
+/* The same of a commit, which does not count bytes. */
+int64_t explained_commit(sb_queue *queue, int64_t code);
 
 #endif

@@ -9,10 +9,12 @@ will be delivered when a broker has written it: Unconfirmed means "unknown", not
 from __future__ import annotations
 
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any, Unpack
 
+from shmbroker.ipc.base.signature import shows
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
-from shmbroker.ipc.message.outgoing import Confirm, Options
+from shmbroker.ipc.message.outgoing import Confirm, Options, OptionsWithId
 from shmbroker.ipc.queue.producer import Producer
 from shmbroker.ipc.queue.queue import Queue
 
@@ -39,12 +41,15 @@ class DurableProducer(Producer):
             self._queue.confirm(position, timeout=deadline.seconds_left())
         return position
 
+    publish.__signature__ = signature(Producer.publish)  # type: ignore[attr-defined]
+
 
 class DurableQueue(Queue):
     """Made by Broker.declare_queue with `durable`: publishing waits for the disk."""
 
     __slots__ = ()
 
+    @shows(OptionsWithId)
     def publish(  # type: ignore[override]  # as Queue.publish, which is overloaded
         self, /, body: Any, *, timeout: Seconds | None = None, **options: Any
     ) -> int | None:
@@ -69,6 +74,7 @@ class DurableQueue(Queue):
     def producer(self, name: str | bytes) -> DurableProducer:
         return DurableProducer(self, name)
 
+    @shows(Options)
     def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting, for the disk neither: QueueFull at once."""
         options["confirm"] = "shm"
@@ -81,7 +87,10 @@ class DurableQueue(Queue):
         timeout: Seconds | None = None,
         confirm: Confirm | None = "disk",
     ) -> int:
-        """Queue.publish_many, and wait until all are on disk: Unconfirmed if not in time."""
+        """Queue.publish_many, and wait until all are on disk: Unconfirmed if not in time.
+
+        After QueueFull those that were published are in the queue, and `confirm` waits for them.
+        """
         deadline = Deadline(nanoseconds(timeout))
         published = super().publish_many(bodies, timeout=timeout)
         if confirm != "shm":

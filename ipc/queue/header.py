@@ -8,8 +8,8 @@ from shmbroker.ipc.ring.header import CURSOR
 QUEUES = f"""\
 /* --- queues --- */
 
-/* Make a queue of so many slots, a power of two.  SB_OK, also if it exists and is the same;
- * SB_DIFFERENT if it was declared differently. */
+/* Make a queue of so many slots, a power of two; 0: 1,024.  SB_OK, also if it exists and has what
+ * is asked for; SB_DIFFERENT if it was declared differently.  What is left out is not asked for. */
 int64_t sb_declare_queue(sb_connection *connection, const char *name, int64_t slots);
 int64_t sb_declare_queue_with(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings);

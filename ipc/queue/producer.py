@@ -12,6 +12,7 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.outgoing import Confirm, id_bytes
+from shmbroker.ipc.queue.open_transaction import OPEN
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.publishing import Publishing
@@ -57,6 +58,8 @@ class Producer:
         before; numbers may be left out.  To a durable queue it is done when the message is on disk,
         unless confirm is "shm".
         """
+        if OPEN:
+            self._queue._notice()
         self._queue._check_confirm(confirm)
         message, _kept = self._outgoing(body, key, properties, ttl, priority, None)
         deadline = Deadline(nanoseconds(timeout))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, overload
 
@@ -13,17 +12,20 @@ from shmbroker.core.layout import (
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.errors import InvalidArgument, Unconfirmed
+from shmbroker.ipc.base.signature import check_names, shows
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.loan import QueueLoan
 from shmbroker.ipc.message.outgoing import (
     Confirm,
     Options,
+    OptionsWithId,
     PartsWithId,
-    as_buffer,
     id_bytes,
     outgoing,
     parts,
 )
+from shmbroker.ipc.queue.batch import Batch
+from shmbroker.ipc.queue.open_transaction import OPEN, notice
 from shmbroker.ipc.queue.opened import OpenedQueue
 from shmbroker.ipc.queue.producer import Producer
 from shmbroker.ipc.request.request import Reply, request
@@ -31,6 +33,19 @@ from shmbroker.ipc.schedule.scheduled import When, ring_of, schedule
 
 _publish = quick.sb_publish_now
 _ALL = -1
+_plain: Any = bytes
+"""Bodies of this type are published in the shortest way, unless a transaction is open: asking for
+that in there would cost each message."""
+
+
+def look_for_transactions() -> None:
+    """One was opened, or closed."""
+    global _plain
+    _plain = bytes
+    if OPEN:  # looked at last, so that of two threads the later one is right
+        _plain = None
+
+
 POSITION_MAX = 2**63 - 1
 
 
@@ -66,29 +81,39 @@ class Publishing(OpenedQueue):
         **options: Unpack[Options],
     ) -> int | None: ...
 
+    @shows(OptionsWithId)
     def publish(self, body: Any, *, timeout: Seconds | None = None, **options: Any) -> int | None:
         """Publish a copy of bytes, or of any buffer: the message's position.
 
         QueueFull if there is no room within the timeout; None waits for ever.
 
-        Options are key, properties, ttl, priority, group, message_id, confirm, deliver_after and
-        deliver_at.  With one of the last two the message is scheduled: it has no position yet, and
-        this is its id in the schedule.  With a message_id it is published once, however often it is
+        With deliver_after or deliver_at the message is scheduled: it has no position yet, and this
+        is its id in the schedule.  With a message_id it is published once, however often it is
         tried and by whom: None if the queue has, or had, a message with this id.
         """
         timeout_ns = -1 if timeout is None else nanoseconds(timeout)
-        if not options and type(body) is bytes:
+        if not options and type(body) is _plain:
             position: int = _publish(self._queue, body, len(body))
             if position >= 0:
                 return position
             if position != FULL or timeout_ns == 0:
                 raise self._error(position, "publishing to")
+        if OPEN:
+            self._notice()
         after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
         if after is not None or at is not None:
             return self._publish_scheduled(body, timeout_ns, after, at, options)
         identity = id_bytes(options.pop("message_id", None))
         self._check_confirm(options.pop("confirm", None))
-        return self._publish_any((*parts(body, **options), *identity), timeout_ns)
+        try:
+            message = parts(body, **options)
+        except TypeError:
+            check_names("publish", options, OptionsWithId.__annotations__)
+            raise
+        return self._publish_any((*message, *identity), timeout_ns)
+
+    def _notice(self) -> None:
+        notice(self._broker, f"queue {self.name!r}")
 
     def _check_confirm(self, confirm: Confirm | None) -> None:
         if confirm not in (None, "shm"):
@@ -128,7 +153,13 @@ class Publishing(OpenedQueue):
         options: dict[str, Any],
     ) -> tuple[int, Any]:
         """Its id, and the receipt that says where it is: in the schedule, unless it is due."""
-        message, _kept = outgoing(body, **options)
+        if OPEN:
+            self._notice()
+        try:
+            message, _kept = outgoing(body, **options)
+        except TypeError:
+            check_names("publish", options, OptionsWithId.__annotations__)
+            raise
         schedule(message, deliver_after, deliver_at)
         receipt = ffi.new("sb_receipt *")
         deadline = Deadline(timeout_ns)
@@ -139,6 +170,7 @@ class Publishing(OpenedQueue):
             raise self._error(code, "publishing to")
         return code, receipt
 
+    @shows(Options)
     def publish_nowait(self, body: Any, **options: Unpack[Options]) -> int:
         """publish without waiting: QueueFull at once."""
         return self.publish(body, timeout=0, **options)
@@ -150,42 +182,18 @@ class Publishing(OpenedQueue):
         timeout: Seconds | None = None,
         confirm: Confirm | None = None,
     ) -> int:
-        """Publish several messages at once: for how many there was room in time, from the first."""
+        """Publish several messages at once: how many.
+
+        QueueFull if there is no room for all within the timeout: its `published` says how many of
+        them, from the first, are in the queue.
+        """
+        if OPEN:
+            self._notice()
         self._check_confirm(confirm)
-        if isinstance(bodies, (bytes, bytearray, memoryview, str)):
-            raise InvalidArgument("bodies are several: put this one into a list, or publish it")
-        try:
-            several = list(bodies)
-        except TypeError as error:
-            raise InvalidArgument(f"bodies are several buffers: {error}") from error
-        if not set(map(type, several)) <= {bytes}:  # len() counts items, not always bytes
-            several = [ffi.buffer(as_buffer(body))[:] for body in several]
-        whole = b"".join(several)
-        lengths = array("q", map(len, several))
-        total, done = len(lengths), 0
-        deadline = Deadline(nanoseconds(timeout))
-        at = 0
-        while done < total:
-            code: int = lib.sb_publish_many(
-                self._queue,
-                ffi.from_buffer(whole) + at,
-                ffi.cast("int64_t *", ffi.from_buffer("int64_t[]", lengths)) + done,
-                total - done,
-                deadline.left(),
-            )
-            if code == INTERRUPTED:
-                continue
-            if code == FULL:
-                break
-            if code < 0 and done == 0:
-                raise self._error(code, "publishing to")
-            if code <= 0:
-                break
-            at += sum(lengths[done : done + code])
-            done += code
-            if deadline.left() == 0:
-                break
-        return done
+        return self._batch(bodies).go_on(nanoseconds(timeout))
+
+    def _batch(self, bodies: Iterable[Any]) -> Batch:
+        return Batch(self, bodies)
 
     def confirm(self, position: int | None = None, *, timeout: Seconds | None = None) -> None:
         """Wait until the message at this position is on disk; None: all that was published or
@@ -259,6 +267,8 @@ class Publishing(OpenedQueue):
         group: str | None = None,
     ) -> QueueLoan:
         """Memory in the arena to fill in place; published on a clean exit of `with`."""
+        if OPEN:
+            self._notice()
         if not isinstance(length, int) or length < 0:
             raise InvalidArgument(f"the length of a loan is a number of bytes, not {length!r}")
         shape, _kept = outgoing(b"", key, properties, ttl, priority, message_id, group)
@@ -278,4 +288,6 @@ class Publishing(OpenedQueue):
         timeout: Seconds | None = 1.0,
     ) -> Reply:
         """Publish, and wait for the reply: Message.reply() of whoever takes it.  NoReply."""
+        if OPEN:
+            self._notice()
         return request(self, body, key, properties, timeout)

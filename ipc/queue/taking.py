@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from struct import iter_unpack
 from typing import Any, cast
@@ -13,7 +14,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
-from shmbroker.ipc.base.errors import ConnectionClosed, Empty, InvalidArgument
+from shmbroker.ipc.base.errors import ConnectionClosed, Empty, Error, InvalidArgument
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message.message import Message, UncopiedMessage
 from shmbroker.ipc.message.room import BATCH, Room
@@ -38,13 +39,28 @@ def count_of(count: int) -> int:
     return min(count, BATCH)
 
 
+def give_back(messages: Iterable[Message]) -> None:
+    """Those that were not dealt with; what cannot be given back is no longer ours anyway."""
+    for each in messages:
+        if each.is_in_hand:
+            with suppress(Error):
+                each.give_back()
+
+
 class Taking(OpenedQueue):
     """The verbs that take messages, to be acknowledged or at most once."""
 
     __slots__ = ()
 
-    def get(self, *, timeout: Seconds | None = None) -> Message:
-        """Take the oldest message that nobody has; Empty if none came within the timeout."""
+    def get(
+        self, selector: str | Selector | None = None, *, timeout: Seconds | None = None
+    ) -> Message:
+        """Take the oldest message that nobody has; Empty if none came within the timeout.
+
+        With a selector, the oldest that meets its condition (docs/selectors.md).
+        """
+        if selector is not None:
+            return self.select(selector, timeout=timeout)
         spare = self._spare
         try:
             message = spare.pop()
@@ -79,8 +95,15 @@ class Taking(OpenedQueue):
         if code < 0:
             raise self._error(code, "taking from")
 
-    def select(self, selection: Selection, *, timeout: Seconds | None = None) -> Message:
-        """get, of the messages that are selected; the others are left to others, in their order."""
+    def select(
+        self, selection: str | Selector | Selection, *, timeout: Seconds | None = None
+    ) -> Message:
+        """get, of the messages that are selected; the others are left to others, in their order.
+
+        A Selection remembers how far it has searched: with one for many calls, each goes on there.
+        """
+        if not isinstance(selection, Selection):
+            selection = Selection(selection)
         spare = self._spare
         message = spare.pop() if spare else _new(_MESSAGE)
         try:
@@ -142,8 +165,9 @@ class Taking(OpenedQueue):
         groups that were bound to us are let go at the end.
 
         Each is acknowledged when the next is asked for, unless it was dealt with before.  If the
-        loop is left in the middle of one, it is given back.  Of a non_destructive queue nothing is
-        taken: each call is a consumer that sees all messages, from the first one on.
+        loop is left in the middle of one, it is given back, whoever still refers to it.  Of a
+        non_destructive queue nothing is taken: each call is a consumer that sees all messages, from
+        the first one on.
         """
         selection = None if selector is None else Selection(selector)
         consuming = Consuming(self, priority, exclusive)
@@ -152,6 +176,7 @@ class Taking(OpenedQueue):
             return
         consuming.begin()
         draining = self._broker._draining
+        messages: list[Message] = []
         try:
             while not draining:
                 try:
@@ -169,14 +194,15 @@ class Taking(OpenedQueue):
                     raise
                 messages.reverse()
                 while messages:
+                    yield messages[-1]
                     message = messages.pop()
-                    yield message
                     if message.is_in_hand:
                         message.ack()
                     if draining:
                         break
                 del message
         finally:
+            give_back(messages)
             consuming.end()
 
     def _look_on(self, selection: Selection | None, timeout: Seconds | None) -> Iterator[Message]:

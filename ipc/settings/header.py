@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
+from typing import get_args
 
 from shmbroker.core import layout
-from shmbroker.ipc.settings.setting import SETTINGS
+from shmbroker.ipc.settings.setting import SETTINGS, Kind
 
 NEWLINE = "\n"
 
@@ -20,14 +22,25 @@ def _fields() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _flag(value: bool) -> str:
+    return str(value).lower()
+
+
+def _texts(choices: Iterable[str]) -> str:
+    return ", ".join(f'"{each}"' for each in choices) or "NULL"
+
+
 def table() -> str:
     """settings_table.h: each setting, for ipc/catalog/settings.c."""
     places = "".join(
         f'    {{"{each.name}", SB_SET_{each.name.upper()}, {each.at},\n'
         f"     offsetof(sb_settings, {each.field}), INT64_C({each.most}), {each.least},\n"
-        f"     INT64_C({each.default_number}), {str(each.kind == 'queue').lower()}}},\n"
+        f"     INT64_C({each.default_number}), {_flag(each.kind == 'queue')}, "
+        f"{_flag(each.is_none_at_0)}, KIND_{each.kind.upper()},\n"
+        f"     {{{_texts(each.choices)}}}}},\n"
         for each in SETTINGS
     )
+    kinds = ", ".join(f"KIND_{each.upper()}" for each in get_args(Kind))
     return f"""\
 /* The settings of a queue, from the table in ipc/settings/setting.py.  Generated: do not edit. */
 
@@ -37,7 +50,11 @@ static const struct place {{
     int64_t at;      /* in the page */
     size_t given_at; /* in sb_settings */
     int64_t most, least, otherwise;
-    bool is_name;
+    bool is_name, is_none_at_0;
+    enum {{
+        KIND_NONE, {kinds},
+    }} kind;
+    const char *choices[4];
 }} PLACES[] = {{
 {places}}};
 """

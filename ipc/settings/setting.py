@@ -80,6 +80,10 @@ class Setting:
         return f"{self.name}_ns" if self.kind in ("seconds", "rate") else self.name
 
     @property
+    def is_none_at_0(self) -> bool:
+        return self.kind in ("count", "queue", "seconds", "size", "rate")
+
+    @property
     def default_number(self) -> int:
         """What C has for its default."""
         if self.kind == "choice":
@@ -212,5 +216,6 @@ DEFAULTS: Final = {each.name: each.default for each in SETTINGS if not each.is_o
 OF_PATTERNS: Final = {each.name: each.default for each in SETTINGS}
 
 assert len(SETTINGS) <= 32
+assert all(list(each.choices.values()) == list(range(len(each.choices))) for each in SETTINGS)
 assert RING_SETTINGS_AT + 8 * len(SETTINGS) <= SETTING_NUMBERS_END
 assert BY_NAME["last_value"].at == SETTING_LAST_VALUE_AT, "a kernel looks there"

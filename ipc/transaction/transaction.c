@@ -401,7 +401,7 @@ static int64_t commit(sb_transaction *transaction, int64_t timeout_ns)
         }
     }
     if (code != SB_OK)
-        return code == SB_FULL && full ? explained(full, code) : code;
+        return code == SB_FULL && full ? explained_commit(full, code) : code;
     code = finish(transaction);
     if (code == SB_UNFINISHED && timeout_ns != 0 && nap(NAP_NS) == SB_OK) {
         /* one of the dead may hold what has no room */

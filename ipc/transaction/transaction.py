@@ -24,8 +24,11 @@ from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import Confirm, outgoing
+from shmbroker.ipc.queue.open_transaction import OpenTransaction
+from shmbroker.ipc.queue.publishing import look_for_transactions
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.schedule.scheduled import When, schedule
+from shmbroker.ipc.transaction.queue import TransactionQueue
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -36,18 +39,32 @@ if TYPE_CHECKING:
 class Transaction:
     """Made by Broker.transaction: commits on a clean exit of `with`, rolls back on an exception.
 
-    Of one thread at a time.  docs/transactions.md says what others see, and when.
+    Its own verbs and those of its `queue` are part of it.  What is published beside it takes effect
+    at once; inside the block that warns.  Of one thread at a time.  docs/transactions.md says what
+    others see, and when.
     """
 
-    __slots__ = ("__weakref__", "_broker", "_timeout", "_transaction")
+    __slots__ = ("__weakref__", "_broker", "_open", "_timeout", "_transaction")
 
-    def __init__(self, broker: Broker, timeout: Seconds | None) -> None:
+    def __init__(self, broker: Broker, timeout: Seconds | None, warn: bool) -> None:
         nanoseconds(timeout)  # refuses what is no time-out
+        self._open = OpenTransaction(broker, warn)
         self._timeout = timeout
         self._broker = broker
         made = ffi.new("sb_transaction **")
         self._check(lib.sb_transaction_begin(broker._connection, made), "beginning")
         self._transaction = made[0]
+
+    def queue(self, queue: Queue | str) -> TransactionQueue:
+        """A queue whose verbs are part of this transaction: what they do happens at commit."""
+        return TransactionQueue(self, self._queue_of(queue))
+
+    def _queue_of(self, queue: Queue | str) -> Queue:
+        if isinstance(queue, str):
+            return self._broker.queue(queue)
+        if isinstance(queue, Queue):
+            return queue
+        raise InvalidArgument(f"a queue of a transaction is a queue, or its name, not {queue!r}")
 
     def ack(self, message: Message) -> None:
         """Acknowledge at commit; on rollback the message is given back in place.
@@ -66,7 +83,7 @@ class Transaction:
 
     def publish(
         self,
-        destination: Queue | Exchange,
+        destination: Queue | Exchange | str,
         body: Any,
         *,
         key: str | None = None,
@@ -81,10 +98,12 @@ class Transaction:
     ) -> None:
         """Publish at commit: the body is copied, and an exchange decides who gets it, now.
 
-        With `mandatory`, Unroutable if no queue takes it.  With a message_id that a queue has
-        already, or gets before, it is left out there, and the rest happens.  A delay counts from
-        now.
+        The destination is a queue, its name, or an exchange.  With `mandatory`, Unroutable if no
+        queue takes it.  With a message_id that a queue has already, or gets before, it is left out
+        there, and the rest happens.  A delay counts from now.
         """
+        if isinstance(destination, str):
+            destination = self._queue_of(destination)
         made = getattr(destination, "_outgoing", outgoing)
         message, _kept = made(body, key, properties, ttl, priority, message_id, group)
         schedule(message, deliver_after, deliver_at)
@@ -99,7 +118,9 @@ class Transaction:
                     f"{key or ''!r}, and it is mandatory: bind a queue, or declare an alternate"
                 )
         else:
-            raise InvalidArgument(f"publish to a queue or an exchange, not {destination!r}")
+            raise InvalidArgument(
+                f"publish to a queue, its name, or an exchange, not {destination!r}"
+            )
         self._check(code, f"publishing to {destination.name!r}")
 
     def commit(self, *, timeout: Seconds | None = None, confirm: Confirm | None = None) -> None:
@@ -136,11 +157,14 @@ class Transaction:
 
     def _commit(self, timeout_ns: int) -> int:
         code: int = lib.sb_transaction_commit(self._transaction, timeout_ns)
+        if code == OK:
+            self._end_block()
         return code
 
     def rollback(self) -> None:
         """Nothing of it happens: its messages are given back, in place."""
         self._check(lib.sb_transaction_rollback(self._transaction), "rolling back")
+        self._end_block()
 
     def __len__(self) -> int:
         """How many operations it has: one for each queue that a message goes to or is from."""
@@ -155,9 +179,18 @@ class Transaction:
         what = f"vhost {self._broker.vhost!r}, a transaction, {doing}"
         return error_for(code, what, ffi.errno, detail_of(code))
 
+    def _begin_block(self) -> None:
+        self._open.begin()
+        look_for_transactions()
+
+    def _end_block(self) -> None:
+        self._open.end()
+        look_for_transactions()
+
     __reduce__ = refuse_pickle
 
     def __enter__(self) -> Transaction:
+        self._begin_block()
         return self
 
     def __exit__(
@@ -166,6 +199,7 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._end_block()
         if kind is None:
             with suppress(TransactionEnded):  # explicitly, inside
                 self._commit_or_roll_back()
@@ -186,4 +220,5 @@ class Transaction:
 
     def __del__(self) -> None:
         with suppress(AttributeError):  # it was not begun
+            self._end_block()
             lib.sb_transaction_free(self._transaction)

@@ -50,8 +50,8 @@ def _publish_many(stage: Stage, queue: Queue, number: int) -> int:
     ]
     try:
         done = queue.publish_many(bodies, timeout=PATIENCE)
-    except QueueFull:
-        return 0
+    except QueueFull as error:
+        done = error.published
     stage.journal.confirmed_many(WORK, stage.identity, number, done)
     return done
 

@@ -49,6 +49,33 @@ def test_the_verbs_of_a_queue(url: str) -> None:
     run(main())
 
 
+def test_get_is_awaited_or_entered(url: str) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            queue = await broker.declare_queue("q")
+            await queue.publish_many([b"a", b"b", b"c", b"d"])
+            async with queue.get() as message:
+                assert message.body == b"a"
+            with pytest.raises(ZeroDivisionError):
+                async with queue.get(timeout=1):
+                    raise ZeroDivisionError
+            async with await queue.get() as message:
+                assert (message.body, message.deliveries) == (b"b", 1)
+            assert (await asyncio.create_task(queue.get())).body == b"c"
+            first, second = await asyncio.gather(queue.get(), asyncio.wait_for(queue.get(), 1))
+            assert {first.body, second.body} == {b"c", b"d"}  # the task's was dropped, and is back
+            with pytest.raises(shmbroker.Empty):
+                async with queue.get(timeout=0.01):
+                    pass
+            waiting = asyncio.create_task(queue.get())
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+
+    run(main())
+
+
 def test_an_exchange_waits_for_the_queue_that_is_full_and_no_queue_has_it_twice(url: str) -> None:
     async def main() -> None:
         async with aio.connect(url) as broker:
@@ -81,7 +108,9 @@ def test_a_time_out_is_empty_or_full_and_names_the_queue(url: str) -> None:
             for timeout in (0, 0.01):
                 with pytest.raises(shmbroker.Empty, match="'q'"):
                     await queue.get(timeout=timeout)
-            assert await queue.publish_many([b"x"] * 6, timeout=0.01) == 4
+            with pytest.raises(shmbroker.QueueFull, match="4 of 6 messages") as told:
+                await queue.publish_many([b"x"] * 6, timeout=0.01)
+            assert told.value.published == 4
             for timeout in (0, 0.01):
                 with pytest.raises(shmbroker.QueueFull, match="'q'"):
                     await queue.publish(b"x", timeout=timeout)

@@ -151,13 +151,13 @@ def test_deleting_what_is_in_use(vhost: str) -> None:
 
 
 WRONG_TYPES: list[Callable[[Broker, shmbroker.Queue, shmbroker.Exchange, Any], object]] = [
-    lambda b, q, x, wrong: b.declare_queue("other", slots=wrong),
+    lambda b, q, x, wrong: b.declare_queue("other", slots=wrong or "none"),
     lambda b, q, x, wrong: b.declare_exchange("other", wrong),
     lambda b, q, x, wrong: b.declare_exchange("other", "topic", alternate=wrong or 3),
     lambda b, q, x, wrong: b.bind("x", "q", wrong if wrong is not None else 3),
     lambda b, q, x, wrong: b.bind("x", "q", arguments=wrong or 3),
     lambda b, q, x, wrong: b.bind("x", "q", match=wrong),
-    lambda b, q, x, wrong: b.bind("x", "q", to=wrong),
+    lambda b, q, x, wrong: b.bind("x", "q", to=wrong or "none"),
     lambda b, q, x, wrong: b.subscribe("q", start=wrong),
     lambda b, q, x, wrong: q.publish(wrong),
     lambda b, q, x, wrong: q.publish(b"", key=wrong or 3),

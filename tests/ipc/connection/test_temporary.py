@@ -27,7 +27,7 @@ def test_it_has_settings(vhost: str) -> None:
     with shmbroker.connect(f"shm://{vhost}") as broker:
         queue = broker.temporary_queue(slots=8, max_messages=1, when_full="fail")
         queue.publish(b"1")
-        with pytest.raises(shmbroker.QueueFull, match="may hold 1 messages"):
+        with pytest.raises(shmbroker.QueueFull, match="it holds max_messages, 1"):
             queue.publish(b"2")
 
 

@@ -51,6 +51,10 @@ def several(count: int, call: Callable[[], Any]) -> Iterator[list[Future[tuple[A
         yield futures
 
 
+def ack_first(messages: Iterator[shmbroker.Message]) -> None:
+    next(messages).ack()
+
+
 def is_asleep(thread: int) -> bool:
     try:
         with open(f"/proc/self/task/{thread}/wchan") as file:  # noqa: PTH123
@@ -90,7 +94,7 @@ def test_a_blocked_consumer_is_woken_by_a_message(
         "get_many": lambda: [each.ack() for each in queue.get_many(5)],
         "receive": queue.receive,
         "receive_many": queue.receive_many,
-        "consume": lambda: next(queue.consume()).ack(),
+        "consume": lambda: ack_first(queue.consume()),
     }
     took = []
     for _ in range(ROUNDS):

@@ -58,8 +58,7 @@ def receive_many(queue: Queue) -> bytes:
 
 
 def select(queue: Queue) -> bytes:
-    message = next(queue.consume(selector="$priority >= 0", timeout=0))
-    with message:
+    with queue.get("$priority >= 0", timeout=0) as message:
         return message.body
 
 

@@ -164,8 +164,8 @@ def test_with_a_selector_who_lets_go_is_waited_for_too(queues: list[shmbroker.Qu
     one.let_go()
     waits = threading.Timer(0.02, held.ack)
     waits.start()
-    found = next(other.consume(selector="JMSXGroupID = 'a'", timeout=30))
-    assert found.body == b"a2"
+    consuming = other.consume(selector="JMSXGroupID = 'a'", timeout=30)
+    assert next(consuming).body == b"a2"
     waits.join()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import shmbroker
 from shmbroker import aio
+from tests.ipc.aio.loop import run
 from tests.support.victim import KILLS, Confirm, dying
 
 
@@ -32,6 +33,39 @@ def test_the_rest_is_left_in_its_order(queue: shmbroker.Queue) -> None:
     publish(queue, 1, 2, 3, 4, 5)
     assert taken(queue, "odd = TRUE AND n > 1") == [3, 5]
     assert taken(queue, None) == [1, 2, 4]
+
+
+def test_a_text_selects_one_message(queue: shmbroker.Queue) -> None:
+    publish(queue, 1, 2, 3)
+    for selector in ("n > 1", shmbroker.Selector("n > 1")):
+        for take in (queue.select, queue.get):
+            with take(selector, timeout=0) as message:
+                assert message.body == b"2"
+                message.give_back()
+    with pytest.raises(shmbroker.Empty):
+        queue.get(selector="n > 3", timeout=0.01)
+    with pytest.raises(shmbroker.SelectorError):
+        queue.get("n > ", timeout=0)
+    assert taken(queue, None) == [1, 2, 3]
+
+
+def test_a_text_selects_one_message_with_asyncio(url: str) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as broker:
+            queue = await broker.declare_queue("q")
+            waiting = asyncio.create_task(queue.get("n > 1"))
+            await asyncio.sleep(0.02)
+            for number in (b"1", b"2", b"3"):
+                await queue.publish(number, properties={"n": int(number)})
+            (await waiting).give_back()
+            for take in (queue.select, queue.get):
+                async with take("n > 1", timeout=0) as message:  # no await: it enters by itself
+                    assert message.body == b"2"
+                    message.give_back()
+            with pytest.raises(shmbroker.Empty):
+                await queue.get(selector="n > 3", timeout=0.01)
+
+    run(main())
 
 
 def test_what_nobody_matches_blocks_nobody(queue: shmbroker.Queue) -> None:

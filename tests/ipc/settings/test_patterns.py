@@ -89,9 +89,8 @@ def test_queues_that_are_there_keep_what_they_have(broker: Broker) -> None:
     broker.settings("orders", max_deliveries=3, ttl=7)
     broker.declare_queue("orders", ttl=5)  # the same queue, although a pattern was added
     assert given(broker, "orders", "max_deliveries") == (10, "default")
-    with pytest.raises(DeclaredDifferently):
-        broker.declare_queue("orders")
-    with pytest.raises(DeclaredDifferently):
+    broker.declare_queue("orders")
+    with pytest.raises(DeclaredDifferently, match="ttl is 5 s, not 7 s"):
         broker.declare_queue("orders", ttl=7)
     broker.delete_queue("orders")
     broker.declare_queue("orders")

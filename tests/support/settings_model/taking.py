@@ -138,7 +138,7 @@ def next_in_loop(world: World, random: Random) -> bool | None:
 
 @step(3)
 def leave_loop(world: World, random: Random) -> bool | None:
-    """What it was in the middle of stays in our hand."""
+    """What it was in the middle of is given back, unless it was dealt with."""
     if not world.loops:
         return False
     loop = random.choice(world.loops)
@@ -190,8 +190,12 @@ def begun(world: World, loop: Loop) -> bool:
 
 
 def ended(world: World, loop: Loop) -> None:
-    """With the last one of a consumer its groups are let go."""
+    """What it has in hand is given back; with the last one of a consumer its groups are let go."""
     world.loops.remove(loop)
+    if loop.current is not None and loop.current in world.held:
+        world.held.remove(loop.current)
+        loop.current.real = None
+        loop.queue.give_back(loop.current.model)
     groups = loop.queue.groups
     others = any(
         each.who == loop.who and each.queue is loop.queue and each.has_begun for each in world.loops
