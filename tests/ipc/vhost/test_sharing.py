@@ -8,6 +8,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,16 +51,19 @@ def folder(vhost: str) -> Path:
     return SHM / f"shmbroker.{vhost}"
 
 
-def started_as(user: int, work: Callable[[], object]) -> int:
-    """A child that works until it is killed; it is ready when we return."""
+def started_as(
+    user: int, prepare: Callable[[], Any], work: Callable[[Any], object] = lambda _: None
+) -> int:
+    """A child that has prepared when we return, works, and then waits until it is killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.alarm(60)
         become(user, GROUP)
-        kept = work()
+        prepared = prepare()
         os.write(writing, b"1")
+        work(prepared)
         signal.pause()
-        del kept
     os.close(writing)
     with os.fdopen(reading, "rb") as ready:
         assert ready.read(1) == b"1"
@@ -78,7 +82,7 @@ def test_what_any_of_them_makes_has_mode_and_group(shared: str) -> None:
         with shmbroker.connect(f"shm://{shared}") as broker:
             orders = broker.declare_queue("orders", dead_letter="dead")
             orders.latency(True)
-            orders.publish(b"a", delay=60)
+            orders.publish(b"a", deliver_after=60)
 
     status = folder(shared).stat()
     assert (status.st_uid, status.st_gid) == (ALICE, GROUP)
@@ -107,9 +111,8 @@ def test_messages_pass_between_users(shared: str) -> None:
 
     @as_user(ALICE, GROUP)
     def _() -> None:
-        with shmbroker.connect(f"shm://{shared}") as broker:
-            with broker.queue("answers").get() as message:
-                assert message.body == b"from Bob"
+        with shmbroker.connect(f"shm://{shared}") as broker, broker.queue("answers").get() as got:
+            assert got.body == b"from Bob"
 
 
 def test_one_who_waits_is_woken_by_another_user(shared: str) -> None:
@@ -121,16 +124,11 @@ def test_one_who_waits_is_woken_by_another_user(shared: str) -> None:
             broker.declare_queue("orders")
             broker.declare_queue("answers")
 
-    def answer() -> object:
-        broker = shmbroker.connect(f"shm://{shared}")
-        if os.fork() == 0:
-            broker = shmbroker.connect(f"shm://{shared}")
-            with broker.queue("orders").get() as order:
-                broker.queue("answers").publish(bytes(order.body) * 2)
-            os._exit(0)
-        return broker
+    def answer(broker: shmbroker.Broker) -> None:
+        with broker.queue("orders").get() as order:
+            broker.queue("answers").publish(bytes(order.body) * 2)
 
-    child = started_as(BOB, answer)
+    child = started_as(BOB, lambda: shmbroker.connect(f"shm://{shared}"), answer)
 
     @with_orders
     def _() -> None:
@@ -161,7 +159,8 @@ def test_what_another_user_left_at_its_death_is_repaired(shared: str) -> None:
         with shmbroker.connect(f"shm://{shared}") as broker:
             (bob,) = (each for each in broker.participants() if each.name == "bob")
             assert bob.state == "live"
-            assert broker.queue("orders").get(timeout=0) is None
+            with pytest.raises(shmbroker.Empty):
+                broker.queue("orders").get(timeout=0)
 
     ended(child)
 
