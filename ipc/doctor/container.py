@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.doctor.finding import Finding
-from shmbroker.ipc.vhost.participants import ParticipantInfo
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.vhost.participants import ParticipantInfo
 
 HOST: Final = 0xEFFFFFFC
 """The inode of the pid namespace of the host itself: PROC_PID_INIT_INO of the kernel."""

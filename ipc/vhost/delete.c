@@ -1,7 +1,7 @@
 /* Deleting a vhost: all segments in its home, the catalog first, because without it there is none.
  *
- * Also what is left of one that was not made, or not deleted, to the end.  Whoever is attached keeps
- * what is mapped, and shares it with nobody who comes later. */
+ * Also what is left of one that was not made, or not deleted, to the end.  Whoever is attached
+ * keeps what is mapped, and shares it with nobody who comes later. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
