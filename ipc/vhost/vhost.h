@@ -44,7 +44,6 @@ typedef struct duties {
 struct sb_connection {
     const duties *duties;
     char vhost[L_CATALOG_NAME_BYTES_MAX + 1];
-    char home[NAME_ROOM]; /* where its segments are: home.c */
     segment catalog, arena, participants, transactions;
     int64_t id;            /* ours, as a participant */
     int lock_file;         /* holds the lock on our byte for as long as we live */
@@ -78,6 +77,7 @@ struct sb_connection {
     struct mover *mover; /* serves the schedules of our queues: mover.c */
     _Atomic uint64_t noted; /* a bit for each entry of the log that is ours and was not told of */
     sb_connection *next;    /* all connections of this process, for fork */
+    char home[NAME_ROOM]; /* where its segments are: home.c */
 };
 
 /* --- home.c ----------------------------------------------------------------------------------- */
