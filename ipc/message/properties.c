@@ -188,8 +188,8 @@ static int64_t set_check(const void *buffer, int64_t capacity, const int64_t *le
 {
     size_t bytes = set->name ? strlen(set->name) : 0;
     if (!buffer || !length || *length < 0 || *length > capacity)
-        return fail(SB_INVALID, "properties are built in a buffer, and `length` says how much of it "
-                    "is used");
+        return fail(SB_INVALID,
+                    "properties are built in a buffer, of which `length` bytes are used");
     if (bytes == 0 || bytes > L_NAME_BYTES_MAX)
         return fail(SB_INVALID, "the name of a property is 1 to %d bytes, this one has %zu",
                     (int)L_NAME_BYTES_MAX, bytes);
