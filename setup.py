@@ -47,6 +47,13 @@ class BuildNative(build_ext):
             extension.include_dirs += [str(library.parent.parent / "include"), str(work)]
         super().run()
 
+    def build_extensions(self) -> None:
+        """Without the folders of this machine, in which a user's library must not be looked for."""
+        # the interpreter hands on how it was linked itself: pyenv's with a folder in a home
+        ours = [flag for flag in self.compiler.linker_so if not flag.startswith("-Wl,-rpath")]
+        self.compiler.linker_so = ours
+        super().build_extensions()
+
 
 setup(
     packages=list(packages()),

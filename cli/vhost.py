@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from shmbroker.cli.connection import vhost_names
@@ -35,6 +37,7 @@ def vhost() -> None:
     examples="""
     shmbroker vhost create default
     shmbroker vhost create big --arena 4GiB
+    shmbroker vhost create orders --group orders --mode 0660
     """
 )
 @click.argument("name")
@@ -42,12 +45,25 @@ def vhost() -> None:
     "--arena", type=SIZE, default="256MiB", show_default=True,
     help="Memory for messages.  It is allocated as it fills.",
 )  # fmt: skip
-def create(name: str, arena: int) -> None:
-    """Create a vhost."""
+@click.option(
+    "--group", metavar="GROUP",
+    help="Users of this group may use it too, by name or number.  [none]",
+)  # fmt: skip
+@click.option(
+    "--mode", type=click.Choice(["0600", "0660"]),
+    help="0600: this user only.  0660: a group, by default this user's own.  [0660 with --group]",
+)  # fmt: skip
+def create(name: str, arena: int, group: str | None, mode: str | None) -> None:
+    """Create a vhost.
+
+    Only the user who creates it may use it, or with --group all users of that group.
+    """
     from shmbroker.ipc.vhost import vhost as vhosts
 
-    vhosts.create(name, arena_bytes=arena)
-    say(f"vhost {name!r}, with room for {format_size(arena)} of messages")
+    octal = None if mode is None else int(mode, 8)
+    vhosts.create(name, arena_bytes=arena, group=group, mode=octal)
+    shared = f", for group {group or os.getegid()}" if group or mode == "0660" else ""
+    say(f"vhost {name!r}, with room for {format_size(arena)} of messages{shared}")
 
 
 @vhost.command(

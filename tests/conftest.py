@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import uuid
 from collections.abc import Iterator
@@ -38,6 +39,8 @@ def vhost_for_a_while() -> Iterator[str]:
     finally:
         for segment in SHM.glob(f"shmbroker.{name}.*"):
             segment.unlink()
+        if (shared := SHM / f"shmbroker.{name}").is_dir():
+            shutil.rmtree(shared)
 
 
 @pytest.fixture

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+import shmbroker
+from shmbroker.ipc.vhost import vhost as vhosts
 
 ROOT = Path(__file__).parents[1]
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
@@ -32,6 +40,55 @@ def test_paths_and_links_exist_in(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), path
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+@pytest.fixture
+def tour() -> Iterator[None]:
+    """Its vhosts are gone before and after."""
+
+    def remove() -> None:
+        for name in ("tour", "tour-safe"):
+            with suppress(shmbroker.NotFound):
+                vhosts.delete(name, force=True)
+
+    remove()
+    yield
+    remove()
+
+
+@pytest.mark.usefixtures("tour")
+def test_getting_started_works_as_printed(tmp_path: Path) -> None:
+    """Its programs are written to files, its commands run in one shell, one after the other."""
+    text = (ROOT / "docs" / "getting-started.md").read_text()
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    for language, block in blocks:
+        if language in ("python", "c"):
+            named = re.match(r"(?:# |/\* )(\S+)", block)
+            assert named is not None
+            (tmp_path / named[1]).write_text(block)
+    lines = "".join(block for language, block in blocks if language == "console").splitlines()
+    commands = [line[2:] for line in lines if line.startswith("$ ")]
+    script = "".join(f"echo '$' {number}\n{each}\n" for number, each in enumerate(commands))
+    scripts = sysconfig.get_path("scripts")
+    done = subprocess.run(
+        ["bash"],
+        input=f"set -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=tmp_path,
+        env=os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}"},
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    shown = re.split(r"^\$ .*\n", "\n".join(lines) + "\n", flags=re.MULTILINE)[1:]
+    printed = re.split(r"^\$ \d+\n", done.stdout, flags=re.MULTILINE)[1:]
+    assert len(printed) == len(commands), done.stdout
+    for command, wanted, got in zip(commands, shown, printed, strict=True):
+        # a shell that no terminal has says who was killed, and where in the script
+        without = re.sub(r"^.*\bKilled\b.*$", "Killed", got, flags=re.MULTILINE)
+        if wanted != "...\n" and not command.startswith("shmbroker kill"):
+            assert without == wanted, f"{command}\n{done.stdout}"
 
 
 def anchors(page: Path) -> set[str]:

@@ -65,6 +65,7 @@ typedef struct trust {
     bool looks;     /* and believes nothing: root may look at what any user has */
     int64_t owner;  /* is believed like us and root; or NOBODY */
     int64_t group;  /* its members have what we have; or NOBODY */
+    bool shared;    /* what any of them has made is believed: a vhost of this group */
     unsigned refused; /* bits of a mode that others may not have */
 } trust;
 /* Files of ours or root's that nobody else may read or write. */
@@ -75,6 +76,9 @@ int64_t trusted_open(int folder, const char *in, const char *name, int how, cons
                      int *file);
 /* Files in this folder: its owner's, too, which on NFS may be what we are called there. */
 trust trust_in(int folder);
+/* The folder of a vhost that a group shares: SB_UNTRUSTED if we are not of the group, or its mode
+ * gives it to others.  From then on whose says what is believed in it. */
+int64_t trust_folder(const char *path, trust *whose);
 /* The same of a segment, by its path. */
 int64_t trusted_segment(const char *path, int how, const trust *whose, int *file);
 /* Why something could not be named so: SB_EXISTS, or SB_UNTRUSTED if we cannot remove it. */
@@ -87,8 +91,9 @@ typedef struct segment {
     int64_t bytes;
     int file;
 } segment;
-/* Make a segment without a name, with memory behind its first `committed` bytes. */
-int64_t segment_make(segment *made, int64_t bytes, int64_t committed);
+/* Make a segment without a name, with memory behind its first `committed` bytes; `path` is in the
+ * folder in which it will have one, which also says which mode and group it has. */
+int64_t segment_make(segment *made, const char *path, int64_t bytes, int64_t committed);
 /* Give it its name: SB_EXISTS if another has it.  The mapping stays. */
 int64_t segment_name(const segment *made, const char *path);
 /* Map a segment that exists, at least `bytes_min` long. */
@@ -184,6 +189,10 @@ typedef struct heap {
 bool heap_put(heap *in, due added);
 /* The first one; there is one. */
 due heap_pop(heap *from);
+
+/* --- utf8.c ----------------------------------------------------------------------------------- */
+
+bool is_utf8(const char *text, int64_t length);
 
 /* --- crc32c.c --------------------------------------------------------------------------------- */
 

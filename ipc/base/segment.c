@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 
 #define SHM "/dev/shm"
 #define SEGMENT_MODE 0600
+#define SHARED_MODE 0660
 
 static int64_t map(segment *mapped)
 {
@@ -27,15 +29,27 @@ static int64_t map(segment *mapped)
     return fail_system("mapping %lld bytes", (long long)mapped->bytes);
 }
 
-int64_t segment_make(segment *made, int64_t bytes, int64_t committed)
+/* Of a segment in this folder.  A folder with the set-group-id bit is that of a vhost that a group
+ * shares (home.c): the kernel gives its group to all that is made in it. */
+static mode_t mode_in(const char *folder)
 {
+    struct stat status;
+    bool shared = stat(folder, &status) == 0 && (status.st_mode & (S_ISGID | S_ISVTX)) == S_ISGID;
+    return shared ? SHARED_MODE : SEGMENT_MODE;
+}
+
+int64_t segment_make(segment *made, const char *path, int64_t bytes, int64_t committed)
+{
+    char folder[NAME_ROOM];
     *made = (segment){.bytes = bytes};
-    made->file = open(SHM, O_RDWR | O_TMPFILE | O_CLOEXEC, SEGMENT_MODE);
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    mode_t mode = mode_in(folder);
+    made->file = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
     if (made->file < 0)
-        return fail_system("making a segment in " SHM);
+        return fail_system("making a segment in %s", folder);
     int64_t code = SB_OK;
-    if (fchmod(made->file, SEGMENT_MODE) != 0) /* the umask may have taken some of it */
-        code = fail_system("making a segment in " SHM);
+    if (fchmod(made->file, mode) != 0) /* the umask may have taken some of it */
+        code = fail_system("making a segment in %s", folder);
     else if (ftruncate(made->file, bytes) != 0)
         code = fail_system("making a segment of %lld bytes", (long long)bytes);
     if (code == SB_OK && sb_system_allocate(made->file, 0, committed) != SB_OK)

@@ -9,11 +9,15 @@
  *     its mode gives others nothing that the caller does not expect: a segment has 0600, and the
  *     files of a store may be read, not written.
  *
+ * A vhost that a group shares is a folder of that group, with mode 2770.  Who is in the group may
+ * do with it whatever its owner may, so what any of them has made there is believed by all.
+ *
  * In Python the same is asked in ipc/base/trust.py. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +26,7 @@
 #define OF_OTHERS 07
 #define OF_GROUP 070
 #define WRITABLE 022 /* by group or others */
+#define SHARED_FOLDER_MODE 02770
 #define TRUST_PATH_ROOM 4400 /* a folder's path and a name */
 
 const trust trust_segments = {.owner = NOBODY, .group = NOBODY, .refused = OF_GROUP | OF_OTHERS};
@@ -39,7 +44,8 @@ static bool is_owner(const struct stat *status, const trust *whose)
 {
     uid_t we = geteuid();
     return status->st_uid == we || status->st_uid == 0 || (int64_t)status->st_uid == whose->owner ||
-           (whose->looks && we == 0);
+           (whose->looks && we == 0) ||
+           (whose->shared && (int64_t)status->st_gid == whose->group);
 }
 
 static mode_t refused_bits(const struct stat *status, const trust *whose)
@@ -106,6 +112,48 @@ int64_t trusted_open(int folder, const char *in, const char *name, int how, cons
         errno = EACCES;
     }
     return code;
+}
+
+static bool is_member(gid_t group)
+{
+    int count = getgroups(0, NULL);
+    gid_t *all = count > 0 ? malloc((size_t)count * sizeof *all) : NULL;
+    bool found = group == getegid();
+    count = all ? getgroups(count, all) : 0;
+    for (int each = 0; each < count; each++)
+        found |= all[each] == group;
+    free(all);
+    return found;
+}
+
+/* Root is in no group: another user could change the vhost while root uses it. */
+static bool may_share(const struct stat *status, const trust *whose)
+{
+    return is_owner(status, whose) || (geteuid() != 0 && is_member(status->st_gid));
+}
+
+int64_t trust_folder(const char *path, trust *whose)
+{
+    struct stat status;
+    if (lstat(path, &status) != 0)
+        return fail_system("looking at %s", path);
+    unsigned owner = status.st_uid, group = status.st_gid, mode = status.st_mode & 07777;
+    if (!S_ISDIR(status.st_mode))
+        return fail(SB_UNTRUSTED, "%s is no folder: user %u has put it there; remove it: rm %s",
+                    path, owner, path);
+    if (!may_share(&status, whose))
+        return fail(SB_UNTRUSTED,
+                    "%s belongs to user %u and group %u (mode %04o), and we (user %u) are not in "
+                    "that group: add this user to it, or run this as user %u", path, owner, group,
+                    mode, (unsigned)geteuid(), owner);
+    if (mode != SHARED_FOLDER_MODE)
+        return fail(SB_UNTRUSTED,
+                    "%s belongs to user %u and group %u and has mode %04o, not %04o: others may "
+                    "have changed what is in it; if you know that nobody has: chmod %o %s", path,
+                    owner, group, mode, SHARED_FOLDER_MODE, SHARED_FOLDER_MODE, path);
+    whose->shared = true;
+    whose->group = group;
+    return SB_OK;
 }
 
 int64_t trusted_segment(const char *path, int how, const trust *whose, int *file)

@@ -23,6 +23,8 @@ WRITABLE: Final = 0o022
 PRIVATE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
 PARENTS_MODE: Final = 0o755
+SHARED_MODE: Final = 0o2770
+"""Of the folder of a vhost that a group shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +37,16 @@ class Trust:
     """Its members may have them."""
     looks: bool = False
     """And believes nothing: root may look at what any user has."""
+    shared: bool = False
+    """What any member of the group has made is believed: a vhost that the group shares."""
 
     def has_owner(self, status: os.stat_result) -> bool:
         we = os.geteuid()
-        return status.st_uid in (we, 0) or (self.looks and we == 0)
+        return (
+            status.st_uid in (we, 0)
+            or (self.looks and we == 0)
+            or (self.shared and status.st_gid == self.group)
+        )
 
     def refused_bits(self, status: os.stat_result) -> int:
         is_of_group = status.st_gid == self.group

@@ -51,10 +51,11 @@ class Restored:
         self.replay = replay
 
 
-def begin_restoring(vhost: str, *, name: str, arena_bytes: int) -> Broker:
+def begin_restoring(vhost: str, *, name: str, arena_bytes: int, group: str = "") -> Broker:
     """Make a vhost that does not exist for others until `restore` has filled it."""
     made = ffi.new("sb_connection **")
-    code = lib.sb_restore_begin(name_bytes(vhost), arena_bytes, name_bytes(name), made)
+    of = name_bytes(group) if group else ffi.NULL
+    code = lib.sb_restore_begin(name_bytes(vhost), arena_bytes, of, name_bytes(name), made)
     _check(code, f"making vhost {vhost!r}")
     return Broker(vhost, made[0])
 

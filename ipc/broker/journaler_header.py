@@ -53,9 +53,10 @@ int64_t sb_attach(const char *vhost, sb_connection **connection);
 /* Whoever has only observed takes part from now on.  SB_NO_VHOST if the vhost was deleted
  * meanwhile, or is not whole.  Nobody else may use the connection in that moment. */
 int64_t sb_join(sb_connection *connection, const char *name);
-/* Create a vhost that is to be restored: to others it does not exist until that is done. */
-int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
-                         sb_connection **connection);
+/* Create a vhost that is to be restored, for a group or NULL: to others it does not exist until
+ * that is done. */
+int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *group,
+                         const char *name, sb_connection **connection);
 /* Make the durable queues of a vhost that was created just now, with what the journal has of them,
  * and its exchanges and bindings: how many messages.  told: NULL, or called now and then with the
  * bytes read, and of how many. */

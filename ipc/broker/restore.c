@@ -114,7 +114,7 @@ static int64_t row_take(restoration *all)
 
 static void restored_path(const restoration *all, const restored *queue, char *path)
 {
-    queue_path(path, all->connection->vhost, row_next_reference(all->connection, queue->row));
+    queue_path(path, all->connection->home, row_next_reference(all->connection, queue->row));
 }
 
 static void restored_free(restoration *all, restored *freed)

@@ -18,7 +18,7 @@ void queue_remove(sb_connection *connection, int64_t reference)
     sb_row_remove(catalog, L_QUEUES, row);
     sb_bindings_remove(catalog, L_QUEUES, reference);
     latency_remove(connection, reference);
-    queue_path(path, connection->vhost, reference);
+    queue_path(path, connection->home, reference);
     unlink(path);
     if (known && known->reference == reference)
         atomic_store(&known->gone, SB_NOT_FOUND);

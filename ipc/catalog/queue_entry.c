@@ -37,7 +37,8 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
 {
     int64_t ids = word_load(settings, L_SETTING_DUPLICATE_IDS_AT);
     /* duplicates.c commits the rest */
-    int64_t code = segment_make(ring, sb_ring_bytes_with(slots, ids), sb_ring_bytes(slots));
+    int64_t code = segment_make(ring, connection->home, sb_ring_bytes_with(slots, ids),
+                                sb_ring_bytes(slots));
     if (code != SB_OK)
         return code;
     bool is_inbox = word_load(settings, L_SETTING_INBOX_OF_AT); /* nobody takes from it */
@@ -61,7 +62,7 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
 int64_t ring_name(sb_connection *connection, const segment *ring, int64_t reference)
 {
     char path[NAME_ROOM];
-    queue_path(path, connection->vhost, reference);
+    queue_path(path, connection->home, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
     return segment_name(ring, path);
 }

@@ -92,10 +92,10 @@ int64_t sb_connect_compiled(int64_t version, uint64_t structures, const char *vh
     return code == SB_OK ? connect_as(vhost, name, true, false, made) : code;
 }
 
-int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *name,
-                         sb_connection **made)
+int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *group,
+                         const char *name, sb_connection **made)
 {
-    int64_t code = vhost_create(vhost, arena_bytes, true);
+    int64_t code = vhost_create(vhost, arena_bytes, group, true);
     return code == SB_OK ? connect_as(vhost, name, true, true, made) : code;
 }
 

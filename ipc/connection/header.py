@@ -7,6 +7,15 @@ PUBLIC = """\
 
 /* Make a vhost with an arena of so many bytes.  SB_OK; SB_EXISTS. */
 int64_t sb_vhost_create(const char *vhost, int64_t arena_bytes);
+/* The same; mode 0660 gives it to a group, by name or number (NULL: the caller's own group), whose
+ * members may do with it what its owner may.  Mode 0600 keeps it the owner's.  0: as `group` says.
+ * SB_OK; SB_EXISTS; SB_INVALID; SB_UNTRUSTED if the caller is not in the group. */
+int64_t sb_vhost_create_with(const char *vhost, int64_t arena_bytes, const char *group,
+                             int64_t mode);
+/* Delete a vhost with its queues and messages, also one that was not made to the end; if somebody
+ * takes part in it only by force.  SB_OK; SB_NO_VHOST; SB_IN_USE; SB_UNTRUSTED if it belongs to
+ * another user. */
+int64_t sb_vhost_delete(const char *vhost, int64_t force);
 /* Take part in a vhost; `name` is for people, NULL: the program's.  SB_OK; SB_NO_VHOST;
  * SB_TOO_MANY; SB_OTHER_HEADER if the program was compiled with the header of another version. */
 int64_t sb_connect(const char *vhost, const char *name, sb_connection **connection);
@@ -34,6 +43,10 @@ int64_t sb_repair_for(sb_connection *connection, int64_t timeout_ns);
 """
 
 PRIVATE = """\
+/* What the paths of a vhost's segments begin with: `home` has room for 384 bytes.  The group that
+ * shares it, -1 if none does.  `looks`: root may look at what any user has.  Answers as sb_connect
+ * if it may not be entered; SB_OK also if there is none. */
+int64_t sb_vhost_home(const char *vhost, int64_t looks, char *home, int64_t *group);
 /* From now on a wait answers SB_INTERRUPTED every 100 ms, for a caller who has to look for signals
  * between two calls, as Python has: a signal that comes between two sleeps interrupts none. */
 int64_t sb_wait_in_slices(sb_connection *connection);

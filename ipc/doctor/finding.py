@@ -25,6 +25,9 @@ def remove_stale(findings: Iterable[Finding]) -> list[Path]:
     removed = []
     for finding in findings:
         for path in finding.stale:
-            path.unlink(missing_ok=True)
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            else:
+                path.unlink(missing_ok=True)
             removed.append(path)
     return removed

@@ -3,6 +3,7 @@
     shmbroker.NAME.arena ...       without a catalog: its vhost was being made, or deleted
     shmbroker.NAME.queue-ROW-GEN   the catalog has no such queue: it was being made, or deleted
     shmbroker.NAME.*               made before the machine was started anew
+    shmbroker.NAME/                the same of a vhost that a group shares
 
 Time proves nothing, so what is open or mapped anywhere is left alone, however old it is; and what
 is young is left alone even if we cannot see who uses it.
@@ -92,6 +93,20 @@ def stale_segments(folder: Path, now: float, in_use: set[Identity], boot: int) -
     for name, paths in vhosts.items():
         old = left_behind(paths, now, in_use)
         yield from findings_of_vhost(name, folder / f"{PREFIX}{name}.catalog", paths, old, boot)
+    yield from stale_shared(folder, now, in_use, boot)
+
+
+def stale_shared(folder: Path, now: float, in_use: set[Identity], boot: int) -> Iterator[Finding]:
+    """Vhosts that a group shares, each in a folder, as far as we may look into them."""
+    for home in sorted(folder.glob(f"{PREFIX}*")):
+        name = home.name.removeprefix(PREFIX)
+        if "." in name or home.is_symlink() or not home.is_dir() or not os.access(home, os.R_OK):
+            continue
+        paths = sorted(home.iterdir())
+        old = left_behind(paths, now, in_use)
+        if old == paths and left_behind([home], now, in_use):  # the last that may be removed
+            old = paths = [*paths, home]
+        yield from findings_of_vhost(name, home / "catalog", paths, old, boot)
 
 
 def left_behind(paths: Iterable[Path], now: float, in_use: set[Identity]) -> list[Path]:
@@ -115,7 +130,7 @@ def findings_of_vhost(
             yield Finding("warning", subject, "it has no catalog", REMEDY, tuple(old))
         return
     try:
-        opened = trust.opened(catalog, os.O_RDONLY, trust.LOOKED_AT)
+        opened = trust.opened(catalog, os.O_RDONLY, believed(catalog))
     except FileNotFoundError:  # deleted meanwhile
         return
     except Untrusted as error:
@@ -136,6 +151,14 @@ def findings_of_vhost(
             yield Finding("warning", subject, "segments of no queue", REMEDY, tuple(stale))
 
 
+def believed(catalog: Path) -> trust.Trust:
+    """Of a vhost that a group shares, whoever is in the group; of another one its owner."""
+    folder = catalog.parent.stat()
+    if not catalog.parent.name.startswith(PREFIX) or folder.st_mode & 0o7777 != trust.SHARED_MODE:
+        return trust.LOOKED_AT
+    return trust.Trust(refused=0o077, looks=True, shared=True, group=folder.st_gid)
+
+
 def what_is_wrong(header: bytes) -> str:
     """With a catalog that begins so; nothing if it may be read."""
     if len(header) < PAGE_BYTES:
@@ -154,7 +177,7 @@ def word(memory: bytes, at: int) -> int:
 
 def is_of_no_queue(path: Path, catalog: BinaryIO) -> bool:
     """Whether this segment's queue is not, or no longer, in the catalog."""
-    match = re.fullmatch(r".*\.(?:queue-(\d+)-(\d+)|latency-(\d+)-(\d+)-\d+)", path.name)
+    match = re.fullmatch(r"(?:.*\.)?(?:queue-(\d+)-(\d+)|latency-(\d+)-(\d+)-\d+)", path.name)
     if match is None:
         return False
     index, generation = (int(each) for each in match.groups() if each is not None)

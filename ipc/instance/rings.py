@@ -82,8 +82,8 @@ def identity_of(broker: Broker) -> int:
 def found(vhost: str) -> Rings:
     """Untrusted if another user has made it, or others may write it."""
     try:
-        path = Path(f"/dev/shm/shmbroker.{vhost}.catalog")
-        with os.fdopen(trust.opened(path, os.O_RDONLY, trust.SEGMENTS), "rb") as file:
+        begin, whose = vhosts.home(vhost)
+        with os.fdopen(trust.opened(Path(f"{begin}catalog"), os.O_RDONLY, whose), "rb") as file:
             head = file.read(CATALOG_NAME_AT)
     except FileNotFoundError:
         return Rings()
@@ -136,7 +136,12 @@ def restored(
 ) -> tuple[Broker, Restored]:
     """New rings, filled from the journal; `begun` is told their identity before."""
     make_way(config, former)
-    broker = begin_restoring(config.vhost, name=participant_name(config), arena_bytes=config.arena)
+    broker = begin_restoring(
+        config.vhost,
+        name=participant_name(config),
+        arena_bytes=config.arena,
+        group=config.group,
+    )
     try:
         begun(found(config.vhost).identity)
         return broker, restore(broker, config.store / "journal", progress)

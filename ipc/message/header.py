@@ -88,4 +88,30 @@ const void *sb_message_id(const sb_message *message, int64_t *length);
 int64_t sb_message_published_at(const sb_message *message);
 /* How often it was delivered before. */
 int64_t sb_message_deliveries(const sb_message *message);
+
+/* --- properties --- */
+
+/* Set a property, or replace the one of its name, among those that are in the first `*length` bytes
+ * of the buffer (0: none yet): `*length` is raised.  Names and texts are UTF-8, a name has 1 to 255
+ * bytes; a text does not lie in the buffer itself.  Up to 65535 bytes in all.  SB_OK; SB_TOO_SMALL
+ * if the buffer has no room, SB_TOO_LARGE if no message has, SB_INVALID: then nothing changes. */
+int64_t sb_properties_set_text(void *buffer, int64_t capacity, int64_t *length, const char *name,
+                               const char *text, int64_t text_length);
+int64_t sb_properties_set_int(void *buffer, int64_t capacity, int64_t *length, const char *name,
+                              int64_t value);
+int64_t sb_properties_set_double(void *buffer, int64_t capacity, int64_t *length,
+                                 const char *name, double value);
+int64_t sb_properties_set_bool(void *buffer, int64_t capacity, int64_t *length, const char *name,
+                               int64_t value);
+/* Read a property among those of sb_message_properties, or of such a buffer.  SB_OK; SB_NOT_FOUND
+ * if there is none of this name, or it is nil; SB_INVALID if it is of another kind (sb_detail says
+ * of which) or these are no properties.  An integer may be read as a double. */
+int64_t sb_properties_get_text(const void *properties, int64_t length, const char *name,
+                               const char **text, int64_t *text_length);
+int64_t sb_properties_get_int(const void *properties, int64_t length, const char *name,
+                              int64_t *value);
+int64_t sb_properties_get_double(const void *properties, int64_t length, const char *name,
+                                 double *value);
+int64_t sb_properties_get_bool(const void *properties, int64_t length, const char *name,
+                               int64_t *value);
 """

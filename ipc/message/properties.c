@@ -1,4 +1,5 @@
-/* Properties that the broker itself reads and adds: pairs of texts in a MessagePack map. */
+/* Properties, pairs in a MessagePack map: those that the broker itself reads and adds, which are
+ * texts, and those that C programs set. */
 
 #include <string.h>
 
@@ -137,4 +138,150 @@ int64_t properties_with(unsigned char *made, const void *properties, int64_t len
     made[1] = (unsigned char)(total >> 8);
     made[2] = (unsigned char)total;
     return at - made <= L_PROPERTIES_BYTES_MAX ? at - made : SB_TOO_LARGE;
+}
+
+/* --- what C programs set ---------------------------------------------------------------------- */
+
+#define MAP_HEAD 3   /* of a map with 16 bits of count, as we write it */
+#define VALUE_HEAD 9 /* the first byte of a value and a number behind it */
+
+typedef struct property {
+    const char *name;
+    unsigned char head[VALUE_HEAD]; /* of its value */
+    int64_t head_length;
+    const char *text; /* behind the head */
+    int64_t text_length;
+} property;
+
+static int64_t put_big_endian(unsigned char *at, unsigned kind, uint64_t bits, int64_t size)
+{
+    *at++ = (unsigned char)kind;
+    for (int64_t each = size - 1; each >= 0; each--)
+        *at++ = (unsigned char)(bits >> (8 * each));
+    return 1 + size;
+}
+
+/* The pairs of the map are counted, and the one of this name is found: SB_INVALID if they are no
+ * map. */
+static int64_t pairs_find(const void *properties, int64_t length, const char *name, int64_t *start,
+                          int64_t *key, int64_t *after)
+{
+    int64_t end = address(properties) + length, pairs = 0;
+    *start = *key = *after = end;
+    if (length == 0)
+        return 0;
+    if (!sb_map_check(address(properties), end))
+        return fail(SB_INVALID, "properties are a MessagePack map with text keys");
+    *start = sb_map_start(address(properties), end);
+    for (int64_t each = *start, next; each < end; each = next, pairs++) {
+        next = object_end(object_end(each, end), end);
+        if (is_named(each, name)) {
+            *key = each;
+            *after = next;
+        }
+    }
+    return pairs;
+}
+
+static int64_t set_check(const void *buffer, int64_t capacity, const int64_t *length,
+                         const property *set)
+{
+    size_t bytes = set->name ? strlen(set->name) : 0;
+    if (!buffer || !length || *length < 0 || *length > capacity)
+        return fail(SB_INVALID,
+                    "properties are built in a buffer, of which `length` bytes are used");
+    if (bytes == 0 || bytes > L_NAME_BYTES_MAX)
+        return fail(SB_INVALID, "the name of a property is 1 to %d bytes, this one has %zu",
+                    (int)L_NAME_BYTES_MAX, bytes);
+    if (!is_utf8(set->name, (int64_t)bytes))
+        return fail(SB_INVALID, "the name of a property is UTF-8, this one is not");
+    return SB_OK;
+}
+
+/* Nothing is changed unless all of it has room. */
+static int64_t property_set(void *buffer, int64_t capacity, int64_t *length, const property *set)
+{
+    int64_t start, key, after, code = set_check(buffer, capacity, length, set);
+    if (code != SB_OK)
+        return code;
+    int64_t pairs = pairs_find(buffer, *length, set->name, &start, &key, &after);
+    if (pairs < 0)
+        return pairs;
+    int64_t end = address(buffer) + *length, name_length = (int64_t)strlen(set->name);
+    int64_t kept = end - start - (after - key);
+    int64_t needed = MAP_HEAD + kept + 2 + name_length + set->head_length + set->text_length;
+    needed -= name_length < 32; /* its length takes no byte then */
+    if (needed > L_PROPERTIES_BYTES_MAX)
+        return fail(SB_TOO_LARGE, "the properties of a message have at most %d bytes, not %lld",
+                    (int)L_PROPERTIES_BYTES_MAX, (long long)needed);
+    if (needed > capacity)
+        return fail(SB_TOO_SMALL, "the properties need a buffer of %lld bytes, this one has %lld",
+                    (long long)needed, (long long)capacity);
+    pairs += key == after;
+    memmove((void *)(intptr_t)key, (void *)(intptr_t)after, (size_t)(end - after));
+    unsigned char *at = (unsigned char *)buffer + MAP_HEAD;
+    memmove(at, (void *)(intptr_t)start, (size_t)kept);
+    at = put_text(at + kept, set->name, name_length, false);
+    memcpy(at, set->head, (size_t)set->head_length);
+    if (set->text_length > 0)
+        memcpy(at + set->head_length, set->text, (size_t)set->text_length);
+    put_big_endian(buffer, 0xDE, (uint64_t)pairs, 2);
+    *length = needed;
+    return SB_OK;
+}
+
+int64_t sb_properties_set_text(void *buffer, int64_t capacity, int64_t *length, const char *name,
+                               const char *text, int64_t text_length)
+{
+    property set = {.name = name, .text = text, .text_length = text_length};
+    if (text_length < 0 || text_length > L_PROPERTIES_BYTES_MAX || (!text && text_length > 0))
+        return fail(SB_INVALID, "the text of a property has 0 to %d bytes, not %lld",
+                    (int)L_PROPERTIES_BYTES_MAX, (long long)text_length);
+    if (!is_utf8(text, text_length))
+        return fail(SB_INVALID, "the text of a property is UTF-8, this one is not");
+    uint64_t bits = (uint64_t)text_length;
+    if (text_length < 32)
+        set.head_length = put_big_endian(set.head, 0xA0 | (unsigned)text_length, 0, 0);
+    else if (text_length < 256)
+        set.head_length = put_big_endian(set.head, 0xD9, bits, 1);
+    else
+        set.head_length = put_big_endian(set.head, 0xDA, bits, 2);
+    return property_set(buffer, capacity, length, &set);
+}
+
+/* As short as can be, as all writers of MessagePack do: a binding of headers compares the bytes. */
+int64_t sb_properties_set_int(void *buffer, int64_t capacity, int64_t *length, const char *name,
+                              int64_t value)
+{
+    property set = {.name = name};
+    uint64_t bits = (uint64_t)value;
+    if (value >= -32 && value < 128)
+        set.head_length = put_big_endian(set.head, (unsigned char)bits, 0, 0);
+    else if (value >= INT8_MIN && value <= UINT8_MAX)
+        set.head_length = put_big_endian(set.head, value < 0 ? 0xD0 : 0xCC, bits, 1);
+    else if (value >= INT16_MIN && value <= UINT16_MAX)
+        set.head_length = put_big_endian(set.head, value < 0 ? 0xD1 : 0xCD, bits, 2);
+    else if (value >= INT32_MIN && value <= UINT32_MAX)
+        set.head_length = put_big_endian(set.head, value < 0 ? 0xD2 : 0xCE, bits, 4);
+    else
+        set.head_length = put_big_endian(set.head, value < 0 ? 0xD3 : 0xCF, bits, 8);
+    return property_set(buffer, capacity, length, &set);
+}
+
+int64_t sb_properties_set_double(void *buffer, int64_t capacity, int64_t *length,
+                                 const char *name, double value)
+{
+    property set = {.name = name};
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    set.head_length = put_big_endian(set.head, 0xCB, bits, 8);
+    return property_set(buffer, capacity, length, &set);
+}
+
+int64_t sb_properties_set_bool(void *buffer, int64_t capacity, int64_t *length, const char *name,
+                               int64_t value)
+{
+    property set = {.name = name};
+    set.head_length = put_big_endian(set.head, value ? 0xC3 : 0xC2, 0, 0);
+    return property_set(buffer, capacity, length, &set);
 }

@@ -137,7 +137,7 @@ int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, i
 {
     char path[NAME_ROOM];
     int64_t hints[(L_RING_GATES_HIGH_AT - L_RING_TAIL_AT) / 8];
-    queue_path(path, connection->vhost, reference);
+    queue_path(path, connection->home, reference);
     int file;
     int64_t code = trusted_segment(path, O_RDONLY, &connection->whose, &file);
     if (code != SB_OK)

@@ -20,20 +20,20 @@
 /* Segments of this kind, of queues that were deleted or never came to be. */
 static void repair_segments(sb_connection *connection, const char *kind)
 {
-    char prefix[NAME_ROOM], path[NAME_ROOM];
-    int length = snprintf(prefix, sizeof prefix, "shmbroker.%s.%s-", connection->vhost, kind);
-    DIR *directory = opendir("/dev/shm");
-    struct dirent *each;
-    while (directory && (each = readdir(directory))) {
+    char path[NAME_ROOM];
+    size_t length = strlen(kind);
+    DIR *directory = home_open(connection->home);
+    const char *each;
+    while ((each = home_next(connection->home, directory))) {
         long long row, generation;
-        if (strncmp(each->d_name, prefix, (size_t)length) != 0 ||
-            sscanf(each->d_name + length, "%lld-%lld", &row, &generation) != 2 || row < 0 ||
+        if (strncmp(each, kind, length) != 0 ||
+            sscanf(each + length, "-%lld-%lld", &row, &generation) != 2 || row < 0 ||
             row >= L_QUEUE_ROWS || generation < 0 || generation > L_ROW_GENERATION_MASK)
             continue;
         int64_t reference = (int64_t)generation << L_REFERENCE_INDEX_BITS | row;
         if (sb_row_of(connection->catalog.memory, L_QUEUES, reference) >= 0)
             continue;
-        snprintf(path, sizeof path, "/dev/shm/%.255s", each->d_name);
+        vhost_path(path, connection->home, each);
         unlink(path);
     }
     if (directory)

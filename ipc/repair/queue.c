@@ -67,7 +67,7 @@ bool queue_needs_repair(sb_connection *connection, int64_t reference)
 {
     char path[NAME_ROOM];
     int64_t expiry = 0;
-    queue_path(path, connection->vhost, reference);
+    queue_path(path, connection->home, reference);
     int file;
     if (trusted_segment(path, O_RDONLY, &connection->whose, &file) != SB_OK)
         return false;

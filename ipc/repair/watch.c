@@ -76,7 +76,7 @@ static void repair_all(sb_connection *connection)
 static int64_t repair_and_wait(sb_connection *connection, watch *made, int64_t deadline)
 {
     char path[NAME_ROOM];
-    vhost_path(path, connection->vhost, "participants");
+    vhost_path(path, connection->home, "participants");
     int news = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (news < 0 || inotify_add_watch(news, path, IN_MODIFY) < 0)
         return fail_system("watching %s", path);

@@ -91,7 +91,7 @@ static int64_t commit_ids(sb_queue *queue)
     void *ring = queue->ring.memory;
     if (word_load(ring, L_RING_IDS_MADE_AT) == 1)
         return SB_OK;
-    queue_path(path, queue->connection->vhost, queue->reference);
+    queue_path(path, queue->connection->home, queue->reference);
     int file;
     int64_t code = trusted_segment(path, O_RDWR, &queue->connection->whose, &file);
     if (code == SB_SYSTEM && errno == ENOENT)

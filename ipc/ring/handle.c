@@ -32,7 +32,7 @@ static int64_t attach_ring(sb_queue *queue)
     char path[NAME_ROOM];
     sb_connection *connection = queue->connection;
     int64_t row = queue->reference & L_REFERENCE_INDEX_MASK;
-    queue_path(path, connection->vhost, queue->reference);
+    queue_path(path, connection->home, queue->reference);
     int64_t code = segment_attach(&queue->ring, path, 1, &connection->whose);
     if (code == SB_SYSTEM && sb_row_of(connection->catalog.memory, L_QUEUES, queue->reference) < 0)
         code = fail(SB_NOT_FOUND, "queue '%s' was deleted just now", queue->name);

@@ -18,9 +18,9 @@
 #define LOOKS 8
 #define ONE_IN_MAX INT64_C(65536)
 
-static void histograms_path(char *path, const char *vhost, int64_t reference, int64_t number)
+static void histograms_path(char *path, const char *home, int64_t reference, int64_t number)
 {
-    snprintf(path, NAME_ROOM, "/dev/shm/shmbroker.%s.latency-%lld-%lld-%lld", vhost,
+    snprintf(path, NAME_ROOM, "%slatency-%lld-%lld-%lld", home,
              (long long)(reference & L_REFERENCE_INDEX_MASK),
              (long long)(reference >> L_REFERENCE_INDEX_BITS), (long long)number);
 }
@@ -29,7 +29,7 @@ static int64_t attach(sb_connection *connection, int64_t reference, int64_t numb
                       segment *attached)
 {
     char path[NAME_ROOM];
-    histograms_path(path, connection->vhost, reference, number);
+    histograms_path(path, connection->home, reference, number);
     int64_t code = segment_attach(attached, path, L_HISTOGRAMS_COUNTS_AT,
                                   &connection->whose);
     if (code != SB_OK)
@@ -174,7 +174,7 @@ static int64_t numbers_of(sb_connection *connection, int64_t reference, int64_t 
                           int64_t *number)
 {
     char path[NAME_ROOM];
-    queue_path(path, connection->vhost, reference);
+    queue_path(path, connection->home, reference);
     int file;
     int64_t code = trusted_segment(path, O_RDONLY, &connection->whose, &file);
     if (code == SB_SYSTEM && errno == ENOENT)
@@ -194,7 +194,7 @@ void latency_remove(sb_connection *connection, int64_t reference)
     int64_t recording, number;
     if (numbers_of(connection, reference, &recording, &number) != SB_OK || number == 0)
         return;
-    histograms_path(path, connection->vhost, reference, number);
+    histograms_path(path, connection->home, reference, number);
     unlink(path);
 }
 
@@ -207,15 +207,15 @@ static int64_t make(sb_queue *queue, int64_t number, const sb_histograms *range)
     int64_t kinds = sb_is_durable(queue) ? L_KINDS : L_KINDS_COMMITTED;
     int64_t committed = counts_at(0, range->length) + kinds * sb_histogram_bytes(range->length);
     int64_t code = segment_make(
-        &made, sb_histograms_bytes(range->lowest, range->highest, range->digits),
-        committed);
+        &made, queue->connection->home,
+        sb_histograms_bytes(range->lowest, range->highest, range->digits), committed);
     if (code != SB_OK)
         return code;
     sb_histograms_format(made.memory, range->lowest, range->highest, range->digits,
                          queue->reference & L_REFERENCE_INDEX_MASK,
                          word_load(queue->ring.memory, L_RING_ARENA_AT));
     word_store(stripe_word(&made, 0), L_STRIPE_COMMITTED_AT, kinds);
-    histograms_path(path, queue->connection->vhost, queue->reference, number);
+    histograms_path(path, queue->connection->home, queue->reference, number);
     unlink(path); /* left by one who died before the ring knew of it */
     code = segment_name(&made, path);
     segment_detach(&made);
@@ -252,7 +252,7 @@ static int64_t record_in(sb_queue *queue, const sb_histograms *asked)
         if (code != SB_OK)
             return code;
         word_store(ring, L_RING_HISTOGRAMS_AT, next);
-        histograms_path(path, queue->connection->vhost, queue->reference, number);
+        histograms_path(path, queue->connection->home, queue->reference, number);
         unlink(path); /* who counts there goes on for one more message */
         number = next;
     }

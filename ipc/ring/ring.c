@@ -28,7 +28,7 @@ static int64_t create_arena(const char *path, int64_t data_bytes, int64_t identi
 {
     segment arena;
     int64_t bytes = sb_arena_bytes(data_bytes);
-    int64_t code = segment_make(&arena, bytes, bytes - data_bytes);
+    int64_t code = segment_make(&arena, path, bytes, bytes - data_bytes);
     if (code != SB_OK)
         return code;
     sb_arena_format(arena.memory, data_bytes, identity);
@@ -41,7 +41,7 @@ static int64_t create_ring(const char *path, int64_t slots, int64_t flags, int64
 {
     segment ring;
     int64_t bytes = sb_ring_bytes(slots);
-    int64_t code = segment_make(&ring, bytes, bytes);
+    int64_t code = segment_make(&ring, path, bytes, bytes);
     if (code != SB_OK)
         return code;
     sb_ring_format(ring.memory, slots, 0, flags, identity);

@@ -79,22 +79,25 @@ int64_t usable_code(sb_connection *connection)
 int64_t attach_segments(sb_connection *connection)
 {
     char path[NAME_ROOM];
-    vhost_path(path, connection->vhost, "catalog");
-    int64_t code = segment_attach(&connection->catalog, path, L_CATALOG_IDENTITY_BYTES,
-                                  &connection->whose);
+    int64_t code = home_find(connection->home, connection->vhost, &connection->whose);
+    if (code != SB_OK)
+        return code;
+    vhost_path(path, connection->home, "catalog");
+    code = segment_attach(&connection->catalog, path, L_CATALOG_IDENTITY_BYTES,
+                          &connection->whose);
     if (code == SB_SYSTEM && errno == ENOENT)
         return fail(SB_NO_VHOST, "there is no vhost '%s': create it first (shmbroker vhost create "
                     "%s)", connection->vhost, connection->vhost);
     if (code == SB_OK)
         code = check_catalog(connection);
-    vhost_path(path, connection->vhost, "arena");
+    vhost_path(path, connection->home, "arena");
     if (code == SB_OK)
         code = segment_attach(&connection->arena, path, L_ARENA_TABLE_AT, &connection->whose);
-    vhost_path(path, connection->vhost, "participants");
+    vhost_path(path, connection->home, "participants");
     if (code == SB_OK)
         code = segment_attach(&connection->participants, path, L_PARTICIPANTS_BYTES,
                               &connection->whose);
-    vhost_path(path, connection->vhost, "transactions");
+    vhost_path(path, connection->home, "transactions");
     if (code == SB_OK)
         code = segment_attach(&connection->transactions, path, L_TRANSACTIONS_BYTES,
                               &connection->whose);
@@ -107,7 +110,7 @@ int64_t attach_segments(sb_connection *connection)
 static int64_t open_again(sb_connection *connection, const char *kind, int *file)
 {
     char path[NAME_ROOM];
-    vhost_path(path, connection->vhost, kind);
+    vhost_path(path, connection->home, kind);
     return trusted_segment(path, O_RDWR, &connection->whose, file);
 }
 

@@ -62,22 +62,6 @@ void connection_unlock(sb_connection *connection)
     pthread_mutex_unlock(&connection->mutex);
 }
 
-/* How many bytes the UTF-8 character here has, 0 if it is none. */
-static int character_bytes(const unsigned char *at)
-{
-    int bytes = at[0] < 0x80 ? 1 : (at[0] >> 5) == 6 ? 2 : (at[0] >> 4) == 14 ? 3
-              : (at[0] >> 3) == 30 ? 4 : 0;
-    for (int each = 1; each < bytes; each++)
-        if ((at[each] & 0xC0) != 0x80)
-            return 0;
-    if ((bytes == 2 && at[0] < 0xC2) || (bytes == 3 && at[0] == 0xE0 && at[1] < 0xA0) ||
-        (bytes == 3 && at[0] == 0xED && at[1] > 0x9F) ||
-        (bytes == 4 && at[0] == 0xF0 && at[1] < 0x90) ||
-        (bytes == 4 && (at[0] > 0xF4 || (at[0] == 0xF4 && at[1] > 0x8F))))
-        return 0;
-    return bytes;
-}
-
 int64_t name_check(const char *kind, const char *name)
 {
     size_t length = name ? strlen(name) : 0;
@@ -87,14 +71,11 @@ int64_t name_check(const char *kind, const char *name)
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strchr(name, '/'))
         return fail(SB_BAD_NAME, "'%s' looks like a path: the name of a %s contains no '/'", name,
                     kind);
-    for (const char *each = name; *each;) {
-        int bytes = character_bytes((const unsigned char *)each);
-        if (bytes == 0)
-            return fail(SB_BAD_NAME, "the name of a %s is UTF-8, this one is not", kind);
+    if (!is_utf8(name, (int64_t)length))
+        return fail(SB_BAD_NAME, "the name of a %s is UTF-8, this one is not", kind);
+    for (const char *each = name; *each; each++)
         if ((unsigned char)*each < 0x20 || *each == 0x7F)
             return fail(SB_BAD_NAME, "the name of a %s contains no control characters", kind);
-        each += bytes;
-    }
     return SB_OK;
 }
 

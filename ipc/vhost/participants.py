@@ -28,6 +28,8 @@ class ParticipantInfo:
     queues: tuple[str, ...]
     bytes: int
     """Of the arena, in all queues: messages that it has published, and memory that it keeps."""
+    pid_namespace: int = 0
+    """In which its pid counts, as the inode of /proc/PID/ns/pid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Participants:
         for number in range(1, min(high, at.PARTICIPANTS)):
             start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES
             data = self._memory[start : start + at.PARTICIPANT_BYTES]
-            state, pid, _start, _namespace, joined, used, length = _ENTRY.unpack_from(data)
+            state, pid, _start, namespace, joined, used, length = _ENTRY.unpack_from(data)
             if state not in _STATES:
                 continue
             length = max(0, min(length, at.PARTICIPANT_NAME_BYTES_MAX))
@@ -71,6 +73,7 @@ class Participants:
                     connected_at=joined,
                     queues=tuple(sorted(each for each in queues if each is not None)),
                     bytes=shares[number],
+                    pid_namespace=namespace,
                 )
             )
         return listed

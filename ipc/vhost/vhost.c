@@ -7,7 +7,7 @@
  *     shmbroker.NAME.queue-ROW-GENERATION
  *     shmbroker.NAME.latency-ROW-GENERATION-NUMBER   its histograms, if it has any
  *
- * The catalog is named last: a vhost exists when its catalog does. */
+ * The catalog is named last: a vhost exists when its catalog does.  Where they are: home.c. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -36,16 +36,10 @@ bool vhost_name_is_good(const char *name)
     return true;
 }
 
-void vhost_path(char *path, const char *vhost, const char *kind)
+int64_t vhost_name_refusal(void)
 {
-    snprintf(path, NAME_ROOM, "/dev/shm/shmbroker.%s.%s", vhost, kind);
-}
-
-void queue_path(char *path, const char *vhost, int64_t reference)
-{
-    snprintf(path, NAME_ROOM, "/dev/shm/shmbroker.%s.queue-%lld-%lld", vhost,
-             (long long)(reference & L_REFERENCE_INDEX_MASK),
-             (long long)(reference >> L_REFERENCE_INDEX_BITS));
+    return fail(SB_BAD_NAME, "a vhost's name is 1 to %d letters, digits, '-' and '_'",
+                (int)L_CATALOG_NAME_BYTES_MAX);
 }
 
 int64_t boot_hash(void)
@@ -78,10 +72,9 @@ static int64_t transactions_format(segment *made, int64_t identity)
 }
 
 /* Make one segment of the vhost, formatted, under its own name. */
-static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, int64_t identity,
-                    bool restoring)
+static int64_t make(const char *vhost, const char *path, const char *kind, int64_t arena_bytes,
+                    int64_t identity, bool restoring)
 {
-    char path[NAME_ROOM];
     segment made;
     int64_t bytes, committed, code;
     bool is_arena = strcmp(kind, "arena") == 0, is_catalog = strcmp(kind, "catalog") == 0;
@@ -92,7 +85,7 @@ static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, in
     committed = is_arena ? bytes - arena_bytes
                 : is_catalog ? sb_catalog_columns_bytes()
                 : is_participants ? L_PARTICIPANTS_AT : L_TRANSACTIONS_AT;
-    code = segment_make(&made, bytes, committed);
+    code = segment_make(&made, path, bytes, committed);
     if (code != SB_OK)
         return code;
     if (is_arena)
@@ -104,32 +97,35 @@ static int64_t make(const char *vhost, const char *kind, int64_t arena_bytes, in
                                : transactions_format(&made, identity);
     if (code == SB_OK && is_catalog)
         word_store(made.memory, L_CATALOG_RESTORING_AT, restoring);
-    vhost_path(path, vhost, kind);
     if (code == SB_OK)
         code = segment_name(&made, path);
     segment_detach(&made);
     return code;
 }
 
-static int64_t make_all(const char *vhost, int64_t arena_bytes, bool restoring)
+static bool has_catalog(const char *home)
+{
+    char path[NAME_ROOM];
+    vhost_path(path, home, "catalog");
+    return access(path, F_OK) == 0;
+}
+
+static int64_t make_in(const char *home, const char *vhost, int64_t arena_bytes, bool restoring)
 {
     char path[NAME_ROOM];
     int64_t identity;
-    vhost_path(path, vhost, "catalog");
-    if (access(path, F_OK) == 0)
-        return fail(SB_EXISTS, "vhost '%s' exists already", vhost);
     if (getrandom(&identity, sizeof identity, 0) != sizeof identity)
         return fail_system("random numbers");
     /* what a creator that died left without a catalog is nobody's */
     static const char *const kinds[] = {"arena", "participants", "transactions", "catalog"};
     for (int kind = 0; kind < 4; kind++) {
-        vhost_path(path, vhost, kinds[kind]);
+        vhost_path(path, home, kinds[kind]);
         unlink(path);
-        int64_t code = make(vhost, kinds[kind], arena_bytes, identity, restoring);
+        int64_t code = make(vhost, path, kinds[kind], arena_bytes, identity, restoring);
         if (code == SB_OK)
             continue;
         while (kind-- > 0) { /* without a catalog they are no vhost */
-            vhost_path(path, vhost, kinds[kind]);
+            vhost_path(path, home, kinds[kind]);
             unlink(path);
         }
         return code;
@@ -137,9 +133,30 @@ static int64_t make_all(const char *vhost, int64_t arena_bytes, bool restoring)
     return SB_OK;
 }
 
+static int64_t make_all(const char *vhost, int64_t arena_bytes, int64_t group, bool restoring)
+{
+    char home[NAME_ROOM], folder[NAME_ROOM];
+    home_private(home, vhost);
+    home_shared(folder, vhost);
+    if (has_catalog(home) || has_catalog(folder))
+        return fail(SB_EXISTS, "vhost '%s' exists already", vhost);
+    home_clear(folder);
+    if (access(folder, F_OK) == 0) /* another user's, or with something else in it */
+        return trust_obstacle(folder);
+    if (group < 0)
+        return make_in(home, vhost, arena_bytes, restoring);
+    int64_t code = group_make_folder(folder, group);
+    if (code != SB_OK)
+        return code;
+    code = make_in(folder, vhost, arena_bytes, restoring);
+    if (code != SB_OK)
+        rmdir(folder);
+    return code;
+}
+
 /* One creator at a time: a lock on the directory itself leaves nothing behind.  Every user may take
  * it, and keep it. */
-static int64_t lock_directory(int *directory)
+int64_t vhosts_lock(int *directory)
 {
     const struct timespec pause = {0, LOCK_PAUSE_NS};
     *directory = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -153,32 +170,49 @@ static int64_t lock_directory(int *directory)
     int64_t code =
         *directory >= 0 && errno == EWOULDBLOCK
             ? fail(SB_LOCKED, "a process has held the lock of /dev/shm for 5 s, so that no "
-                              "vhost can be made: see which one by lslocks, and end it")
+                              "vhost can be made or deleted: see which one by lslocks, and end "
+                              "it")
             : fail_system("locking /dev/shm");
     if (*directory >= 0)
         close(*directory);
     return code;
 }
 
-int64_t vhost_create(const char *vhost, int64_t arena_bytes, bool restoring)
+int64_t vhost_create(const char *vhost, int64_t arena_bytes, const char *group, bool restoring)
 {
+    int64_t number = NOBODY;
     if (!vhost_name_is_good(vhost))
-        return fail(SB_BAD_NAME, "a vhost's name is 1 to %d letters, digits, '-' and '_'",
-                    (int)L_CATALOG_NAME_BYTES_MAX);
+        return vhost_name_refusal();
     if (sb_arena_bytes(arena_bytes) < 0)
         return fail(SB_INVALID, "an arena has a multiple of %lld bytes, at most %lld, not %lld",
                     (long long)L_BLOCK_BYTES, (long long)L_ARENA_BYTES_MAX,
                     (long long)arena_bytes);
     int directory;
-    int64_t code = lock_directory(&directory);
+    int64_t code = group ? group_find(group, &number) : SB_OK;
+    if (code == SB_OK)
+        code = vhosts_lock(&directory);
     if (code != SB_OK)
         return code;
-    code = make_all(vhost, arena_bytes, restoring);
+    code = make_all(vhost, arena_bytes, number, restoring);
     close(directory);
     return code;
 }
 
 int64_t sb_vhost_create(const char *vhost, int64_t arena_bytes)
 {
-    return vhost_create(vhost, arena_bytes, false);
+    return vhost_create(vhost, arena_bytes, NULL, false);
+}
+
+int64_t sb_vhost_create_with(const char *vhost, int64_t arena_bytes, const char *group,
+                             int64_t mode)
+{
+    char own[24];
+    snprintf(own, sizeof own, "%u", (unsigned)getegid());
+    if (mode != 0 && mode != 0600 && mode != 0660)
+        return fail(SB_INVALID, "a vhost has mode 0600 (its user alone) or 0660 (a group), not "
+                    "%04llo", (unsigned long long)mode);
+    if (mode == 0600 && group)
+        return fail(SB_INVALID, "a vhost with mode 0600 is its user's alone: for a group it has "
+                    "mode 0660");
+    return vhost_create(vhost, arena_bytes, mode == 0660 && !group ? own : group, false);
 }

@@ -5,19 +5,22 @@
 #ifndef SHMBROKER_VHOST_ROOM_H
 #define SHMBROKER_VHOST_ROOM_H
 
+#include <dirent.h>
+
 #include "base/base.h"
 
 /* --- vhost.c ---------------------------------------------------------------------------------- */
 
 /* A name that can be part of a file's name. */
 bool vhost_name_is_good(const char *name);
-/* Make the segments of a vhost; `restoring`: it is there for others when that is done. */
-int64_t vhost_create(const char *vhost, int64_t arena_bytes, bool restoring);
-/* Where its segment of this kind is, or the ring of this queue: NAME_ROOM bytes. */
-void vhost_path(char *path, const char *vhost, const char *kind);
-void queue_path(char *path, const char *vhost, int64_t reference);
+int64_t vhost_name_refusal(void);
+/* Make the segments of a vhost, for the members of a group or NULL; `restoring`: it is there for
+ * others when that is done. */
+int64_t vhost_create(const char *vhost, int64_t arena_bytes, const char *group, bool restoring);
 /* Which boot of the machine this is. */
 int64_t boot_hash(void);
+/* One at a time makes or deletes a vhost: a descriptor to close, SB_LOCKED if somebody keeps it. */
+int64_t vhosts_lock(int *folder);
 #define ADDRESSEES 256
 
 /* What has to be done now and then, whatever is called, by whoever comes along: rooms below the one
@@ -75,7 +78,36 @@ struct sb_connection {
     struct mover *mover; /* serves the schedules of our queues: mover.c */
     _Atomic uint64_t noted; /* a bit for each entry of the log that is ours and was not told of */
     sb_connection *next;    /* all connections of this process, for fork */
+    char home[NAME_ROOM]; /* where its segments are: home.c */
 };
+
+/* --- home.c ----------------------------------------------------------------------------------- */
+
+/* Where its segment of this kind is, or the ring of this queue: NAME_ROOM bytes. */
+void vhost_path(char *path, const char *home, const char *kind);
+void queue_path(char *path, const char *home, int64_t reference);
+/* Both homes that a vhost of this name may have. */
+void home_private(char *home, const char *vhost);
+void home_shared(char *home, const char *vhost);
+/* The home that it has, and who is believed in it; `whose` says already who looks. */
+int64_t home_find(char *home, const char *vhost, trust *whose);
+/* The folder of a home, open or NULL; and what its segments are called, one after the other. */
+DIR *home_open(const char *home);
+/* What their names begin with in that folder. */
+const char *home_prefix(const char *home);
+const char *home_next(const char *home, DIR *folder);
+
+/* --- delete.c --------------------------------------------------------------------------------- */
+
+/* Remove the segments in a home, the catalog first; and its folder, if it is one of its own. */
+int64_t home_clear(const char *home);
+
+/* --- group.c ---------------------------------------------------------------------------------- */
+
+/* The number of a group, by its name or that number. */
+int64_t group_find(const char *group, int64_t *number);
+/* Make the folder of a vhost that this group shares. */
+int64_t group_make_folder(const char *home, int64_t group);
 
 /* --- log.c ------------------------------------------------------------------------------------ */
 

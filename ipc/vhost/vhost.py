@@ -1,34 +1,19 @@
 """Vhosts: namespaces of segments in /dev/shm.  Creating, finding and deleting them.
 
-They are made in C (ipc/vhost/vhost.c), because C programs need that too.
+They are made and deleted in C (vhost.c, delete.c), because C programs need that too.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
-import struct
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-
-import posix_ipc
+from typing import Final
 
 from shmbroker.core.codes import OK
-from shmbroker.core.layout import PARTICIPANTS
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import (
-    InUse,
-    InvalidArgument,
-    NotFound,
-    SystemRefused,
-    Untrusted,
-    error_for,
-)
+from shmbroker.ipc.base.errors import InvalidArgument, error_for
 from shmbroker.ipc.base.names import name_bytes
 
 SHM = Path("/dev/shm")
@@ -36,14 +21,29 @@ PREFIX = "shmbroker."
 CATALOG = ".catalog"
 ARENA_BYTES = 256 << 20
 """The arena grows up to this as messages need it; it takes no memory before."""
+MODE_MAX: Final = 0o777
+HOME_ROOM: Final = 384
 
 
-def create(name: str, *, arena_bytes: int = ARENA_BYTES) -> None:
-    """Make a vhost; SegmentExists if there is one."""
+def create(
+    name: str,
+    *,
+    arena_bytes: int = ARENA_BYTES,
+    group: str | int | None = None,
+    mode: int | None = None,
+) -> None:
+    """Make a vhost; SegmentExists if there is one.
+
+    Only its user may use it, or with a group (its name or number) all members of that: mode 0o660.
+    With that mode and no group it is our own group.
+    """
     if not isinstance(arena_bytes, int):
         raise InvalidArgument(f"arena_bytes is a number of bytes, not {arena_bytes!r}")
+    if mode is not None and not 0 < mode <= MODE_MAX:
+        raise InvalidArgument(f"a vhost has mode 0o600 or 0o660, not {mode!r}")
     wanted = max(-1, min(arena_bytes, 1 << 62))
-    code = lib.sb_vhost_create(name_bytes(name), wanted)
+    of = ffi.NULL if group is None else name_bytes(str(group))
+    code = lib.sb_vhost_create_with(name_bytes(name), wanted, of, mode or 0)
     if code != OK:
         detail = detail_of(code)
         raise error_for(code, f"making vhost {name!r}", ffi.errno, detail)
@@ -51,65 +51,33 @@ def create(name: str, *, arena_bytes: int = ARENA_BYTES) -> None:
 
 def exists(name: str) -> bool:
     name_bytes(name)
-    return "/" not in name and (SHM / f"{PREFIX}{name}{CATALOG}").exists()
+    if "/" in name:
+        return False
+    try:
+        return (SHM / f"{PREFIX}{name}{CATALOG}").exists() or (
+            SHM / f"{PREFIX}{name}/catalog"
+        ).exists()
+    except PermissionError:  # a group's, of which we are not
+        return True
 
 
 def names() -> list[str]:
-    """The vhosts of this host."""
-    found = SHM.glob(f"{PREFIX}*{CATALOG}")
-    return sorted(path.name.removeprefix(PREFIX).removesuffix(CATALOG) for path in found)
+    """The vhosts of this host that we may see."""
+    own = [path.name.removesuffix(CATALOG) for path in SHM.glob(f"{PREFIX}*{CATALOG}")]
+    shared = [path.parent.name for path in SHM.glob(f"{PREFIX}*/catalog")]
+    return sorted({each.removeprefix(PREFIX) for each in own + shared})
 
 
-def segments(name: str) -> list[str]:
-    """The names of all segments of a vhost, the catalog first: without it there is no vhost."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):  # or it would be a pattern
-        return []
-    found = [path.name for path in SHM.glob(f"{PREFIX}{name}.*")]
-    return sorted(found, key=lambda each: (not each.endswith(CATALOG), each))
-
-
-def is_in_use(name: str) -> bool:
-    """True if a living participant holds the lock on its byte (ipc/vhost/participant.c)."""
-    try:
-        path = SHM / f"{PREFIX}{name}.participants"
-        file = trust.opened(path, os.O_RDWR, trust.LOOKED_AT)
-    except FileNotFoundError:
-        return False
-    try:
-        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1, PARTICIPANTS - 1, 0)
-        answer = fcntl.fcntl(file, F_OFD_GETLK, asked)
-        kind: int = struct.unpack("hhqqi4x", answer)[0]
-        return kind != fcntl.F_UNLCK
-    finally:
-        os.close(file)
-
-
-@contextmanager
-def _nobody_makes_one() -> Iterator[None]:
-    """Who makes a vhost holds this lock (ipc/vhost/vhost.c); any user may, and keep it."""
-    ends_at = time.monotonic() + LOCK_SECONDS
-    folder = os.open(SHM, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        while True:
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() > ends_at:
-                    raise SystemRefused(
-                        f"a process has held the lock of {SHM} for {LOCK_SECONDS} s, so that no "
-                        "vhost can be deleted: see which one by lslocks, and end it"
-                    ) from error
-                time.sleep(LOCK_PAUSE_SECONDS)
-            else:
-                break
-        yield
-    finally:
-        os.close(folder)
-
-
-LOCK_SECONDS = 5
-LOCK_PAUSE_SECONDS = 0.001
-F_OFD_GETLK = 36  # the fcntl module does not have it in every build
+def home(name: str, *, looks: bool = False) -> tuple[str, trust.Trust]:
+    """What the paths of its segments begin with, and who is believed there (ipc/vhost/home.c)."""
+    begin = ffi.new("char[]", HOME_ROOM)
+    group = ffi.new("int64_t *")
+    code = lib.sb_vhost_home(name_bytes(name), looks, begin, group)
+    if code != OK:
+        raise error_for(code, f"vhost {name!r}", ffi.errno, detail_of(code))
+    shared = group[0] != trust.NOBODY
+    whose = trust.Trust(refused=0o077, group=group[0], looks=looks, shared=shared)
+    return os.fsdecode(ffi.string(begin)), whose
 
 
 def delete(name: str, *, force: bool = False) -> None:
@@ -118,29 +86,6 @@ def delete(name: str, *, force: bool = False) -> None:
     Also what is left of one that was not made, or not deleted, to the end.
     Whoever is attached keeps what is mapped, and shares it with nobody who comes later.
     """
-    name_bytes(name)
-    with _nobody_makes_one():
-        if not segments(name):
-            raise NotFound(f"there is no vhost {name!r}")
-        _delete(name, force=force)
-
-
-def _delete(name: str, *, force: bool) -> None:
-    if not force and is_in_use(name):
-        raise InUse(f"vhost {name!r} has participants: close them first, or force")
-    for segment in segments(name):
-        with suppress(posix_ipc.ExistentialError):  # somebody else was faster
-            _unlink(name, segment)
-
-
-def _unlink(vhost: str, segment: str) -> None:
-    try:
-        posix_ipc.unlink_shared_memory(f"/{segment}")
-    except posix_ipc.PermissionsError as error:
-        status = os.lstat(SHM / segment)
-        raise Untrusted(
-            f"vhost {vhost!r} belongs to another user: {SHM / segment} ({trust.described(status)}) "
-            f"can be removed by user {status.st_uid} or root only"
-        ) from error
-    except OSError as error:  # a folder, say
-        raise SystemRefused(f"{SHM / segment} cannot be removed: {error.strerror}") from error
+    code = lib.sb_vhost_delete(name_bytes(name), force)
+    if code != OK:
+        raise error_for(code, f"deleting vhost {name!r}", ffi.errno, detail_of(code))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ def vhost_name() -> Iterator[str]:
     name = f"test-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     yield name
     for segment in SHM.glob(f"*{name}*"):
-        segment.unlink()
+        shutil.rmtree(segment) if segment.is_dir() else segment.unlink()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -58,6 +59,26 @@ def test_the_demo_of_a_pair_on_a_shared_store(shell: Shell, start: Start, tmp_pa
     becomes(shell, live, "live")
     assert becomes(shell, backup, "passive")["queues"] == []
     assert browsed(shell) == 10
+
+
+def test_a_broker_restores_a_vhost_for_its_group(
+    shell: Shell, start: Start, tmp_path: Path
+) -> None:
+    shell.does("vhost", "delete", shell.vhost, "--yes")
+    folder = create(shell, tmp_path / "one", "live", f'instance.group="{os.getegid()}"')
+    home = Path(f"/dev/shm/shmbroker.{shell.vhost}")
+    for _ in range(2):
+        start("run", str(folder))
+        becomes(shell, folder, "live")
+        assert home.stat().st_mode & 0o7777 == 0o2770
+        shell.does("queue", "declare", "orders", "--durable")
+        shell.does("stop", str(folder), "--timeout", "60s")
+        shell.does("vhost", "delete", shell.vhost, "--yes")
+        assert not home.exists()
+    start("run", str(folder))
+    becomes(shell, folder, "live")
+    assert shell.does("queue", "list", "--names").lines == ["orders"]
+    shell.does("stop", str(folder), "--timeout", "60s")
 
 
 def test_killed_and_stopped(shell: Shell, start: Start, tmp_path: Path) -> None:

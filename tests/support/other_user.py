@@ -38,14 +38,19 @@ def in_child(work: Callable[[], object], *prepare: Callable[[], object]) -> None
     assert not said, said
 
 
-def become(user: int) -> None:
-    os.setgroups([])
+def become(user: int, *groups: int) -> None:
+    os.setgroups(groups)
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
 
 
 def as_other(work: Callable[[], object]) -> None:
     in_child(work, lambda: become(OTHER))
+
+
+def as_user(user: int, *groups: int) -> Callable[[Callable[[], object]], None]:
+    """Decorates work that this user does at once, as a member of these groups."""
+    return lambda work: in_child(work, lambda: become(user, *groups))
 
 
 def with_own_shm(size: str) -> Callable[[], None]:

@@ -57,6 +57,7 @@ class Config:
     name: str
     vhost: str
     arena: int
+    group: str
     store: Path
     segment: int
     lock: str
@@ -128,6 +129,7 @@ def configured(folder: Path, given: Given) -> Config:
         name=values["instance.name"],
         vhost=values["instance.vhost"],
         arena=values["instance.arena"],
+        group=values["instance.group"],
         store=folder / values["store.path"],
         segment=values["store.segment"],
         lock=values["store.lock"],

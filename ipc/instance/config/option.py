@@ -12,6 +12,7 @@ from shmbroker.ipc.instance.config.secret import Secret, secret_of
 Kind = Literal[
     "text",
     "folder",
+    "group",
     "flag",
     "size",
     "segment",
@@ -60,6 +61,12 @@ def _text(given: object) -> str:
 def _folder(given: object) -> str:
     if not isinstance(given, str) or "\0" in given:
         raise ValueError('a folder, as in "latency", or "" for none')
+    return given
+
+
+def _group(given: object) -> str:
+    if not isinstance(given, str) or "\0" in given:
+        raise ValueError('a group, as in "orders", or "" for none')
     return given
 
 
@@ -123,6 +130,7 @@ def _command(given: object) -> tuple[str, ...]:
 PARSERS: Final = {
     "text": _text,
     "folder": _folder,
+    "group": _group,
     "flag": _flag,
     "size": _size,
     "segment": _segment,
@@ -139,6 +147,8 @@ OPTIONS: Final = (
     Option("instance", "vhost", "text", "default", "Programs connect to shm://VHOST."),
     Option("instance", "arena", "size", "256MiB",
            "Room for messages of a vhost that it makes; memory is used as it fills."),
+    Option("instance", "group", "group", "",
+           "Users of this group may use a vhost that it makes; docs/sharing.md."),
     Option("store", "path", "text", "data",
            "The journal, the live lock.  Live and backup have the same."),
     Option("store", "segment", "segment", "64MiB", "Of the journal."),

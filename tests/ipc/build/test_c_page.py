@@ -51,5 +51,5 @@ def test_it_prints_what_the_page_shows(
 
 
 def test_every_program_is_among_them() -> None:
-    assert len(PROGRAMS) == 6
+    assert len(PROGRAMS) == 7
     assert set(SOURCES) - set(PROGRAMS) == {"checked.h"}

@@ -1,0 +1,126 @@
+/* Deleting a vhost: all segments in its home, the catalog first, because without it there is none.
+ *
+ * Also what is left of one that was not made, or not deleted, to the end.  Whoever is attached
+ * keeps what is mapped, and shares it with nobody who comes later. */
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "vhost/vhost.h"
+
+static bool is_folder(const char *home)
+{
+    return home[strlen(home) - 1] == '/';
+}
+
+static int64_t remove_failed(const char *path)
+{
+    struct stat status;
+    if ((errno != EPERM && errno != EACCES) || lstat(path, &status) != 0)
+        return fail_system("%s cannot be removed", path);
+    return fail(SB_UNTRUSTED,
+                "%s belongs to another user (user %u, group %u, mode %04o): it can be removed by "
+                "user %u or root only", path, (unsigned)status.st_uid, (unsigned)status.st_gid,
+                (unsigned)status.st_mode & 07777, (unsigned)status.st_uid);
+}
+
+/* In the open folder: root does not follow a link that another user puts there meanwhile. */
+static int64_t remove_segment(const char *home, DIR *folder, const char *kind)
+{
+    char name[NAME_ROOM], path[NAME_ROOM];
+    snprintf(name, sizeof name, "%s%s", home_prefix(home), kind);
+    if (unlinkat(dirfd(folder), name, 0) == 0 || errno == ENOENT)
+        return SB_OK;
+    vhost_path(path, home, kind);
+    return remove_failed(path);
+}
+
+int64_t home_clear(const char *home)
+{
+    const char *kind;
+    DIR *folder = home_open(home);
+    if (!folder)
+        return errno == ENOENT ? SB_OK : remove_failed(home);
+    int64_t code = remove_segment(home, folder, "catalog");
+    while (code == SB_OK && (kind = home_next(home, folder)))
+        code = remove_segment(home, folder, kind);
+    closedir(folder);
+    if (code == SB_OK && is_folder(home) && rmdir(home) != 0 && errno != ENOENT)
+        code = remove_failed(home);
+    return code;
+}
+
+static bool is_there(const char *home)
+{
+    DIR *folder = home_open(home);
+    bool found = home_next(home, folder) || (folder && is_folder(home));
+    if (folder)
+        closedir(folder);
+    return found || (is_folder(home) && access(home, F_OK) == 0);
+}
+
+/* Whether a participant that lives holds the lock on its byte (participant.c). */
+static int64_t in_use_code(const char *vhost)
+{
+    char home[NAME_ROOM], path[NAME_ROOM];
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = L_PARTICIPANTS - 1};
+    trust whose = trust_segments;
+    int file;
+    whose.looks = true;
+    int64_t code = home_find(home, vhost, &whose);
+    if (code != SB_OK)
+        return code;
+    vhost_path(path, home, "participants");
+    code = trusted_segment(path, O_RDWR, &whose, &file);
+    if (code != SB_OK)
+        return code == SB_SYSTEM && errno == ENOENT ? SB_OK : code;
+    bool used = fcntl(file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+    close(file);
+    return used ? fail(SB_IN_USE, "vhost '%s' has participants: close them first, or force", vhost)
+                : SB_OK;
+}
+
+/* Who may not remove the folder removes nothing: half a vhost is of no use to anybody. */
+static int64_t owner_check(const char *home)
+{
+    struct stat status;
+    uid_t we = geteuid();
+    if (!is_folder(home) || stat(home, &status) != 0 || we == 0 || status.st_uid == we)
+        return SB_OK;
+    errno = EPERM;
+    return remove_failed(home);
+}
+
+static int64_t delete_locked(const char *vhost, int64_t force)
+{
+    char own[NAME_ROOM], shared[NAME_ROOM];
+    home_private(own, vhost);
+    home_shared(shared, vhost);
+    if (!is_there(own) && !is_there(shared))
+        return fail(SB_NO_VHOST, "there is no vhost '%s'", vhost);
+    int64_t code = force ? SB_OK : in_use_code(vhost);
+    if (code == SB_OK)
+        code = owner_check(shared);
+    if (code == SB_OK)
+        code = home_clear(own);
+    return code == SB_OK ? home_clear(shared) : code;
+}
+
+int64_t sb_vhost_delete(const char *vhost, int64_t force)
+{
+    int folder;
+    if (!vhost_name_is_good(vhost))
+        return vhost_name_refusal();
+    int64_t code = vhosts_lock(&folder);
+    if (code != SB_OK)
+        return code;
+    code = delete_locked(vhost, force);
+    close(folder);
+    return code;
+}
