@@ -38,6 +38,7 @@ VERBS = {
     "delete": "queue:delete",
     "explain": "queue:explain",
     "export": "messages:export",
+    "get": "get:get",
     "groups": "queue:groups",
     "import": "messages:import_",
     "latency": "recording:latency",
