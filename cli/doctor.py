@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from shmbroker.ipc.doctor.finding import Finding
 
 
-def set_aside() -> list[Finding]:
-    """Queues with messages set aside, of all vhosts of this host that can be opened."""
+def of_queues() -> list[Finding]:
+    """Queues without their writer, or with messages set aside, of all vhosts that can be opened."""
     from shmbroker.ipc.base.errors import Error
-    from shmbroker.ipc.queue import aside
+    from shmbroker.ipc.queue import aside, writer
     from shmbroker.ipc.vhost import vhost
 
     found: list[Finding] = []
     for name in vhost.names():
         with suppress(Error, OSError), observed(name) as broker:
+            found += writer.findings(broker)
             found += aside.findings(broker)
     return found
 
@@ -47,13 +48,14 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     """Examine this host and suggest remedies.
 
     Looks for stale segments, a small /dev/shm, RemoveIPC, low limits of open files, locked memory
-    and memory maps, and queues whose dead-letter or expiry queue is full.
+    and memory maps, queues that need a broker and have none, and queues whose dead-letter or expiry
+    queue is full.
     Exits with 1 if an error or a warning remains, with 0 if there are only notes.
     """
     from shmbroker.ipc.doctor.doctor import examine
     from shmbroker.ipc.doctor.finding import remove_stale
 
-    found = examine() + set_aside()
+    found = examine() + of_queues()
     stale = sum(len(finding.stale) for finding in found)
     if fix and stale:
         confirm(yes, f"remove {format_count(stale, 'stale segment')}")

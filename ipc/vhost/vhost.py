@@ -34,6 +34,8 @@ from shmbroker.ipc.base.names import name_bytes
 SHM = Path("/dev/shm")
 PREFIX = "shmbroker."
 CATALOG = ".catalog"
+JOURNAL_BYTE = 0
+PAGER_BYTE = PARTICIPANTS
 ARENA_BYTES = 256 << 20
 """The arena grows up to this as messages need it; it takes no memory before."""
 
@@ -70,13 +72,28 @@ def segments(name: str) -> list[str]:
 
 def is_in_use(name: str) -> bool:
     """True if a living participant holds the lock on its byte (ipc/vhost/participant.c)."""
+    return _is_locked(name, 1, PARTICIPANTS - 1)
+
+
+def has_journaler(name: str) -> bool:
+    """True if a process writes the journal of this vhost."""
+    return _is_locked(name, JOURNAL_BYTE, 1)
+
+
+def has_pager(name: str) -> bool:
+    """True if a process pages the queues of this vhost."""
+    return _is_locked(name, PAGER_BYTE, 1)
+
+
+def _is_locked(name: str, first: int, bytes_: int) -> bool:
+    """True if somebody holds a lock on these bytes of the participants' segment."""
     try:
         path = SHM / f"{PREFIX}{name}.participants"
         file = trust.opened(path, os.O_RDWR, trust.LOOKED_AT)
     except FileNotFoundError:
         return False
     try:
-        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1, PARTICIPANTS - 1, 0)
+        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, first, bytes_, 0)
         answer = fcntl.fcntl(file, F_OFD_GETLK, asked)
         kind: int = struct.unpack("hhqqi4x", answer)[0]
         return kind != fcntl.F_UNLCK

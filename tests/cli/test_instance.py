@@ -11,7 +11,7 @@ from typing import Any
 
 from shmbroker.ipc.instance.config import config
 from shmbroker.ipc.instance.config.config import FILE
-from tests.cli.command import PATIENCE_SECONDS, Shell
+from tests.cli.command import PATIENCE_SECONDS, Shell, line_of
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -58,6 +58,17 @@ def test_the_demo_of_a_pair_on_a_shared_store(shell: Shell, start: Start, tmp_pa
     becomes(shell, live, "live")
     assert becomes(shell, backup, "passive")["queues"] == []
     assert browsed(shell) == 10
+
+
+def test_run_says_what_it_is_and_where(shell: Shell, start: Start, tmp_path: Path) -> None:
+    folder = create(shell, tmp_path / "one", "live")
+    process = start("run", str(folder), stderr=subprocess.PIPE)
+    line = line_of(process.stderr).decode()
+    assert line.startswith(f"live 'one' of vhost {shell.vhost!r}")
+    for said in (f"shm://{shell.vhost}", tmp_path / "store", folder / "log" / "shmbroker.log"):
+        assert f"{said}" in line
+    becomes(shell, folder, "live")
+    assert f"process    {process.pid}\n" in shell.does("status", str(folder)).out
 
 
 def test_killed_and_stopped(shell: Shell, start: Start, tmp_path: Path) -> None:
