@@ -24,7 +24,6 @@ from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.queue.aside import of_queue, of_vhost
 from shmbroker.ipc.queue.writer import without_writer
 
-
 NAMES_MAX = 3
 """So many queues are named in a line."""
 
@@ -201,9 +200,7 @@ def complain_of_writers(report: Report, found: dict[str, str]) -> None:
         names = [repr(name) for name, its in found.items() if its == problem]
         more = f" and {len(names) - NAMES_MAX:,} others" if len(names) > NAMES_MAX else ""
         queues = "queue" if len(names) == 1 else "queues"
-        report.complain(
-            Level.CRITICAL, f"{queues} {', '.join(names[:NAMES_MAX])}{more}: {problem}"
-        )
+        report.complain(Level.CRITICAL, f"{queues} {', '.join(names[:NAMES_MAX])}{more}: {problem}")
 
 
 def check_memory(report: Report, warning: int, critical: int) -> None:

@@ -70,9 +70,7 @@ def get(
         raise click.ClickException(f"{seen} of {format_count(count, 'message')} came")
 
 
-def taken(
-    queue: Queue, count: int, selector: Selector | None, timeout: float
-) -> Iterator[Message]:
+def taken(queue: Queue, count: int, selector: Selector | None, timeout: float) -> Iterator[Message]:
     """Up to `count` messages, until none comes in time."""
     from shmbroker.ipc.selector.selection import Selection
 

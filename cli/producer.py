@@ -59,7 +59,9 @@ def producer(
                 f"{format_size(broker.message_bytes_max)}, a quarter of its arena, not "
                 f"{format_size(size)}"
             )
-        publish = publisher(broker, queue, exchange, destination.key or None, False, timeout, confirm, {})
+        publish = publisher(
+            broker, queue, exchange, destination.key or None, False, timeout, confirm, {}
+        )
         progress.start()
         try:
             for index in range(count):

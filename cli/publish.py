@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from shmbroker.ipc.message.outgoing import Confirm
 
+
 def bodies(body: str | None, file: IO[bytes] | None, lines: bool) -> Iterator[bytes]:
     """The argument; else a file or stdin, whole or line by line."""
     if body is not None:

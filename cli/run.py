@@ -73,8 +73,8 @@ def run(
 
     With DIR (see `shmbroker create`) it runs that broker.  A live broker writes the journal of its
     vhost; a backup waits until the live fails.  It prints one line: what it is, where programs
-    connect, and where its journal and its log are.  On SIGTERM it writes the journal first; a second
-    SIGTERM ends it at once.
+    connect, and where its journal and its log are.  On SIGTERM it writes the journal first; a
+    second SIGTERM ends it at once.
 
     Without DIR it runs only a repairer.  When a participant dies, the repairer returns its messages
     to their queues within milliseconds.  Without a repairer, waiting participants do so within

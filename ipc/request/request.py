@@ -107,8 +107,8 @@ def _take_back(queue: OpenedQueue, replies: str, number: int) -> bool:
     text = f"{REPLY_TO} = '{replies}' AND {CORRELATION} = '{number:0{CORRELATION_DIGITS}x}'"
     selection = Selection(text)
     message = ffi.new("sb_message *")
-    code = lib.sb_get_selected(queue._queue, message, selection.selection, 0)
-    return code == OK and lib.sb_ack(queue._queue, message) == OK
+    code: int = lib.sb_get_selected(queue._queue, message, selection.selection, 0)
+    return code == OK and bool(lib.sb_ack(queue._queue, message) == OK)
 
 
 def _go_on(queue: OpenedQueue, message: Parts, asked: Any, deadline: Deadline) -> int:

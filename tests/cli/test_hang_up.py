@@ -22,9 +22,7 @@ BROKEN_PIPE = 141
     ],
     ids=["watching", "consuming", "taking"],
 )
-def test_the_reader_leaves_while_it_waits(
-    shell: Shell, start: Start, arguments: list[str]
-) -> None:
+def test_the_reader_leaves_while_it_waits(shell: Shell, start: Start, arguments: list[str]) -> None:
     shell.does("exchange", "declare", "prices", "fanout")
     shell.does("queue", "declare", "orders")
     shell.does("pub", "orders", "one")

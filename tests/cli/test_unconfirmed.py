@@ -64,7 +64,9 @@ def test_ctrl_c_says_that_it_is_published(orders: Shell, start: Start) -> None:
 
 
 def test_a_confirm_by_shared_memory_does_not_wait(orders: Shell, shell: Shell) -> None:
-    assert "1 message to queue 'orders'" in orders.does("pub", "orders", "x", "--confirm", "shm").said
+    assert (
+        "1 message to queue 'orders'" in orders.does("pub", "orders", "x", "--confirm", "shm").said
+    )
     orders.does("pub", "orders", "later", "--deliver-after", "1h", "--confirm", "shm")
     shell.does("queue", "declare", "plain")
     answer = shell("pub", "plain", "x", "--confirm", "disk")

@@ -48,7 +48,11 @@ def test_a_durable_queue(shell: Shell, tmp_path: Path) -> None:
     shell.does("queue", "declare", "plain")
     assert all_say(shell, "orders", True)
     assert "CRITICAL" not in shell("check", "queue", "plain").out
-    for verb in (["top", "--once", "--interval", "1ms"], ["queue", "list"], ["queue", "stat", "orders"]):
+    for verb in (
+        ["top", "--once", "--interval", "1ms"],
+        ["queue", "list"],
+        ["queue", "stat", "orders"],
+    ):
         assert "no broker writes its journal" in shell.does(*verb).out
     with journaling(shell.vhost, tmp_path / "journal"):
         assert all_say(shell, "orders", False)

@@ -59,9 +59,7 @@ def test_what_is_missed_or_breaks_stops_nothing(
     )
 
 
-def test_all_is_well(
-    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_is_well(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["durable"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "all verdicts are met"
 
