@@ -33,7 +33,7 @@ def test_a_report_has_its_pictures_and_tables(spark: Any, tmp_path: Path) -> Non
         "is empty",
         "Builds: 1, 2",
         "2 queues on 2 hosts",
-        "2 files",
+        "3 files",
         '<th class="n">p99.9</th>',
         "of at least 10 windows",
     ):
