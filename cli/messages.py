@@ -83,6 +83,7 @@ def state_of(message: CopiedMessage) -> str:
 @verb(
     examples="""
     shmbroker queue browse orders
+    shmbroker browse orders
     shmbroker queue browse orders --count 1 --json
     shmbroker queue browse orders --selector 'table = 7'
     shmbroker queue browse orders --unconfirmed
