@@ -22,6 +22,10 @@ from shmbroker.cli.output import json_option, print_json
 from shmbroker.cli.units import DURATION, SIZE, format_count, format_duration, format_size
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.queue.aside import of_queue, of_vhost
+from shmbroker.ipc.queue.writer import without_writer
+
+NAMES_MAX = 3
+"""So many queues are named in a line."""
 
 
 class Level(IntEnum):
@@ -154,8 +158,8 @@ def check_vhost(
     """Check a vhost.
 
     Checks the free memory in /dev/shm, that the vhost can be opened, that no participant is dead,
-    that there are no recent errors, and that no queue has messages set aside because their
-    dead-letter or expiry queue is full.
+    that there are no recent errors, that a broker runs for each queue that needs one, and that no
+    queue has messages set aside because their dead-letter or expiry queue is full.
     """
     report = Report("VHOST", vhost)
     with reporting(report, as_json):
@@ -176,6 +180,7 @@ def check_vhost(
                 report.complain(Level.WARNING, f"within {within}: {fresh[0].text}")
             report.stage = "queues"
             queues = broker.queues()
+            complain_of_writers(report, without_writer(broker))
             aside = list(of_vhost(broker))
             for each in aside:
                 report.complain(Level.WARNING, f"queue {each.queue}: {each.problem}")
@@ -187,6 +192,15 @@ def check_vhost(
         report.number("dead", dead)
         report.number("errors", len(fresh))
         report.number("set_aside", sum(each.count for each in aside))
+
+
+def complain_of_writers(report: Report, found: dict[str, str]) -> None:
+    """One complaint for each problem, with a few of the queues that have it."""
+    for problem in sorted(set(found.values())):
+        names = [repr(name) for name, its in found.items() if its == problem]
+        more = f" and {len(names) - NAMES_MAX:,} others" if len(names) > NAMES_MAX else ""
+        queues = "queue" if len(names) == 1 else "queues"
+        report.complain(Level.CRITICAL, f"{queues} {', '.join(names[:NAMES_MAX])}{more}: {problem}")
 
 
 def check_memory(report: Report, warning: int, critical: int) -> None:
@@ -228,7 +242,8 @@ def check_queue(
 ) -> None:  # fmt: skip
     """Check a queue.
 
-    Checks that the queue exists and is not paused, its depth, its number of consumers, and that no
+    Checks that the queue exists and is not paused, that a broker runs if it needs one (it is
+    durable, pages, or has scheduled messages), its depth, its number of consumers, and that no
     message is set aside.
     """
     report = Report("QUEUE", name)
@@ -239,6 +254,9 @@ def check_queue(
             queue_named(broker, name)
             found = next(queue for queue in broker.queues() if queue.name == name)
             aside = of_queue(broker, name)
+            writer_problem = without_writer(broker).get(name)
+        if writer_problem:
+            report.complain(Level.CRITICAL, writer_problem)
         if found.paused:
             report.complain(Level.WARNING, "it is paused")
         if aside:

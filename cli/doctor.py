@@ -20,14 +20,16 @@ def of_vhosts() -> list[Finding]:
     """What is wrong in the vhosts of this host that can be opened."""
     from shmbroker.ipc.base.errors import Error
     from shmbroker.ipc.doctor import container
-    from shmbroker.ipc.queue import aside
+    from shmbroker.ipc.queue import aside, writer
     from shmbroker.ipc.vhost import vhost
 
     names = vhost.names()
     found = list(container.alone(names, container.pid_namespace()))
     for name in names:
         with suppress(Error, OSError), observed(name) as broker:
-            found += [*aside.findings(broker), *container.of_broker(broker)]
+            found += writer.findings(broker)
+            found += aside.findings(broker)
+            found += container.of_broker(broker)
     return found
 
 
@@ -49,8 +51,8 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     """Examine this host and suggest remedies.
 
     Looks for stale segments, a small /dev/shm, RemoveIPC, low limits of open files, locked memory
-    and memory maps, queues whose dead-letter or expiry queue is full, and containers that do not
-    see each other's processes.
+    and memory maps, queues that need a broker and have none, queues whose dead-letter or expiry
+    queue is full, and containers that do not see each other's processes.
     Exits with 1 if an error or a warning remains, with 0 if there are only notes.
     """
     from shmbroker.ipc.doctor.doctor import examine

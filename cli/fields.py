@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Fields = dict[str, Any]
 
 
-def queue_fields(queue: QueueInfo) -> Fields:
+def queue_fields(queue: QueueInfo, critical: str | None) -> Fields:
     return {
         "name": queue.name,
         "id": queue.id,
@@ -29,11 +29,12 @@ def queue_fields(queue: QueueInfo) -> Fields:
         "producers": queue.producers,
         "paused": queue.paused,
         "created_at": queue.created_at,
+        "critical": critical,
     }
 
 
 def statistics_fields(
-    name: str, slots: int, is_paused: bool, statistics: QueueStatistics
+    name: str, slots: int, is_paused: bool, critical: str | None, statistics: QueueStatistics
 ) -> Fields:
     latency = statistics.latency
     return {
@@ -41,6 +42,7 @@ def statistics_fields(
         "depth": statistics.depth,
         "slots": slots,
         "paused": is_paused,
+        "critical": critical,
         "published": statistics.published,
         "delivered": statistics.delivered,
         "acked": statistics.acked,

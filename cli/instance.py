@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shmbroker.cli.group import Verb
-from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say
+from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say, visible
 from shmbroker.cli.units import DURATION
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def end(folder: Path, number: signal.Signals, timeout: float | None) -> None:
 def status(folder: Path, wanted: str | None, timeout: float | None, as_json: bool) -> None:
     """Show the state of the broker in DIR.
 
-    Shows live, passive and so on, and the queues of a live broker.
+    Shows live, passive and so on, the queues of a live broker, and queues of its vhost that need a
+    broker and have none.
 
     Exits with 1 if the broker does not run, or does not reach the state of --wait in time.
     """
@@ -157,10 +158,15 @@ def status(folder: Path, wanted: str | None, timeout: float | None, as_json: boo
     waited = found if wanted is None else status.wait_for(folder, wanted, timeout)
     found = waited or status.read(folder)
     queues = queues_of(configured) if found.state == "live" else []
+    critical = critical_queues(configured)
     if as_json:
-        print_json({**fields(configured, found), "queues": queues})
+        print_json({**fields(configured, found), "queues": queues, "critical": critical})
     else:
-        print_pairs(fields(configured, found))
+        shown = fields(configured, found)
+        process = shown["process"]
+        print_pairs({**shown, "process": None if process is None else str(process)})
+        for name, problem in critical.items():
+            click.echo(f"CRITICAL: queue {visible(name)}: {problem}")
         if queues:
             click.echo()
             print_table(["QUEUE", "DEPTH"], [list(each.values()) for each in queues])
@@ -189,6 +195,20 @@ def queues_of(config: Config) -> list[dict[str, object]]:
 
     with observed(config.vhost) as broker:
         return [{"name": each.name, "depth": each.depth} for each in broker.queues()]
+
+
+def critical_queues(config: Config) -> dict[str, str]:
+    """Queues of its vhost without their live writer; none if the vhost is not on this host."""
+    from shmbroker.cli.connection import observed
+    from shmbroker.ipc.base.errors import Error
+    from shmbroker.ipc.queue.writer import without_writer
+    from shmbroker.ipc.vhost import vhost as vhosts
+
+    found: dict[str, str] = {}
+    if vhosts.exists(config.vhost):
+        with suppress(Error), observed(config.vhost) as broker:  # it may be deleted, or remade
+            found = without_writer(broker)
+    return found
 
 
 @click.command(

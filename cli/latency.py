@@ -6,6 +6,7 @@ questions, query the tables from Python or SQL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
@@ -16,6 +17,7 @@ import click
 
 from shmbroker.cli.group import Group
 from shmbroker.cli.output import json_option, print_json, print_table, say
+from shmbroker.cli.spark import sparked
 from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration
 
 if TYPE_CHECKING:
@@ -54,49 +56,19 @@ rows_option = click.option(
 )
 
 
+verbose = click.option("--verbose", is_flag=True, help="Show what Spark itself says.")
+
+
 def master_option(function: Function) -> Function:
     return click.option(
         "--master", metavar="URL",
         help="Spark master.  [all cores of this machine; under spark-submit its master]",
-    )(function)  # fmt: skip
+    )(verbose(function))  # fmt: skip
 
 
 @contextmanager
-def sparked(master: str | None) -> Iterator[Any]:
-    """A Spark session; errors become one-line messages."""
-    try:
-        from shmbroker.perf.spark.session import NoSpark, session
-    except ImportError as error:
-        raise click.ClickException(f"{error}: pip install 'shmbroker[latency]'") from None
-    try:
-        spark = session(master)
-    except NoSpark as error:
-        raise click.ClickException(str(error)) from None
-    from pyspark.errors import PySparkException
-
-    from shmbroker.perf.spark.spool import NoSpool
-    from shmbroker.perf.spark.tables import NoTables
-
-    try:
-        yield spark
-    except (NoSpool, NoTables) as error:
-        raise click.ClickException(str(error)) from None
-    except PySparkException as error:
-        raise click.ClickException(reason(str(error))) from None
-    finally:
-        spark.stop()
-
-
-def reason(text: str) -> str:
-    """The cause in a stack trace of Spark: our own line if there is one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("shmbroker.") and ": " in line]
-    return ours[-1].partition(": ")[2] if ours else (lines or ["Spark failed"])[0]
-
-
-@contextmanager
-def opened(place: str, master: str | None) -> Iterator[Tables]:
-    with sparked(master) as spark:
+def opened(place: str, master: str | None, verbose: bool) -> Iterator[Tables]:
+    with sparked(master, verbose) as spark:
         from shmbroker.perf.spark.tables import Tables
 
         tables = Tables(spark, place)
@@ -139,12 +111,14 @@ into_option = click.option("--into", "place", required=True, metavar="TABLES",
 @window_option
 @json_option
 @master_option
-def merge_spool(spool: str, place: str, window: float, as_json: bool, master: str | None) -> None:
+def merge_spool(
+    spool: str, place: str, window: float, as_json: bool, master: str | None, verbose: bool
+) -> None:
     """Merge a whole SPOOL into tables.  A new run replaces the previous one.
 
     Damaged files and intervals are left out and counted; `latency problems` lists them.
     """
-    with sparked(master) as spark:
+    with sparked(master, verbose) as spark:
         from shmbroker.perf.spark.intake import merge
 
         taken = merge(spark, spool, place, seconds(window))
@@ -185,14 +159,14 @@ def seconds(window: float) -> int:
 @master_option
 def follow_spool(
     spool: str, place: str, window: float, delay: float, every: float, once: bool, files: int,
-    master: str | None,
+    master: str | None, verbose: bool,
 ) -> None:  # fmt: skip
     """Merge the files of a SPOOL as they appear.
 
     After a stop or a kill, start it again: no file is lost or counted twice.  Intervals that
     arrive after their window was closed are set aside and counted in the report.
     """
-    with sparked(master) as spark:
+    with sparked(master, verbose) as spark:
         from shmbroker.perf.spark.intake import follow
 
         trigger = None if once else f"{every:g} seconds"
@@ -217,13 +191,19 @@ def follow_spool(
 @json_option
 @master_option
 def show_percentiles(
-    tables: str, by: str, at: Sequence[float], rows: int, as_json: bool, master: str | None
+    tables: str,
+    by: str,
+    at: Sequence[float],
+    rows: int,
+    as_json: bool,
+    master: str | None,
+    verbose: bool,
 ) -> None:
     """Show percentiles, and write all of them to TABLES/percentiles."""
     keys = [key.strip() for key in by.split(",")]
     if unknown := [key for key in keys if key not in KEYS]:
         raise click.UsageError(f"no key {unknown[0]!r}: there are {', '.join(KEYS)}")
-    with opened(tables, master) as found:
+    with opened(tables, master, verbose) as found:
         from shmbroker.perf.spark.percentiles import LADDER, percentiles
 
         frame = percentiles(found.histograms, keys, sorted(at) or LADDER)
@@ -237,10 +217,18 @@ def show_percentiles(
 @json_option
 @master_option
 def show_trends(
-    tables: str, percentile: float, rows: int, as_json: bool, master: str | None
+    tables: str,
+    percentile: float,
+    rows: int,
+    as_json: bool,
+    master: str | None,
+    verbose: bool,
 ) -> None:
-    """Show the trend of a percentile for each queue: change per hour, and goodness of fit."""
-    with opened(tables, master) as found:
+    """Show the trend of a percentile for each queue: change per hour, and goodness of fit.
+
+    Too few windows, or too short a time, have no trend; the last column says so.
+    """
+    with opened(tables, master, verbose) as found:
         from shmbroker.perf.spark.trends import trends
 
         show(found.write_result("trends", trends(found.histograms, percentile)), rows, as_json)
@@ -269,13 +257,13 @@ def show_trends(
 @master_option
 def show_regression(
     tables: str, before: str, after: str, at: Sequence[float], alpha: float, least: float,
-    block: float, rows: int, as_json: bool, master: str | None,
+    block: float, rows: int, as_json: bool, master: str | None, verbose: bool,
 ) -> None:  # fmt: skip
     """Test whether a build is slower.  Exits with 1 if any queue is.
 
     A permutation test over blocks of histograms, corrected for testing many queues at once.
     """
-    with opened(tables, master) as found:
+    with opened(tables, master, verbose) as found:
         from shmbroker.perf.spark.regression import Plan, regressions
 
         plan = Plan(before, after, tuple(at), alpha, least / 100, seconds(block))
@@ -301,10 +289,10 @@ def show_regression(
 @master_option
 def show_outliers(
     tables: str, percentile: float, score: float, ratio: float, rows: int, as_json: bool,
-    master: str | None,
+    master: str | None, verbose: bool,
 ) -> None:  # fmt: skip
     """Show hosts that are slower than the others, for each queue."""
-    with opened(tables, master) as found:
+    with opened(tables, master, verbose) as found:
         from shmbroker.perf.spark.outliers import outliers
 
         frame = outliers(found.histograms, percentile, score, ratio)
@@ -325,13 +313,13 @@ def show_outliers(
 @master_option
 def show_burn(
     tables: str, bound: float, objective: float, by: str, rows: int, as_json: bool,
-    master: str | None,
+    master: str | None, verbose: bool,
 ) -> None:  # fmt: skip
     """Show the share of messages above a bound, and the burn rate of the objective."""
     keys = [key.strip() for key in by.split(",")]
     if unknown := [key for key in keys if key not in KEYS]:
         raise click.UsageError(f"no key {unknown[0]!r}: there are {', '.join(KEYS)}")
-    with opened(tables, master) as found:
+    with opened(tables, master, verbose) as found:
         from shmbroker.perf.spark.burn import burn
 
         frame = burn(found.histograms, round(bound * 1e9), objective, keys)
@@ -343,9 +331,9 @@ def show_burn(
 @rows_option
 @json_option
 @master_option
-def show_problems(tables: str, rows: int, as_json: bool, master: str | None) -> None:
+def show_problems(tables: str, rows: int, as_json: bool, master: str | None, verbose: bool) -> None:
     """Show problems of the spool: file, offset, cause, and number of messages left out."""
-    with opened(tables, master) as found:
+    with opened(tables, master, verbose) as found:
         columns = ("file", "offset", "left_out", "problem")
         show(found.problems.select(*columns).orderBy("file", "offset"), rows, as_json)
 
@@ -371,12 +359,12 @@ def show_problems(tables: str, rows: int, as_json: bool, master: str | None) -> 
 @master_option
 def write_report(
     tables: str, output: Path, title: str, bound: float | None, objective: float,
-    before: str | None, after: str | None, master: str | None,
+    before: str | None, after: str | None, master: str | None, verbose: bool,
 ) -> None:  # fmt: skip
     """Write an HTML page: percentiles, heat map over time, builds, hosts, trends, problems."""
     if (before is None) != (after is None):
         raise click.UsageError("--before and --after go together")
-    with opened(tables, master) as found:
+    with opened(tables, master, verbose) as found:
         from shmbroker.perf.spark.regression import Plan
         from shmbroker.perf.spark.report import Wanted, report
 
@@ -392,8 +380,9 @@ def show(frame: DataFrame, rows: int, as_json: bool) -> None:
         print_json([plain(row.asDict()) for row in frame.collect()])
         return
     found = frame.limit(rows + 1).collect()
-    cells = [[short(value) for value in row] for row in found[:rows]]
-    print_table([name.upper() for name in frame.columns], cells)
+    names = frame.columns
+    cells = [[short(*cell) for cell in zip(names, row, strict=True)] for row in found[:rows]]
+    print_table([header(name) for name in names], cells)
     if len(found) > rows:
         say(f"there are more than these {rows}: --rows, --json")
 
@@ -405,7 +394,24 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def short(value: Any) -> Any:
+TIMES = re.compile(r"p\d+(_\d+)?|max|(first_|last_)?value|\w+_ns")
+"""Columns of nanoseconds."""
+
+
+def header(name: str) -> str:
+    """P99.9, FIRST VALUE; of a time without its unit, which each value has."""
+    if re.fullmatch(r"p\d+_\d+", name):
+        return name.upper().replace("_", ".")
+    return name.removesuffix("_ns").upper().replace("_", " ")
+
+
+def short(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if TIMES.fullmatch(name):
+        return format_duration(value / 1e9)
+    if name == "change_per_hour":
+        return f"{100 * value:+.3g} %"
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else value

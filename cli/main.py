@@ -23,6 +23,7 @@ BROKEN_PIPE = 141
 VERBS = {
     "bench": "bench:bench",
     "bind": "bind:bind",
+    "browse": "messages:browse",
     "check": "check:check",
     "completion": "completion:completion",
     "consumer": "consumer:consumer",

@@ -24,12 +24,14 @@ from shmbroker.cli.output import (
     say,
 )
 from shmbroker.cli.queue import name_argument
+from shmbroker.cli.selector import selector_option, selects
 from shmbroker.cli.units import COUNT, DURATION, format_count, format_size
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.queue.queue import Queue
+    from shmbroker.ipc.selector.selector import Selector
 
 EXCERPT_COLUMNS_TAKEN = 60
 BATCH = 256  # messages: Ctrl-C is noticed after so many
@@ -81,7 +83,9 @@ def state_of(message: CopiedMessage) -> str:
 @verb(
     examples="""
     shmbroker queue browse orders
+    shmbroker browse orders
     shmbroker queue browse orders --count 1 --json
+    shmbroker queue browse orders --selector 'table = 7'
     shmbroker queue browse orders --unconfirmed
     """
 )
@@ -92,16 +96,21 @@ def state_of(message: CopiedMessage) -> str:
     is_flag=True,
     help="Durable queue: also show messages that are not on disk yet.",
 )
+@selector_option
 @json_option
 @vhost_option
-def browse(name: str, count: int | None, unconfirmed: bool, as_json: bool, vhost: str) -> None:
+def browse(
+    name: str, count: int | None, unconfirmed: bool, selector: Selector | None, as_json: bool,
+    vhost: str,
+) -> None:  # fmt: skip
     """Show the messages of a queue without taking them.
 
     Of a durable queue, only messages that are on disk.
     """
     with observed(vhost) as broker:
         browsed = queue_named(broker, name).browse(unconfirmed=unconfirmed)
-        messages = list(islice(browsed, count))
+        wanted = (message for message in browsed if selects(selector, message))
+        messages = list(islice(wanted, count))
     if as_json:
         print_json([browsed_fields(message) for message in messages])
     else:
@@ -191,14 +200,19 @@ def retry(name: str, limit: int | None, vhost: str) -> None:
     examples="""
     shmbroker queue move orders.dead orders
     shmbroker queue move orders orders.later --count 100
+    shmbroker queue move orders orders.red --selector "colour = 'red'"
     """
 )
 @source_argument
 @target_argument
 @count_option
+@selector_option
 @room_option
 @vhost_option
-def move(source: str, target: str, count: int | None, timeout: float | None, vhost: str) -> None:
+def move(
+    source: str, target: str, count: int | None, selector: Selector | None, timeout: float | None,
+    vhost: str,
+) -> None:  # fmt: skip
     """Move messages, with key and properties, to another queue.
 
     Each message is published to TO before it leaves FROM.  A crash in between can leave one message
@@ -207,13 +221,13 @@ def move(source: str, target: str, count: int | None, timeout: float | None, vho
     moved = 0
     with connected(vhost) as broker:
         taken_from, given_to = two_queues(broker, source, target)
-        most = taken_from.statistics().depth if count is None else count
+        most = matching(taken_from, selector) if count is None else count
         try:
             while moved < most:
                 # what was moved is known before we wait for room: Ctrl-C may end that
-                batch = taken_from.move_to(given_to, min(BATCH, most - moved))
+                batch = taken_from.move_to(given_to, min(BATCH, most - moved), selector)
                 if batch == 0:
-                    batch = taken_from.move_to(given_to, 1, timeout=timeout)
+                    batch = taken_from.move_to(given_to, 1, selector, timeout=timeout)
                 if batch == 0:
                     break
                 moved += batch
@@ -227,19 +241,24 @@ def move(source: str, target: str, count: int | None, timeout: float | None, vho
     examples="""
     shmbroker queue copy orders orders.test
     shmbroker queue copy orders orders.test --count 10
+    shmbroker queue copy orders orders.red --selector "colour = 'red'"
     """
 )
 @source_argument
 @target_argument
 @count_option
+@selector_option
 @room_option
 @vhost_option
-def copy(source: str, target: str, count: int | None, timeout: float | None, vhost: str) -> None:
+def copy(
+    source: str, target: str, count: int | None, selector: Selector | None, timeout: float | None,
+    vhost: str,
+) -> None:  # fmt: skip
     """Copy messages that no consumer has taken, with key and properties."""
     with connected(vhost) as broker:
         copied_from, given_to = two_queues(broker, source, target)
-        most = copied_from.statistics().depth if count is None else count
-        copied = copied_from.copy_to(given_to, count, timeout=timeout)
+        most = matching(copied_from, selector) if count is None else count
+        copied = copied_from.copy_to(given_to, count, selector, timeout=timeout)
         say(f"{format_count(copied, 'message')} copied from {source!r} to {target!r}")
         if copied < most and is_full(given_to):
             raise click.ClickException(f"queue {target!r} is full")
@@ -249,6 +268,13 @@ def two_queues(broker: Broker, source: str, target: str) -> tuple[Queue, Queue]:
     if source == target:
         raise click.UsageError("a queue cannot be moved or copied to itself")
     return queue_named(broker, source), queue_named(broker, target)
+
+
+def matching(queue: Queue, selector: Selector | None) -> int:
+    """How many messages of a queue match now."""
+    if selector is None:
+        return queue.statistics().depth
+    return sum(selects(selector, message) for message in queue.browse())
 
 
 def is_full(target: Queue) -> bool:

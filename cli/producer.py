@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,10 +11,13 @@ from shmbroker.cli.connection import connected, vhost_option
 from shmbroker.cli.destination import DESTINATION, Destination
 from shmbroker.cli.group import Verb
 from shmbroker.cli.names import destination_names
-from shmbroker.cli.output import json_option, print_json
+from shmbroker.cli.output import json_option, print_json, say
 from shmbroker.cli.progress import Progress
-from shmbroker.cli.publish import publisher
+from shmbroker.cli.publisher import confirm_option, publisher, timeout_option
 from shmbroker.cli.units import COUNT, DURATION, SIZE, format_size
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.message.outgoing import Confirm
 
 
 def numbered(index: int, size: int) -> bytes:
@@ -35,14 +39,13 @@ def numbered(index: int, size: int) -> bytes:
 @click.option("--message-size", "size", type=SIZE, default="1KiB", show_default=True,
     help="Size of each body.")  # fmt: skip
 @click.option("--sleep", type=DURATION, default=0.0, help="Pause after each message.")
-@click.option(
-    "--timeout", type=DURATION, help="Wait at most this long while a queue is full.  [for ever]"
-)
+@confirm_option
+@timeout_option
 @json_option
 @vhost_option
 def producer(
-    destination: Destination, count: int, size: int, sleep: float, timeout: float | None,
-    as_json: bool, vhost: str,
+    destination: Destination, count: int, size: int, sleep: float, confirm: Confirm | None,
+    timeout: float | None, as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
     """Publish messages and report the rate."""
     queue, exchange = (
@@ -56,7 +59,9 @@ def producer(
                 f"{format_size(broker.message_bytes_max)}, a quarter of its arena, not "
                 f"{format_size(size)}"
             )
-        publish = publisher(broker, queue, exchange, destination.key or None, False, timeout, {})
+        publish = publisher(
+            broker, queue, exchange, destination.key or None, False, timeout, confirm, {}
+        )
         progress.start()
         try:
             for index in range(count):
@@ -66,6 +71,8 @@ def producer(
                     time.sleep(sleep)
         finally:
             progress.stop()
+            if publish.unconfirmed:
+                say(f"{publish.published:,} published, the last not confirmed")
             if as_json:
                 print_json(progress.fields(str(destination)))
             else:

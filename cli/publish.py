@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING
 
 import click
 
-from shmbroker.cli.connection import connected, exchange_named, queue_named, vhost_option
+from shmbroker.cli.connection import connected, vhost_option
 from shmbroker.cli.group import Verb
 from shmbroker.cli.names import exchange_names, queue_names
 from shmbroker.cli.output import say
 from shmbroker.cli.properties import PROPERTY
+from shmbroker.cli.publisher import Publisher, confirm_option, publisher, timeout_option
 from shmbroker.cli.units import DURATION, TIME_OF_DAY, format_count
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from shmbroker.ipc.connection.broker import Broker
-
-Publish = Callable[[bytes], int]
-"""Publishes a body and returns the number of queues that took it."""
+    from shmbroker.ipc.message.outgoing import Confirm
 
 
 def bodies(body: str | None, file: IO[bytes] | None, lines: bool) -> Iterator[bytes]:
@@ -39,30 +37,6 @@ def bodies(body: str | None, file: IO[bytes] | None, lines: bool) -> Iterator[by
             yield line.removesuffix(b"\n")
     else:
         yield source.read()
-
-
-def publisher(
-    broker: Broker,
-    queue: str | None,
-    exchange: str | None,
-    key: str | None,
-    mandatory: bool,
-    timeout: float | None,
-    options: dict[str, Any],
-) -> Publish:
-    if exchange is None:
-        assert queue is not None
-        to_queue = queue_named(broker, queue)
-
-        def publish(body: bytes) -> int:
-            position = to_queue.publish(body, key=key, timeout=timeout, **options)
-            return int(position is not None)
-
-        return publish
-    through = exchange_named(broker, exchange)
-    return lambda body: through.publish(
-        body, key=key or "", mandatory=mandatory, timeout=timeout, **options
-    )
 
 
 def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None, str | None]:
@@ -85,6 +59,7 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
     shmbroker pub orders --ttl 30s --priority 9 'one espresso'
     shmbroker pub orders --deliver-after 2h 'one cake'
     shmbroker pub orders --id order-17 'one coffee'
+    shmbroker pub orders --confirm shm 'one coffee'
     shmbroker pub --exchange prices --key eu.de.fx 1.08
     shmbroker pub photos --file cat.jpg
     tail -F app.log | shmbroker pub logs --lines
@@ -115,17 +90,21 @@ def addressed(words: tuple[str, ...], exchange: str | None) -> tuple[str | None,
     "--lines", is_flag=True, help="Publish each line of the file or of stdin as a message."
 )
 @click.option("--mandatory", is_flag=True, help="Fail if no queue takes the message.")
-@click.option(
-    "--timeout", type=DURATION, help="Wait at most this long while a queue is full.  [for ever]"
-)
+@confirm_option
+@timeout_option
 @vhost_option
 def pub(
     words: tuple[str, ...], exchange: str | None, key: str | None,
     properties: tuple[tuple[str, object], ...], ttl: float | None, deliver_after: float | None,
     deliver_at: datetime | None, priority: int | None, message_id: str | None, group: str | None,
-    file: IO[bytes] | None, lines: bool, mandatory: bool, timeout: float | None, vhost: str,
+    file: IO[bytes] | None, lines: bool, mandatory: bool, confirm: Confirm | None,
+    timeout: float | None, vhost: str,
 ) -> None:  # fmt: skip
-    """Publish BODY, or a file, or stdin, to QUEUE."""
+    """Publish BODY, or a file, or stdin, to QUEUE.
+
+    A durable queue confirms each message when it is on disk.  Exits with 1 if a message was
+    published and not confirmed: it is in the queue, so publishing it again would double it.
+    """
     queue, body = addressed(words, exchange)
     if body is not None and (file or lines):
         raise click.UsageError("a body is either an argument or in a file")
@@ -133,24 +112,26 @@ def pub(
         raise click.UsageError("either --deliver-after or --deliver-at")
     if message_id is not None and lines:
         raise click.UsageError("an id is one message's: publish each line for itself, or without")
-    published = taken = 0
     with connected(vhost) as broker:
         options = {
             "properties": dict(properties) or None, "ttl": ttl, "priority": priority,
             "deliver_after": deliver_after, "deliver_at": deliver_at,
             "message_id": message_id, "group": group,
         }  # fmt: skip
-        publish = publisher(broker, queue, exchange, key, mandatory, timeout, options)
+        publish = publisher(broker, queue, exchange, key, mandatory, timeout, confirm, options)
         try:
             for one in bodies(body, file, lines):
-                taken += publish(one)
-                published += 1
+                publish(one)
         finally:
-            say(summary(published, taken, queue, exchange))
+            say(summary(publish, queue, exchange))
 
 
-def summary(published: int, taken: int, queue: str | None, exchange: str | None) -> str:
+def summary(done: Publisher, queue: str | None, exchange: str | None) -> str:
+    published, taken = done.published, done.taken
     messages = format_count(published, "message")
+    if done.unconfirmed:
+        which = "" if published == 1 else "the last "
+        return f"{published:,} published, {which}not confirmed: it is in shared memory, not on disk"
     if exchange is None and taken < published:
         return f"nothing to queue {queue!r}: a message with this id was published before"
     if exchange is None:

@@ -38,6 +38,7 @@ VERBS = {
     "delete": "queue:delete",
     "explain": "queue:explain",
     "export": "messages:export",
+    "get": "get:get",
     "groups": "queue:groups",
     "import": "messages:import_",
     "latency": "recording:latency",
@@ -107,10 +108,13 @@ def declare(name: str, slots: int, vhost: str, **settings: Any) -> None:
 @vhost_option
 def list_(as_json: bool, names: bool, vhost: str) -> None:
     """List all queues."""
+    from shmbroker.ipc.queue.writer import without_writer
+
     with observed(vhost) as broker:
         found = broker.queues()
+        critical = {} if names else without_writer(broker)
     if as_json:
-        print_json([queue_fields(q) for q in found])
+        print_json([queue_fields(q, critical.get(q.name)) for q in found])
     elif names:
         print_names(q.name for q in found)
     else:
@@ -124,11 +128,16 @@ def list_(as_json: bool, names: bool, vhost: str) -> None:
                     q.published,
                     q.consumers,
                     q.producers,
-                    "paused" if q.paused else "running",
+                    state_of(q.paused, critical.get(q.name)),
                 ]
                 for q in found
             ],
         )
+
+
+def state_of(is_paused: bool, critical: str | None) -> str:
+    state = "paused" if is_paused else "running"
+    return state if critical is None else f"{state}, CRITICAL: {critical.partition(':')[0]}"
 
 
 @verb(
@@ -141,10 +150,18 @@ def list_(as_json: bool, names: bool, vhost: str) -> None:
 @json_option
 @vhost_option
 def stat(name: str, as_json: bool, vhost: str) -> None:
-    """Show the statistics of a queue."""
+    """Show the statistics of a queue.
+
+    `critical` says what is wrong if the queue needs a broker and has none.
+    """
+    from shmbroker.ipc.queue.writer import without_writer
+
     with observed(vhost) as broker:
         found = queue_named(broker, name)
-        fields = statistics_fields(found.name, found.slots, found.is_paused, found.statistics())
+        critical = without_writer(broker).get(name)
+        fields = statistics_fields(
+            found.name, found.slots, found.is_paused, critical, found.statistics()
+        )
     if as_json:
         print_json(fields)
     else:

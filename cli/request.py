@@ -13,6 +13,7 @@ from shmbroker.cli.names import queue_names
 from shmbroker.cli.output import body_fields, json_option, print_json
 from shmbroker.cli.properties import PROPERTY
 from shmbroker.cli.units import DURATION
+from shmbroker.ipc.base.errors import NoReply
 
 
 @click.command(
@@ -37,13 +38,23 @@ def request(
 ) -> None:  # fmt: skip
     """Publish BODY as a request to QUEUE and print the reply.
 
-    Exits with 1 if no reply arrives in time.
+    If no reply arrives in time, it takes the request back, unless somebody has taken it, and exits
+    with 1.
     """
     with connected(vhost) as broker:
         asked = queue_named(broker, queue)
         given = dict(properties) or None
-        reply = asked.request(os.fsencode(body), key=key, properties=given, timeout=timeout)
+        try:
+            reply = asked.request(os.fsencode(body), key=key, properties=given, timeout=timeout)
+        except NoReply as error:
+            raise click.ClickException(f"{error}; {what_became_of(error, queue)}") from None
     if as_json:
         print_json({"properties": reply.properties, **body_fields(reply.body)})
     else:
         sys.stdout.buffer.write(reply.body + b"\n")
+
+
+def what_became_of(error: NoReply, queue: str) -> str:
+    if error.take_back():
+        return f"nobody had taken the request, so it was taken back from queue {queue!r}"
+    return f"somebody has taken the request from queue {queue!r}, or it cannot be taken back"

@@ -16,6 +16,7 @@ import click
 
 from shmbroker.cli.connection import connected, vhost_option
 from shmbroker.cli.group import Verb
+from shmbroker.cli.output import say
 from shmbroker.cli.units import DURATION, SIZE, format_size
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ def run(
     Runs until SIGTERM or Ctrl-C.  Messages do not pass through this process.
 
     With DIR (see `shmbroker create`) it runs that broker.  A live broker writes the journal of its
-    vhost; a backup waits until the live fails.  On SIGTERM it writes the journal first; a second
-    SIGTERM ends it at once.
+    vhost; a backup waits until the live fails.  It prints one line: what it is, where programs
+    connect, and where its journal and its log are.  On SIGTERM it writes the journal first; a
+    second SIGTERM ends it at once.
 
     Without DIR it runs only a repairer.  When a participant dies, the repairer returns its messages
     to their queues within milliseconds.  Without a repairer, waiting participants do so within
@@ -110,7 +112,11 @@ def run_instance(folder: Path, moved: bool) -> None:
     from shmbroker.ipc.instance.instance import Instance
 
     progress = show if sys.stderr.isatty() else None
-    instance = Instance(load(folder), moved=moved, progress=progress)
+    config = load(folder)
+    instance = Instance(config, moved=moved, progress=progress)
+    say(f"{config.role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
+        f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
+        f"end it: shmbroker stop {folder}")  # fmt: skip
     if code := instance.run():
         click.echo(f"shmbroker: {instance.why}", err=True)
     sys.stdout.flush()

@@ -10,14 +10,16 @@ import click
 from shmbroker.cli.connection import connected, exchange_named, queue_named, vhost_option
 from shmbroker.cli.fields import message_fields
 from shmbroker.cli.group import Verb
+from shmbroker.cli.hang_up import end_at_hang_up
 from shmbroker.cli.names import exchange_names, queue_names, subscription_names
 from shmbroker.cli.output import json_option, print_json, say
+from shmbroker.cli.selector import selector_option, selects
 from shmbroker.cli.units import COUNT, DURATION, format_count, format_duration
-from shmbroker.ipc.base.errors import Empty
 
 if TYPE_CHECKING:
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.message.message import Message
+    from shmbroker.ipc.selector.selector import Selector
 
 
 @click.command(
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     shmbroker sub orders
     shmbroker sub orders --from earliest --count 10
     shmbroker sub orders --json | jq .body
+    shmbroker sub orders --selector 'price > 5'
     shmbroker sub ticks --lossy --timeout 5s > ticks.txt
     shmbroker sub --name audit --exchange prices --key 'eu.#' --durable
     """,
@@ -46,29 +49,34 @@ if TYPE_CHECKING:
     help="Skip messages instead of making producers wait.")  # fmt: skip
 @click.option("--from", "start", type=click.Choice(["earliest", "now"]), default="now",
     show_default=True, help="Start with the oldest message, or with new ones.")  # fmt: skip
+@selector_option
 @json_option
 @vhost_option
 def sub(
     queue: str | None, name: str | None, exchange: str | None, key: str, durable: bool,
     shared: bool, count: int | None, timeout: float | None, lossy: bool,
-    start: Literal["earliest", "now"], as_json: bool, vhost: str,
+    start: Literal["earliest", "now"], selector: Selector | None, as_json: bool, vhost: str,
 ) -> None:  # fmt: skip
     """Print the messages of a queue or of a subscription.
 
     Prints one message per line.  With QUEUE it only watches: consumers still get the messages. With
-    --name it consumes the subscription and acknowledges each message.  Exits with 1 if fewer than
-    --count messages arrive within --timeout.
+    --name it consumes the subscription and acknowledges each message.  Messages that --selector
+    does not match are not printed; a subscription keeps them.  Exits with 1 if fewer than --count
+    messages arrive within --timeout, with 141 as soon as nobody reads the output any more.
     """
+    end_at_hang_up()
     if name is not None:
         if queue is not None or exchange is None:
             raise click.UsageError("--name goes with --exchange, and without a queue")
-        seen = consume(name, exchange, key, durable, shared, count, timeout, as_json, vhost)
+        seen = consume(
+            name, exchange, key, durable, shared, selector, count, timeout, as_json, vhost
+        )
     elif queue is None:
         raise click.UsageError("which queue? Name it, or a subscription by --name and --exchange")
     elif exchange is not None or key or durable or shared:
         raise click.UsageError("--exchange, --key, --durable and --shared go with --name")
     else:
-        seen = watch(queue, start, lossy, count, timeout, as_json, vhost)
+        seen = watch(queue, start, lossy, selector, count, timeout, as_json, vhost)
     if count and seen < count:
         assert timeout is not None
         raise click.ClickException(
@@ -78,7 +86,7 @@ def sub(
 
 
 def consume(
-    name: str, exchange: str, key: str, durable: bool, shared: bool,
+    name: str, exchange: str, key: str, durable: bool, shared: bool, selector: Selector | None,
     count: int | None, timeout: float | None, as_json: bool, vhost: str,
 ) -> int:  # fmt: skip
     """Print and acknowledge the messages of a subscription: how many."""
@@ -90,19 +98,19 @@ def consume(
         )
         try:
             say(f"subscribed to exchange {exchange!r} as {name!r}; Ctrl-C ends")
-            while seen != count:
-                with subscription.get(timeout=timeout) as message:
+            for message in subscription.consume(selector=selector, timeout=timeout):
+                with message:
                     show(message, as_json)
                 seen += 1
-        except Empty:
-            pass
+                if seen == count:
+                    break
         finally:
             say(format_count(seen, "message"))
     return seen
 
 
 def watch(
-    queue: str, start: Literal["earliest", "now"], lossy: bool,
+    queue: str, start: Literal["earliest", "now"], lossy: bool, selector: Selector | None,
     count: int | None, timeout: float | None, as_json: bool, vhost: str,
 ) -> int:  # fmt: skip
     """Print the messages of a queue without taking them: how many."""
@@ -113,6 +121,8 @@ def watch(
         try:
             say(f"subscribed to queue {queue!r}; Ctrl-C ends")
             for message in subscription:
+                if not selects(selector, message):
+                    continue
                 show(message, as_json)
                 seen += 1
                 if seen == count:

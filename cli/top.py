@@ -14,7 +14,7 @@ import click
 
 from shmbroker.cli.connection import observed, vhost_option
 from shmbroker.cli.group import Verb
-from shmbroker.cli.output import json_option, print_json, table_lines
+from shmbroker.cli.output import json_option, print_json, table_lines, visible
 from shmbroker.cli.units import DURATION, format_count, format_number
 
 if TYPE_CHECKING:
@@ -41,9 +41,13 @@ class Reading:
     at: float
     queues: dict[str, Any]
     holders: dict[str, list[str]]
+    critical: dict[str, str]
+    """What is wrong with queues that have not their live writer."""
 
 
 def read(broker: Broker) -> Reading:
+    from shmbroker.ipc.queue.writer import without_writer
+
     holders: dict[str, list[str]] = {}
     for participant in broker.participants():
         if participant.id == broker.participant:
@@ -52,11 +56,11 @@ def read(broker: Broker) -> Reading:
         for name in participant.queues:
             holders.setdefault(name, []).append(f"{participant.name}[{participant.pid}]{dead}")
     queues = {queue.name: queue for queue in broker.queues()}
-    return Reading(time.monotonic(), queues, holders)
+    return Reading(time.monotonic(), queues, holders, without_writer(broker))
 
 
 def rows(before: Reading, after: Reading) -> list[dict[str, Any]]:
-    """The rates between two readings, the busiest queue first."""
+    """The rates between two readings: queues without their writer first, then the busiest."""
     seconds = max(after.at - before.at, 1e-9)
     found = []
     for name, queue in after.queues.items():
@@ -76,9 +80,16 @@ def rows(before: Reading, after: Reading) -> list[dict[str, Any]]:
                 "consumers": queue.consumers,
                 "producers": queue.producers,
                 "open_in": after.holders.get(name, []),
+                "critical": after.critical.get(name),
             }
         )
-    found.sort(key=lambda row: (-row["in_per_second"] - row["out_per_second"], -row["depth"]))
+    found.sort(
+        key=lambda row: (
+            row["critical"] is None,
+            -row["in_per_second"] - row["out_per_second"],
+            -row["depth"],
+        )
+    )
     return found
 
 
@@ -97,7 +108,12 @@ def lines(vhost: str, found: list[dict[str, Any]]) -> list[str]:
         for row in found
     ]
     title = f"vhost {vhost}: {format_count(len(found), 'queue')}, {time.strftime('%H:%M:%S')}"
-    return [title, "", *table_lines(HEADERS, cells)]
+    critical = [
+        f"CRITICAL: queue {visible(row['name'])}: {row['critical']}"
+        for row in found
+        if row["critical"]
+    ]
+    return [title, *critical, "", *table_lines(HEADERS, cells)]
 
 
 @contextmanager
@@ -164,6 +180,7 @@ def watch(broker: Broker, interval: float) -> None:
 def top(interval: float, once: bool, as_json: bool, vhost: str) -> None:
     """Show depth, rates and participants of every queue; q quits.
 
+    A queue that needs a broker and has none comes first, with a line that begins with CRITICAL.
     Rates are differences between two readings.  Without a terminal it prints a table for each
     reading.  Exits with 0 on q, with 130 on Ctrl-C.
     """

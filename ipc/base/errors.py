@@ -122,6 +122,12 @@ class TransactionEnded(Error):
 class NoReply(Error, TimeoutError):
     """No reply to a request came within the timeout."""
 
+    ask_back: Callable[[], bool] | None = None
+
+    def take_back(self) -> bool:
+        """Take the request out of its queue: whether it was still there, and nobody had it."""
+        return self.ask_back is not None and self.ask_back()
+
 
 class Unconfirmed(Error, TimeoutError):
     """A message is in its queue, and nobody has said in time that it is on disk: unknown.

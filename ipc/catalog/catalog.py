@@ -28,6 +28,7 @@ class QueueInfo:
     producers: int
     paused: bool
     created_at: int
+    durable: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -141,6 +142,7 @@ class Catalog:
             producers=producers,
             paused=bool(known and paused[0]),
             created_at=entry.word(at.QUEUE_CREATED_AT),
+            durable=bool(entry.word(at.QUEUE_FLAGS_AT) & at.QUEUE_DURABLE),
         )
 
     def patterns(self) -> list[Pattern]:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import INTERRUPTED, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
-from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NoReply
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.message import properties as maps
 from shmbroker.ipc.message.outgoing import Parts, parts
 from shmbroker.ipc.message.serializer import Codec, value_of
+from shmbroker.ipc.selector.selection import Selection
 
 if TYPE_CHECKING:
     from shmbroker.ipc.queue.opened import OpenedQueue
 
 REPLY_TO: Final = "JMSReplyTo"
 CORRELATION: Final = "JMSCorrelationID"
-BARE: Final = 3 + 1 + len(CORRELATION) + 1 + 16
+CORRELATION_DIGITS: Final = 16
+BARE: Final = 3 + 1 + len(CORRELATION) + 1 + CORRELATION_DIGITS
 """So long are the properties of a reply to which none were given (ipc/request/request.c)."""
 
 _request = lib.sb_request_with
@@ -81,7 +84,7 @@ def request(
         if code == INTERRUPTED:
             code = _go_on(queue, message, asked, deadline)
         if code != OK:
-            raise queue._error(code, "a request to")
+            raise _failed(queue, code, asked)
         reply = asked.reply
         start, length = reply.offset, asked.properties_length
         packed = ffi.buffer(asked.properties, length)[:] if length > BARE else b""
@@ -89,6 +92,23 @@ def request(
     finally:
         quick.sb_asked_end(asked)
         spare.append(asked)
+
+
+def _failed(queue: OpenedQueue, code: int, asked: Any) -> Error:
+    error = queue._error(code, "a request to")
+    if isinstance(error, NoReply):
+        replies = ffi.string(lib.sb_queue_name(asked.replies)).decode()
+        error.ask_back = partial(_take_back, queue, replies, asked.number)
+    return error
+
+
+def _take_back(queue: OpenedQueue, replies: str, number: int) -> bool:
+    """Take the request with this number, if it is there and nobody has it."""
+    text = f"{REPLY_TO} = '{replies}' AND {CORRELATION} = '{number:0{CORRELATION_DIGITS}x}'"
+    selection = Selection(text)
+    message = ffi.new("sb_message *")
+    code: int = lib.sb_get_selected(queue._queue, message, selection.selection, 0)
+    return code == OK and bool(lib.sb_ack(queue._queue, message) == OK)
 
 
 def _go_on(queue: OpenedQueue, message: Parts, asked: Any, deadline: Deadline) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
@@ -80,8 +80,26 @@ class Participants:
 
     def uses(self, references: Collection[int]) -> dict[int, tuple[int, int]]:
         """How many participants take from and publish to each of these queues, by reference."""
-        (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
         uses: dict[int, tuple[int, int]] = {}
+        for _, using in self._using(references):
+            for reference, use in using.items():
+                consumers, producers = uses.get(reference, (0, 0))
+                consumers += bool(use & at.USE_CONSUMES)
+                producers += bool(use & at.USE_PRODUCES)
+                uses[reference] = consumers, producers
+        return uses
+
+    def is_served(self, reference: int) -> bool:
+        """Whether a living participant serves this queue for others."""
+        return any(
+            using.get(reference, 0) & at.USE_SERVES
+            and lib.sb_participant_lives(self._connection, number)
+            for number, using in self._using([reference])
+        )
+
+    def _using(self, references: Collection[int]) -> Iterator[tuple[int, dict[int, int]]]:
+        """What each participant uses each of these queues for, by reference."""
+        (high,) = Struct("<q").unpack_from(self._memory, at.PARTICIPANTS_HIGH_AT)
         for number in range(1, min(high, at.PARTICIPANTS)):
             start = at.PARTICIPANTS_AT + number * at.PARTICIPANT_BYTES
             state, _, _, _, _, used, _ = _ENTRY.unpack_from(self._memory, start)
@@ -93,12 +111,7 @@ class Participants:
                 for reference in references:
                     bits = beyond[reference & at.REFERENCE_INDEX_MASK] << at.USE_SHIFT
                     using[reference] = using.get(reference, 0) | bits
-            for reference, use in using.items():
-                consumers, producers = uses.get(reference, (0, 0))
-                consumers += bool(use & at.USE_CONSUMES)
-                producers += bool(use & at.USE_PRODUCES)
-                uses[reference] = consumers, producers
-        return uses
+            yield number, using
 
     def _beyond_list(self, number: int, used: int) -> bytes:
         """What it uses the queue of each row for that its list has no place for."""

@@ -5,11 +5,14 @@ They are made and deleted in C (vhost.c, delete.c), because C programs need that
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
 from pathlib import Path
 from typing import Final
 
 from shmbroker.core.codes import OK
+from shmbroker.core.layout import PARTICIPANTS
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base import trust
 from shmbroker.ipc.base.detail import detail_of
@@ -19,6 +22,8 @@ from shmbroker.ipc.base.names import name_bytes
 SHM = Path("/dev/shm")
 PREFIX = "shmbroker."
 CATALOG = ".catalog"
+JOURNAL_BYTE = 0
+PAGER_BYTE = PARTICIPANTS
 ARENA_BYTES = 256 << 20
 """The arena grows up to this as messages need it; it takes no memory before."""
 MODE_MAX: Final = 0o777
@@ -78,6 +83,35 @@ def home(name: str, *, looks: bool = False) -> tuple[str, trust.Trust]:
     shared = group[0] != trust.NOBODY
     whose = trust.Trust(refused=0o077, group=group[0], looks=looks, shared=shared)
     return os.fsdecode(ffi.string(begin)), whose
+
+
+def has_journaler(name: str) -> bool:
+    """True if a process writes the journal of this vhost."""
+    return _is_locked(name, JOURNAL_BYTE)
+
+
+def has_pager(name: str) -> bool:
+    """True if a process pages the queues of this vhost."""
+    return _is_locked(name, PAGER_BYTE)
+
+
+def _is_locked(name: str, byte: int) -> bool:
+    """True if somebody holds the lock of this byte of the participants' segment."""
+    begin, whose = home(name, looks=True)
+    try:
+        file = trust.opened(Path(f"{begin}participants"), os.O_RDONLY, whose)
+    except FileNotFoundError:
+        return False
+    try:
+        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+        answer = fcntl.fcntl(file, F_OFD_GETLK, asked)
+        kind: int = struct.unpack("hhqqi4x", answer)[0]
+        return kind != fcntl.F_UNLCK
+    finally:
+        os.close(file)
+
+
+F_OFD_GETLK: Final = 36  # the fcntl module does not have it in every build
 
 
 def delete(name: str, *, force: bool = False) -> None:

@@ -1,7 +1,8 @@
 """A command of the harness: what it can be asked, and how it ends.
 
-`python -m` its module and `shmbroker bench` have the same.  Exit codes: 0 ok, 1 a verdict is
-missed, something failed or is slower, 2 usage, 130 interrupted.
+`python -m` its module and `shmbroker bench` have the same.  Exit codes: 0 ok, 1 something failed,
+is slower than what it is compared with, or with --strict misses a verdict, 2 usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ def one_of(what: str, names: Iterable[str]) -> Parsed:
 
 def option(*names: str, **attributes: Any) -> click.Option:
     return click.Option(list(names), **attributes)
+
+
+STRICT = option("--strict", is_flag=True, help="Exit with 1 if a verdict is missed.")
 
 
 def several(*names: str, help: str, **attributes: Any) -> click.Option:

@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
@@ -34,6 +34,7 @@ STYLE = {
 LADDER = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 BINS = 48
 LABEL = 32
+DAY_SECONDS = 86400
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,11 @@ def latency_axis(axis: Axes, low: float, high: float) -> None:
     axis.yaxis.set_major_locator(FixedLocator(ticks))
     axis.yaxis.set_major_formatter(FuncFormatter(readable))
     axis.yaxis.set_minor_formatter(NullFormatter())
-    axis.set_ylabel("latency (log scale)")
+    axis.set_ylabel(f"latency, {readable(low)} to {readable(high)} (log scale)")
 
 
 def percentile_curves(curves: Mapping[str, Curve], title: str, *, of: str = "messages") -> bytes:
-    """Latency over percentile; each nine has the same room."""
+    """Latency over percentile, logarithmic towards 100 %: 99 to 99.9 is as wide as 90 to 99."""
     figure, axis = drawn()
     nines_max = 0.5
     lows, highs = [], []
@@ -112,7 +113,7 @@ def percentile_curves(curves: Mapping[str, Curve], title: str, *, of: str = "mes
     axis.set_xticks([-np.log10(1 - p / 100) for p in ticks], [f"{p:g} %" for p in ticks])
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlim(0, nines_max * 1.02)
-    axis.set_xlabel(f"percentile of {of} (each nine has the same room)")
+    axis.set_xlabel(f"percentile of {of} (log scale towards 100 %)")
     latency_axis(axis, min(lows), max(highs))
     titled(axis, title)
     below(figure, handlelength=3)  # curves may be anywhere
@@ -213,7 +214,7 @@ def distribution(nanoseconds: Sequence[float], title: str, what: str) -> bytes:
     axis.xaxis.set_major_formatter(FuncFormatter(readable))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.set_xlabel("time (log scale)")
+    axis.set_xlabel(f"time, {readable(low)} to {readable(high)} (log scale)")
     axis.set_ylabel(what)
     titled(axis, title)
     below(figure, handlelength=3)
@@ -275,7 +276,7 @@ def heat_map(
     shown = np.ma.masked_equal(binned, 0)
     norm = LogNorm(1, max(float(binned.max()), 10))
     mesh = axis.pcolormesh(begins, edges, shown, cmap="cividis", norm=norm, rasterized=True)
-    figure.colorbar(mesh, ax=axis, label="messages a window (log scale)")
+    figure.colorbar(mesh, ax=axis, label=f"messages per {window_seconds:g} s (log scale)")
     middle = (seconds + window_seconds / 2) / 86400
     for number, (name, line) in enumerate(lines.items()):
         heights = np.array([np.nan if value is None else value for value in line], float)
@@ -284,7 +285,7 @@ def heat_map(
             middle, heights, label=name, linewidth=1.8,
             color=("#D55E00", "#CC0066")[number % 2], linestyle=DASHES[number],
         )  # fmt: skip
-    time_axis(axis)
+    time_axis(axis, seconds[-1] + window_seconds - seconds[0])
     latency_axis(axis, edges[0], edges[-1])
     axis.grid(visible=False)
     titled(axis, title)
@@ -308,7 +309,7 @@ def burn_lines(
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_ylim(bottom=0)
     axis.set_ylabel("burn rate (1 = the objective's share; log scale above 1)")
-    time_axis(axis)
+    time_axis(axis, (times[-1] - times[0]).total_seconds() if times else 0)
     titled(axis, title)
     # beside the lines, which may be anywhere
     axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=3)
@@ -319,8 +320,13 @@ def titled(axis: Axes, title: str) -> None:
     axis.set_title(title, loc="left", fontweight="bold")
 
 
-def time_axis(axis: Axes) -> None:
+def time_axis(axis: Axes, seconds: float) -> None:
+    """Times of day where that is enough; else with days and months."""
     locator = AutoDateLocator()
     axis.xaxis.set_major_locator(locator)
-    axis.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-    axis.set_xlabel("time (UTC)")
+    if seconds < DAY_SECONDS:
+        axis.xaxis.set_major_formatter(DateFormatter("%H:%M:%S"))
+        axis.set_xlabel("time of day (UTC, h:min:s)")
+    else:
+        axis.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        axis.set_xlabel("date and time of day (UTC)")

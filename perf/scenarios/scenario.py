@@ -17,7 +17,7 @@ import click
 
 from shmbroker.perf.machine.machine import machine
 from shmbroker.perf.scenarios import compare
-from shmbroker.perf.scenarios.command import FILE, Command, option
+from shmbroker.perf.scenarios.command import FILE, STRICT, Command, option
 from shmbroker.perf.scenarios.conditions import conditions_now
 from shmbroker.perf.scenarios.findings import Findings, Told, as_json, headline, log_of, page_of
 from shmbroker.perf.scenarios.steps import Steps
@@ -28,6 +28,7 @@ FILES = (
     option("--html", type=FILE, metavar="FILE", help="Write a page with pictures."),
     option("--compare", "old", type=FILE, metavar="OLD",
            help="Compare with the JSON of an earlier run; exit with 1 if slower."),
+    STRICT,
 )  # fmt: skip
 
 
@@ -66,18 +67,20 @@ class Scenario:
 
     def run(
         self, *, json_file: Path | None, hlog: Path | None, html: Path | None, old: Path | None,
-        **asked: Any,
+        strict: bool, **asked: Any,
     ) -> int:  # fmt: skip
         before = compare.read(old) if old else None
         described = machine()
         told = self.tell(asked)
         sys.stdout.write(f"{headline(described)}\n{told}\n")
-        return write([told], described, f"shmbroker: {self.name}", json_file, hlog, html, before)
+        title = f"shmbroker: {self.name}"
+        return write([told], described, title, json_file, hlog, html, before, strict)
 
 
 def write(
     told: Sequence[Told], described: dict[str, object], title: str,
     json_file: Path | None, hlog: Path | None, html: Path | None, before: compare.Figures | None,
+    strict: bool,
 ) -> int:  # fmt: skip
     """The files that are wanted; the exit code."""
     document = as_json(described, told)
@@ -88,4 +91,6 @@ def write(
     if html:
         html.write_text(page_of(title, described, told))
     slower = compare.tell(before, compare.figures_of(document)) if before else 0
-    return 1 if slower or not all(each.findings.is_good for each in told) else 0
+    failed = any(each.findings.failures for each in told)
+    missed = not all(each.findings.is_good for each in told)
+    return 1 if failed or slower or (strict and missed) else 0

@@ -44,6 +44,16 @@ def intervals(spool: DataFrame, window_ns: int) -> DataFrame:
     )
 
 
+def messages_of(histograms: DataFrame) -> int:
+    """How many messages were recorded: one that has a time of each kind is one message."""
+    kinds = histograms.groupBy("host", "vhost", "queue", "kind").agg(
+        f.sum(f.expr(MESSAGES)).alias("messages")
+    )
+    queues = kinds.groupBy("host", "vhost", "queue").agg(f.max("messages").alias("messages"))
+    found = queues.agg(f.sum("messages")).first()
+    return int(found[0] or 0) if found else 0
+
+
 def merged_intervals(spool: DataFrame, window_ns: int) -> DataFrame:
     """The same with one row per key and geometry."""
     return added(intervals(spool, window_ns), [*KEYS, *GEOMETRY])

@@ -32,6 +32,11 @@ def name_of(percentile: float) -> str:
     return "max" if percentile == 100 else f"p{percentile:g}".replace(".", "_")
 
 
+def label_of(percentile: float) -> str:
+    """p50, p99.9, max: for people."""
+    return "max" if percentile == 100 else f"p{percentile:g}"
+
+
 def percentiles(
     histograms: DataFrame, keys: Sequence[str], ladder: Sequence[float] = LADDER
 ) -> DataFrame:

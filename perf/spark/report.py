@@ -17,9 +17,9 @@ from shmbroker.perf.scenarios.page import NOTHING, Drawing, Number, Page, known,
 from shmbroker.perf.scenarios.pictures import Curve, readable
 from shmbroker.perf.spark.buckets import ABOVE, HIGHEST_VALUE, merged
 from shmbroker.perf.spark.burn import burn
-from shmbroker.perf.spark.histograms import MESSAGES
+from shmbroker.perf.spark.histograms import MESSAGES, messages_of
 from shmbroker.perf.spark.outliers import outliers
-from shmbroker.perf.spark.percentiles import LADDER, name_of, percentiles
+from shmbroker.perf.spark.percentiles import LADDER, label_of, name_of, percentiles
 from shmbroker.perf.spark.regression import Plan, regressions
 from shmbroker.perf.spark.tables import Tables
 from shmbroker.perf.spark.trends import trends
@@ -67,7 +67,7 @@ def report(tables: Tables, path: Path, wanted: Wanted) -> list[Path]:
 def about(page: Page, tables: Tables, histograms: DataFrame) -> None:
     span = histograms.agg(
         f.min("window"), f.max("window"), f.count_distinct("host"), f.count_distinct("queue"),
-        f.sum(f.expr(MESSAGES)), f.collect_set("build"),
+        f.collect_set("build"),
     ).first()  # fmt: skip
     read = tables.files.agg(f.count("*"), f.sum("intervals")).first()
     if span is None or read is None or span[0] is None:
@@ -75,19 +75,24 @@ def about(page: Page, tables: Tables, histograms: DataFrame) -> None:
         return
     window = tables.about.window_seconds
     page.note(
-        f"{span[4]:,} messages of {span[3]:,} queues on {span[2]:,} hosts, from {span[0]} to "
-        f"{span[1]} UTC, in windows of {window} s; "
-        f"{read[1] or 0:,} intervals of {read[0]:,} files. "
-        f"Builds: {', '.join(sorted(span[5])) or 'unknown'}. "
+        f"{several(messages_of(histograms), 'message')} of {several(span[3], 'queue')} on "
+        f"{several(span[2], 'host')}, from {span[0]} to {span[1]} UTC, in windows of {window} s; "
+        f"{several(read[1] or 0, 'interval')} of {several(read[0], 'file')}. "
+        f"Builds: {', '.join(filter(None, sorted(span[4]))) or 'unknown'}. "
         f"Written {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
     )
+
+
+def several(count: int, noun: str) -> str:
+    """1 queue, 2 queues."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def by_queue(page: Page, histograms: DataFrame, totals: Sequence[Any]) -> None:
     page.heading("Percentiles by queue")
     names = [name_of(percentile) for percentile in LADDER]
     page.table(
-        ["queue", "kind", "messages", *names, "above the highest"],
+        ["queue", "kind", "messages", *map(label_of, LADDER), "above the highest"],
         [
             [row.queue, row.kind, row.total, *(latency(row[name]) for name in names), row.above]
             for row in totals
@@ -98,7 +103,8 @@ def by_queue(page: Page, histograms: DataFrame, totals: Sequence[Any]) -> None:
     page.note(
         f"Values are exact up to the width of a bucket, {100 * errors[-1]:.2g} % at most. "
         + (
-            f"{mixed} queues had histograms of several geometries, merged in the coarsest."
+            f"{several(mixed, 'queue')} had histograms of several geometries, merged in the "
+            "coarsest."
             if mixed
             else ""
         )
@@ -186,7 +192,7 @@ def builds(page: Page, histograms: DataFrame, totals: Sequence[Any], wanted: Wan
         ["queue", "kind", "percentile", "before", "after", "ratio", "score", "p", "verdict"],
         [
             [
-                row.queue, row.kind, name_of(row.percentile), latency(row.before_ns),
+                row.queue, row.kind, label_of(row.percentile), latency(row.before_ns),
                 latency(row.after_ns), Number(f"{row.ratio:.3f}"), Number(f"{row.score:.1f}"),
                 Number(f"{row.p:.3f}"), Number("slower" if row.alarm else NOTHING, row.alarm),
             ]
@@ -234,11 +240,11 @@ def hosts_and_trends(page: Page, histograms: DataFrame) -> None:
         page.note("None: no host's p99 is far from the median of all (score 5, 1.2 times).")
     page.heading("Trends of p99")
     page.table(
-        ["queue", "kind", "windows", "change per hour", "fit (R²)"],
+        ["queue", "kind", "windows", "change per hour", "fit (R²)", "why not"],
         [
             [row.queue, row.kind, row.windows,
              known(row.change_per_hour, lambda change: f"{100 * change:+.1f} %"),
-             known(row.fit, lambda fit: f"{fit:.2f}")]
+             known(row.fit, lambda fit: f"{fit:.2f}"), row.why or ""]
             for row in trends(histograms).collect()
         ],
     )  # fmt: skip
@@ -273,7 +279,9 @@ def what_was_wrong(page: Page, tables: Tables) -> None:
     rows = tables.problems.orderBy("file", "offset").collect()
     late = tables.late.agg(f.sum(f.expr(MESSAGES))).first()
     if late and late[0]:
-        page.note(f"{late[0]:,} messages came after their window was closed; they are set aside.")
+        page.note(
+            f"{several(late[0], 'recorded time')} came after the window was closed: set aside."
+        )
     if not rows:
         page.note("Nothing: every file and interval was read.")
         return

@@ -12,7 +12,7 @@ from typing import Any
 
 from shmbroker.ipc.instance.config import config
 from shmbroker.ipc.instance.config.config import FILE
-from tests.cli.command import PATIENCE_SECONDS, Shell
+from tests.cli.command import PATIENCE_SECONDS, Shell, line_of
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -79,6 +79,17 @@ def test_a_broker_restores_a_vhost_for_its_group(
     becomes(shell, folder, "live")
     assert shell.does("queue", "list", "--names").lines == ["orders"]
     shell.does("stop", str(folder), "--timeout", "60s")
+
+
+def test_run_says_what_it_is_and_where(shell: Shell, start: Start, tmp_path: Path) -> None:
+    folder = create(shell, tmp_path / "one", "live")
+    process = start("run", str(folder), stderr=subprocess.PIPE)
+    line = line_of(process.stderr).decode()
+    assert line.startswith(f"live 'one' of vhost {shell.vhost!r}")
+    for said in (f"shm://{shell.vhost}", tmp_path / "store", folder / "log" / "shmbroker.log"):
+        assert f"{said}" in line
+    becomes(shell, folder, "live")
+    assert f"process    {process.pid}\n" in shell.does("status", str(folder)).out
 
 
 def test_killed_and_stopped(shell: Shell, start: Start, tmp_path: Path) -> None:

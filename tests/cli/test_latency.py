@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from shmbroker.cli.latency import header, short
 from shmbroker.perf.spark.fleet import Fleet, write_parquet
 from tests.cli.command import Shell
 
@@ -65,3 +67,22 @@ def test_a_spool_is_merged(person: Shell, tmp_path: Path) -> None:
     answer = person.does("latency", "merge", str(tmp_path / "spool"), "--into", str(tmp_path / "t"))
     assert answer.out == "60 messages of 6 intervals in 2 files\n"
     assert f"1 problem: shmbroker latency problems {tmp_path / 't'}" in answer.said
+    assert set(answer.said.splitlines()) == {
+        "starting Spark; --verbose shows what it says",
+        f"1 problem: shmbroker latency problems {tmp_path / 't'}",
+    }
+    shown = person.does("latency", "percentiles", str(tmp_path / "t"), "--verbose")
+    assert "P99.9" in shown.lines[0]
+    assert re.search(r"\d (ns|us)  ", shown.lines[1])
+    assert "log4j" in shown.said
+
+
+def test_percentiles_are_shown_as_people_read_them() -> None:
+    assert [header(name) for name in ("p99_9", "max", "change_per_hour", "before_ns")] == [
+        "P99.9", "MAX", "CHANGE PER HOUR", "BEFORE",
+    ]  # fmt: skip
+    assert short("p50", 115_343_359) == "115 ms"
+    assert short("before_ns", 850.0) == "850 ns"
+    assert short("total", 16_000) == 16_000
+    assert short("change_per_hour", 0.021) == "+2.1 %"
+    assert short("p99", None) is None

@@ -9,11 +9,12 @@ from tests.cli.command import Shell
 
 INFO_KEYS = [
     "name", "id", "depth", "slots", "published", "consumers", "producers", "paused", "created_at",
+    "critical",
 ]  # fmt: skip
 STATISTICS_KEYS = [
-    "name", "depth", "slots", "paused", "published", "delivered", "acked", "redelivered",
-    "expired", "dead_lettered", "set_aside", "dropped", "scheduled", "paged", "paged_bytes",
-    "duplicates", "replaced", "carried", "slow_consumers", "bytes", "consumers", "recorded",
+    "name", "depth", "slots", "paused", "critical", "published", "delivered", "acked",
+    "redelivered", "expired", "dead_lettered", "set_aside", "dropped", "scheduled", "paged",
+    "paged_bytes", "duplicates", "replaced", "carried", "slow_consumers", "bytes", "consumers", "recorded",
     "latency",
 ]  # fmt: skip
 SCHEDULED_KEYS = [

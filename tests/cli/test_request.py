@@ -37,6 +37,27 @@ def test_no_reply_ends_with_1(shell: Shell) -> None:
     assert shell.does("queue", "list", "--names").lines == ["asked"]
 
 
+def test_a_request_without_a_reply_is_taken_back(shell: Shell) -> None:
+    shell.does("queue", "declare", "asked")
+    shell.does("pub", "asked", "of somebody else")
+    answer = shell("request", "asked", "?", "--timeout", "10ms")
+    assert "it was taken back from queue 'asked'" in answer.said
+    assert shell.bodies("asked") == ["of somebody else"]
+
+
+def test_a_request_that_somebody_has_taken_stays_with_him(shell: Shell) -> None:
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        asked = broker.declare_queue("asked")
+        thread = threading.Thread(target=lambda: taken.append(asked.get(timeout=60)))
+        taken: list[shmbroker.Message] = []
+        thread.start()
+        answer = shell("request", "asked", "?", "--timeout", "1s")
+        thread.join()
+        assert answer.code == 1
+        assert "somebody has taken the request" in answer.said
+        taken[0].ack()
+
+
 @pytest.fixture
 def prices(shell: Shell) -> Shell:
     shell.does("exchange", "declare", "prices", "topic")

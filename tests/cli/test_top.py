@@ -18,7 +18,7 @@ Start = Callable[..., subprocess.Popen[bytes]]
 
 ROW_KEYS = [
     "name", "depth", "slots", "paused", "in_per_second", "out_per_second", "consumers",
-    "producers", "open_in",
+    "producers", "open_in", "critical",
 ]  # fmt: skip
 
 
@@ -27,7 +27,7 @@ def reading(at: float, published: int, depth: int, identity: int = 1) -> Reading
         name="q", id=identity, depth=depth, slots=8, published=published, consumers=0, producers=0,
         paused=False,
     )  # fmt: skip
-    return Reading(at, {"q": queue}, {"q": ["shop[1]"]})
+    return Reading(at, {"q": queue}, {"q": ["shop[1]"]}, {})
 
 
 def test_rates_are_differences() -> None:

@@ -291,7 +291,7 @@ SCENARIO = Scenario(
     "durable",
     help="""Measure confirms from the disk, and compare with peers that sync.
 
-    Exits with 1 if a verdict is missed.  Needs the extra `perf`.
+    Exits with 1 if a verdict is missed and --strict is given.  Needs the extra `perf`.
     """,
     examples="""
     shmbroker bench durable --folder /var/lib

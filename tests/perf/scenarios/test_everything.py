@@ -27,7 +27,7 @@ def scenario_of(name: str, *verdicts: Verdict) -> Scenario:
 @pytest.fixture
 def run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, conditions_are_known: None
-) -> Callable[[Sequence[str]], int]:
+) -> Callable[..., int]:
     given = {
         "open-loop": scenario_of("open-loop"),
         "scaling": scenario_of("scaling", Verdict("too slow", 2.0, 1.0, False)),
@@ -36,15 +36,15 @@ def run(
     monkeypatch.setattr(everything, "scenario", given.__getitem__)
     monkeypatch.chdir(tmp_path)
 
-    def run(names: Sequence[str]) -> int:
+    def run(names: Sequence[str], *more: str) -> int:
         words = [word for name in names for word in ("--only", name)]
-        return everything.main([*words, "--quick", "--folder", str(tmp_path)])
+        return everything.main([*words, "--quick", "--folder", str(tmp_path), *more])
 
     return run
 
 
 def test_what_is_missed_or_breaks_stops_nothing(
-    run: Callable[[Sequence[str]], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["open-loop", "scaling", "durable", "idle-queues"]) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -59,11 +59,19 @@ def test_what_is_missed_or_breaks_stops_nothing(
     )
 
 
-def test_all_is_well(
-    run: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_is_well(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["durable"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "all verdicts are met"
+
+
+def test_a_missed_verdict_is_an_error_only_if_strict(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["scaling"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "MISSED  too slow"
+    assert run(["scaling"], "--strict") == 1
+    alone = scenario_of("scaling", Verdict("too slow", 2.0, 1.0, False)).command
+    assert (alone.main([]), alone.main(["--strict"])) == (0, 1)
 
 
 @pytest.mark.parametrize("name", everything.MODULES)

@@ -8,17 +8,21 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from shmbroker.perf.spark import intake
 from shmbroker.perf.spark.buckets import merged
 from shmbroker.perf.spark.burn import burn
+from shmbroker.perf.spark.encoding import encoded
 from shmbroker.perf.spark.fleet import Fleet, write_hlog, write_parquet
 from shmbroker.perf.spark.geometry import Geometry
 from shmbroker.perf.spark.histograms import TOGETHER_MAX, merged_intervals
 from shmbroker.perf.spark.interval import INTERVAL, rows
 from shmbroker.perf.spark.outliers import outliers
 from shmbroker.perf.spark.percentiles import name_of, percentiles, places
+from shmbroker.perf.spark.tables import Tables
 from shmbroker.perf.spark.trends import trends
 from tests.perf.spark.histograms import Recorded, merged_by_them, recorded
 
@@ -170,6 +174,52 @@ def test_both_forms_of_a_fleet_come_to_the_same(spark: Any, tmp_path: Path) -> N
         found.append(sorted(tuple(row) for row in histograms.collect()))
     assert found[0] == found[1] == found[2]
     assert sum(sum(row[-1]) for row in found[0]) == fleet.rows * fleet.messages
+
+
+@pytest.mark.parametrize(
+    ("windows", "seconds", "why"),
+    [
+        (2, 5, "only 2 of at least 10 windows"),
+        (20, 5, "only 95 of at least 300 s"),
+        (10, 60, None),
+    ],
+)
+def test_too_little_has_no_trend_and_says_why(
+    spark: Any, windows: int, seconds: int, why: str | None
+) -> None:
+    one = Recorded(Geometry(1, 10**9, 3), {1000: 1})
+    window = seconds * 10**9
+    found = [("q", number * window, one) for number in range(windows)]
+    [trend] = trends(merged_intervals(intervals(spark, found), window)).collect()
+    assert trend.why == why
+    assert (trend.change_per_hour is None) == (why is not None)
+    assert (trend.fit is None) == (why is not None)
+
+
+def test_a_message_with_two_times_is_one_message(spark: Any, tmp_path: Path) -> None:
+    one = Recorded(Geometry(1, 10**9, 3), {1000: 16_000}).sparse
+    row = encoded(Geometry(1, 10**9, 3), np.array([*one]), np.array([*one.values()]))
+    tags = ("q;publish-take", "q;take-ack")
+    lines = "".join(f"Tag={tag},1700000000.0,10.0,0.0,{row}\n" for tag in tags)
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "a-v-1.hlog").write_text(
+        f"#[shmbroker spool 1 host=a vhost=v build=1]\n{lines}"
+    )
+    taken = intake.merge(spark, str(tmp_path / "spool"), str(tmp_path / "tables"), 60)
+    assert taken.messages == 16_000
+
+
+def test_foreign_tags_are_names_of_queues(spark: Any, tmp_path: Path) -> None:
+    one = Recorded(Geometry(1, 10**9, 3), {1000: 5}).sparse
+    row = encoded(Geometry(1, 10**9, 3), np.array([*one]), np.array([*one.values()]))
+    tags = ["GET /orders", "GET%20/x", "a;b", "plain"]
+    lines = "".join(f"Tag={tag},1700000000.0,10.0,0.0,{row}\n" for tag in tags)
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "server.hlog").write_text(lines)
+    intake.merge(spark, str(tmp_path / "spool"), str(tmp_path / "tables"), 60)
+    histograms = Tables(spark, str(tmp_path / "tables")).histograms
+    found = percentiles(histograms, ("queue", "kind")).collect()
+    assert sorted((row.queue, row.total) for row in found) == [(tag, 5) for tag in sorted(tags)]
 
 
 def test_an_outlier_and_a_trend_are_found(spark: Any) -> None:

@@ -32,6 +32,10 @@ def test_a_report_has_its_pictures_and_tables(spark: Any, tmp_path: Path) -> Non
         "99 % within 1 µs",
         "is empty",
         "Builds: 1, 2",
+        "2 queues on 2 hosts",
+        "3 files",
+        '<th class="n">p99.9</th>',
+        "of at least 10 windows",
     ):
         assert what in text
     assert "<b>" not in text

@@ -1,0 +1,156 @@
+"""Publishing from the command line: it counts what is published, and says what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shmbroker.cli.connection import exchange_named, queue_named
+from shmbroker.cli.output import say
+from shmbroker.cli.units import DURATION
+from shmbroker.ipc.base.errors import QueueFull, Unconfirmed
+from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.vhost import vhost as vhosts
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.message.outgoing import Confirm
+
+QUIET_SECONDS = 1.0
+
+confirm_option = click.option(
+    "--confirm", type=click.Choice(["shm", "disk"]),
+    help="Durable queue: wait until the message is in shared memory, or on disk.  "
+    "[default: disk; through an exchange shm]",
+)  # fmt: skip
+timeout_option = click.option(
+    "--timeout", type=DURATION,
+    help="Wait at most this long for room in a queue, and as long for the disk.  [for ever]",
+)  # fmt: skip
+
+
+class Publisher:
+    """Publishes one body a call, to a queue or to an exchange."""
+
+    def __init__(self, broker: Broker, place: str, timeout: float | None) -> None:
+        self.published = 0
+        self.taken = 0
+        """By how many queues."""
+        self.unconfirmed = 0
+        """Published, and not known to be on disk."""
+        self.waits_for_disk = False
+        self._vhost = broker.vhost
+        self._place = place
+        self._timeout = timeout
+        self._is_said: set[str] = set()
+
+    def __call__(self, body: bytes) -> None:
+        self._begin(body)
+        room = f"waiting for room: {self._place} is full"
+        self.taken += self._patiently(self._publish, lambda: room)
+        self.published += 1
+        if self.waits_for_disk:
+            self.unconfirmed += 1
+            self._patiently(self._confirm, self._why_unconfirmed)
+            self.unconfirmed -= 1
+
+    def _patiently(self, step: Callable[[float | None], int], why: Callable[[], str]) -> int:
+        """Do it; if that takes longer than a second, say why, once."""
+        timeout = self._timeout
+        quiet = QUIET_SECONDS if timeout is None else min(QUIET_SECONDS, timeout)
+        try:
+            return step(quiet)
+        except (QueueFull, Unconfirmed):
+            if quiet == timeout:
+                raise
+            if (text := why()) not in self._is_said:
+                self._is_said.add(text)
+                say(text)
+            return step(None if timeout is None else timeout - quiet)
+
+    def _why_unconfirmed(self) -> str:
+        runs = vhosts.has_journaler(self._vhost)
+        why = "its broker has not written it yet" if runs else "no broker writes its journal"
+        return f"waiting for the disk: the message is in shared memory of {self._place}, and {why}"
+
+    def _begin(self, body: bytes) -> None:
+        raise NotImplementedError
+
+    def _publish(self, timeout: float | None) -> int:
+        """How many queues took it."""
+        raise NotImplementedError
+
+    def _confirm(self, timeout: float | None) -> int:
+        raise NotImplementedError
+
+
+class QueuePublisher(Publisher):
+    def __init__(
+        self, broker: Broker, name: str, timeout: float | None, confirm: Confirm | None,
+        options: dict[str, Any],
+    ) -> None:  # fmt: skip
+        from shmbroker.ipc.queue.durable import DurableQueue
+
+        super().__init__(broker, f"queue {name!r}", timeout)
+        self._queue = queue_named(broker, name)
+        is_durable = isinstance(self._queue, DurableQueue)
+        if confirm == "disk" and not is_durable:
+            raise click.ClickException(f"queue {name!r} is not durable: it is not on disk")
+        self.waits_for_disk = is_durable and confirm != "shm"
+        self._options = {**options, "confirm": "shm"} if is_durable else options
+        self._is_scheduled = any(options.get(each) for each in ("deliver_after", "deliver_at"))
+        self._position: int | None = None
+
+    def _begin(self, body: bytes) -> None:
+        self._body = body
+
+    def _publish(self, timeout: float | None) -> int:
+        position = self._queue.publish(self._body, timeout=timeout, **self._options)
+        self._position = None if self._is_scheduled else position
+        return int(position is not None)
+
+    def _confirm(self, timeout: float | None) -> int:
+        # None waits for all that was published before: also for the schedule, and for a duplicate
+        self._queue.confirm(self._position, timeout=timeout)
+        return 1
+
+
+class ExchangePublisher(Publisher):
+    def __init__(
+        self, broker: Broker, name: str, timeout: float | None, confirm: Confirm | None,
+        options: dict[str, Any],
+    ) -> None:  # fmt: skip
+        super().__init__(broker, f"a queue of exchange {name!r}", timeout)
+        self._exchange = exchange_named(broker, name)
+        self.waits_for_disk = confirm == "disk"
+        self._options = {**options, "confirm": confirm}
+
+    def _begin(self, body: bytes) -> None:
+        from shmbroker.ipc.exchange.publication import Publication
+
+        self._publication = Publication(self._exchange, body, **self._options)
+
+    def _publish(self, timeout: float | None) -> int:
+        return self._publication.go_on(nanoseconds(timeout))
+
+    def _confirm(self, timeout: float | None) -> int:
+        return self._publication.confirm(timeout)
+
+
+def publisher(
+    broker: Broker,
+    queue: str | None,
+    exchange: str | None,
+    key: str | None,
+    mandatory: bool,
+    timeout: float | None,
+    confirm: Confirm | None,
+    options: dict[str, Any],
+) -> Publisher:
+    if exchange is not None:
+        given = {**options, "key": key or "", "mandatory": mandatory}
+        return ExchangePublisher(broker, exchange, timeout, confirm, given)
+    assert queue is not None
+    return QueuePublisher(broker, queue, timeout, confirm, {**options, "key": key})
