@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -36,7 +35,7 @@ selector_option = click.option(
 def selects(selector: Selector | None, message: CopiedMessage) -> bool:
     if selector is None:
         return True
-    until_expiry = message.expires_at - time.monotonic_ns()
+    expires = message.expires_at
     given = {} if message.priority is None else {"priority": message.priority}
     return selector.matches(
         message.properties,
@@ -44,6 +43,6 @@ def selects(selector: Selector | None, message: CopiedMessage) -> bool:
         size=len(message.body),
         deliveries=message.deliveries,
         published_at=message.published_at,
-        expires_at=time.time_ns() + until_expiry if message.expires_at else 0,
+        expires_at=round(expires.timestamp() * 1e9) if expires else 0,
         **given,
     )
