@@ -73,7 +73,7 @@ TEXTS: Final[dict[int, str]] = {
     NO_PRODUCER: "the queue has as many numbered producers as it can have",
     TOO_SMALL: "the buffer is too small",
     NEEDS_COMMIT: "the arena needs more memory behind it",
-    NOT_A_SEGMENT: "the file is not a segment of shmbroker",
+    NOT_A_SEGMENT: "the file is no segment of shmbroker: the magic number is missing",
     OTHER_VERSION: "it has another layout version: use the shmbroker that made it, or delete it",
     TRUNCATED: "a segment was cut short: delete the vhost",
     WRONG_ARENA: "the ring belongs to another arena: delete the vhost",
