@@ -131,6 +131,7 @@ def commit_decide(transactions: int, record: int, committed: int) -> int:
 @exported
 def commit_passed(transactions: int, record: int) -> int:
     """All of ours has happened.  If it was written in parts, the number to wait for, else 0."""
+    # SYNC POINT: commit-parts (acquire): pairs with the exchange of commit_excuse
     if load_acquire(record + TRANSACTION_PARTS_AT) != load(record + TRANSACTION_SERIAL_AT):
         return 0
     return commit_count(transactions)

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.settings.setting import CommonSettings, PatternSettings, Settings
     from shmbroker.ipc.settings.settings import Explained, Pattern
     from shmbroker.ipc.spool.spool import Spool, Spooled
+    from shmbroker.ipc.transaction.queue import TransactionQueue
     from shmbroker.ipc.transaction.transaction import Transaction
     from shmbroker.ipc.vhost import vhost
     from shmbroker.ipc.vhost.participants import ErrorInfo, ParticipantInfo
@@ -156,6 +157,7 @@ __all__ = [
     "TooMany",
     "Transaction",
     "TransactionEnded",
+    "TransactionQueue",
     "Unconfirmed",
     "Unroutable",
     "Untrusted",
@@ -211,6 +213,7 @@ _MODULES = {
     "Subscription": "queue.subscription",
     "SubscriptionInfo": "catalog.catalog",
     "Transaction": "transaction.transaction",
+    "TransactionQueue": "transaction.queue",
     "When": "schedule.scheduled",
     "connect": "connection.broker",
 }

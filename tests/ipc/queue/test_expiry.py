@@ -189,7 +189,7 @@ def test_somebody_who_waits_expires_what_is_behind(broker: Broker) -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1.0, float("nan"), float("inf"), "5", [1]])
 def test_a_ttl_is_a_number_of_seconds(broker: Broker, wrong: object) -> None:
-    text = "a ttl is a number of seconds above 0, at most 1e[+]09, not"
+    text = "a ttl is a number of seconds above 0 or a timedelta, at most 1e[+]09, not"
     orders = broker.declare_queue("orders")
     with pytest.raises(InvalidArgument, match=text):
         orders.publish(b"x", ttl=wrong)  # type: ignore[arg-type]
