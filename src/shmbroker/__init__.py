@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.settings.setting import CommonSettings, PatternSettings, Settings
     from shmbroker.ipc.settings.settings import Explained, Pattern
     from shmbroker.ipc.spool.spool import Spool, Spooled
+    from shmbroker.ipc.transaction.message import TransactionMessage
     from shmbroker.ipc.transaction.queue import TransactionQueue
     from shmbroker.ipc.transaction.transaction import Transaction
     from shmbroker.ipc.vhost import vhost
@@ -157,6 +158,7 @@ __all__ = [
     "TooMany",
     "Transaction",
     "TransactionEnded",
+    "TransactionMessage",
     "TransactionQueue",
     "Unconfirmed",
     "Unroutable",
@@ -213,6 +215,7 @@ _MODULES = {
     "Subscription": "queue.subscription",
     "SubscriptionInfo": "catalog.catalog",
     "Transaction": "transaction.transaction",
+    "TransactionMessage": "transaction.message",
     "TransactionQueue": "transaction.queue",
     "When": "schedule.scheduled",
     "connect": "connection.broker",

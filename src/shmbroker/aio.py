@@ -67,6 +67,7 @@ from shmbroker import (
     SystemRefused,
     TooMany,
     TransactionEnded,
+    TransactionMessage,
     Unconfirmed,
     Unroutable,
     Untrusted,
@@ -84,6 +85,7 @@ from shmbroker.ipc.aio import (
     Queue,
     Subscription,
     Transaction,
+    TransactionQueue,
     connect,
 )
 
@@ -160,6 +162,8 @@ __all__ = [
     "TooMany",
     "Transaction",
     "TransactionEnded",
+    "TransactionMessage",
+    "TransactionQueue",
     "Unconfirmed",
     "Unroutable",
     "Untrusted",
