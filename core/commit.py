@@ -38,14 +38,18 @@ from shmbroker.core.atomics import (
     store,
     store_release,
 )
+from shmbroker.core.codes import OK
 from shmbroker.core.kernel import exported, exported_cold, kernel
 from shmbroker.core.layout import (
+    CHUNK_PUBLISHED_AT,
     OPERATION_ACKS,
     OPERATION_BYTES,
     OPERATION_QUEUE_AT,
     OPERATION_WHERE_AT,
     OPERATION_WORD_AT,
     ORIGIN_PRODUCER_SHIFT,
+    PORT_DATA,
+    PRODUCERS,
     STEP_ACKNOWLEDGE,
     STEP_PUBLISH,
     STEP_RETURN,
@@ -203,9 +207,31 @@ def commit_pledge(port: int, record: int, reference: int, leases: int, places: i
     return pledged
 
 
+@kernel
+def commit_is_numbered(port: int, record: int, reference: int) -> int:
+    """1 if what is published in this queue has numbers of streams; its chunks get them."""
+    numbered = 0
+    for index in range(operations_in(record)):
+        address = operation_at(record, index)
+        origin = load(address + OPERATION_WORD_AT)
+        if load(address + OPERATION_QUEUE_AT) != reference:
+            continue
+        if origin >> ORIGIN_PRODUCER_SHIFT < PRODUCERS:
+            continue
+        chunk = load(address + OPERATION_WHERE_AT)
+        published = load(load(port + PORT_DATA) + chunk + CHUNK_PUBLISHED_AT)
+        numbered = int(chunk_number(port, chunk, origin, published) == OK)
+    return numbered
+
+
 @exported_cold
 def commit_number(port: int, record: int, reference: int, holder: int, now_ns: int) -> int:
-    """Number what is published in this queue: the series that it is of, or a code."""
+    """Number what is published in this queue: the series that it is of, or a code.
+
+    0: it comes from elsewhere, and has the numbers and times that it had there.
+    """
+    if commit_is_numbered(port, record, reference):
+        return 0
     series = series_take(port, holder)
     if series < 0:
         return series

@@ -80,11 +80,21 @@ Memory of message ids, behind the slots: a hash chain in a ring of the last N (i
           0   three words, each 42 bits of the id's hash and 21 of the lap of s
           24  the serial before it in the same bucket, 0 none
 
+Origins: of each stream of numbered messages that comes from elsewhere how far it is (origin.py).
+Behind the slots and the ids, on a page of their own
+
+    0   state      0: nobody's
+    8   identity   128 bits: high, and low half
+    24  number     generation:15 | the highest that was published:48
+    32  owner      the participant that publishes them, 0 nobody
+    40  used       ns since the epoch, when its owner last had something to do with it
+    48  from       its messages have positions from there on; those below are a former origin's
+
 Chunk: 32 bytes of header, 32 more if EXTENDED, 16 more if ONCE, key and properties (padded to 16),
 body
 
     0   shape      body:32 | key:16 | properties:16     lengths in bytes
-    8   origin     producer:16 | sequence:48            0: not numbered
+    8   origin     producer:16 | sequence:48            0: not numbered; from PRODUCERS on an origin
     16  published  ns since the epoch, 0 unknown
     24  mark       magic:16 | flags:16 | 1 + priority, 0 the default:8 | age:20 | deliveries:4
                    age: of what was carried, see carry.py
@@ -275,7 +285,9 @@ RING_BARRIER_AT: Final = 56  # 1 + index of the gate below which consumers may t
 RING_IDS_AT: Final = 64  # so many message ids are remembered behind the slots, 0 none
 RING_IDS_MADE_AT: Final = 72  # 1: that has memory behind it
 RING_IDS_LISTED_AT: Final = 80  # ids up to this serial are in lists of the journal
-RING_IDENTITY_BYTES: Final = 88
+RING_ORIGINS_AT: Final = 88  # there is room behind that for so many origins, 0 none
+RING_ORIGINS_MADE_AT: Final = 96  # so many of them have memory behind them
+RING_IDENTITY_BYTES: Final = 104
 RING_CHANGES_AT: Final = 1024  # moves when something that was passed over may be taken after all
 COUNTER_CARRIED_AT: Final = 1152  # counters for which there is no more room at RING_COUNTERS_AT
 COUNTER_REPLACED_AT: Final = COUNTER_CARRIED_AT + 8
@@ -381,6 +393,20 @@ IDS_PART_MASK: Final = (1 << IDS_PART_BITS) - 1
 IDS_LAP_BITS: Final = 21
 IDS_LAP_MASK: Final = (1 << IDS_LAP_BITS) - 1
 
+ORIGINS: Final = (1 << 15) - PRODUCERS  # at once; their numbers in a chunk begin at PRODUCERS
+ORIGIN_BYTES: Final = LINE_BYTES
+ORIGIN_STATE_AT: Final = 0
+ORIGIN_HIGH_AT: Final = 8
+ORIGIN_LOW_AT: Final = 16
+ORIGIN_NUMBER_AT: Final = 24
+ORIGIN_OWNER_AT: Final = 32
+ORIGIN_USED_AT: Final = 40
+ORIGIN_FROM_AT: Final = 48
+ORIGIN_FREE: Final = 0
+ORIGIN_KNOWN: Final = 1
+ORIGIN_GENERATION: Final = 1 << 48  # one more, in the word with the number
+ORIGIN_NUMBER_BITS: Final = (1 << 63) - 1
+
 SLOTS_MIN: Final = 2
 SLOTS_MAX: Final = 1 << 24
 
@@ -419,6 +445,7 @@ COUNTER_MISSING_AT: Final = RING_COUNTERS_AT + 176  # page files have lost them
 RING_PAGES_CODE_AT: Final = RING_COUNTERS_AT + 184  # why pages cannot be written, OK: they can
 
 RING_ASIDE_AT: Final = RING_COUNTERS_AT + 192  # 1: there may be messages that are set aside
+RING_ORIGINS_PASSED_AT: Final = RING_COUNTERS_AT + 200  # counts numbers noted without a message
 RING_LEVELS_AT: Final = RING_COUNTERS_AT + 2 * PAIR_BYTES  # a hint for each level of priority
 LEVELS: Final = 10
 LEVEL_DEFAULT: Final = 4
@@ -815,6 +842,8 @@ PORT_FOUND_PLACE: Final = PORT_ROOM + 120  # where chain_find has found a messag
 PORT_FOUND_LINK: Final = PORT_ROOM + 128  # and by which link
 PORT_SHARE: Final = PORT_ROOM + 136  # bytes of the arena that our participant may hold, 0 all
 PORT_RECORDING: Final = PORT_ROOM + 144  # address of it, 0: this port records no times
+PORT_ORIGINS: Final = PORT_ROOM + 152  # address of the table of origins
+PORT_ORIGINS_MAX: Final = PORT_ROOM + 160  # how many it may hold
 PORT_MESSAGE: Final = PORT_ROOM + 192  # the message that was last received into it
 PORT_BYTES: Final = PORT_MESSAGE + 64
 
@@ -847,6 +876,20 @@ OUTGOING_DELAY: Final = 96  # ns
 OUTGOING_DELIVER_AT: Final = 104  # ns since the epoch, 0: after the delay
 OUTGOING_BYTES: Final = 112
 
+# --- pouring: records on their way into a ring (pour.py); private memory --------------------------
+POURING_AT: Final = 0  # address of the next record
+POURING_END: Final = 8
+POURING_LAST: Final = 16  # all numbers up to this one are known
+POURING_ANSWERS: Final = 24  # address of the next answer: a word for each record
+POURING_COUNT: Final = 32  # so many messages were published
+POURING_BYTES: Final = 40
+
+RECORD_HEAD_BYTES: Final = 32  # a record of the journal: ipc/journal/format.h
+RECORD_LENGTH_AT: Final = 8
+RECORD_WHERE_AT: Final = 24
+RECORD_KIND_SHIFT: Final = 56
+RECORD_IS_MESSAGE: Final = 1
+
 # --- cursor: a subscriber's place; private memory -------------------------------------------------
 CURSOR_PORT: Final = 0
 CURSOR_POSITION: Final = 8
@@ -872,7 +915,7 @@ assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert COUNTER_SLOW_AT < RING_BUCKETS_AT
 assert RING_SAMPLE_AT < RING_TAKE_AT + LINE_BYTES
 assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
-assert RING_PAGES_CODE_AT < RING_LEVELS_AT
+assert RING_ORIGINS_PASSED_AT < RING_LEVELS_AT
 assert IDS_PART_BITS + IDS_LAP_BITS == 63
 assert 3 * IDS_PART_BITS == 2 * 63
 assert BUCKET_STATE_SHIFT == 60
@@ -890,7 +933,7 @@ assert LINK_LAP_MASK << LINK_LAP_SHIFT < LINK_OUT
 assert SLOT_TOLD_AT < SLOT_BYTES
 assert PORT_IDS_MAX < PORT_FOUND_PLACE
 assert PORT_SHARE < PORT_MESSAGE
-assert PORT_RECORDING < PORT_MESSAGE
+assert PORT_ORIGINS_MAX < PORT_MESSAGE
 assert PORT_BYTES % 64 == 0
 assert ROW_LIVE_SHIFT == 62
 assert SETTINGS_GIVEN_AT + SETTINGS_GIVEN_BYTES_MAX <= RING_GATES_AT

@@ -36,6 +36,8 @@ from shmbroker.core.layout import (
     DUPLICATE_IDS_MAX,
     GATES,
     LAYOUT_VERSION,
+    ORIGIN_BYTES,
+    ORIGINS,
     OWNER_MASK,
     PAGE_BYTES,
     PORT_ARENA,
@@ -51,6 +53,8 @@ from shmbroker.core.layout import (
     PORT_IDS_MAX,
     PORT_LAP_SHIFT,
     PORT_LIMIT,
+    PORT_ORIGINS,
+    PORT_ORIGINS_MAX,
     PORT_OWNER,
     PORT_PENDING,
     PORT_PRODUCER,
@@ -63,8 +67,6 @@ from shmbroker.core.layout import (
     PORT_SLOT_MASK,
     PORT_SLOTS,
     PORT_STOP,
-    PRODUCER_SEQUENCE_AT,
-    PRODUCERS,
     QUEUE_MASK,
     RING_ARENA_AT,
     RING_BARRIER_AT,
@@ -73,6 +75,7 @@ from shmbroker.core.layout import (
     RING_IDS_AT,
     RING_MAGIC,
     RING_MAGIC_AT,
+    RING_ORIGINS_AT,
     RING_QUEUE_AT,
     RING_SLOTS_AT,
     RING_SLOTS_START,
@@ -83,7 +86,7 @@ from shmbroker.core.layout import (
     SLOTS_MIN,
     STOPPED_FOR_GOOD,
 )
-from shmbroker.core.producer import producer_at, producer_find
+from shmbroker.core.producer import number_at, producer_find
 from shmbroker.core.run import run_forget, run_release
 from shmbroker.core.tail import true_tail
 
@@ -151,6 +154,24 @@ def ring_bytes_with(slots: int, ids: int) -> int:
 
 
 @exported
+def ring_origins_at(slots: int, ids: int) -> int:
+    """Where the table of origins begins in the segment of such a ring: on a page."""
+    size = ring_bytes_with(slots, ids)
+    return size if size < 0 else (size + PAGE_BYTES - 1) & -PAGE_BYTES
+
+
+@exported
+def ring_bytes_all(slots: int, ids: int, origins: int) -> int:
+    """ring_bytes_with, with room behind it for so many origins."""
+    if origins < 0 or origins > ORIGINS:
+        return INVALID
+    if origins == 0:
+        return ring_bytes_with(slots, ids)
+    start = ring_origins_at(slots, ids)
+    return start if start < 0 else start + origins * ORIGIN_BYTES
+
+
+@exported
 def arena_format(arena: int, data_bytes: int, identity: int) -> int:
     """Make an arena in zeroed memory, with nothing committed; its magic is written last."""
     size = arena_bytes(data_bytes)
@@ -175,14 +196,16 @@ def ring_check(ring: int, size: int) -> int:
     wanted = ring_bytes(load(ring + RING_SLOTS_AT))
     if wanted < 0 or load(ring + RING_BYTES_AT) != wanted:
         return NOT_A_SEGMENT
-    ids = load(ring + RING_IDS_AT)
-    if ids < 0 or ids > DUPLICATE_IDS_MAX:
+    needed = ring_bytes_all(
+        load(ring + RING_SLOTS_AT), load(ring + RING_IDS_AT), load(ring + RING_ORIGINS_AT)
+    )
+    if needed < 0:
         return NOT_A_SEGMENT
     queue = load(ring + RING_QUEUE_AT)
     barrier = load(ring + RING_BARRIER_AT)
     if queue < 0 or queue > QUEUE_MASK or barrier < 0 or barrier > GATES:
         return NOT_A_SEGMENT
-    if size < wanted + (ids_bytes(ids) if ids else 0):
+    if size < needed:
         return TRUNCATED
     return OK
 
@@ -243,6 +266,13 @@ def port_set_ids(port: int, address: int, capacity: int) -> int:
     return OK
 
 
+@kernel
+def port_set_origins(port: int, address: int, most: int) -> int:
+    store(port + PORT_ORIGINS, address)
+    store(port + PORT_ORIGINS_MAX, most)
+    return OK
+
+
 @exported
 def port_open(port: int, ring: int, ring_size: int, arena: int, arena_size: int, owner: int) -> int:
     """Check both segments and fill in the port of one thread of participant `owner`, 1 to 4095."""
@@ -260,7 +290,8 @@ def port_open(port: int, ring: int, ring_size: int, arena: int, arena_size: int,
     ids = load(ring + RING_IDS_AT)
     blocks = load(arena + ARENA_BLOCKS_AT)
     # once more, from the values that are used: the checks' own reads may have been of others
-    needed = ring_bytes_with(slots, ids)
+    origins = load(ring + RING_ORIGINS_AT)
+    needed = ring_bytes_all(slots, ids, origins)
     if needed < 0 or needed > ring_size:
         return TRUNCATED
     if blocks <= 0 or blocks > ARENA_BYTES_MAX // BLOCK_BYTES:
@@ -268,6 +299,7 @@ def port_open(port: int, ring: int, ring_size: int, arena: int, arena_size: int,
     if arena_bytes(blocks * BLOCK_BYTES) > arena_size:
         return TRUNCATED
     port_set(port, ring, arena, slots, blocks, BLOCK_BYTES, owner)
+    port_set_origins(port, ring + ring_origins_at(slots, ids), origins)
     return port_set_ids(port, ring + ring_bytes(slots), ids)
 
 
@@ -286,7 +318,7 @@ def port_number(port: int, identity: int) -> int:
         return NO_PRODUCER
     store(port + PORT_PRODUCER, producer)
     # SYNC POINT: sequence (acquire): tail was seen past the last message, so its number is there
-    last = load_acquire(producer_at(port, producer) + PRODUCER_SEQUENCE_AT) & SEQUENCE_MASK
+    last = load_acquire(number_at(port, producer)) & SEQUENCE_MASK
     store(port + PORT_SEQUENCE, last)
     return last
 
@@ -294,11 +326,11 @@ def port_number(port: int, identity: int) -> int:
 @exported_cold
 def producer_last(port: int, producer: int) -> int:
     """The last number that this producer has published, 0 if none; INVALID or DAMAGED."""
-    if producer <= 0 or producer >= PRODUCERS:
+    if number_at(port, producer) == 0:
         return INVALID
     if true_tail(port) < 0:
         return DAMAGED
-    return load_acquire(producer_at(port, producer) + PRODUCER_SEQUENCE_AT) & SEQUENCE_MASK
+    return load_acquire(number_at(port, producer)) & SEQUENCE_MASK
 
 
 @exported

@@ -6,6 +6,8 @@ number is not in the table.*  The producer writes its own number before it moves
 helps tail past somebody else's message notes the number first.  So after tail has been helped to
 the truth, the table is the truth, at the price of one store to a private line per publish.
 
+An origin is the same for what comes from elsewhere (origin.py): its entry is in a table of its own.
+
 A named producer says its numbers itself, and two processes may have the same name: its messages are
 ONCE (once.py), and its number is noted by whoever helps tail past them, itself included.
 """
@@ -35,12 +37,23 @@ from shmbroker.core.layout import (
     SEQUENCE_MASK,
     SERIES_KEPT,
 )
+from shmbroker.core.origin import origin_number_at
 from shmbroker.core.word import word_chunk
 
 
 @kernel
 def producer_at(port: int, producer: int) -> int:
     return load(port + PORT_HEADER) + RING_PRODUCERS_AT + producer * PRODUCER_BYTES
+
+
+@kernel
+def number_at(port: int, producer: int) -> int:
+    """Where the last number of a producer or an origin is, 0 if there is none such."""
+    if producer >= PRODUCERS:
+        return origin_number_at(port, producer)
+    if producer <= 0:
+        return 0
+    return producer_at(port, producer) + PRODUCER_SEQUENCE_AT
 
 
 @exported_cold
@@ -64,8 +77,9 @@ def own_sequence_note(port: int, sequence: int) -> int:
     producer = load(port + PORT_PRODUCER)
     if producer == 0:
         return 0
+    address = number_at(port, producer)
     # SYNC POINT: sequence (release): whoever sees tail moved on sees the number too
-    store_release(producer_at(port, producer) + PRODUCER_SEQUENCE_AT, sequence)
+    store_release(address, load(address) & ~SEQUENCE_MASK | sequence)
     return producer
 
 
@@ -81,11 +95,13 @@ def is_noted(port: int, producer: int, sequence: int) -> int:
 @kernel
 def sequence_raise(target: int, last: int, sequence: int) -> int:
     """Note a number where this one was noted last; it never becomes less."""
-    while last < sequence:
+    while last & SEQUENCE_MASK < sequence:
         # SYNC POINT: sequence (release): whoever sees tail moved on sees the number too
-        seen = compare_exchange(target, last, sequence)
+        seen = compare_exchange(target, last, last & ~SEQUENCE_MASK | sequence)
         if seen == last:
             break
+        if (seen ^ last) & ~SEQUENCE_MASK:  # the entry is another origin's: tail is far ahead
+            return 0
         last = seen
     return 1
 
@@ -99,9 +115,9 @@ def sequence_note(port: int, word: int, tail: int) -> int:
     origin = load(address + CHUNK_ORIGIN_AT)
     producer = origin >> ORIGIN_PRODUCER_SHIFT
     sequence = origin & SEQUENCE_MASK
-    if producer <= 0 or producer >= PRODUCERS:
+    target = number_at(port, producer)
+    if target == 0:
         return 1
-    target = producer_at(port, producer) + PRODUCER_SEQUENCE_AT
     last = load_acquire(target)
     # the chunk is only certain to be this message while tail has not passed it: look again
     fence_acquire()

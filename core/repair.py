@@ -7,6 +7,7 @@
     blocks owned by the dead                  freed, or sealed up to the true tail
     sealed blocks that head has passed        freed
     gates of the dead                         dropped, unless they wait for another owner
+    origins of the dead                       nobody's, for whoever goes on with them
 
 The caller passes a bitmap of live owners, taken before the repair starts.  Proving a death is the
 caller's task; a lease that runs out only revokes.
@@ -62,6 +63,7 @@ from shmbroker.core.layout import (
     SLOT_TOLD_AT,
 )
 from shmbroker.core.level import level_hint, level_of, mode_levels, ring_mode
+from shmbroker.core.origin import origins_repair
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.tail import true_tail
 from shmbroker.core.take import count, lower_hints, put_back
@@ -226,6 +228,8 @@ def repair(port: int, alive: int, now_ms: int, grace_ms: int) -> int:
     if tail < 0:
         return tail
     repaired = ring_repair(port, tail, alive, now_ms, grace_ms)
+    # what the dead have committed is in the ring by now: their numbers are final
+    repaired += origins_repair(port, alive)
     head_load(port)
     return repaired + blocks_repair(port, tail, alive)
 

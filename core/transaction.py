@@ -10,7 +10,8 @@ So each step after it can be done again, and by several at once, without being d
                   whether the chunk was placed, even if its message has been taken and recycled
 
 A series is an entry of the ring's table of producers, lent to one transaction at a time.  Its
-numbers go on where the last transaction ended, and never go back.
+numbers go on where the last transaction ended, and never go back.  What comes from an origin has
+the origin's own numbers instead (origin.py).
 
 A message that is to be acknowledged is pledged before: its lease has no deadline any more.  Who
 revokes and who pledges do so by CAS on the lease, so one of them wins; see lease_is_over.
@@ -46,7 +47,7 @@ from shmbroker.core.layout import (
     SERIES_IDLE,
     SLOT_LEASE_AT,
 )
-from shmbroker.core.producer import producer_at, sequence_raise
+from shmbroker.core.producer import number_at, producer_at, sequence_raise
 from shmbroker.core.publish import is_recycled, slots_for_news
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.run import run_published
@@ -190,10 +191,9 @@ def place_once(port: int, chunk: int, origin: int) -> int:
     table, the chunk is at no position below a true tail; nobody can place it beyond, because
     positions are published in order; and at tail one CAS succeeds.
     """
-    series = origin >> ORIGIN_PRODUCER_SHIFT
-    if series <= 0 or series >= PRODUCERS or chunk_address(port, chunk) == 0:
+    noted = number_at(port, origin >> ORIGIN_PRODUCER_SHIFT)
+    if noted == 0 or chunk_address(port, chunk) == 0:
         return DAMAGED
-    noted = producer_at(port, series) + PRODUCER_SEQUENCE_AT
     position = UNDECIDED
     last = 0
     for _ in range(PLACE_TRIES):

@@ -37,6 +37,40 @@ void audit_found(audit *of, int64_t number, int64_t first, int64_t last);
 int64_t audit_stage(audit *of, sb_queue *queue, sb_port *port, int64_t number, sb_journal *journal,
                     int64_t most);
 
+/* --- origins.c -------------------------------------------------------------------------------- */
+
+/* How far streams from elsewhere are in what is written of a queue. */
+typedef struct origin_log {
+    sb_queue *queue;
+    int64_t number; /* in the journal */
+    int64_t count;
+    struct known_origin *known; /* by entry */
+    int64_t passed; /* so many numbers without a message were seen, */
+    bool sees;      /* and these are still to be written */
+} origin_log;
+int64_t origin_log_begin(origin_log *of, sb_queue *queue, int64_t number);
+/* This message is in the ring, and not in the journal. */
+void origin_log_leave_out(origin_log *of, const void *chunk);
+/* With the record of each message, before it. */
+int64_t origin_log_note(origin_log *of, int64_t position, const void *chunk, sb_journal *journal);
+/* Before the tails of a moment: numbers that moved without a message; and all below these tails is
+ * staged. */
+int64_t origin_log_see(origin_log *of);
+int64_t origin_log_stage_seen(origin_log *of, sb_journal *journal);
+/* When a segment begins. */
+int64_t origin_log_stage(const origin_log *of, sb_journal *journal);
+void origin_log_end(origin_log *of);
+
+/* The same as it is read when the queue is restored. */
+typedef struct origin_read {
+    struct written_origin *known; /* by entry, up to the end */
+    int64_t end;
+} origin_read;
+int64_t origin_read_record(origin_read *of, const sb_journal_record *record);
+void origin_read_note(origin_read *of, int64_t position, const void *chunk);
+int64_t origin_read_restore(const origin_read *of, sb_port *port, segment *ring);
+void origin_read_end(origin_read *of);
+
 /* --- deduplication.c -------------------------------------------------------------------------- */
 
 typedef struct dedup_log {
@@ -49,11 +83,13 @@ typedef struct dedup_log {
     struct {
         int64_t identity, sequence;
     } *numbers; /* by index in the table of producers; NULL none */
+    origin_log origins;
 } dedup_log;
 /* Of a queue that is followed from its gate on. */
 int64_t dedup_log_begin(dedup_log *of, sb_queue *queue, int64_t number, const sb_cursor *gate);
 /* With the record of each message that counts; before it, what it needs is staged. */
-int64_t dedup_log_note(dedup_log *of, sb_port *port, const void *chunk, sb_journal *journal);
+int64_t dedup_log_note(dedup_log *of, sb_port *port, const sb_message *message,
+                       sb_journal *journal);
 /* When a segment begins; all messages below `until` are staged, or were. */
 int64_t dedup_log_stage(dedup_log *of, sb_port *port, int64_t until, sb_journal *journal);
 /* What was staged is on the disk. */
@@ -73,6 +109,7 @@ typedef struct dedup_read {
     ids_read listed, news; /* by serial, and by the position of their messages */
     int64_t until, serial;
     bool pages;
+    origin_read origins;
 } dedup_read;
 /* Of a queue that remembers so many ids, and that pages or does not. */
 void dedup_read_begin(dedup_read *of, int64_t most, bool pages);

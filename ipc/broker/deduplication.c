@@ -14,6 +14,8 @@
  * What comes out of the pages of a queue is numbered too, by the pager: in a queue that pages, the
  * numbers of all messages count that have one.
  *
+ * What comes from elsewhere has origins instead (origins.c).
+ *
  * Nothing is written of what the ring knows already and the journal has no message of: after a
  * crash that message would be gone, and it would be dropped when it is published again. */
 
@@ -97,11 +99,13 @@ static int64_t producer_known(dedup_log *of, int64_t index, sb_journal *journal)
     return journal ? stage_producers(of, journal) : SB_OK;
 }
 
-int64_t dedup_log_note(dedup_log *of, sb_port *port, const void *chunk, sb_journal *journal)
+int64_t dedup_log_note(dedup_log *of, sb_port *port, const sb_message *message,
+                       sb_journal *journal)
 {
     sameness found;
-    if (!sameness_of(chunk, of->queue->pages, &found))
-        return SB_OK;
+    int64_t code = origin_log_note(&of->origins, message->position, message->chunk, journal);
+    if (code != SB_OK || !sameness_of(message->chunk, of->queue->pages, &found))
+        return code;
     if (found.high | found.low) {
         int64_t serial = sb_port_id_find(port, found.high, found.low);
         of->serial = serial > of->serial ? serial : of->serial;
@@ -109,7 +113,7 @@ int64_t dedup_log_note(dedup_log *of, sb_port *port, const void *chunk, sb_journ
     }
     if (found.producer <= 0 || found.producer >= L_PRODUCERS)
         return SB_OK;
-    int64_t code = producer_known(of, found.producer, journal);
+    code = producer_known(of, found.producer, journal);
     if (code == SB_OK && of->numbers[found.producer].sequence < found.sequence)
         of->numbers[found.producer].sequence = found.sequence;
     return code;
@@ -122,6 +126,7 @@ static void leave_out(dedup_log *of, sb_port *port, sb_cursor from, int64_t tail
     sb_message message;
     sameness found;
     while (from.position < tail && sb_cursor_next(&from, &message) == SB_OK) {
+        origin_log_leave_out(&of->origins, message.chunk);
         if (!sameness_of(message.chunk, of->queue->pages, &found))
             continue;
         if (found.high | found.low) {
@@ -150,6 +155,8 @@ int64_t dedup_log_begin(dedup_log *of, sb_queue *queue, int64_t number, const sb
             of->numbers[index].sequence =
                 word_load(entry, L_PRODUCER_SEQUENCE_AT) & L_SEQUENCE_MASK;
     }
+    if (code == SB_OK)
+        code = origin_log_begin(&of->origins, queue, number);
     int64_t tail = sb_port_true_tail(port); /* what was counted above is below it */
     if (code == SB_OK)
         leave_out(of, port, *gate, tail);
@@ -186,6 +193,8 @@ static int64_t stage_ids(dedup_log *of, sb_port *port, int64_t until, sb_journal
 int64_t dedup_log_stage(dedup_log *of, sb_port *port, int64_t until, sb_journal *journal)
 {
     int64_t code = of->numbers ? stage_producers(of, journal) : SB_OK;
+    if (code == SB_OK)
+        code = origin_log_stage(&of->origins, journal);
     return code == SB_OK ? stage_ids(of, port, until, journal) : code;
 }
 
@@ -214,6 +223,7 @@ void dedup_log_end(dedup_log *of)
 {
     free(of->numbers);
     of->numbers = NULL;
+    origin_log_end(&of->origins);
 }
 
 /* --- and reading ------------------------------------------------------------------------------ */
@@ -267,6 +277,7 @@ void dedup_read_begin(dedup_read *of, int64_t most, bool pages)
 int64_t dedup_read_note(dedup_read *of, sb_port *port, int64_t position, const void *chunk)
 {
     sameness found;
+    origin_read_note(&of->origins, position, chunk);
     if (!sameness_of(chunk, of->pages, &found))
         return SB_OK;
     if (found.high | found.low)
@@ -310,7 +321,7 @@ int64_t dedup_read_producers(sb_port *port, const sb_journal_record *record)
 
 bool dedup_read_is_any(const dedup_read *of)
 {
-    return of->listed.count + of->news.count > 0;
+    return of->listed.count + of->news.count + of->origins.end > 0;
 }
 
 int64_t dedup_read_restore(dedup_read *of, sb_port *port, segment *ring)
@@ -318,8 +329,9 @@ int64_t dedup_read_restore(dedup_read *of, sb_port *port, segment *ring)
     int64_t code = SB_OK, serial = of->serial, slots = word_load(ring->memory, L_RING_SLOTS_AT);
     sort(&of->listed);
     sort(&of->news);
-    if (!dedup_read_is_any(of))
-        return SB_OK;
+    code = dedup_read_is_any(of) ? origin_read_restore(&of->origins, port, ring) : SB_OK;
+    if (code != SB_OK || of->listed.count + of->news.count == 0)
+        return code;
     int64_t start = sb_ring_bytes(slots);
     code = sb_system_allocate(ring->file, start,
                               sb_ring_bytes_with(slots, of->listed.most) - start);
@@ -343,4 +355,5 @@ void dedup_read_end(dedup_read *of)
 {
     free(of->listed.ids);
     free(of->news.ids);
+    origin_read_end(&of->origins);
 }

@@ -66,7 +66,7 @@ static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
         if (each->retired < 0 || position - each->retired >= each->queue->slots)
             code = followed_stage_retired(journaler, each);
         if (code == SB_OK)
-            code = dedup_log_note(&each->once, &each->port, message.chunk, journaler->journal);
+            code = dedup_log_note(&each->once, &each->port, &message, journaler->journal);
         if (code == SB_OK)
             code = sb_journal_stage(journaler->journal, SB_RECORD_MESSAGE, each->number, position,
                                     message.chunk,
@@ -96,10 +96,33 @@ static int64_t share_of_each(const sb_journaler *journaler)
     return share > SHARE_BYTES ? share : SHARE_BYTES;
 }
 
+/* Numbers of streams that moved without a message, before the tails are seen. */
+static int64_t see_origins(sb_journaler *journaler)
+{
+    int64_t code = SB_OK;
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+        code = origin_log_see(&journaler->queues[each]->once.origins);
+    return code;
+}
+
+/* They are written when all that stood there is: else later. */
+static int64_t stage_origins(sb_journaler *journaler)
+{
+    int64_t code = SB_OK;
+    for (int64_t each = 0; each < journaler->count; each++)
+        if (journaler->queues[each]->cursor.position < journaler->queues[each]->tail)
+            return SB_OK;
+    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
+        code = origin_log_stage_seen(&journaler->queues[each]->once.origins, journaler->journal);
+    return code;
+}
+
 int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now)
 {
     bool above = all || now - journaler->above_at >= RETIRE_ABOVE_NS;
-    int64_t code = journaler_see_a_moment(journaler, above);
+    int64_t code = see_origins(journaler);
+    if (code == SB_OK)
+        code = journaler_see_a_moment(journaler, above);
     bool whole = journaler->begun != journaler->whole;
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
         code = followed_stage_news(journaler, journaler->queues[each]);
@@ -107,6 +130,8 @@ int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now)
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
         if (whole || !followed_is_held_back(journaler, journaler->queues[each]))
             code = gather(journaler, journaler->queues[each], share);
+    if (code == SB_OK)
+        code = stage_origins(journaler);
     if (code == SB_OK)
         code = journaler_stage_lost(journaler);
     bool is_time = above || whole || now - journaler->retired_at >= RETIRE_NS;

@@ -377,6 +377,8 @@ static int64_t record_restored(restoration *all, const sb_journal_record *record
         return dedup_read_ids(&queue->once, record);
     if (record->kind == SB_RECORD_PRODUCERS)
         return dedup_read_producers(&queue->port, record);
+    if (record->kind == SB_RECORD_ORIGINS)
+        return origin_read_record(&queue->once.origins, record);
     if (record->kind == SB_RECORD_QUEUE_GONE)
         forget(all, at);
     return SB_OK;

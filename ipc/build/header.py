@@ -27,6 +27,7 @@ from shmbroker.ipc.selector import header as selector
 from shmbroker.ipc.selector import opcodes
 from shmbroker.ipc.settings import header as settings
 from shmbroker.ipc.settings.setting import SETTINGS
+from shmbroker.ipc.sink.header import SINK
 from shmbroker.ipc.transaction import header as transaction
 
 PUBLIC_NODE = f"SHMBROKER_{LIBRARY.rpartition('.')[2]}"
@@ -70,7 +71,9 @@ CHAPTERS = (
     queue.WAITING,
     ring.PORTS,
 )
-PRIVATE_CHAPTERS = (connection.PRIVATE, queue.PRIVATE, ring.PRIVATE, JOURNAL, JOURNALER, PAGER)
+PRIVATE_CHAPTERS = (
+    connection.PRIVATE, queue.PRIVATE, ring.PRIVATE, JOURNAL, JOURNALER, PAGER, SINK,
+)  # fmt: skip
 
 CHECKED = ("sb_connect", "sb_observe")
 """Where a program comes in: each hands over what it was compiled with."""

@@ -23,9 +23,11 @@ from shmbroker.core import (  # noqa: F401
     ids,
     latest,
     once,
+    origin,
     packed,
     paging,
     port,
+    pour,
     producer,
     publish,
     purge,
@@ -50,5 +52,6 @@ from shmbroker.ipc.ring import (
     verbs,  # noqa: F401
     waiting,  # noqa: F401
 )
+from shmbroker.ipc.sink import pouring  # noqa: F401
 
 __all__ = ["KERNELS"]

@@ -51,6 +51,7 @@ PARAMETER_TYPES = {
     "arguments": "const void *",
     "visited": "uint64_t *",
     "found": "int64_t *",
+    "pouring": "int64_t *",
 }
 RESULT_TYPES = {"loan_body": "void *", "received": "sb_message *", "arena_data": "void *"}
 

@@ -36,8 +36,8 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
                    const char *settings)
 {
     int64_t ids = word_load(settings, L_SETTING_DUPLICATE_IDS_AT);
-    /* duplicates.c commits the rest */
-    int64_t code = segment_make(ring, connection->home, sb_ring_bytes_with(slots, ids),
+    /* duplicates.c and stream.c commit the rest */
+    int64_t code = segment_make(ring, connection->home, sb_ring_bytes_all(slots, ids, L_ORIGINS),
                                 sb_ring_bytes(slots));
     if (code != SB_OK)
         return code;
@@ -45,6 +45,7 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
     sb_ring_format(ring->memory, slots, row, is_inbox ? L_RING_BROADCAST : 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
     word_store(ring->memory, L_RING_IDS_AT, ids);
+    word_store(ring->memory, L_RING_ORIGINS_AT, L_ORIGINS);
     word_store(ring->memory, L_RING_USED_AT, sb_system_clock());
     memcpy((char *)ring->memory + L_RING_SETTINGS_AT, settings + L_RING_SETTINGS_AT,
            (size_t)(L_RING_GATES_AT - L_RING_SETTINGS_AT));

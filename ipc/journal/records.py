@@ -26,6 +26,8 @@ PRODUCERS: Final = 8
 QUEUES: Final = 9
 """The numbers of all durable queues, 8 bytes each, at one moment: no other is there, whatever was
 declared before.  So the segment that says that one was deleted need not be kept."""
+ORIGINS: Final = 10
+"""Streams from elsewhere: entries in a queue's table of origins, and the last number of each."""
 
 KINDS_MAX: Final = 255
 """Others are free."""

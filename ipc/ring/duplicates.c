@@ -204,12 +204,9 @@ static int64_t reserve(sb_queue *queue, sb_port *port, const once *made, const i
                             : sb_port_loan_with(port, &made->outgoing, extension);
 }
 
-static int64_t publish(sb_queue *queue, sb_port *port, const once *made, const int64_t *extension)
+static int64_t publish_checked(sb_queue *queue, sb_port *port, const once *made,
+                               const int64_t *extension)
 {
-    if (!made->is_checked)
-        return sb_port_publish_with(port, &made->outgoing, extension);
-    if (is_known(port, made->identity, made->origin))
-        return refused(queue);
     int64_t chunk = reserve(queue, port, made, extension);
     if (chunk < 0)
         return chunk;
@@ -219,6 +216,37 @@ static int64_t publish(sb_queue *queue, sb_port *port, const once *made, const i
     if (code < 0 && code != SB_DUPLICATE)
         sb_port_unreserve(port, chunk);
     return code;
+}
+
+static int64_t publish(sb_queue *queue, sb_port *port, const once *made, const int64_t *extension)
+{
+    if (!made->is_checked)
+        return sb_port_publish_with(port, &made->outgoing, extension);
+    return is_known(port, made->identity, made->origin)
+               ? refused(queue) : publish_checked(queue, port, made, extension);
+}
+
+int64_t once_publish_poured(sb_queue *queue, sb_port *port, const sb_outgoing *message,
+                            const int64_t *extension)
+{
+    once made = {.outgoing = *message, .is_checked = true};
+    sb_outgoing named = *message;
+    const char *id = NULL;
+    named.id_length = property_id(message->properties, message->properties_length, MESSAGE_ID, &id);
+    named.id = id;
+    if (named.id_length == 0 || ids_of(queue) == 0)
+        return sb_port_publish_with(port, message, extension);
+    if (queue->pages || setting(queue, L_SETTING_INBOX_OF_AT))
+        return fail(SB_INVALID, "queue '%s' pages, and what is in its pages is not compared: "
+                    "publish without an id", queue->name);
+    identify(queue, &named, made.identity);
+    made.origin = *port_field(port, L_PORT_PRODUCER) << L_ORIGIN_PRODUCER_SHIFT |
+                  (*port_field(port, L_PORT_SEQUENCE) + 1);
+    int64_t code = commit_ids(queue);
+    if (code != SB_OK)
+        return code;
+    return is_known(port, made.identity, 0) ? refused(queue)
+                                            : publish_checked(queue, port, &made, extension);
 }
 
 int64_t once_publish(sb_queue *queue, sb_port *port, const sb_outgoing *message,

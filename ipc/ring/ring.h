@@ -283,6 +283,10 @@ void siphash_128(const int64_t key[2], const void *bytes, int64_t length, uint64
 /* A message with an id or a producer: its position, SB_DUPLICATE, or another code. */
 int64_t once_publish(sb_queue *queue, sb_port *port, const sb_outgoing *message,
                      const int64_t *extension);
+/* A message of a stream from elsewhere, with the number that the port is at: if its properties have
+ * an id, it is compared. */
+int64_t once_publish_poured(sb_queue *queue, sb_port *port, const sb_outgoing *message,
+                            const int64_t *extension);
 /* There is no room for it: SB_DUPLICATE if there need be none, else SB_FULL, or what is wrong. */
 int64_t once_refused(sb_queue *queue, sb_port *port, const sb_outgoing *message);
 /* A chunk for such a message, to be lent: its offset. */

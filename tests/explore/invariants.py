@@ -291,7 +291,7 @@ class RingRules(Rules):
         for actor, following in ledger.cursors:
             if head > following and not self._cast.lossy and not view.killed(actor):
                 raise Violation(f"head {head} has passed a cursor at {following}")
-        if self._cast.numbered:
+        if self._cast.numbered or geometry.origins:
             self._check_numbers(memory, ledger, hint)
 
     def _check_live(self, memory: Sequence[int], position: int, body: int) -> None:

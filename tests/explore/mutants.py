@@ -97,6 +97,69 @@ MUTANTS: Final = (
         "if load_acquire(load(port + PORT_HEADER) + RING_TAIL_AT) != tail:",
         "if False:",
     ),
+    # --- origins
+    _one(
+        "number-not-noted-by-who-pours",
+        "pour",
+        "pour_once",
+        "own_sequence_note(port, last)",
+        "pass",
+    ),
+    _one(
+        "number-noted-after-tail-was-moved",
+        "pour",
+        "pour_once",
+        """        own_sequence_note(port, last)
+        if pour_tail(port, first, done, position) != OK:
+            return DAMAGED
+""",
+        """        if pour_tail(port, first, done, position) != OK:
+            return DAMAGED
+        own_sequence_note(port, last)
+""",
+    ),
+    _one(
+        "what-is-known-poured-again",
+        "pour",
+        "pour_once",
+        "if sequence <= last:",
+        "if False:",
+    ),
+    _one(
+        "owner-of-an-origin-by-store",
+        "pour-owned",
+        "origin_own",
+        "int(compare_exchange(entry + ORIGIN_OWNER_AT, former, owner) == former)",
+        "int(exchange(entry + ORIGIN_OWNER_AT, owner) >= 0)",
+    ),
+    _one(
+        "origin-taken-from-the-living",
+        "pour-owned",
+        "origins_repair",
+        "if owner == 0 or (load(alive + ((owner & OWNER_MASK) >> 6) * 8) >> (owner & 63)) & 1:",
+        "if owner == 0:",
+    ),
+    _one(
+        "origin-of-the-dead-not-freed",
+        "pour",
+        "origins_repair",
+        "int(compare_exchange(address, owner, 0) == owner)",
+        "0",
+    ),
+    _one(
+        "origin-forgotten-without-a-generation",
+        "pour-forgotten",
+        "number_begins",
+        "+ ORIGIN_GENERATION",
+        "",
+    ),
+    _one(
+        "number-noted-for-the-next-origin",
+        "pour-forgotten",
+        "sequence_raise",
+        "if (seen ^ last) & ~SEQUENCE_MASK:",
+        "if False:",
+    ),
     # --- taking and acknowledging
     _one(
         "ticket-for-takers",
@@ -596,7 +659,7 @@ MUTANTS: Final = (
         "transaction-number-goes-back",
         "transaction-helped",
         "sequence_raise",
-        "        seen = compare_exchange(target, last, sequence)",
+        "        seen = compare_exchange(target, last, last & ~SEQUENCE_MASK | sequence)",
         "        seen = last + 0 * store_release(target, sequence)",
     ),
     _one(

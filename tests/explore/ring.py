@@ -13,7 +13,7 @@ from typing import Final
 from shmbroker.core import layout as at
 from shmbroker.core.atomics import store
 from shmbroker.core.batch import PLAIN_MARK
-from shmbroker.core.port import port_set, port_set_ids
+from shmbroker.core.port import port_set, port_set_ids, port_set_origins
 from shmbroker.core.run import reserve, unreserve
 from tests.explore.memory import BLIND, BULK, CONSTANT, PRIVATE_AT, SHARED, Memory
 from tests.explore.operation import Violation
@@ -24,6 +24,7 @@ ARENA: Final = 0x200000
 TRANSACTION: Final = 0x300000
 RECORD: Final = 0x300100
 IDS: Final = 0x400000
+ORIGINS: Final = 0x500000
 QUEUE: Final = 5
 NAMED: Final = 99
 """The identity of a named producer."""
@@ -79,6 +80,8 @@ class Geometry:
     """How many message ids are remembered."""
     noted: int = 0
     """The last number of the named producer at the start."""
+    origins: int = 0
+    """Entries in the table of origins; the first is known."""
     once: bool = False
     """Some messages are such of which one counts."""
 
@@ -253,6 +256,15 @@ class RingMemory(Memory):
             self.identities.append(identity)
             sequence = self.word(f"producer[{i}].sequence", producer + at.PRODUCER_SEQUENCE_AT)
             self.sequences.append(sequence)
+        self.origins, self.origin_owners = [], []
+        for i in range(geometry.origins):
+            entry = ORIGINS + i * at.ORIGIN_BYTES
+            for each in range(0, at.ORIGIN_FROM_AT + 8, 8):
+                word = self.word(f"origin[{i}].{each}", entry + each)
+                if each == at.ORIGIN_NUMBER_AT:
+                    self.origins.append(word)
+                if each == at.ORIGIN_OWNER_AT:
+                    self.origin_owners.append(word)
         self.slots, self.leases, self.verdicts = [], [], []
         self.chains: list[int] = []
         self.older: list[int] = []
@@ -347,13 +359,14 @@ class RingMemory(Memory):
 
 
 @program
-def ring_set_up(blocks: int, flags: int, barrier: int, mode: int, keyed: int) -> int:
+def ring_set_up(blocks: int, flags: int, barrier: int, mode: int, keyed: int, origins: int) -> int:
     """What formatting leaves; the geometry is too small for ring_format and arena_format."""
     store(RING + at.RING_QUEUE_AT, QUEUE)
     store(RING + at.RING_FLAGS_AT, flags)
     store(RING + at.RING_BARRIER_AT, barrier)
     store(RING + at.RING_MODE_AT, mode)
     store(RING + at.RING_IDS_MADE_AT, 1)
+    store(RING + at.RING_ORIGINS_MADE_AT, origins)
     store(RING + at.SETTING_LAST_VALUE_AT, keyed)
     store(ARENA + at.ARENA_COMMITTED_AT, blocks)
     return 0
@@ -361,7 +374,14 @@ def ring_set_up(blocks: int, flags: int, barrier: int, mode: int, keyed: int) ->
 
 @program
 def port_opening(
-    slots: int, blocks: int, block_bytes: int, owner: int, scan: int, owns: int, ids: int
+    slots: int,
+    blocks: int,
+    block_bytes: int,
+    owner: int,
+    scan: int,
+    owns: int,
+    ids: int,
+    origins: int,
 ) -> int:
     """Open the port of one process; `scan`: the block where its searches start.
 
@@ -369,6 +389,7 @@ def port_opening(
     """
     port_set(PORT, RING, ARENA, slots, blocks, block_bytes, owner)
     port_set_ids(PORT, IDS, ids)
+    port_set_origins(PORT, ORIGINS, origins)
     store(PORT + at.PORT_SCAN, scan)
     if owns:
         unreserve(PORT, reserve(PORT, BODY_BYTES << at.SHAPE_BODY_SHIFT, PLAIN_MARK))
@@ -388,6 +409,9 @@ def first_words(geometry: Geometry) -> dict[int, int]:
         poked[geometry.slot(position)] = geometry.lap(position)
     for block in range(geometry.blocks):
         poked[geometry.block(block)] = geometry.generation
+    if geometry.origins:
+        poked[ORIGINS + at.ORIGIN_STATE_AT] = at.ORIGIN_KNOWN
+        poked[ORIGINS + at.ORIGIN_HIGH_AT] = poked[ORIGINS + at.ORIGIN_LOW_AT] = NAMED
     if geometry.once and not geometry.ids:
         for producer in range(1, geometry.producers + 1):
             entry = RING + at.RING_PRODUCERS_AT + producer * at.PRODUCER_BYTES

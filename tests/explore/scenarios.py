@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import aside, committing, counting, keyed, once, processes
+from tests.explore import aside, committing, counting, keyed, once, pouring, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.deleting import deletion_scenario
 from tests.explore.expiring import expiry_scenario
@@ -106,7 +106,7 @@ def staged(name: str, play: Play) -> Scenario:
 
     def opening(owner: int, scan: int, owns: bool) -> tuple[int, ...]:
         size = geometry.slots, geometry.blocks, geometry.block_bytes
-        return *size, owner, scan, int(owns), geometry.ids
+        return *size, owner, scan, int(owns), geometry.ids, geometry.origins
 
     cast = Cast(
         owners=owners,
@@ -130,6 +130,8 @@ def staged(name: str, play: Play) -> Scenario:
     if play.keys:
         ends = keyed.outliving
         rules = keyed.KeyedRules(geometry, memory, cast, play.keys)
+    elif geometry.origins:
+        rules = pouring.PouringRules(geometry, memory, cast)
     elif geometry.once:
         ends, extra = once.surviving, play.retried
         rules = OnceRules(geometry, memory, cast)
@@ -143,6 +145,7 @@ def staged(name: str, play: Play) -> Scenario:
             geometry.barrier,
             geometry.mode,
             geometry.keyed,
+            geometry.origins,
         ),
         roles=tuple(
             Role(
@@ -303,6 +306,13 @@ def repeater(owner: int, *identities: int, **more: bool) -> Player:
 
 def once_consumer(gives: int = 0, **more: bool) -> Player:
     return Player(CONSUMER, once.consuming, (gives,), **more)
+
+
+def pourer(owner: int, last: int, former: int = -1, **more: bool) -> Player:
+    """Pours records for the origin, when the former has ended."""
+    return Player(
+        PRODUCER, pouring.pouring, (owner, last, former), scan=owner - 1, owns=True, **more
+    )
 
 
 def follower(from_now: int) -> Player:
@@ -673,6 +683,48 @@ PLAYS: Final[dict[str, Play]] = {
         ),
         messages=3,
         numbered=True,
+    ),
+    "pour": Play(
+        replace(ROOMY, blocks=3, origins=1),
+        (pourer(1, 2), pourer(2, 2, former=0, mortal=False), consumer(mortal=False)),
+        messages=2,
+        kills=1,
+        writers={1: 1, 2: 1},
+    ),
+    "pour-buffered": Play(
+        replace(ROOMY, blocks=3, origins=1),
+        (pourer(1, 2), pourer(2, 2, former=0, mortal=False), consumer(mortal=False)),
+        messages=2,
+        kills=1,
+        store_buffers=True,
+        writers={1: 1, 2: 1},
+    ),
+    "pour-among-others": Play(
+        replace(ROOMY, slots=4, base=4 * at.LAP_MASK, blocks=3, origins=1),
+        (pourer(1, 2), settled(2, 1), consumer()),
+        messages=3,
+        kills=1,
+    ),
+    "pour-owned": Play(
+        replace(ROOMY, blocks=3, origins=1),
+        (
+            pourer(1, 1, mortal=False),
+            pourer(2, 1, mortal=False),
+            repairer(1, mortal=False),
+            consumer(mortal=False),
+        ),
+        messages=1,
+        writers={1: 1, 2: 1},
+    ),
+    "pour-forgotten": Play(
+        replace(ROOMY, blocks=3, origins=1),
+        (
+            pourer(1, 1, mortal=False),
+            Player(OTHER, pouring.forgetting, (0,), mortal=False),
+            Player(OTHER, once.helping, stoppable=True),
+            consumer(mortal=False),
+        ),
+        messages=1,
     ),
     "cursor": Play(
         replace(GATED, gates=1),

@@ -1,0 +1,203 @@
+/* Records go into one ring: many at once by a kernel (core/pour.py) where nothing has to be looked
+ * at, one by one as the queue's settings want it, and into the inbox of a queue that pages. */
+
+#define _GNU_SOURCE
+
+#include "base/base.h"
+#include "paging/paging.h"
+#include "ring/ring.h"
+#include "sink/sink.h"
+
+/* What pour() reads and writes: L_POURING_*. */
+typedef struct pouring {
+    int64_t words[L_POURING_BYTES / 8];
+} pouring;
+
+/* Whether a copy is all that a message needs there; what is full is seen by the kernel. */
+static bool is_simple(const sb_queue *queue)
+{
+    return (queue->max_messages | queue->max_bytes | queue->ttl_ns | queue->ttl_max_ns |
+            queue->last_value | queue->grouped) == 0;
+}
+
+/* The lane publishes for the origin, until it is given back. */
+static lane *origin_enter(const outlet *to, int64_t *code)
+{
+    lane *in = lane_enter(to->queue, code);
+    if (!in)
+        return NULL;
+    int64_t id = to->queue->connection->id;
+    sb_port_origin_own(&in->port, to->origin, id, id, realtime_ns()); /* it is in use */
+    *port_field(&in->port, L_PORT_PRODUCER) = to->origin;
+    return in;
+}
+
+static void origin_leave(lane *in)
+{
+    *port_field(&in->port, L_PORT_PRODUCER) = 0;
+    *port_field(&in->port, L_PORT_SEQUENCE) = 0;
+    lane_leave(in);
+}
+
+static void answer(stretch *part, const poured_record *record, int64_t what)
+{
+    part->at = record->next;
+    *part->answers++ = what;
+    part->told->appended += what >= 0;
+    part->told->seen += what == SB_DUPLICATE;
+    part->told->refused += what < 0 && what != SB_DUPLICATE;
+}
+
+/* --- one by one ------------------------------------------------------------------------------- */
+
+static int64_t publish(outlet *to, lane *in, const sb_outgoing *message,
+                       const poured_record *record)
+{
+    sb_queue *queue = to->queue;
+    int64_t extension[4] = {queue_expiry(queue, message->ttl_ns)};
+    int64_t code = queue_within(queue, in, message);
+    if (code != SB_OK)
+        return code;
+    *port_field(&in->port, L_PORT_SEQUENCE) = record->sequence - 1;
+    *port_field(&in->port, L_PORT_PUBLISHED) = word_load(record->chunk, L_CHUNK_PUBLISHED_AT);
+    const int64_t *more = message_extension(queue, message, extension);
+    code = to->checks ? once_publish_poured(queue, &in->port, message, more)
+                      : sb_port_publish_with(&in->port, message, more);
+    if (code >= 0 && extension[0])
+        expiry_note(queue, extension[0]);
+    return code;
+}
+
+static int64_t offer(outlet *to, lane *in, const sb_outgoing *message, const poured_record *record)
+{
+    int64_t code = publish(to, in, message, record);
+    while (code == SB_FULL && queue_make_room(to->queue, in, message))
+        code = publish(to, in, message, record);
+    return code;
+}
+
+/* The record at hand, if it is a message: SB_OK, or why it waits. */
+static int64_t append_one(outlet *to, lane *in, stretch *part)
+{
+    poured_record record;
+    sb_outgoing message = {0};
+    int64_t code = record_next(part->at, part->end, &record);
+    if (code != SB_OK)
+        return code;
+    if (!record.is_message) {
+        part->at = record.next;
+        return SB_OK;
+    }
+    if (record.sequence <= to->last)
+        return answer(part, &record, SB_DUPLICATE), SB_OK;
+    code = record_outgoing(&record, part->later, &message);
+    if (code == SB_OK)
+        code = offer(to, in, &message, &record);
+    if (code >= 0)
+        to->last = record.sequence;
+    bool is_refused = code == SB_INVALID || code == SB_TOO_LARGE || code == SB_DUPLICATE ||
+                      (code == SB_FULL && to->queue->when_full == L_FAIL);
+    if (code < 0 && !is_refused)
+        return code;
+    if (is_refused) { /* it is the sender's business now; the stream goes on */
+        int64_t passed = sb_port_origin_pass(&in->port, to->origin, record.sequence);
+        if (passed != SB_OK)
+            return passed;
+        to->last = record.sequence;
+    }
+    answer(part, &record, code);
+    return SB_OK;
+}
+
+/* --- many at once ----------------------------------------------------------------------------- */
+
+static int64_t append_many(outlet *to, lane *in, stretch *part)
+{
+    pouring how = {{0}};
+    int64_t *words = how.words;
+    words[L_POURING_AT / 8] = (int64_t)(intptr_t)part->at;
+    words[L_POURING_END / 8] = (int64_t)(intptr_t)part->end;
+    words[L_POURING_LAST / 8] = to->last;
+    words[L_POURING_ANSWERS / 8] = (int64_t)(intptr_t)part->answers;
+    int64_t code = sb_port_pour(&in->port, words);
+    int64_t *answers = (int64_t *)(intptr_t)words[L_POURING_ANSWERS / 8];
+    int64_t appended = words[L_POURING_COUNT / 8];
+    part->told->appended += appended;
+    part->told->seen += answers - part->answers - appended;
+    part->answers = answers;
+    part->at = (const char *)(intptr_t)words[L_POURING_AT / 8];
+    to->last = words[L_POURING_LAST / 8];
+    return code;
+}
+
+/* --- a ring ----------------------------------------------------------------------------------- */
+
+static bool has_no_room(int64_t code)
+{
+    return code == SB_FULL || code == SB_OVER_SHARE || code == SB_ARENA_FULL;
+}
+
+static int64_t append(outlet *to, lane *in, stretch *part)
+{
+    bool is_many = is_simple(to->queue) && !to->checks;
+    int64_t code = SB_OK;
+    while (code == SB_OK && part->at < part->end) {
+        code = is_many ? append_many(to, in, part) : SB_UNDECIDED;
+        /* it needs more than a copy, or room is to be made first, or it is wrong */
+        if (code == SB_UNDECIDED || has_no_room(code) || code == SB_TOO_LARGE ||
+            code == SB_INVALID)
+            code = append_one(to, in, part);
+    }
+    return code;
+}
+
+/* SB_OK, SB_FULL for the record at hand, or another code. */
+static int64_t append_now(outlet *to, stretch *part, int64_t deadline)
+{
+    int64_t code;
+    lane *in = origin_enter(to, &code);
+    if (!in)
+        return code;
+    code = append(to, in, part);
+    while (has_no_room(code) && deadline && to->queue->when_full != L_FAIL &&
+           (code = queue_wait_for_room(to->queue, in, deadline)) == SB_OK)
+        code = append(to, in, part);
+    origin_leave(in);
+    return code == SB_OK ? queue_published(to->queue, code) : code;
+}
+
+/* --- a queue that pages ----------------------------------------------------------------------- */
+
+/* As inbox_publish_many does it (inbox.c): the paging word is moved before and after. */
+static int64_t append_to_inbox(outlet *to, stretch *part)
+{
+    outlet *inbox;
+    int64_t code = outlet_inbox(part->sink, to, true, &inbox);
+    if (code != SB_OK)
+        return code;
+    int64_t *first = part->answers;
+    inbox->last = to->last;
+    inbox_noted(inbox->queue);
+    code = append_now(inbox, part, part->deadline);
+    to->last = inbox->last;
+    inbox_noted(inbox->queue);
+    for (; sb_is_durable(to->queue) && first < part->answers; first++)
+        *first |= *first >= 0 ? L_IN_INBOX : 0; /* for who waits until it is confirmed */
+    return code;
+}
+
+static int64_t append_paging(outlet *to, stretch *part)
+{
+    int64_t code = is_paging(to->queue) ? SB_FULL : append_now(to, part, 0);
+    return has_no_room(code) ? append_to_inbox(to, part) : code;
+}
+
+int64_t outlet_append(outlet *to, stretch *part)
+{
+    int64_t code;
+    if (!queue_look(to->queue, &code))
+        return code;
+    code = to->queue->pages ? append_paging(to, part) : append_now(to, part, part->deadline);
+    queue_looked(to->queue);
+    return has_no_room(code) ? SB_FULL : code;
+}

@@ -1,0 +1,46 @@
+"""The sink's part of shmbroker_private.h."""
+
+from __future__ import annotations
+
+SINK = """\
+/* --- the sink: records of a stream go into queues, each once --- */
+
+typedef struct sb_sink sb_sink;
+
+/* What became of a buffer of records. */
+typedef struct sb_poured {
+    int64_t bytes;    /* of the buffer that were dealt with; go on behind them */
+    int64_t answers;  /* one for each message in them */
+    int64_t appended; /* so many are in a queue now */
+    int64_t seen;     /* so many were there before, or known */
+    int64_t refused;  /* so many are in no queue, and known from now on */
+} sb_poured;
+
+/* Pour a stream, named by 128 bits, that nobody else pours at the same time.  What nobody has
+ * poured for so long is forgotten when there is need for its place; below 0: never.  `checks`: it
+ * comes from whoever has published it, and message ids are compared; a link's are not, so that a
+ * message may come back to where it was. */
+int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64_t retention_ns,
+                     int64_t checks, sb_sink **sink);
+/* Records that have this number of a queue go to this queue, or through this exchange; -1: records
+ * of any queue.  Positions of all records that go to the same queue rise.  How far the stream is
+ * there: the lowest position that is not known.  SB_IN_USE: another participant pours it there, and
+ * is alive. */
+int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue);
+int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange);
+int64_t sb_sink_position(sb_sink *sink, int64_t number);
+/* Pour records of the journal's format, in the order of their positions.  An answer for each
+ * message: its position (through an exchange: how many queues have it), SB_DUPLICATE (known
+ * before), or why it was refused.  SB_OK: all; SB_FULL: the next one finds no room in time; or what
+ * is wrong, and nothing of the next one has happened.  `later` is added to times of expiry. */
+int64_t sb_sink_pour(sb_sink *sink, const void *records, int64_t bytes, int64_t later,
+                     int64_t *answers, int64_t timeout_ns, sb_poured *told);
+/* The same as a transaction: all of them or, with another code than SB_OK, none. */
+int64_t sb_sink_commit(sb_sink *sink, const void *records, int64_t bytes, int64_t later,
+                       int64_t *answers, int64_t timeout_ns, sb_poured *told);
+/* The next who pours the stream goes on.  `forgets`: nobody will, it is forgotten at once.  Before
+ * sb_connection_free. */
+void sb_sink_close(sb_sink *sink, int64_t forgets);
+/* Forget streams of a queue that nobody has poured for so long: how many. */
+int64_t sb_sink_forget(sb_queue *queue, int64_t idle_ns);
+"""

@@ -1,0 +1,60 @@
+/* Records of the journal's format, in the caller's memory; lengths are checked before they are
+ * followed. */
+
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/base.h"
+#include "journal/format.h"
+#include "sink/sink.h"
+
+int64_t record_next(const char *at, const char *end, poured_record *record)
+{
+    record_head head;
+    if (at == end)
+        return SB_EMPTY;
+    if (end - at < HEAD)
+        return fail(SB_INVALID, "a record to be poured is cut off");
+    memcpy(&head, at, sizeof head);
+    if (end - at < record_bytes(head.length))
+        return fail(SB_INVALID, "a record to be poured has %u bytes, and %lld are left",
+                    head.length, (long long)(end - at - HEAD));
+    *record = (poured_record){.chunk = at + HEAD, .next = at + record_bytes(head.length),
+                              .length = head.length, .queue = (int64_t)head.queue,
+                              .sequence = record_position(&head) + 1,
+                              .is_message = record_kind(&head) == SB_RECORD_MESSAGE};
+    return SB_OK;
+}
+
+/* What is left of a time to live; at least something, so that it expires where it goes. */
+static int64_t ttl_left(int64_t expiry, int64_t later)
+{
+    int64_t now = sb_system_clock();
+    return expiry <= 0 ? 0 : expiry + later > now ? expiry + later - now : 1;
+}
+
+int64_t record_outgoing(const poured_record *record, int64_t later, sb_outgoing *message)
+{
+    const char *chunk = record->chunk;
+    if (record->length < L_CHUNK_HEADER_BYTES)
+        return SB_INVALID;
+    int64_t shape = word_load(chunk, L_CHUNK_SHAPE_AT), mark = word_load(chunk, L_CHUNK_MARK_AT);
+    int64_t flags = (mark >> L_MARK_FLAGS_SHIFT) & L_MARK_FLAGS_MASK;
+    int64_t key = shape >> L_SHAPE_KEY_SHIFT & L_SHAPE_LENGTH_MASK;
+    int64_t properties = shape & L_SHAPE_LENGTH_MASK;
+    int64_t start = L_CHUNK_HEADER_BYTES +
+                    (flags & L_CHUNK_EXTENDED ? L_CHUNK_EXTENSION_BYTES : 0) +
+                    (flags & L_CHUNK_ONCE ? L_CHUNK_ONCE_BYTES : 0);
+    int64_t body = start + ((key + properties + 15) & -16), length = shape >> L_SHAPE_BODY_SHIFT;
+    if (shape < 0 || mark >> L_MARK_MAGIC_SHIFT != L_MARK_MAGIC || body + length != record->length)
+        return SB_INVALID;
+    *message = (sb_outgoing){
+        .body = chunk + body, .length = length,
+        .key = chunk + start, .key_length = key,
+        .properties = chunk + start + key, .properties_length = properties,
+        .priority = (mark >> L_MARK_PRIORITY_SHIFT) & L_MARK_PRIORITY_MASK,
+    };
+    if (flags & L_CHUNK_EXTENDED)
+        message->ttl_ns = ttl_left(word_load(chunk, L_CHUNK_EXPIRY_AT), later);
+    return SB_OK;
+}

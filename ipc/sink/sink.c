@@ -1,0 +1,128 @@
+/* A sink: where the records of a stream go, and how far each of these is. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "ring/ring.h"
+#include "sink/sink.h"
+#include "vhost/vhost.h"
+
+int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64_t retention_ns,
+                     int64_t checks, sb_sink **opened)
+{
+    int64_t code = change_code(connection);
+    if (code != SB_OK)
+        return code;
+    sb_sink *made = calloc(1, sizeof *made);
+    if (!made)
+        return fail_system("memory for a sink");
+    *made = (sb_sink){.connection = connection, .identity = {high, low},
+                      .retention_ns = retention_ns, .checks = checks};
+    *opened = made;
+    return SB_OK;
+}
+
+destination *destination_of(const sb_sink *sink, int64_t number)
+{
+    destination *each = sink->destinations;
+    while (each && each->number != number && each->number != -1)
+        each = each->next;
+    return each;
+}
+
+static int64_t destination_add(sb_sink *sink, const destination *wanted)
+{
+    destination *made = malloc(sizeof *made);
+    if (!made)
+        return fail_system("memory for a destination");
+    *made = *wanted;
+    made->next = sink->destinations;
+    sink->destinations = made;
+    return wanted->ring->last;
+}
+
+int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue)
+{
+    destination made = {.number = number};
+    int64_t code = outlet_open(sink, queue, &made.ring);
+    return code == SB_OK ? destination_add(sink, &made) : code;
+}
+
+int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange)
+{
+    destination made = {.number = number, .exchange = exchange};
+    int64_t code = destination_marks(sink, exchange, &made.ring);
+    return code == SB_OK ? destination_add(sink, &made) : code;
+}
+
+int64_t sb_sink_position(sb_sink *sink, int64_t number)
+{
+    const destination *found = destination_of(sink, number);
+    return found ? found->ring->last
+                 : fail(SB_NOT_FOUND, "records of queue %lld go nowhere", (long long)number);
+}
+
+/* Records that follow each other and go to the same place. */
+static int64_t stretch_of(const sb_sink *sink, const char *at, const char *end, destination **to,
+                          const char **until)
+{
+    poured_record record;
+    int64_t code;
+    *to = sink->destinations;
+    *until = end;
+    if (*to && !(*to)->next && (*to)->number == -1)
+        return SB_OK;
+    *to = NULL;
+    for (*until = at; (code = record_next(*until, end, &record)) == SB_OK; *until = record.next) {
+        destination *found = destination_of(sink, record.queue);
+        if (!record.is_message && !found)
+            found = *to;
+        if (record.is_message && !found)
+            code = fail(SB_NOT_FOUND, "records of queue %lld go nowhere", (long long)record.queue);
+        if (code != SB_OK || (*to && found != *to))
+            break;
+        *to = found;
+    }
+    return *to || code == SB_OK || code == SB_EMPTY ? SB_OK : code;
+}
+
+int64_t sb_sink_pour(sb_sink *sink, const void *records, int64_t bytes, int64_t later,
+                     int64_t *answers, int64_t timeout_ns, sb_poured *told)
+{
+    const char *end = (const char *)records + bytes;
+    int64_t code = atomic_load(&sink->connection->closed);
+    stretch part = {.sink = sink, .at = records, .later = later, .answers = answers, .told = told,
+                    .deadline = timeout_ns ? monotonic_deadline(timeout_ns) : 0};
+    *told = (sb_poured){0};
+    while (code == SB_OK && part.at < end) {
+        destination *to;
+        code = stretch_of(sink, part.at, end, &to, &part.end);
+        if (code == SB_OK && !to)
+            part.at = part.end; /* no message among them */
+        else if (code == SB_OK)
+            code = to->exchange ? destination_route(to, &part) : outlet_append(to->ring, &part);
+    }
+    told->bytes = part.at - (const char *)records;
+    told->answers = part.answers - answers;
+    return code;
+}
+
+void sb_sink_close(sb_sink *sink, int64_t forgets)
+{
+    while (sink->destinations) {
+        destination *first = sink->destinations;
+        sink->destinations = first->next;
+        if (first->exchange)
+            outlet_close(first->ring, forgets);
+        free(first);
+    }
+    while (sink->outlets) {
+        outlet *first = sink->outlets;
+        sink->outlets = first->next;
+        outlet_close(first, forgets);
+    }
+    if (sink->marks)
+        sb_close_queue(sink->marks);
+    free(sink);
+}

@@ -1,0 +1,90 @@
+/* The sink: records of a stream from elsewhere go into rings, each exactly once.  A stream has an
+ * entry in the table of origins of each ring that it goes to (core/origin.py), owned by the one
+ * participant that pours it.  It stands on transaction, exchange, queue, paging and ring. */
+
+#ifndef SHMBROKER_SINK_ROOM_H
+#define SHMBROKER_SINK_ROOM_H
+
+#include "base/base.h"
+#include "exchange/exchange.h"
+
+/* A ring that the stream goes to. */
+typedef struct outlet {
+    sb_queue *queue;
+    int64_t origin; /* our entry in its table */
+    bool checks;    /* messages' own ids are compared */
+    int64_t last;   /* all numbers up to this one are known there, or in the inbox */
+    struct outlet *inbox; /* of a queue that pages, once it has one */
+    struct outlet *next;
+} outlet;
+
+/* Where records of one queue go. */
+typedef struct destination {
+    int64_t number; /* of that queue, -1: of any */
+    outlet *ring;   /* of a queue; through an exchange: where the marks are, */
+    sb_exchange *exchange;
+    struct destination *next;
+} destination;
+
+struct sb_sink {
+    sb_connection *connection;
+    int64_t identity[2], retention_ns;
+    bool checks; /* it comes from whoever has published it first */
+    outlet *outlets;
+    destination *destinations;
+    sb_queue *marks; /* the ring that keeps how far streams are in exchanges */
+};
+
+/* A part of the caller's buffer on its way. */
+typedef struct stretch {
+    sb_sink *sink;
+    const char *at, *end;
+    int64_t later, deadline;
+    int64_t *answers;
+    sb_poured *told;
+} stretch;
+
+/* --- sink.c ----------------------------------------------------------------------------------- */
+
+/* Where records of this queue go; NULL: nowhere. */
+destination *destination_of(const sb_sink *sink, int64_t number);
+
+/* --- stream.c --------------------------------------------------------------------------------- */
+
+/* The place of the stream in this ring, and it is ours: SB_IN_USE if somebody else pours it. */
+int64_t outlet_open(sb_sink *sink, sb_queue *queue, outlet **opened);
+/* The same of its inbox, if it has one, or one is wanted; *inbox: NULL if it has none. */
+int64_t outlet_inbox(sb_sink *sink, outlet *of, bool makes, outlet **inbox);
+/* The same of a stream by another identity; it is in no list of the sink's. */
+int64_t outlet_open_as(sb_sink *sink, sb_queue *queue, const int64_t identity[2],
+                       outlet **opened);
+/* Numbers up to this one are known, whether messages had them or not. */
+int64_t outlet_pass(outlet *of, int64_t sequence);
+void outlet_close(outlet *closed, bool forgets);
+
+/* --- record.c --------------------------------------------------------------------------------- */
+
+/* The next record of a stretch: SB_OK; SB_EMPTY, there is none; SB_INVALID, it is none. */
+typedef struct poured_record {
+    const char *chunk, *next;
+    int64_t length, queue, sequence;
+    bool is_message;
+} poured_record;
+int64_t record_next(const char *at, const char *end, poured_record *record);
+/* What is to be published of a chunk; SB_INVALID: it contradicts itself. */
+int64_t record_outgoing(const poured_record *record, int64_t later, sb_outgoing *message);
+
+/* --- append.c --------------------------------------------------------------------------------- */
+
+/* Append a stretch to a ring, with an answer for each record: SB_OK, or why the record at
+ * part->at waits. */
+int64_t outlet_append(outlet *to, stretch *part);
+
+/* --- routed.c --------------------------------------------------------------------------------- */
+
+/* Publish a stretch through an exchange. */
+int64_t destination_route(destination *to, stretch *part);
+/* How far the stream is in this exchange. */
+int64_t destination_marks(sb_sink *sink, sb_exchange *exchange, outlet **marks);
+
+#endif

@@ -1,0 +1,136 @@
+"""A sink: records of a stream go into queues, each exactly once.  For the broker's own use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import FULL, INTERRUPTED, OK
+from shmbroker.core.layout import RECORD_HEAD_BYTES
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import Error, InvalidArgument, error_for
+from shmbroker.ipc.base.timeout import nanoseconds
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.exchange.exchange import Exchange
+    from shmbroker.ipc.queue.queue import Queue
+
+ANY = -1
+ORIGIN_BYTES = 16
+RETENTION = 7 * 86400.0
+FOREVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Poured:
+    """What became of a buffer: whether all of it was dealt with, or why the next record waits."""
+
+    code: int
+    bytes: int
+    appended: int
+    seen: int
+    refused: int
+    view: memoryview
+    """Of the answers; the sink's next buffer has others there."""
+
+    @property
+    def answers(self) -> list[int]:
+        """For each message that was dealt with, before the sink gets its next buffer."""
+        return self.view.tolist()
+
+    @property
+    def is_full(self) -> bool:
+        """The next record finds no room: pour again, from `bytes` on."""
+        return self.code == FULL
+
+
+class Sink:
+    """Of one thread at a time."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        origin: bytes,
+        *,
+        retention: float | None = RETENTION,
+        checks: bool = False,
+    ) -> None:
+        """`checks`: message ids are compared, as they are when a program publishes here."""
+        if len(origin) != ORIGIN_BYTES:
+            raise InvalidArgument(f"an origin has {ORIGIN_BYTES} bytes, not {len(origin)}")
+        self._broker = broker
+        self._answers = ffi.new("int64_t[]", 1)
+        high, low = (
+            int.from_bytes(half, "little", signed=True) for half in (origin[:8], origin[8:])
+        )
+        kept = FOREVER if retention is None else int(retention * 1e9)
+        made = ffi.new("sb_sink **")
+        code = lib.sb_sink_open(broker._connection, high, low, kept, checks, made)
+        self._check(code, "opening a sink")
+        self._sink = made[0]
+
+    def to_queue(self, queue: Queue, number: int = ANY) -> int:
+        """Records of the queue with this number go to this one: the first position it lacks."""
+        code: int = lib.sb_sink_to_queue(self._sink, number, queue._queue)
+        return self._check(code, f"pouring into queue {queue.name!r}")
+
+    def to_exchange(self, exchange: Exchange, number: int = ANY) -> int:
+        """They go through this exchange: the first position that is not known there."""
+        code: int = lib.sb_sink_to_exchange(self._sink, number, exchange._exchange)
+        return self._check(code, f"pouring into exchange {exchange.name!r}")
+
+    def position(self, number: int = ANY) -> int:
+        """All records of positions below are known there."""
+        return self._check(lib.sb_sink_position(self._sink, number), "asking a sink")
+
+    def pour(self, records: Any, *, later: int = 0, timeout: float | None = 0) -> Poured:
+        """Append those that are not known; `later` is added to times of expiry."""
+        return self._pour(lib.sb_sink_pour, records, later, timeout)
+
+    def commit(self, records: Any, *, later: int = 0, timeout: float | None = 0) -> Poured:
+        """The same as a transaction: all of them, or, if there is no room, none."""
+        return self._pour(lib.sb_sink_commit, records, later, timeout)
+
+    def _pour(self, pour: Any, records: Any, later: int, timeout: float | None) -> Poured:
+        buffer = ffi.from_buffer(records)
+        most = len(buffer) // RECORD_HEAD_BYTES + 1
+        if len(self._answers) < most:
+            self._answers = ffi.new("int64_t[]", most)
+        told = ffi.new("sb_poured *")
+        code = pour(
+            self._sink, buffer, len(buffer), later, self._answers, nanoseconds(timeout), told
+        )
+        if code not in (OK, FULL, INTERRUPTED):
+            self._check(code, "pouring")
+        view = memoryview(ffi.buffer(self._answers, told.answers * 8)).cast("q")
+        return Poured(code, told.bytes, told.appended, told.seen, told.refused, view)
+
+    def close(self, *, forgets: bool = False) -> None:
+        """The next who pours this origin goes on; `forgets`: nobody will."""
+        if self._sink is not None:
+            lib.sb_sink_close(self._sink, forgets)
+            self._sink = None
+
+    def _check(self, code: int, doing: str) -> int:
+        if code < 0:
+            raise self._error(code, doing)
+        return code
+
+    def _error(self, code: int, doing: str) -> Error:
+        detail = detail_of(code)
+        return error_for(code, doing, ffi.errno, detail)
+
+    def __enter__(self) -> Sink:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

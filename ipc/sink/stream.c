@@ -1,0 +1,208 @@
+/* A stream's entry in the table of origins of a ring: found or made, owned, forgotten. */
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "paging/paging.h"
+#include "ring/ring.h"
+#include "sink/sink.h"
+#include "vhost/vhost.h"
+
+#define FIRST_ORIGINS (L_PAGE_BYTES / L_ORIGIN_BYTES)
+#define REPAIRS 3 /* of what dead owners have left */
+
+/* Put memory behind more entries: the catalog's lock is held. */
+static int64_t table_grow(sb_queue *queue)
+{
+    char path[NAME_ROOM];
+    void *ring = queue->ring.memory;
+    int64_t made = word_load(ring, L_RING_ORIGINS_MADE_AT);
+    int64_t most = word_load(ring, L_RING_ORIGINS_AT);
+    int64_t more = made ? made : FIRST_ORIGINS;
+    more = made + more < most ? more : most - made;
+    if (more <= 0)
+        return fail(SB_NO_PRODUCER, "queue '%s' knows %lld streams from elsewhere, and has room "
+                    "for no more: let them be forgotten earlier", queue->name, (long long)made);
+    queue_path(path, queue->connection->home, queue->reference);
+    int file;
+    int64_t code = trusted_segment(path, O_RDWR, &queue->connection->whose, &file);
+    if (code == SB_SYSTEM && errno == ENOENT)
+        return fail(SB_NOT_FOUND, "queue '%s' was deleted", queue->name);
+    if (code != SB_OK)
+        return code;
+    int64_t start = sb_ring_origins_at(queue->slots, word_load(ring, L_RING_IDS_AT));
+    code = sb_system_allocate(file, start + made * L_ORIGIN_BYTES, more * L_ORIGIN_BYTES);
+    close(file);
+    if (code != SB_OK)
+        return fail_system("memory for the streams of queue '%s'", queue->name);
+    word_store(ring, L_RING_ORIGINS_MADE_AT, made + more);
+    return SB_OK;
+}
+
+static int64_t entry_made(sb_sink *sink, sb_queue *queue, sb_port *port, const int64_t identity[2])
+{
+    int64_t tail = sb_port_true_tail(port), code = SB_OK;
+    int64_t entry = tail < 0 ? tail : sb_port_origin_unused(port);
+    if (entry == 0 && sink->retention_ns >= 0 &&
+        sb_port_origins_forget(port, realtime_ns() - sink->retention_ns) > 0)
+        entry = sb_port_origin_unused(port);
+    if (entry == 0) {
+        code = table_grow(queue);
+        entry = code == SB_OK ? sb_port_origin_unused(port) : code;
+    }
+    if (entry > 0)
+        code = sb_port_origin_begin(port, entry, identity[0], identity[1], tail, 0);
+    return code == SB_OK ? entry : code;
+}
+
+/* Ours from now on: the entry, SB_IN_USE, or another code. */
+static int64_t entry_owned(sb_sink *sink, sb_queue *queue, sb_port *port, const int64_t identity[2])
+{
+    int64_t id = sink->connection->id, code = connection_lock(sink->connection);
+    if (code != SB_OK)
+        return code;
+    int64_t entry = sb_port_origin_find(port, identity[0], identity[1]);
+    if (entry == 0)
+        entry = entry_made(sink, queue, port, identity);
+    if (entry > 0 && !sb_port_origin_own(port, entry, 0, id, realtime_ns()))
+        entry = SB_IN_USE;
+    connection_unlock(sink->connection);
+    return entry;
+}
+
+static int64_t stream_begun(sb_sink *sink, sb_queue *queue, const int64_t identity[2], outlet *made)
+{
+    sb_port port;
+    int64_t code = port_to_look(queue, &port), entry = SB_IN_USE;
+    for (int repairs = 0; code == SB_OK && entry == SB_IN_USE && repairs <= REPAIRS; repairs++) {
+        if (repairs)
+            sink->connection->duties->repair(sink->connection); /* its owner may be dead */
+        entry = entry_owned(sink, queue, &port, identity);
+    }
+    if (code == SB_OK && entry == SB_IN_USE)
+        return fail(entry, "queue '%s': another participant pours this stream, and is alive",
+                    queue->name);
+    if (code != SB_OK || entry < 0)
+        return code == SB_OK ? entry : code;
+    made->origin = entry;
+    made->last = sb_port_producer_last(&port, entry);
+    return made->last < 0 ? made->last : SB_OK;
+}
+
+int64_t outlet_open_as(sb_sink *sink, sb_queue *queue, const int64_t identity[2], outlet **opened)
+{
+    int64_t code;
+    outlet *made = calloc(1, sizeof *made);
+    if (!made)
+        return fail_system("memory for a stream");
+    if (queue_look(queue, &code)) {
+        queue_note_use(queue, L_USE_PRODUCES);
+        code = stream_begun(sink, queue, identity, made);
+        queue_looked(queue);
+    }
+    if (code != SB_OK) {
+        free(made);
+        return code;
+    }
+    made->queue = queue;
+    made->checks = sink->checks;
+    sb_share_queue(queue);
+    *opened = made;
+    return SB_OK;
+}
+
+int64_t outlet_inbox(sb_sink *sink, outlet *of, bool makes, outlet **inbox)
+{
+    int64_t code = SB_OK;
+    sb_queue *queue = of->inbox || !of->queue->pages ? NULL : inbox_of(of->queue, makes, &code);
+    if (queue && code == SB_OK)
+        code = outlet_open_as(sink, queue, sink->identity, &of->inbox);
+    if (queue && code == SB_OK && of->inbox->last > of->last)
+        of->last = of->inbox->last;
+    *inbox = of->inbox;
+    return code;
+}
+
+int64_t outlet_open(sb_sink *sink, sb_queue *queue, outlet **opened)
+{
+    outlet *made = sink->outlets, *inbox;
+    while (made && made->queue != queue)
+        made = made->next;
+    *opened = made;
+    if (made)
+        return SB_OK;
+    int64_t code = outlet_open_as(sink, queue, sink->identity, &made);
+    if (code != SB_OK)
+        return code;
+    code = outlet_inbox(sink, made, false, &inbox);
+    if (code != SB_OK) {
+        outlet_close(made, false);
+        return code;
+    }
+    made->next = sink->outlets;
+    sink->outlets = *opened = made;
+    return SB_OK;
+}
+
+int64_t outlet_pass(outlet *of, int64_t sequence)
+{
+    sb_port port;
+    int64_t code;
+    if (!queue_look(of->queue, &code))
+        return code;
+    code = port_to_look(of->queue, &port);
+    if (code == SB_OK)
+        code = sb_port_origin_pass(&port, of->origin, sequence);
+    queue_looked(of->queue);
+    if (code == SB_OK && of->last < sequence)
+        of->last = sequence;
+    return code;
+}
+
+static void entry_left(const outlet *of, bool forgets)
+{
+    sb_connection *connection = of->queue->connection;
+    sb_port port;
+    int64_t code;
+    if (!queue_look(of->queue, &code))
+        return;
+    if (port_to_look(of->queue, &port) == SB_OK) {
+        forgets = forgets && sb_port_true_tail(&port) >= 0 && connection_lock(connection) == SB_OK;
+        sb_port_origin_own(&port, of->origin, connection->id, 0, realtime_ns());
+        if (forgets) {
+            sb_port_origin_forget(&port, of->origin);
+            connection_unlock(connection);
+        }
+    }
+    queue_looked(of->queue);
+}
+
+void outlet_close(outlet *closed, bool forgets)
+{
+    if (closed->inbox)
+        outlet_close(closed->inbox, forgets);
+    entry_left(closed, forgets);
+    sb_close_queue(closed->queue);
+    free(closed);
+}
+
+int64_t sb_sink_forget(sb_queue *queue, int64_t idle_ns)
+{
+    sb_port port;
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = port_to_look(queue, &port);
+    if (code == SB_OK)
+        code = connection_lock(queue->connection);
+    if (code == SB_OK) {
+        code = sb_port_true_tail(&port);
+        code = code < 0 ? code : sb_port_origins_forget(&port, realtime_ns() - idle_ns);
+        connection_unlock(queue->connection);
+    }
+    queue_looked(queue);
+    return code;
+}

@@ -1,0 +1,133 @@
+"""Pouring through an exchange, and sets of records that enter together."""
+
+from __future__ import annotations
+
+import pytest
+
+from shmbroker import Broker, Empty, Queue, QueueFull
+from shmbroker.core.codes import DUPLICATE, FULL, INVALID
+from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.sink.sink import Sink
+from tests.support.records import chunk, record
+
+ORIGIN = bytes(range(16))
+
+
+def taken(queue: Queue) -> list[int]:
+    got: list[int] = []
+    try:
+        while True:
+            got += [int(body) for body in queue.receive_many(1 << 14, timeout=0)]
+    except Empty:
+        return got
+
+
+def numbered(first: int, last: int, keys: tuple[str, ...]) -> bytes:
+    return b"".join(
+        record(each, chunk(b"%d" % each, key=keys[each % len(keys)].encode()))
+        for each in range(first, last)
+    )
+
+
+@pytest.fixture
+def queues(broker: Broker) -> dict[str, Queue]:
+    broker.declare_exchange("prices", "topic")
+    made = {name: broker.declare_queue(name, slots=64) for name in ("eu", "us", "all")}
+    broker.bind("prices", "eu", "eu.*")
+    broker.bind("prices", "us", "us.*")
+    broker.bind("prices", "all", "#")
+    broker.unbind("prices", "all", "#")
+    broker.bind("prices", "all", "*.x")
+    return made
+
+
+def test_each_queue_of_the_route_has_it_once(broker: Broker, queues: dict[str, Queue]) -> None:
+    keys = ("eu.x", "us.x", "eu.y", "nobody")
+    for _ in range(2):
+        with Sink(broker, ORIGIN) as sink:
+            begun = sink.to_exchange(broker.exchange("prices"))
+            told = sink.pour(numbered(0, 12, keys))
+            assert told.answers == ([2, 2, 1, 0] * 3 if begun == 0 else [DUPLICATE] * 12)
+            assert sink.position() == 12
+    assert taken(queues["eu"]) == [0, 2, 4, 6, 8, 10]
+    assert taken(queues["us"]) == [1, 5, 9]
+    assert taken(queues["all"]) == [0, 1, 4, 5, 8, 9]
+
+
+def test_one_full_queue_holds_the_mark_and_no_other_gets_it_twice(
+    broker: Broker, queues: dict[str, Queue]
+) -> None:
+    broker.declare_queue("small", slots=2)
+    broker.bind("prices", "small", "eu.x")
+    with Sink(broker, ORIGIN) as sink:
+        sink.to_exchange(broker.exchange("prices"))
+        told = sink.pour(numbered(0, 5, ("eu.x",)))
+        assert (told.code, sink.position()) == (FULL, 2)
+        small = taken(broker.queue("small"))
+        told = sink.pour(numbered(2, 5, ("eu.x",)))
+        small += taken(broker.queue("small"))
+        told = sink.pour(numbered(sink.position(), 5, ("eu.x",)))
+        assert (told.code, sink.position()) == (0, 5)
+    assert small + taken(broker.queue("small")) == [0, 1, 2, 3, 4]
+    assert taken(queues["eu"]) == [0, 1, 2, 3, 4]
+
+
+def test_a_broken_record_is_refused_alone(broker: Broker, queues: dict[str, Queue]) -> None:
+    with Sink(broker, ORIGIN) as sink:
+        sink.to_exchange(broker.exchange("prices"))
+        poured = numbered(0, 2, ("eu.y",)) + record(2, b"broken") + numbered(3, 5, ("eu.y",))
+        assert sink.pour(poured).answers == [1, 1, INVALID, 1, 1]
+    assert taken(queues["eu"]) == [0, 1, 3, 4]
+
+
+def test_a_stream_is_told_apart_by_exchange(broker: Broker, queues: dict[str, Queue]) -> None:
+    broker.declare_exchange("other", "fanout")
+    with Sink(broker, ORIGIN) as sink:
+        sink.to_exchange(broker.exchange("prices"), 1)
+        assert sink.to_exchange(broker.exchange("other"), 2) == 0
+        sink.pour(b"".join(record(each, chunk(b"1", key=b"eu.y"), queue=1) for each in range(3)))
+        assert (sink.position(1), sink.position(2)) == (3, 0)
+
+
+def test_a_set_is_all_or_nothing(broker: Broker) -> None:
+    red, blue = broker.declare_queue("red", slots=64), broker.declare_queue("blue", slots=4)
+    with Sink(broker, ORIGIN) as sink:
+        sink.to_queue(red, 1)
+        sink.to_queue(blue, 2)
+        whole = b"".join(record(each, chunk(b"%d" % each), queue=1 + each % 2) for each in range(8))
+        blue.publish(b"77")
+        assert sink.commit(whole).code == FULL
+        assert (taken(red), taken(blue)) == ([], [77])
+        told = sink.commit(whole)
+        assert (told.code, told.appended, told.seen) == (0, 8, 0)
+        assert sink.commit(whole).seen == 8
+        assert (sink.position(1), sink.position(2)) == (7, 8)
+        with pytest.raises(InvalidArgument, match="contradicts itself"):
+            sink.commit(record(8, chunk(b"9"), queue=1) + record(10, b"broken", queue=1))
+    assert (taken(red), taken(blue)) == ([0, 2, 4, 6], [1, 3, 5, 7])
+
+
+def test_a_set_through_an_exchange(broker: Broker, queues: dict[str, Queue]) -> None:
+    with Sink(broker, ORIGIN) as sink:
+        sink.to_exchange(broker.exchange("prices"))
+        assert sink.commit(numbered(0, 4, ("eu.x", "nobody"))).answers == [2, 0, 2, 0]
+        assert sink.commit(numbered(2, 6, ("eu.x", "nobody"))).seen == 2
+        assert sink.position() == 6
+    assert taken(queues["eu"]) == taken(queues["all"]) == [0, 2, 4]
+
+
+def test_after_a_set_others_publish_as_before(broker: Broker) -> None:
+    """The lane that published for the stream numbers nothing any more."""
+    queue = broker.declare_queue("q", slots=4)
+    with Sink(broker, ORIGIN) as sink:
+        sink.to_queue(queue)
+        for each in range(0, 200, 2):
+            sink.commit(record(each, chunk(b"%d" % each)))
+            sink.pour(record(each + 1, chunk(b"%d" % (each + 1))))
+            queue.publish(b"%d" % each)
+            assert taken(queue) == [each, each + 1, each]
+        assert sink.position() == 200
+    for _ in range(4):
+        queue.publish(b"")
+    with pytest.raises(QueueFull):
+        queue.publish(b"", timeout=0)
