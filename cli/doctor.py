@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from shmbroker.ipc.doctor.finding import Finding
 
 
-def set_aside() -> list[Finding]:
-    """Queues with messages set aside, of all vhosts of this host that can be opened."""
+def of_queues() -> list[Finding]:
+    """Messages set aside and gates that hold head back, of all vhosts that can be opened."""
     from shmbroker.ipc.base.errors import Error
+    from shmbroker.ipc.follower import gates
     from shmbroker.ipc.queue import aside
     from shmbroker.ipc.vhost import vhost
 
@@ -26,6 +27,7 @@ def set_aside() -> list[Finding]:
     for name in vhost.names():
         with suppress(Error, OSError), observed(name) as broker:
             found += aside.findings(broker)
+            found += gates.findings(broker)
     return found
 
 
@@ -47,13 +49,14 @@ def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     """Examine this host and suggest remedies.
 
     Looks for stale segments, a small /dev/shm, RemoveIPC, low limits of open files, locked memory
-    and memory maps, and queues whose dead-letter or expiry queue is full.
+    and memory maps, queues whose dead-letter or expiry queue is full, and gates that hold back
+    what a queue could let go of.
     Exits with 1 if an error or a warning remains, with 0 if there are only notes.
     """
     from shmbroker.ipc.doctor.doctor import examine
     from shmbroker.ipc.doctor.finding import remove_stale
 
-    found = examine() + set_aside()
+    found = examine() + of_queues()
     stale = sum(len(finding.stale) for finding in found)
     if fix and stale:
         confirm(yes, f"remove {format_count(stale, 'stale segment')}")

@@ -144,11 +144,14 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
     """Show the statistics of a queue."""
     with observed(vhost) as broker:
         found = queue_named(broker, name)
-        fields = statistics_fields(found.name, found.slots, found.is_paused, found.statistics())
+        fields = statistics_fields(
+            found.name, found.slots, found.is_paused, found.statistics(), found.gates()
+        )
     if as_json:
         print_json(fields)
     else:
         fields["latency"] = latency_text(fields["latency"])
+        fields["gates"] = "; ".join(gate["text"] for gate in fields["gates"]) or "none"
         print_pairs({key.replace("_", " "): value for key, value in fields.items()})
 
 

@@ -13,6 +13,7 @@ from shmbroker.core.layout import (
     STATE_SHIFT,
 )
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.follower.gates import Gate, gates_of
 from shmbroker.ipc.latency.latency import Counts, Histogram, counts_of
 from shmbroker.ipc.latency.statistics import Latency, QueueStatistics
 from shmbroker.ipc.message.copied import CopiedMessage
@@ -108,6 +109,13 @@ class Looking(OpenedQueue):
         told = self._told()
         waited = self._counts().get("publish-take") if told.histograms else None
         return QueueStatistics.of(told, None if waited is None else Latency.of(waited.since(None)))
+
+    def gates(self) -> tuple[Gate, ...]:
+        """Who follows the queue behind a gate: its ring keeps what one of them has not passed."""
+        gates = gates_of(self._queue)
+        if isinstance(gates, int):
+            raise self._error(gates, "looking at the gates of")
+        return gates
 
     def histograms(self) -> dict[str, Histogram]:
         """The times that were recorded since `latency` was first switched on, in nanoseconds.

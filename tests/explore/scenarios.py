@@ -9,6 +9,7 @@ from typing import Final
 from shmbroker.core import layout as at
 from tests.explore import aside, committing, counting, keyed, once, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
+from tests.explore.following import follower_scenario
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
 from tests.explore.once_rules import OnceRules
@@ -307,6 +308,15 @@ def journal() -> Player:
 def journal_heir() -> Player:
     """Adopts gate 0 once the third process, owner 3, has ended."""
     return Player(CURSOR, processes.inheriting, (0, 2, 3), mortal=False)
+
+
+def replica() -> Player:
+    return Player(CURSOR, processes.following_named, (at.GATE_REPLICA,))
+
+
+def replica_heir() -> Player:
+    """Adopts gate 0 from nobody, once the third process has ended and was repaired."""
+    return Player(CURSOR, processes.inheriting, (0, 2, 0), mortal=False)
 
 
 def glancer(last: int) -> Player:
@@ -618,6 +628,12 @@ PLAYS: Final[dict[str, Play]] = {
         replace(GATED, gates=1),
         (settled(1, 2, mortal=False), consumer(mortal=False), journal(), journal_heir()),
         messages=2,
+        kills=1,
+    ),
+    "replica-adopted": Play(
+        replace(GATED, gates=1, named_gates=True),
+        (settled(1, 1, mortal=False), consumer(mortal=False), replica(), replica_heir()),
+        messages=1,
         kills=1,
     ),
     "successor": Play(
@@ -969,8 +985,11 @@ ALL_PLAYS: Final = {**PLAYS, **DEEP}
 ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "schedule": lambda: schedule_scenario("schedule", 2, 2),
     "stripes": lambda: counting.stripes(times=2, kills=1),
+    "follower": lambda: follower_scenario("follower", 2),
+    "follower-buffered": lambda: follower_scenario("follower-buffered", 1, store_buffers=True),
 }
-"""Without a ring: movers that look twice each (serving.py), and who counts (counting.py)."""
+"""Without a ring: movers that look twice each (serving.py), who counts (counting.py), and who
+follows many rings by one bell (following.py)."""
 
 SHORT: Final = (*PLAYS, *ELSEWHERE)
 ALL: Final = (*ALL_PLAYS, *ELSEWHERE)
