@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from shmbroker.cli.output import body_fields
 
 if TYPE_CHECKING:
     from shmbroker.ipc.catalog.catalog import QueueInfo
+    from shmbroker.ipc.follower.gates import Gate
     from shmbroker.ipc.latency.statistics import QueueStatistics
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.message.group import GroupInfo
@@ -34,7 +36,12 @@ def queue_fields(queue: QueueInfo, critical: str | None) -> Fields:
 
 
 def statistics_fields(
-    name: str, slots: int, is_paused: bool, critical: str | None, statistics: QueueStatistics
+    name: str,
+    slots: int,
+    is_paused: bool,
+    critical: str | None,
+    statistics: QueueStatistics,
+    gates: Iterable[Gate],
 ) -> Fields:
     latency = statistics.latency
     return {
@@ -62,6 +69,7 @@ def statistics_fields(
         "consumers": statistics.consumers,
         "recorded": statistics.is_recorded,
         "latency": None if latency is None else asdict(latency),
+        "gates": [asdict(gate) | {"text": str(gate)} for gate in gates],
     }
 
 

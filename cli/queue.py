@@ -159,13 +159,15 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
     with observed(vhost) as broker:
         found = queue_named(broker, name)
         critical = without_writer(broker).get(name)
+        statistics, gates = found.statistics(), found.gates()
         fields = statistics_fields(
-            found.name, found.slots, found.is_paused, critical, found.statistics()
+            found.name, found.slots, found.is_paused, critical, statistics, gates
         )
     if as_json:
         print_json(fields)
     else:
         fields["latency"] = latency_text(fields["latency"])
+        fields["gates"] = "; ".join(gate["text"] for gate in fields["gates"]) or "none"
         print_pairs({key.replace("_", " "): value for key, value in fields.items()})
 
 

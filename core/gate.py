@@ -4,11 +4,22 @@ Joining.  A reclaimer loads head, then the gates, then moves head by a CAS from 
 newcomer first writes its gate at head's position, then puts the next epoch into head, by CAS from
 the word it took the position from.  Whoever looked at the gates before that fails its CAS; whoever
 looks later sees the gate.  So no position at or above the gate can slip by.
+
+A gate is fleeting, and dropped with its owner's death, or lasting: it stays, and the death leaves
+it in nobody's hand, owner 0.  The next owner looks for it by kind and name, which a gate has before
+it is lasting.
 """
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, load, load_acquire, store_release
+from shmbroker.core.atomics import (
+    compare_exchange,
+    copy,
+    load,
+    load_acquire,
+    store,
+    store_release,
+)
 from shmbroker.core.codes import INVALID, NO_GATE, REVOKED
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
@@ -16,9 +27,17 @@ from shmbroker.core.layout import (
     GATE_ACTIVE,
     GATE_ACTIVE_SHIFT,
     GATE_BYTES,
-    GATE_KIND_MASK,
-    GATE_KIND_SHIFT,
+    GATE_FLEETING,
+    GATE_KIND_AT,
+    GATE_KINDS,
+    GATE_LIFE_MASK,
+    GATE_LIFE_SHIFT,
+    GATE_NAME_AT,
+    GATE_NAME_BYTES_MAX,
+    GATE_NAME_LENGTH_AT,
     GATE_OWNER_SHIFT,
+    GATE_SINCE_AT,
+    GATE_SUBSCRIPTION,
     GATES,
     OWNER_MASK,
     PORT_HEADER,
@@ -46,8 +65,13 @@ def gate_owner(word: int) -> int:
 
 
 @kernel
-def gate_kind(word: int) -> int:
-    return (word >> GATE_KIND_SHIFT) & GATE_KIND_MASK
+def gate_life(word: int) -> int:
+    return (word >> GATE_LIFE_SHIFT) & GATE_LIFE_MASK
+
+
+@kernel
+def gate_without_owner(word: int) -> int:
+    return word & ~(OWNER_MASK << GATE_OWNER_SHIFT)
 
 
 @kernel
@@ -73,9 +97,9 @@ def gates_floor(port: int, limit: int) -> int:
 
 
 @kernel
-def gate_word(port: int, kind: int, position: int) -> int:
+def gate_word(port: int, life: int, position: int) -> int:
     owner = load(port + PORT_OWNER) << GATE_OWNER_SHIFT
-    return GATE_ACTIVE | (kind << GATE_KIND_SHIFT) | owner | position
+    return GATE_ACTIVE | (life << GATE_LIFE_SHIFT) | owner | position
 
 
 @kernel
@@ -88,13 +112,13 @@ def gates_raise_high(port: int, high: int) -> int:
 
 
 @kernel
-def gate_settle(port: int, gate: int, kind: int, lowest: int) -> int:
+def gate_settle(port: int, gate: int, life: int, lowest: int) -> int:
     """Put our gate at head, or at lowest if that is above, so that every reclaimer knows of it."""
     head_address = load(port + PORT_HEADER) + RING_HEAD_AT
     head = load_acquire(head_address)
     while True:
         position = max(head & POSITION_MASK, lowest)
-        store_release(gate_at(port, gate), gate_word(port, kind, position))
+        store_release(gate_at(port, gate), gate_word(port, life, position))
         # SYNC POINT: gate-join (release): a reclaimer that has not seen the gate fails its CAS
         seen = compare_exchange(head_address, head, head + EPOCH_STEP)
         if seen == head:
@@ -102,21 +126,53 @@ def gate_settle(port: int, gate: int, kind: int, lowest: int) -> int:
         head = seen
 
 
-@exported_cold
-def gate_join(port: int, kind: int) -> int:
-    """Take a free gate at head; its index, or NO_GATE.  gate_position tells where it stands."""
-    if kind < 0 or kind > GATE_KIND_MASK:
-        return INVALID
+@kernel
+def gate_describe(gate: int, kind: int, since: int, name: int, length: int) -> int:
+    """What is beside the word of our gate, at this address."""
+    store(gate + GATE_KIND_AT, kind)
+    store(gate + GATE_SINCE_AT, since)
+    store(gate + GATE_NAME_LENGTH_AT, length)
+    copy(gate + GATE_NAME_AT, name, length)
+    return gate
+
+
+@cold
+def gate_take(port: int, life: int, kind: int, since: int, name: int, length: int) -> int:
+    """Take a free gate at head; its index, or NO_GATE."""
     for gate in range(GATES):
         word = load_acquire(gate_at(port, gate))
         if gate_is_active(word):
             continue
         gates_raise_high(port, gate + 1)
-        # from here on the gate holds everything above a position that is too low: safe, not exact
-        if compare_exchange(gate_at(port, gate), word, gate_word(port, kind, 0)) == word:
-            gate_settle(port, gate, kind, 0)
+        # from here on the gate holds everything above a position that is too low: safe, not exact;
+        # it is fleeting until it has its name, for nobody would look for a lasting one without it
+        claimed = gate_word(port, GATE_FLEETING, 0)
+        if compare_exchange(gate_at(port, gate), word, claimed) == word:
+            gate_describe(gate_at(port, gate), kind, since, name, length)
+            gate_settle(port, gate, life, 0)
             return gate
     return NO_GATE
+
+
+@exported_cold
+def gate_join(port: int, life: int) -> int:
+    """A gate of a subscriber, at head: its index, or NO_GATE.  gate_position has its position."""
+    if life < 0 or life > GATE_LIFE_MASK:
+        return INVALID
+    return gate_take(port, life, GATE_SUBSCRIPTION, 0, 0, 0)
+
+
+@exported_cold
+def gate_join_named(port: int, life: int, kind: int, since: int, name: int, length: int) -> int:
+    """gate_join, of this kind and name, since this time.
+
+    One at a time joins or looks for a lasting gate: whoever has the lock of the catalog.
+    """
+    if life < 0 or life > GATE_LIFE_MASK or kind < 0 or kind >= GATE_KINDS:
+        return INVALID
+    if length < 0 or length > GATE_NAME_BYTES_MAX:
+        return INVALID
+    return gate_take(port, life, kind, since, name, length)
 
 
 @exported
@@ -146,15 +202,15 @@ def gate_move(port: int, gate: int, position: int) -> int:
         return INVALID
     # a CAS, not a store: a gate that was dropped, or adopted by another owner, stays so
     # SYNC POINT: gate-move (release): what we read of the messages was read before this
-    moved = gate_word(port, gate_kind(word), position)
+    moved = gate_word(port, gate_life(word), position)
     if compare_exchange(address, word, moved) != word:
         return REVOKED
     return position
 
 
-@exported
+@exported_cold
 def gate_adopt(port: int, gate: int, former: int) -> int:
-    """Take over the lasting gate of a former owner that is dead; the position it stands at.
+    """Take over the lasting gate of a former owner that is dead, or of nobody; where it stands.
 
     The former owner may have died in the middle of joining, before reclaimers had to know of the
     gate: so it is settled once more, which leaves a gate that was settled where it is.
@@ -162,13 +218,29 @@ def gate_adopt(port: int, gate: int, former: int) -> int:
     if gate < 0 or gate >= GATES:
         return INVALID
     address = gate_at(port, gate)
+    while True:
+        word = load_acquire(address)
+        owner = gate_owner(word)
+        if not gate_is_active(word) or (owner != former and owner != 0):
+            return REVOKED
+        position = word & POSITION_MASK
+        # it fails if a repairer finds just now that the owner is dead
+        if compare_exchange(address, word, gate_word(port, gate_life(word), position)) == word:
+            return gate_settle(port, gate, gate_life(word), position)
+
+
+@exported_cold
+def gate_put_down(port: int, gate: int) -> int:
+    """Our lasting gate stays where it is, in nobody's hand."""
+    if gate < 0 or gate >= GATES:
+        return INVALID
+    address = gate_at(port, gate)
     word = load_acquire(address)
-    if not gate_is_active(word) or gate_owner(word) != former:
+    if not gate_is_ours(port, word):
         return REVOKED
-    position = word & POSITION_MASK
-    if compare_exchange(address, word, gate_word(port, gate_kind(word), position)) != word:
+    if compare_exchange(address, word, gate_without_owner(word)) != word:
         return REVOKED
-    return gate_settle(port, gate, gate_kind(word), position)
+    return 0
 
 
 @exported

@@ -263,14 +263,28 @@ LEASE_OVER: Final = 1  # as a deadline: somebody is about to revoke the delivery
 # --- gate -----------------------------------------------------------------------------------------
 GATE_ACTIVE_SHIFT: Final = 62
 GATE_ACTIVE: Final = 1 << GATE_ACTIVE_SHIFT
-GATE_KIND_SHIFT: Final = 60
-GATE_KIND_MASK: Final = 3
+GATE_LIFE_SHIFT: Final = 60
+GATE_LIFE_MASK: Final = 3
 GATE_OWNER_SHIFT: Final = POSITION_BITS
 GATE_BYTES: Final = PAIR_BYTES
 GATES: Final = 64
 
 GATE_FLEETING: Final = 0  # dropped when its owner is dead
 GATE_LASTING: Final = 1  # stands still and waits for the next owner: journal, replica
+
+# beside its word, for who looks for a gate by kind and name: not changed while it is active
+GATE_KIND_AT: Final = 8
+GATE_SINCE_AT: Final = 16  # ns since the epoch, when its owner took it; 0 unknown
+GATE_NAME_LENGTH_AT: Final = 24
+GATE_NAME_AT: Final = 32
+GATE_NAME_BYTES_MAX: Final = GATE_BYTES - GATE_NAME_AT
+
+GATE_SUBSCRIPTION: Final = 0
+GATE_JOURNAL: Final = 1
+GATE_PAGER: Final = 2
+GATE_REPLICA: Final = 3
+GATE_LINK: Final = 4
+GATE_KINDS: Final = 5
 
 # --- ring segment ---------------------------------------------------------------------------------
 RING_MAGIC: Final = 0x00474E49524D4853  # "SHMRING\0"
@@ -460,6 +474,14 @@ ARENA_BLOCKS_AT: Final = 32
 ARENA_IDENTITY_AT: Final = 40
 ARENA_IDENTITY_BYTES: Final = 64
 ARENA_JOURNALER_BELL_AT: Final = 2 * PAIR_BYTES  # one for all durable queues: see waiting.py
+ARENA_FOLLOWERS_AT: Final = 4 * PAIR_BYTES  # bells of followers: see core/bell.py
+FOLLOWERS: Final = (PAGE_BYTES - ARENA_FOLLOWERS_AT) // PAIR_BYTES
+FOLLOWER_BELL_AT: Final = 0
+FOLLOWER_OWNER_AT: Final = 8  # a participant, 0: nobody has it
+FOLLOWER_RUNG_AT: Final = LINE_BYTES
+RUNG_WORDS: Final = 8
+RUNG_BITS: Final = 62
+RUNG_ROWS: Final = RUNG_WORDS * RUNG_BITS
 ARENA_COMMITTED_AT: Final = PAGE_BYTES  # blocks that have memory behind them; only grows
 ARENA_TABLE_AT: Final = 2 * PAGE_BYTES
 
@@ -910,12 +932,13 @@ assert STATE_SHIFT + STATE_BITS == 64
 assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
-assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_KIND_SHIFT
+assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_LIFE_SHIFT
 assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert COUNTER_SLOW_AT < RING_BUCKETS_AT
 assert RING_SAMPLE_AT < RING_TAKE_AT + LINE_BYTES
 assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
 assert RING_ORIGINS_PASSED_AT < RING_LEVELS_AT
+assert FOLLOWERS < 31
 assert IDS_PART_BITS + IDS_LAP_BITS == 63
 assert 3 * IDS_PART_BITS == 2 * 63
 assert BUCKET_STATE_SHIFT == 60

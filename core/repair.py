@@ -27,7 +27,14 @@ from shmbroker.core.block import (
     seal_is_passed,
 )
 from shmbroker.core.chunk import committed_blocks
-from shmbroker.core.gate import gate_at, gate_is_active, gate_kind, gate_owner, gates_high
+from shmbroker.core.gate import (
+    gate_at,
+    gate_is_active,
+    gate_life,
+    gate_owner,
+    gate_without_owner,
+    gates_high,
+)
 from shmbroker.core.group import (
     bucket_at,
     bucket_free,
@@ -150,9 +157,11 @@ def gates_repair(port: int, alive: int) -> int:
     for gate in range(gates_high(port)):
         address = gate_at(port, gate)
         word = load_acquire(address)
-        if gate_is_active(word) and gate_kind(word) == GATE_FLEETING:
-            if not is_alive(alive, gate_owner(word)):
-                repaired += int(compare_exchange(address, word, 0) == word)
+        owner = gate_owner(word)
+        if gate_is_active(word) and owner != 0 and not is_alive(alive, owner):
+            # its id may soon be another one's, who is not to be taken for the owner
+            after = 0 if gate_life(word) == GATE_FLEETING else gate_without_owner(word)
+            repaired += int(compare_exchange(address, word, after) == word)
     return repaired
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import load, store
 from shmbroker.core.codes import DUPLICATE, FULL, INVALID, OK
-from shmbroker.core.gate import gate_at
 from shmbroker.core.head import head_load
 from shmbroker.core.ids import id_bucket_at, id_entry_at, id_search, id_word, lap_of_serial
 from shmbroker.core.kernel import exported_cold, kernel
@@ -24,6 +23,7 @@ from shmbroker.core.layout import (
     IDS_COUNT_AT,
     LEVELS,
     PAIR_BYTES,
+    PORT_BARRIER,
     PORT_HEADER,
     PORT_IDS,
     PORT_SLOT_MASK,
@@ -77,6 +77,14 @@ def restore_holes(port: int, position: int) -> int:
     return OK
 
 
+@kernel
+def barrier_move(port: int, position: int) -> int:
+    """The journal's gate, while nobody else uses the ring."""
+    gate = load(port + PORT_BARRIER)
+    store(gate, load(gate) & ~POSITION_MASK | position)
+    return position
+
+
 @exported_cold
 def restore_begin(port: int, position: int) -> int:
     """The ring, which is new, begins at this position: so far all is retired."""
@@ -90,7 +98,7 @@ def restore_begin(port: int, position: int) -> int:
         store(header + RING_LEVELS_AT + level * PAIR_BYTES, position)
     for each in range(position, position + load(port + PORT_SLOT_MASK) + 1):
         store(slot_at(port, each), lap_of(port, each))
-    store(gate_at(port, 0), load(gate_at(port, 0)) & ~POSITION_MASK | position)
+    barrier_move(port, position)
     head_load(port)
     return OK
 
@@ -152,8 +160,7 @@ def restore_head(port: int, position: int) -> int:
         slot = slot_at(port, each)
         if word_state(load(slot)) != DONE:
             store(slot, word_done(load(slot)))
-    gate = gate_at(port, 0)
-    store(gate, load(gate) & ~POSITION_MASK | position)
+    barrier_move(port, position)
     while reclaim(port) > 0:
         pass
     return restore_begin(port, position) if is_far else restore_holes(port, position)
@@ -187,8 +194,7 @@ def restore_duplicates(port: int, chunk: int) -> int:
 @exported_cold
 def restore_end(port: int) -> int:
     """All of the journal was read: what is here is in it, and may be taken: how many there are."""
-    gate = gate_at(port, 0)
-    store(gate, load(gate) & ~POSITION_MASK | restored_tail(port))
+    barrier_move(port, restored_tail(port))
     while reclaim(port) > 0:
         pass
     there = 0

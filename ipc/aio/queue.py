@@ -173,6 +173,7 @@ class Queue(Taking, Face, of=sync.Queue):
     scheduled = awaitable(sync.Queue.scheduled)
     statistics = awaitable(sync.Queue.statistics)
     histograms = awaitable(sync.Queue.histograms)
+    gates = awaitable(sync.Queue.gates)
     groups = awaitable(sync.Queue.groups)
     explain = awaitable(sync.Queue.explain)
 

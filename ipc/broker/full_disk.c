@@ -18,16 +18,15 @@ static bool see_heads(sb_journaler *journaler)
 {
     for (int64_t index = 0; index < journaler->count; index++) {
         followed *each = journaler->queues[index];
-        if (followed_is_gone(each))
+        if (queue_is_gone(each->queue))
             continue;
         while (sb_port_reclaim(&each->port) > 0)
             continue;
-        each->seen = followed_head(each);
+        each->seen = retired_head(each->queue);
     }
-    void *catalog = journaler->connection->catalog.memory;
     return journaler->begun == journaler->whole &&
            commit_gate_begun(journaler->connection) == journaler->whole &&
-           word_load(catalog, L_CATALOG_GENERATION_AT) == journaler->generation;
+           !following_is_behind(&journaler->following);
 }
 
 /* Otherwise a head goes only with all that was copied before it moved: into the same frame. */
@@ -67,7 +66,7 @@ bool journaler_may_borrow(sb_journaler *journaler)
 {
     for (int64_t index = 0; index < journaler->count && journaler->inboxes; index++) {
         followed *each = journaler->queues[index];
-        if (followed_comes_out_of_pages(each) && !followed_is_gone(each) &&
+        if (followed_comes_out_of_pages(each) && !queue_is_gone(each->queue) &&
             sb_port_true_tail(&each->port) > each->safe)
             return true;
     }

@@ -66,7 +66,7 @@ static bool is_quiet(sb_journaler *journaler)
         quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY ||
                  followed_is_held_back(journaler, journaler->queues[each]);
     return quiet && commit_gate_begun(connection) == journaler->whole &&
-           word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT) == journaler->generation;
+           !following_is_behind(&journaler->following);
 }
 
 /* Between two long sleeps somebody has to look after the queues: these are as good as any. */
@@ -103,7 +103,7 @@ static int64_t drain(sb_journaler *journaler)
 {
     for (int64_t each = 0; each < journaler->count; each++) {
         followed *one = journaler->queues[each];
-        one->until = followed_is_gone(one) ? 0 : sb_port_true_tail(&one->port);
+        one->until = queue_is_gone(one->queue) ? 0 : sb_port_true_tail(&one->port);
     }
     int64_t code;
     bool behind;
@@ -249,14 +249,15 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
                     connection->vhost);
     journaler->connection = connection;
     participant_repairs(connection);
-    journaler->generation = -1;
     journaler->whole = commit_gate_whole(connection);
     journaler->commit_gate.connection = connection;
     journaler->commit_gate.is_closed = true; /* by a former one, perhaps */
     fence_begin(&journaler->fence, epoch);
     atomic_store(&journaler->stopping, 0);
     atomic_store(&journaler->code, SB_OK);
-    int64_t code = replay ? sb_journal_adopt(journaler->journal, replay) : SB_OK;
+    int64_t code = journaler_follow(journaler);
+    if (code == SB_OK && replay)
+        code = sb_journal_adopt(journaler->journal, replay);
     if (code == SB_OK)
         code = has_begun(journaler, epoch);
     journaler->begins = code == SB_DISK_FULL;
@@ -331,6 +332,7 @@ void sb_journaler_free(sb_journaler *journaler)
         pthread_join(journaler->beginning.thread, NULL);
     for (int64_t each = 0; each < journaler->count; each++)
         followed_free(journaler->queues[each]);
+    following_end(&journaler->following);
     sb_journal_close(journaler->journal);
     audit_end(&journaler->audit);
     fence_end(&journaler->fence);

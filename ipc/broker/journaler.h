@@ -6,6 +6,7 @@
 
 #include "broker/broker.h"
 #include "commit/commit.h"
+#include "follower/follower.h"
 #include "ring/ring.h"
 
 #define FRAME_BYTES (INT64_C(1) << 20) /* gathered at most; a larger one gains nothing */
@@ -18,9 +19,7 @@ typedef struct followed {
     bool is_declared; /* the journal knows that it is there */
     int64_t tail, head; /* at the moment that is written */
     int64_t seen;       /* the head, while the disk is full */
-    unsigned char *bits; /* and what was done with above the head, at one before */
-    int64_t bits_head, bits_length, bits_room;
-    uint64_t digest;
+    retired_set done;   /* and what was done with above the head, at one before */
     int64_t safe;    /* the gate stands here */
     int64_t adopted; /* and stood there when we took over */
     int64_t retired; /* the journal knows that all below is */
@@ -49,9 +48,8 @@ struct sb_journaler {
     followed **queues;
     sb_wait *waits;
     int64_t count, room;
-    int64_t generation; /* of the catalog, when we looked at it last */
-    uint64_t digest;    /* of the exchanges and bindings that the journal has */
-    followed *by_row[L_QUEUE_ROWS];
+    following following; /* of which those are */
+    uint64_t digest;     /* of the exchanges and bindings that the journal has */
     int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
     commit_gate commit_gate;
     /* how many transactions at the moment; and of which all is in the journal */
@@ -75,18 +73,16 @@ struct sb_journaler {
 
 /* --- followed.c ------------------------------------------------------------------------------- */
 
-/* Below that all is done with and reclaimed, as the ring says now. */
-int64_t followed_head(const followed *each);
 /* Move head as far as it goes, and see which messages behind it are done with; not `all`: only as
  * far as transactions have acknowledged. */
 int64_t followed_look_above(followed *each, bool all);
-/* It was deleted. */
-bool followed_is_gone(const followed *each);
 /* When it was published, for followed_count_durable. */
 void followed_note_published(followed *each, const sb_message *message);
 /* What was noted is on the disk now. */
 void followed_count_durable(followed *each);
 void followed_free(followed *freed);
+/* At the beginning, before the first look. */
+int64_t journaler_follow(sb_journaler *journaler);
 /* If something was declared or deleted: note it, and follow what is durable. */
 int64_t journaler_look_at_catalog(sb_journaler *journaler);
 

@@ -27,7 +27,7 @@ int64_t journaler_begin_audit(sb_journaler *journaler)
     int64_t code = SB_OK;
     for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
         const followed *each = journaler->queues[index];
-        int64_t head = followed_head(each), least = each->adopted - each->queue->slots;
+        int64_t head = retired_head(each->queue), least = each->adopted - each->queue->slots;
         code = audit_add(&journaler->audit, each->number, head > least ? head : least,
                          each->adopted);
     }

@@ -19,7 +19,7 @@ static int64_t see(sb_journaler *journaler, bool above, bool all)
     for (int64_t index = 0; index < journaler->count && code == SB_OK && above; index++)
         code = followed_look_above(journaler->queues[index], all);
     for (int64_t index = 0; index < journaler->count; index++)
-        journaler->queues[index]->head = followed_head(journaler->queues[index]);
+        journaler->queues[index]->head = retired_head(journaler->queues[index]->queue);
     for (int64_t index = 0; index < journaler->count; index++) {
         followed *each = journaler->queues[index];
         int64_t tail = sb_port_true_tail(&each->port), most = each->head + each->queue->slots;
@@ -45,9 +45,8 @@ int64_t journaler_see_a_moment(sb_journaler *journaler, bool above)
             continue;
         if (code == SB_OK)
             code = see(journaler, above || whole, above);
-        int64_t generation = word_load(connection->catalog.memory, L_CATALOG_GENERATION_AT);
         if (code == SB_OK &&
-            (begun != commit_gate_begun(connection) || generation != journaler->generation))
+            (begun != commit_gate_begun(connection) || following_is_behind(&journaler->following)))
             continue; /* one has come in, or may have, in a queue that we do not follow yet */
         commit_gate_open(&journaler->commit_gate);
         journaler->begun = begun;

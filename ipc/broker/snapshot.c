@@ -26,13 +26,13 @@ int64_t followed_stage_retired(sb_journaler *journaler, followed *each)
 
 int64_t followed_stage_retired_above(sb_journaler *journaler, followed *each)
 {
-    if (each->bits_length == 0 || each->digest == each->above)
+    if (each->done.length == 0 || each->done.digest == each->above)
         return followed_stage_retired(journaler, each);
     int64_t code = sb_journal_stage(journaler->journal, SB_RECORD_RETIRED, each->number,
-                                    each->bits_head, each->bits, each->bits_length);
+                                    each->done.head, each->done.bits, each->done.length);
     if (code == SB_OK) {
-        each->retired = each->bits_head > each->retired ? each->bits_head : each->retired;
-        each->above = each->digest;
+        each->retired = each->done.head > each->retired ? each->done.head : each->retired;
+        each->above = each->done.digest;
         code = followed_stage_retired(journaler, each);
     }
     return code;

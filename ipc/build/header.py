@@ -16,6 +16,7 @@ from shmbroker.ipc.build.paths import LIBRARY
 from shmbroker.ipc.build.prototype import declaration, exported_kernels, symbol
 from shmbroker.ipc.connection import header as connection
 from shmbroker.ipc.exchange import header as exchange
+from shmbroker.ipc.follower import header as follower
 from shmbroker.ipc.journal.header import JOURNAL, journal_enumerators
 from shmbroker.ipc.message import header as message
 from shmbroker.ipc.paging.header import PAGER
@@ -72,8 +73,15 @@ CHAPTERS = (
     ring.PORTS,
 )
 PRIVATE_CHAPTERS = (
-    connection.PRIVATE, queue.PRIVATE, ring.PRIVATE, JOURNAL, JOURNALER, PAGER, SINK,
-)  # fmt: skip
+    connection.PRIVATE,
+    queue.PRIVATE,
+    ring.PRIVATE,
+    JOURNAL,
+    JOURNALER,
+    PAGER,
+    SINK,
+    follower.FOLLOWER,
+)
 
 CHECKED = ("sb_connect", "sb_observe")
 """Where a program comes in: each hands over what it was compiled with."""
@@ -146,6 +154,7 @@ def public_enumerators() -> str:
 
 def private_enumerators() -> str:
     lines = [*_codes(public=False), *ring.private_enumerators(), *journal_enumerators()]
+    lines += follower.private_enumerators()
     return f"#define SB_JOURNAL_ALL {EVERY_POSITION}\n" + _enumeration(lines)
 
 

@@ -34,6 +34,7 @@ PARAMETER_TYPES = {
     "ends": "int64_t *",
     "alive": "const uint64_t *",
     "bell": "int64_t *",
+    "place": "void *",
     "ring": "void *",
     "arena": "void *",
     "catalog": "void *",

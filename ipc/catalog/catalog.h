@@ -58,7 +58,7 @@ void queue_remove(sb_connection *connection, int64_t reference);
 int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, const char *settings,
                   int64_t flags);
 /* One more gate, for the broker to adopt: before others know of the ring. */
-void ring_add_gate(void *ring, int64_t position);
+void ring_add_gate(void *ring, int64_t kind, int64_t position);
 /* The ring of a queue in this row, without a name; its name; and its row, once it is filled.
  * All (connection.c) under the catalog's lock. */
 int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_t slots,

@@ -16,6 +16,7 @@ void queue_remove(sb_connection *connection, int64_t reference)
     int64_t row = reference & L_REFERENCE_INDEX_MASK;
     sb_queue *known = connection->queues[row];
     sb_row_remove(catalog, L_QUEUES, row);
+    followers_rouse(connection);
     sb_bindings_remove(catalog, L_QUEUES, reference);
     latency_remove(connection, reference);
     queue_path(path, connection->home, reference);

@@ -22,13 +22,14 @@ static int64_t free_row(sb_connection *connection)
 }
 
 /* The gate of the journal, or of the pager, is there from the beginning, in nobody's hand: nothing
- * is taken, or dropped, before the broker has adopted it and moved it.  If there are both, the
- * journal's is the first. */
-void ring_add_gate(void *ring, int64_t position)
+ * is taken, or dropped, before the broker has adopted it and moved it. */
+void ring_add_gate(void *ring, int64_t kind, int64_t position)
 {
     int64_t gate = word_load(ring, L_RING_GATES_HIGH_AT);
-    word_store(ring, L_RING_GATES_AT + gate * L_GATE_BYTES,
-               L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_KIND_SHIFT | position);
+    int64_t at = L_RING_GATES_AT + gate * L_GATE_BYTES;
+    word_store(ring, at + L_GATE_KIND_AT, kind);
+    word_store(ring, at,
+               L_GATE_ACTIVE | (int64_t)L_GATE_LASTING << L_GATE_LIFE_SHIFT | position);
     word_store(ring, L_RING_GATES_HIGH_AT, gate + 1);
 }
 
@@ -52,11 +53,11 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
     word_store(ring->memory, L_RING_MODE_AT, settings_mode(settings));
     bool is_durable = word_load(settings, L_SETTING_DURABLE_AT);
     if (is_durable)
-        ring_add_gate(ring->memory, 0);
+        ring_add_gate(ring->memory, L_GATE_JOURNAL, 0);
     if (is_durable)
         word_store(ring->memory, L_RING_BARRIER_AT, 1);
     if (is_inbox)
-        ring_add_gate(ring->memory, 0);
+        ring_add_gate(ring->memory, L_GATE_PAGER, 0);
     return SB_OK;
 }
 
@@ -128,6 +129,7 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
                         identity[0], identity[1]);
     if (flags & L_QUEUE_DURABLE)
         journaler_rouse(connection);
+    followers_rouse(connection);
     return code;
 }
 

@@ -41,6 +41,13 @@ int64_t commit_gate_passed(sb_connection *connection, int64_t stamp);
 /* Until those up to this number are on disk. */
 int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns);
 
+/* --- moment.c --------------------------------------------------------------------------------- */
+
+/* duties.at_a_moment */
+int64_t commit_moment(sb_connection *connection, int64_t (*see)(void *), void *context);
+
+/* --- gate.c, for the journaler ---------------------------------------------------------------- */
+
 typedef struct commit_gate {
     sb_connection *connection;
     bool is_closed;

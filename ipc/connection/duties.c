@@ -1,5 +1,6 @@
 /* What waits and locks ask of the rooms above them. */
 
+#include "commit/commit.h"
 #include "connection/connection.h"
 #include "queue/queue.h"
 #include "repair/repair.h"
@@ -12,5 +13,6 @@ const duties all_duties = {
     .repair_rings = rings_repair,
     .expire = queue_expire,
     .replies_to = reply_goes_to,
+    .at_a_moment = commit_moment,
     .leave = sb_disconnect,
 };

@@ -60,7 +60,7 @@ void inbox_restored(void *inbox, int64_t reference, char *name, void *ring, int6
     word_store(inbox, L_RING_PAGING_AT, 1); /* until the pager has looked */
     word_store(ring, L_RING_INBOX_AT, reference);
     /* while it was restored, all below the journal's gate was retired: now also this one's is */
-    ring_add_gate(inbox, word_load(inbox, L_RING_HEAD_AT) & L_POSITION_MASK);
+    ring_add_gate(inbox, L_GATE_PAGER, word_load(inbox, L_RING_HEAD_AT) & L_POSITION_MASK);
 }
 
 static int64_t make(sb_queue *queue, const char *name)

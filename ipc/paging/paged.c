@@ -57,7 +57,7 @@ void paged_mark(paged *each)
 static void look_what_is_safe(paged *each)
 {
     while (each->durable && each->safe < each->put &&
-           sb_port_gate_position(&each->out, 0) >= each->marked_tail) {
+           journaled_below(each->queue, &each->out) >= each->marked_tail) {
         each->safe = each->marked;
         paged_mark(each);
     }
@@ -192,7 +192,7 @@ static void disk_is(paged *each, int64_t code)
 /* Of a durable queue, what the journal has. */
 static int64_t end_of_inbox(paged *each)
 {
-    return each->durable ? sb_port_gate_position(&each->in, 0) : INT64_MAX;
+    return each->durable ? journaled_below(each->inbox, &each->in) : INT64_MAX;
 }
 
 static int64_t write_pages(paged *each)

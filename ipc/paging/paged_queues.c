@@ -1,5 +1,5 @@
-/* Which queues page, by the catalog: the pager follows their inboxes, by gates that it adopts, and
- * removes the files of those that are no more. */
+/* Which queues page: the pager follows their inboxes, by gates that it adopts, and removes the
+ * files of those that are no more. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "catalog/catalog.h"
+#include "follower/follower.h"
 #include "paging/page_store.h"
 #include "paging/pager.h"
 #include "paging/paging.h"
@@ -29,8 +30,6 @@ static int64_t adopt(paged *each)
 {
     sb_connection *connection = each->pager->connection;
     each->durable = sb_is_durable(each->inbox);
-    each->gate = each->durable ? 1 : 0;
-    int64_t gate = word_load(each->inbox->ring.memory, L_RING_GATES_AT + each->gate * L_GATE_BYTES);
     int64_t code = sb_port_open(&each->in, each->inbox->ring.memory, each->inbox->ring.bytes,
                                 connection->arena.memory, connection->arena.bytes, connection->id);
     if (code == SB_OK)
@@ -39,8 +38,8 @@ static int64_t adopt(paged *each)
     if (code != SB_OK)
         return code;
     each->out.file = connection->arena.file;
-    int64_t position =
-        sb_port_gate_adopt(&each->in, each->gate, (gate >> L_GATE_OWNER_SHIFT) & L_OWNER_MASK);
+    each->gate = gate_find(each->inbox, L_GATE_PAGER, "");
+    int64_t position = gate_seize(&each->in, each->inbox, each->gate);
     if (position < 0)
         return fail(SB_STALE, "queue '%s' has another pager by now", each->queue->name);
     each->cursor = (sb_cursor){.port = &each->in, .position = position, .gate = each->gate};
@@ -60,113 +59,88 @@ static void leave(paged *each)
     sb_port_close(&each->out);
     sb_port_close(&each->in);
     atomic_fetch_sub(&each->queue->held, 1);
-    atomic_fetch_sub(&each->inbox->held, 1);
     if (each->store)
         page_store_close(each->store);
     free(each);
 }
 
-static int64_t follow(sb_pager *pager, int64_t reference)
+/* The queue of an inbox, held: SB_NOT_FOUND if it was deleted. */
+static int64_t queue_of(sb_connection *connection, const sb_queue *inbox, sb_queue **queue)
 {
-    sb_connection *connection = pager->connection;
+    int64_t code;
+    pthread_mutex_lock(&connection->mutex);
+    code = queue_handle(connection, setting(inbox, L_SETTING_INBOX_OF_AT), queue);
+    if (code == SB_OK) {
+        participant_uses(connection, (*queue)->reference, 0);
+        participant_uses(connection, inbox->reference, 0);
+        atomic_fetch_add(&(*queue)->held, 1);
+    }
+    pthread_mutex_unlock(&connection->mutex);
+    if (code != SB_OK)
+        return code;
+    if ((*queue)->pages && inbox_of(*queue, true, &code) == inbox)
+        return SB_OK;
+    atomic_fetch_sub(&(*queue)->held, 1);
+    return code == SB_OK ? SB_NOT_FOUND : code;
+}
+
+static int64_t came(void *context, sb_queue *inbox, const char *entry, void **kept)
+{
+    sb_pager *pager = context;
     char path[PATH_MAX];
     paged *made = NULL;
-    sb_queue *inbox, *queue = NULL;
+    (void)entry;
     if (posix_memalign((void **)&made, 128, sizeof *made) != 0)
         return fail_system("memory for a queue that pages");
     memset(made, 0, sizeof *made);
     made->pager = pager;
-    pthread_mutex_lock(&connection->mutex);
-    int64_t code = queue_handle(connection, reference, &inbox);
-    if (code == SB_OK)
-        code = queue_handle(connection, setting(inbox, L_SETTING_INBOX_OF_AT), &queue);
-    if (code == SB_OK)
-        participant_uses(connection, queue->reference, 0);
-    if (code == SB_OK) {
-        participant_uses(connection, reference, 0);
-        atomic_fetch_add(&queue->held, 1);
-        atomic_fetch_add(&inbox->held, 1);
-    }
-    pthread_mutex_unlock(&connection->mutex);
-    bool held = code == SB_OK;
-    if (code == SB_OK && queue->pages)
-        made->inbox = inbox_of(queue, true, &code);
-    if (code != SB_OK || made->inbox != inbox) {
-        if (held) {
-            atomic_fetch_sub(&queue->held, 1);
-            atomic_fetch_sub(&inbox->held, 1);
-        }
+    made->inbox = inbox;
+    int64_t code = queue_of(pager->connection, inbox, &made->queue);
+    if (code != SB_OK) {
         free(made);
-        return code == SB_NOT_FOUND ? SB_OK : code; /* deleted while we looked */
+        return code;
     }
-    made->queue = queue;
-    folder_of(pager, queue, path);
+    folder_of(pager, made->queue, path);
     code = adopt(made);
     const page_safety safety = {.epoch = pager->epoch, .next = made->next,
                                 .backed = made->cursor.position};
     if (code == SB_OK)
         code = page_store_open(path, pager->page_bytes, made->durable ? &safety : NULL, paged_tell,
-                               made,
-                               &made->store);
-    if (code != SB_OK) {
+                               made, &made->store);
+    if (code == SB_OK)
+        *kept = made;
+    else
         leave(made);
-        return code;
-    }
-    made->before = pager->queues;
-    pager->queues = made;
-    pager->count++;
+    return code;
+}
+
+static int64_t gone(void *context, void *kept)
+{
+    char path[PATH_MAX];
+    paged *each = kept;
+    folder_of(context, each->queue, path);
+    leave(each);
+    page_store_remove(path);
     return SB_OK;
 }
 
-static bool is_followed(const sb_pager *pager, int64_t reference)
-{
-    for (const paged *each = pager->queues; each; each = each->before)
-        if (each->inbox->reference == reference)
-            return true;
-    return false;
-}
+static const following_user USER = {.came = came, .gone = gone};
 
-static void unfollow_gone(sb_pager *pager)
+int64_t pager_follow(sb_pager *pager)
 {
-    int64_t code, gone = 0;
-    for (paged **at = &pager->queues; *at;) {
-        paged *each = *at;
-        char path[PATH_MAX];
-        if (atomic_load(&pager->connection->closed) ||
-            (queue_is_usable(each->queue, &code) && queue_is_usable(each->inbox, &code))) {
-            at = &each->before;
-            continue;
-        }
-        *at = each->before;
-        folder_of(pager, each->queue, path);
-        leave(each);
-        page_store_remove(path);
-        pager->count--;
-        gone++;
-    }
-    if (gone)
-        deleted_forget(pager->connection);
+    return following_begin(&pager->following, pager->connection, L_QUEUE_INBOX, &USER, pager);
 }
 
 int64_t pager_look_at_catalog(sb_pager *pager)
 {
-    void *catalog = pager->connection->catalog.memory;
-    int64_t generation = word_load(catalog, L_CATALOG_GENERATION_AT), row = 0, code = SB_OK;
-    if (generation == pager->generation)
+    following *of = &pager->following;
+    if (!following_is_behind(of) || atomic_load(&pager->connection->closed))
         return SB_OK;
-    unfollow_gone(pager);
-    for (; code == SB_OK && (row = sb_row_next(catalog, L_QUEUES, row)) >= 0; row++) {
-        int64_t flags = word_load(catalog, sb_catalog_entry_at(L_QUEUES, row) + L_QUEUE_FLAGS_AT);
-        int64_t reference = sb_row_reference(catalog, L_QUEUES, row);
-        if (flags & L_QUEUE_INBOX && reference >= 0 && !is_followed(pager, reference))
-            code = follow(pager, reference);
-    }
-    sb_wait *waits = realloc(pager->waits, (size_t)(2 * pager->count + 1) * sizeof *waits);
+    int64_t code = following_look(of);
+    sb_wait *waits = realloc(pager->waits, (size_t)(2 * of->count + 1) * sizeof *waits);
     if (!waits)
-        return fail_system("memory for %lld queues that page", (long long)pager->count);
+        return fail_system("memory for %lld queues that page", (long long)of->count);
     pager->waits = waits;
-    if (code == SB_OK)
-        pager->generation = generation;
     return code;
 }
 
@@ -179,7 +153,8 @@ void pager_remove_left(sb_pager *pager)
         char path[PATH_MAX], name[FOLDER_NAME_BYTES + 1];
         bool is_there = strlen(each->d_name) != FOLDER_NAME_BYTES ||
                         strspn(each->d_name, "0123456789abcdef") != FOLDER_NAME_BYTES;
-        for (const paged *one = pager->queues; one && !is_there; one = one->before) {
+        for (int64_t at = 0; at < pager->following.count && !is_there; at++) {
+            const paged *one = pager->following.rows[at].kept;
             snprintf(name, sizeof name, FOLDER_NAME, (unsigned long long)one->queue->key[0],
                      (unsigned long long)one->queue->key[1]);
             is_there = strcmp(name, each->d_name) == 0;
@@ -194,9 +169,7 @@ void pager_remove_left(sb_pager *pager)
 
 void pager_leave_all(sb_pager *pager)
 {
-    while (pager->queues) {
-        paged *first = pager->queues;
-        pager->queues = first->before;
-        leave(first);
-    }
+    for (int64_t each = 0; each < pager->following.count; each++)
+        leave(pager->following.rows[each].kept);
+    following_end(&pager->following);
 }

@@ -104,7 +104,8 @@ static int64_t turn(sb_pager *pager, bool *waits)
     if (code == SB_OK)
         code = pager_look_at_catalog(pager);
     bool is_full = false;
-    for (paged *each = pager->queues; each && code >= 0; each = each->before) {
+    for (int64_t at = 0; at < pager->following.count && code >= 0; at++) {
+        paged *each = pager->following.rows[at].kept;
         if (!queue_is_usable(each->queue, &code) || !queue_is_usable(each->inbox, &code)) {
             code = SB_OK; /* the catalog has changed */
             continue;
@@ -126,7 +127,8 @@ static int64_t turn(sb_pager *pager, bool *waits)
 static void rest(sb_pager *pager, bool waits)
 {
     sb_wait *wait = pager->waits;
-    for (paged *each = pager->queues; each; each = each->before) {
+    for (int64_t at = 0; at < pager->following.count; at++) {
+        const paged *each = pager->following.rows[at].kept;
         if (!each->awaits_journal)
             *wait++ = (sb_wait){.queue = each->inbox, .position = each->cursor.position,
                                 .returned = each->durable ? SB_CONFIRMED : -1};
@@ -181,16 +183,17 @@ int64_t sb_pager_start(sb_connection *connection, const char *folder, int64_t pa
     if (pager) {
         pager->connection = connection;
         pager->page_bytes = page_bytes ? page_bytes : PAGE_BYTES;
-        pager->generation = -1;
         strcpy(pager->folder, folder);
         pager->fence.file = fence ? (int)fence->file : -1;
         pager->fence.lease = fence ? (const _Atomic int64_t *)fence->until_ns : NULL;
         pager->epoch = fence ? fence->epoch : 0;
         fence_begin(&pager->fence, pager->epoch);
-        code = folder_made(pager);
+        code = pager_follow(pager);
     } else {
         code = fail_system("memory for a pager");
     }
+    if (code == SB_OK)
+        code = folder_made(pager);
     if (code == SB_OK)
         /* what is wrong is told to the caller, not to the log */
         code = pager_look_at_catalog(pager);

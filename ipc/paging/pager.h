@@ -6,6 +6,7 @@
 #include <limits.h>
 
 #include "base/base.h"
+#include "follower/follower.h"
 #include "paging/page_store.h"
 
 #define FOLDER_NAME_BYTES 32
@@ -27,7 +28,6 @@ typedef struct paged {
     int64_t safe;        /* all of that below is in the journal again */
     int64_t marked;      /* `put` at one moment, */
     int64_t marked_tail; /* and the tail of the ring then */
-    struct paged *before;
 } paged;
 
 struct sb_pager {
@@ -39,10 +39,8 @@ struct sb_pager {
     int64_t epoch;
     fence fence;
     _Atomic int64_t stopping, code;
-    paged *queues;
+    following following; /* of inboxes: each is a paged */
     sb_wait *waits;
-    int64_t count;
-    int64_t generation; /* of the catalog, when we looked at it last */
     int64_t nap_ns;
     char why[512];
 };
@@ -60,6 +58,8 @@ int64_t paged_serve(paged *each, bool *waits);
 
 /* --- paged_queues.c --------------------------------------------------------------------------- */
 
+/* At the beginning, before the first look. */
+int64_t pager_follow(sb_pager *pager);
 /* If the catalog has changed: follow what pages now, and let go of what was deleted. */
 int64_t pager_look_at_catalog(sb_pager *pager);
 /* Files of queues that are no more: of a vhost that was, or deleted while nobody paged. */

@@ -1,13 +1,17 @@
 /* Waiting for several things at once: for one thread that sleeps on behalf of others (asyncio).
  *
  * The handshake is that of core/bell.py: arm all bells, look at everything once more, sleep.  The
- * looking is done in lanes of the queues, and no lane is kept while we sleep. */
+ * looking is done in lanes of the queues, and no lane is kept while we sleep.
+ *
+ * The kernel takes 127 bells and a word of ours.  If there are more, we are told of all by a bell
+ * of a follower; if the vhost has none left of those, we look every 2 ms. */
 
 #define _GNU_SOURCE
 
 #include "base/base.h"
 #include "paging/paging.h"
 #include "ring/ring.h"
+#include "vhost/vhost.h"
 
 static int64_t bell_of(const sb_queue *queue, int64_t position, int64_t returned)
 {
@@ -51,23 +55,31 @@ static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
     return code == SB_FULL ? SB_EMPTY : code;
 }
 
-static int64_t look_at_all(sb_wait *waits, int64_t count)
+/* follower: the number of a bell that is told of all, -1 none. */
+static int64_t look_at_all(sb_wait *waits, int64_t count, int64_t follower)
 {
     int64_t ready = 0;
     for (int64_t each = 0; each < count; each++) {
-        waits[each].code = arm_and_look(rings_of(&waits[each]), waits[each].position,
-                                        waits[each].returned);
+        sb_queue *ring = rings_of(&waits[each]);
+        int64_t position = waits[each].position, returned = waits[each].returned;
+        if (follower >= 0)
+            sb_bell_follow((int64_t *)bell_of(ring, position, returned), follower);
+        waits[each].code = arm_and_look(ring, position, returned);
         ready += waits[each].code != SB_EMPTY;
     }
     return ready;
 }
 
-/* The word that tells of new waits, and as many bells as the kernel takes. */
+/* The word that tells of new waits, and all bells: or one that is told of them. */
 static int64_t words_of(system_word *words, const sb_wait *waits, int64_t count,
-                        const int64_t *control, int64_t seen)
+                        const int64_t *control, int64_t seen, const char *bell)
 {
     int64_t used = 0;
     words[used++] = (system_word){(int64_t)(intptr_t)control, seen};
+    if (bell)
+        words[used++] = (system_word){(int64_t)(intptr_t)bell, 1};
+    if (bell)
+        return used;
     for (int64_t each = 0; each < count && used < WAIT_WORDS_MAX; each++)
         words[used++] = (system_word){bell_of(rings_of(&waits[each]), waits[each].position,
                                               waits[each].returned), 1};
@@ -99,18 +111,22 @@ static int64_t check(const sb_wait *waits, int64_t count)
     return SB_OK;
 }
 
-static int64_t wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
-                        int64_t timeout_ns)
+/* With a follower's bell, or as many bells as the kernel takes. */
+static int64_t wait_with(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
+                         int64_t timeout_ns, int64_t follower)
 {
     system_word words[WAIT_WORDS_MAX];
-    int64_t code, used = words_of(words, waits, count, control, seen);
+    char *bell = follower < 0 ? NULL : follower_bell(waits[0].queue->connection, follower);
+    int64_t code, used = words_of(words, waits, count, control, seen, bell);
     int64_t deadline = monotonic_deadline(timeout_ns);
     for (;;) {
-        int64_t ready = look_at_all(waits, count);
+        if (bell)
+            sb_bell_arm((int64_t *)(void *)bell);
+        int64_t ready = look_at_all(waits, count, follower);
         if (ready > 0 || word_load(control, 0) != seen)
             return ready;
         int64_t until = deadline, turn = sb_system_clock() + TURN_NS;
-        if (count >= WAIT_WORDS_MAX && turn < deadline)
+        if (count >= WAIT_WORDS_MAX && !bell && turn < deadline)
             until = turn;
         code = system_wait_any(words, used, until);
         if (code == SB_INTERRUPTED)
@@ -119,12 +135,24 @@ static int64_t wait_any(sb_wait *waits, int64_t count, const int64_t *control, i
             return fail_system("waiting for %lld bells", (long long)count);
         /* also if we were woken: that may go on for ever, and be for nothing each time */
         if (sb_system_clock() >= deadline) {
-            ready = look_at_all(waits, count);
+            ready = look_at_all(waits, count, follower);
             if (ready == 0 && count > 0)
                 waits[0].queue->connection->duties->repair_rings(waits, count);
             return ready;
         }
     }
+}
+
+static int64_t wait_any(sb_wait *waits, int64_t count, const int64_t *control, int64_t seen,
+                        int64_t timeout_ns)
+{
+    if (count < WAIT_WORDS_MAX)
+        return wait_with(waits, count, control, seen, timeout_ns, -1);
+    sb_connection *connection = waits[0].queue->connection;
+    int64_t follower = follower_bell_take(connection);
+    int64_t ready = wait_with(waits, count, control, seen, timeout_ns, follower);
+    follower_bell_return(connection, follower);
+    return ready;
 }
 
 /* The bells are in rings, which stay where they are while we sleep. */

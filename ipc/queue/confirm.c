@@ -38,7 +38,7 @@ int64_t sb_confirmed(sb_queue *queue)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    code = sb_port_gate_position(&in->port, word_load(queue->ring.memory, L_RING_BARRIER_AT) - 1);
+    code = journaled_below(queue, &in->port);
     lane_leave(in);
     return code;
 }

@@ -13,6 +13,7 @@ from shmbroker.core.layout import (
     STATE_SHIFT,
 )
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.follower.gates import Gate, gates_of
 from shmbroker.ipc.latency.latency import Counts, Histogram, counts_of
 from shmbroker.ipc.latency.statistics import Latency, QueueStatistics
 from shmbroker.ipc.message.copied import CopiedMessage
@@ -117,6 +118,13 @@ class Looking(OpenedQueue):
     def __bool__(self) -> bool:
         """An empty queue is a queue: `queue or other` does not ask for messages."""
         return True
+
+    def gates(self) -> tuple[Gate, ...]:
+        """Who follows the queue behind a gate: its ring keeps what one of them has not passed."""
+        gates = gates_of(self._queue)
+        if isinstance(gates, int):
+            raise self._error(gates, "looking at the gates of")
+        return gates
 
     def histograms(self) -> dict[str, Histogram]:
         """The times that were recorded since `latency` was first switched on, in nanoseconds.

@@ -17,6 +17,9 @@ int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64
         queue_note_use(queue, L_USE_CONSUMES);
     code = lossy ? sb_cursor_open_lossy(cursor, port, from_now)
                  : sb_cursor_open(cursor, port, SB_GATE_FLEETING, from_now);
+    if (code == SB_OK && !lossy)
+        word_store(queue->ring.memory,
+                   L_RING_GATES_AT + cursor->gate * L_GATE_BYTES + L_GATE_SINCE_AT, realtime_ns());
     if (code != SB_OK) {
         cursor->port = port;
         cursor->gate = -1;

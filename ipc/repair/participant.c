@@ -101,6 +101,7 @@ void note_death(sb_connection *connection, int64_t id)
         log_note(connection, "participant %.*s (pid %lld) died without closing",
                  (int)L_PARTICIPANT_NAME_BYTES_MAX, entry + L_PARTICIPANT_NAME_AT,
                  (long long)word_load(entry, L_PARTICIPANT_PID_AT));
+    follower_bells_forget(connection, id);
     participant_state_set(connection, id, L_PARTICIPANT_FREE);
 }
 

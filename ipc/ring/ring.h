@@ -413,6 +413,8 @@ void blocks_drop_marked(sb_connection *connection, const int64_t *marks);
 
 /* --- journaled.c ------------------------------------------------------------------------------ */
 
+/* Of a durable queue: the journal has all below this position. */
+int64_t journaled_below(const sb_queue *queue, sb_port *port);
 /* The journal has what is at this position, or the queue is in none. */
 bool is_journaled(const sb_queue *queue, sb_port *port, int64_t position);
 

@@ -26,25 +26,37 @@ Deadlines are monotonic nanoseconds (`system_clock`); 0 is over already, NEVER d
 from __future__ import annotations
 
 from shmbroker.core.atomics import exchange, load, load_acquire
-from shmbroker.core.bell import ASLEEP, bell_arm, bell_ring
+from shmbroker.core.bell import (
+    ASLEEP,
+    bell_arm,
+    bell_follow,
+    bell_ring,
+    follower_tell,
+    followers_in,
+)
 from shmbroker.core.codes import EMPTY, FULL, OK, SLEPT
 from shmbroker.core.cursor import is_seen
 from shmbroker.core.group import group_find, groups_changed, mode_buckets
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
+    ARENA_FOLLOWERS_AT,
     ARENA_JOURNALER_BELL_AT,
     COUNTER_GIVEN_BACK_AT,
     COUNTER_REVOKED_AT,
     CURSOR_GATE,
     CURSOR_PORT,
     CURSOR_POSITION,
+    FOLLOWER_OWNER_AT,
+    FOLLOWERS,
+    PAIR_BYTES,
     PORT_ARENA,
     PORT_BARRIER,
     PORT_HEAD_SEEN,
     PORT_HEADER,
     PORT_MESSAGES_MAX,
     PORT_PENDING,
+    PORT_QUEUE,
     PORT_SLOT_MASK,
     PORT_STOP,
     POSITION_MASK,
@@ -80,19 +92,39 @@ def wake_journaler(port: int) -> int:
 
 
 @cold
+def wake_followers(port: int, followers: int) -> int:
+    """A bit each: tell them that there is work in this ring."""
+    follower = load(port + PORT_ARENA) + ARENA_FOLLOWERS_AT
+    while followers > 0:
+        if followers & 1 and follower_tell(follower, load(port + PORT_QUEUE)):
+            system_wake(follower, ALL)
+        follower += PAIR_BYTES
+        followers >>= 1
+    return OK
+
+
+@cold
+def ring(port: int, bell: int, count: int) -> int:
+    """Ring a bell of the ring, and wake so many who sleep on it; 0 if nobody may."""
+    rung = bell_ring(bell)
+    if rung & ASLEEP:
+        system_wake(bell, count)
+    if followers_in(rung):
+        wake_followers(port, followers_in(rung))
+    return rung
+
+
+@cold
 def wake_subscribers(port: int) -> int:
-    bell = load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT
-    if bell_ring(bell):
-        system_wake(bell, ALL)
+    if ring(port, load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT, ALL):
         wake_journaler(port)
     return OK
 
 
 @cold
 def wake_consumers(port: int) -> int:
-    header = load(port + PORT_HEADER)
-    if load(port + PORT_BARRIER) == 0 and bell_ring(header + RING_CONSUMER_BELL_AT):
-        system_wake(header + RING_CONSUMER_BELL_AT, ONE)
+    if load(port + PORT_BARRIER) == 0:
+        ring(port, load(port + PORT_HEADER) + RING_CONSUMER_BELL_AT, ONE)
     return wake_subscribers(port)
 
 
@@ -119,8 +151,7 @@ def wake_producers(port: int) -> int:
     if waiting > 0 and waiting > (load(port + PORT_SLOT_MASK) + 1) * 3 >> 2:
         return OK
     reclaim(port)
-    if bell_ring(bell):
-        system_wake(bell, ONE)
+    ring(port, bell, ONE)
     return OK
 
 
@@ -139,11 +170,9 @@ def gate_moved(port: int) -> int:
     """After the journal's gate was moved: what it has passed can be taken, and is safe."""
     header = load(port + PORT_HEADER)
     # SYNC POINT: bell (after a locked operation): pairs with the exchange of bell_arm
-    if bell_ring(header + RING_CONSUMER_BELL_AT):
-        system_wake(header + RING_CONSUMER_BELL_AT, ONE)
+    ring(port, header + RING_CONSUMER_BELL_AT, ONE)
     wake_subscribers(port)
-    if bell_ring(header + RING_CONFIRM_BELL_AT):
-        system_wake(header + RING_CONFIRM_BELL_AT, ALL)
+    ring(port, header + RING_CONFIRM_BELL_AT, ALL)
     return tell_producers(port)
 
 
@@ -152,6 +181,17 @@ def rouse(bell: int) -> int:
     """Wake all who sleep on this bell, and whoever is about to."""
     exchange(bell, 0)
     return system_wake(bell, ALL)
+
+
+@cold
+def rouse_followers(port: int) -> int:
+    """All of them, also if whoever took their bits from our bells has told them of nothing."""
+    followers = 0
+    for each in range(FOLLOWERS):
+        at = load(port + PORT_ARENA) + ARENA_FOLLOWERS_AT + each * PAIR_BYTES
+        if load_acquire(at + FOLLOWER_OWNER_AT) != 0:
+            followers |= 1 << each
+    return wake_followers(port, followers)
 
 
 @exported_cold
@@ -164,6 +204,7 @@ def wake_all(port: int) -> int:
     rouse(header + RING_SUBSCRIBER_BELL_AT)
     rouse(header + RING_PRODUCER_BELL_AT)
     rouse(header + RING_CONFIRM_BELL_AT)
+    rouse_followers(port)
     wake_journaler(port)
     return OK
 
@@ -342,3 +383,14 @@ def cursor_wait(cursor: int, deadline: int) -> int:
         code = sleep(port, bell, deadline, slice_end, SLICE_NS)
         if code != OK:
             return code
+
+
+@exported_cold
+def cursor_follow(cursor: int, follower: int) -> int:
+    """OK: there is a message that the cursor may see.  EMPTY: not yet, and the follower is told."""
+    port = load(cursor + CURSOR_PORT)
+    bell_follow(load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT, follower)
+    position = load(cursor + CURSOR_POSITION)
+    if is_published(port, position) and is_seen(port, load(cursor + CURSOR_GATE), position):
+        return OK
+    return EMPTY

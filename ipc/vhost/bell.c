@@ -23,6 +23,53 @@ void journaler_rouse(sb_connection *connection)
         sb_system_wake((int64_t)(intptr_t)bell, 1);
 }
 
+/* --- followers (core/bell.py) ----------------------------------------------------------------- */
+
+char *follower_bell(sb_connection *connection, int64_t follower)
+{
+    return (char *)connection->arena.memory + L_ARENA_FOLLOWERS_AT + follower * L_PAIR_BYTES;
+}
+
+static _Atomic int64_t *owner_of(sb_connection *connection, int64_t follower)
+{
+    return (_Atomic int64_t *)(follower_bell(connection, follower) + L_FOLLOWER_OWNER_AT);
+}
+
+int64_t follower_bell_take(sb_connection *connection)
+{
+    for (int64_t each = 0; each < L_FOLLOWERS && connection->id > 0; each++) {
+        int64_t nobody = 0;
+        if (!atomic_compare_exchange_strong(owner_of(connection, each), &nobody, connection->id))
+            continue;
+        for (int64_t word = 0; word < L_RUNG_WORDS; word++)
+            sb_follower_rung(follower_bell(connection, each), word);
+        return each;
+    }
+    return -1;
+}
+
+void follower_bell_return(sb_connection *connection, int64_t follower)
+{
+    if (follower >= 0)
+        atomic_store(owner_of(connection, follower), 0);
+}
+
+void follower_bells_forget(sb_connection *connection, int64_t id)
+{
+    for (int64_t each = 0; each < L_FOLLOWERS; each++) {
+        int64_t owner = id;
+        atomic_compare_exchange_strong(owner_of(connection, each), &owner, 0);
+    }
+}
+
+void followers_rouse(sb_connection *connection)
+{
+    for (int64_t each = 0; each < L_FOLLOWERS; each++)
+        if (atomic_load(owner_of(connection, each)) &&
+            sb_bell_ring((int64_t *)(void *)follower_bell(connection, each)))
+            sb_system_wake((int64_t)(intptr_t)follower_bell(connection, each), INT_MAX);
+}
+
 /* --- schedules -------------------------------------------------------------------------------- */
 
 _Atomic uint32_t *schedule_bell(sb_connection *connection)

@@ -37,6 +37,9 @@ typedef struct duties {
     int64_t (*expire)(sb_queue *queue, sb_port *port);
     /* Whether the program replies to this queue; the connection's mutex is held. */
     bool (*replies_to)(sb_connection *connection, int64_t reference);
+    /* Call `see` at a moment at which each transaction on durable queues is in the journal as a
+     * whole, or not at all: what it answers, or SB_EMPTY if there was none. */
+    int64_t (*at_a_moment)(sb_connection *connection, int64_t (*see)(void *), void *context);
     /* We were found to be slow, and are to leave. */
     int64_t (*leave)(sb_connection *connection);
 } duties;
@@ -200,6 +203,16 @@ int64_t row_last_reference(sb_connection *connection, int64_t row);
 
 /* The journaler of the vhost, if it sleeps, looks again. */
 void journaler_rouse(sb_connection *connection);
+
+/* A bell for a thread that follows many rings: its number, or -1 if there is none left; and its
+ * address. */
+int64_t follower_bell_take(sb_connection *connection);
+void follower_bell_return(sb_connection *connection, int64_t follower);
+char *follower_bell(sb_connection *connection, int64_t follower);
+/* This participant is dead, or leaves. */
+void follower_bells_forget(sb_connection *connection, int64_t id);
+/* All followers look again: the catalog has changed. */
+void followers_rouse(sb_connection *connection);
 
 /* Who sleeps on the bell: a bit for each schedule that it serves. */
 #define SCHEDULE_OTHERS (1u << 31)

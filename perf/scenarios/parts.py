@@ -19,6 +19,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "schedule": ("--messages=10000", "--seconds=2"),
     "paging": ("--messages=200000",),
     "recording": ("--pairs=100",),
+    "follower": ("--queues=200", "--times=50", "--seconds=1"),
 }
 """What to ask each of them in a brief run."""
 

@@ -15,7 +15,7 @@ STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "critical", "published", "delivered", "acked",
     "redelivered", "expired", "dead_lettered", "set_aside", "dropped", "scheduled", "paged",
     "paged_bytes", "duplicates", "replaced", "carried", "slow_consumers", "bytes", "consumers",
-    "recorded", "latency",
+    "recorded", "latency", "gates",
 ]  # fmt: skip
 SCHEDULED_KEYS = [
     "id", "deliver_at", "key", "properties", "published_at", "body", "body_encoding", "bytes",

@@ -293,6 +293,16 @@ class RingRules(Rules):
                 raise Violation(f"head {head} has passed a cursor at {following}")
         if self._cast.numbered or geometry.origins:
             self._check_numbers(memory, ledger, hint)
+        if geometry.named_gates:
+            self._check_gates(memory)
+
+    def _check_gates(self, memory: Sequence[int]) -> None:
+        """Whoever looks for a lasting gate finds it."""
+        for gate, kind in zip(self._memory.gates, self._memory.gate_kinds, strict=True):
+            word = memory[gate]
+            lasting = word >> at.GATE_LIFE_SHIFT & at.GATE_LIFE_MASK == at.GATE_LASTING
+            if word & at.GATE_ACTIVE and lasting and memory[kind] != at.GATE_REPLICA:
+                raise Violation("a gate is lasting, and nobody knows whose it is")
 
     def _check_live(self, memory: Sequence[int], position: int, body: int) -> None:
         word = self._memory.slot_word(memory, position)

@@ -365,7 +365,7 @@ MUTANTS: Final = (
     # --- gates and cursors
     _one("gates-ignored", "cursor", "reclaim", "limit = gates_floor(port, limit)", "limit = limit"),
     _one("gate-joined-without-epoch", "cursor", "gate_settle", "head + EPOCH_STEP", "head"),
-    _one("gate-joined-unseen", "cursor", "gate_join", "gates_raise_high(port, gate + 1)", "pass"),
+    _one("gate-joined-unseen", "cursor", "gate_take", "gates_raise_high(port, gate + 1)", "pass"),
     _one(
         "gate-of-the-dead-kept",
         "cursor",
@@ -376,9 +376,9 @@ MUTANTS: Final = (
     _one(
         "gate-taken-by-store",
         "cursors",
-        "gate_join",
-        "if compare_exchange(gate_at(port, gate), word, gate_word(port, kind, 0)) == word:",
-        "if exchange(gate_at(port, gate), gate_word(port, kind, 0)) >= 0:",
+        "gate_take",
+        "if compare_exchange(gate_at(port, gate), word, claimed) == word:",
+        "if exchange(gate_at(port, gate), claimed) >= 0:",
     ),
     _one(
         "lossy-without-looking-again",
@@ -429,7 +429,7 @@ MUTANTS: Final = (
         "gate-adopted-unsettled",
         "journal-adopted",
         "gate_adopt",
-        "return gate_settle(port, gate, gate_kind(word), position)",
+        "return gate_settle(port, gate, gate_life(word), position)",
         "return position",
     ),
     _one("gate-joined-at-a-former-head", "cursor", "gate_settle", "if seen == head:", "if True:"),
@@ -437,8 +437,22 @@ MUTANTS: Final = (
         "lasting-gate-dropped",
         "journal-adopted",
         "gates_repair",
-        " and gate_kind(word) == GATE_FLEETING",
-        "",
+        "0 if gate_life(word) == GATE_FLEETING else gate_without_owner(word)",
+        "0",
+    ),
+    _one(
+        "gate-lasting-before-it-has-its-name",
+        "replica-adopted",
+        "gate_take",
+        "gate_word(port, GATE_FLEETING, 0)",
+        "gate_word(port, life, 0)",
+    ),
+    _one(
+        "gate-kept-by-the-dead",
+        "replica-adopted",
+        "gates_repair",
+        "gate_without_owner(word)",
+        "word",
     ),
     # --- groups, and the single active consumer
     _one(
@@ -925,7 +939,7 @@ MUTANTS: Final = (
         "bell-armed-by-store",
         "bell-buffered",
         "bell_arm",
-        "return exchange(bell, ASLEEP)",
+        "return bits_set(bell, ASLEEP)",
         "return store_release(bell, ASLEEP)",
     ),
     Mutant(
@@ -1164,6 +1178,53 @@ MUTANTS: Final = (
         "commit_passed",
         "if load_acquire(record + TRANSACTION_PARTS_AT) != load(record + TRANSACTION_SERIAL_AT):",
         "if True:",
+    # --- the bell of a follower
+    _one(
+        "follower-told-of-nothing",
+        "follower",
+        "follower_tell",
+        "bits_set(place + FOLLOWER_RUNG_AT + (bit // RUNG_BITS) * 8, 1 << (bit % RUNG_BITS))",
+        "load_acquire(place + FOLLOWER_RUNG_AT)",
+    ),
+    Mutant(
+        "follower-rung-before-it-is-told",
+        "follower",
+        (
+            Mutation(
+                "follower_tell",
+                "    bit = row % RUNG_ROWS\n",
+                "    rung = bell_ring(place + FOLLOWER_BELL_AT)\n    bit = row % RUNG_ROWS\n",
+            ),
+            Mutation("follower_tell", "return bell_ring(place + FOLLOWER_BELL_AT)", "return rung"),
+        ),
+    ),
+    _one(
+        "follower-asleep-before-it-has-looked",
+        "follower",
+        "following_both",
+        "        if rung == 0:\n            ask(MAY_FOLLOWER_SLEEP)",
+        "        ask(MAY_FOLLOWER_SLEEP)",
+    ),
+    _one(
+        "subscriber-wipes-followers-out",
+        "follower",
+        "bell_arm",
+        "return bits_set(bell, ASLEEP)",
+        "return exchange(bell, ASLEEP)",
+    ),
+    _one(
+        "rung-set-by-store",
+        "follower",
+        "follower_tell",
+        "bits_set(place + FOLLOWER_RUNG_AT + (bit // RUNG_BITS) * 8, 1 << (bit % RUNG_BITS))",
+        "exchange(place + FOLLOWER_RUNG_AT + (bit // RUNG_BITS) * 8, 1 << (bit % RUNG_BITS))",
+    ),
+    _one(
+        "follower-armed-by-store",
+        "follower-buffered",
+        "bell_follow",
+        "return bits_set(bell, 1 << (FOLLOWERS_SHIFT + follower))",
+        "return store_release(bell, 1 << (FOLLOWERS_SHIFT + follower))",
     ),
     # --- the due word
     _one(

@@ -24,7 +24,7 @@ from shmbroker.core.cursor import (
     cursor_open_lossy,
     cursor_release,
 )
-from shmbroker.core.gate import gate_adopt
+from shmbroker.core.gate import gate_adopt, gate_join_named, gate_position, gate_put_down
 from shmbroker.core.group import groups_free
 from shmbroker.core.head import head_load
 from shmbroker.core.port import port_close, port_number
@@ -388,6 +388,18 @@ def following(kind: int, from_now: int, leaves: int) -> int:
     cursor_open(CURSOR, PORT, kind, from_now)
     tell(JOINED, load(CURSOR + at.CURSOR_POSITION))
     return follow(leaves)
+
+
+@program
+def following_named(kind: int) -> int:
+    """following, behind a lasting gate that has a kind; it stays there."""
+    gate = gate_join_named(PORT, at.GATE_LASTING, kind, 0, 0, 0)
+    store(CURSOR + at.CURSOR_PORT, PORT)
+    store(CURSOR + at.CURSOR_GATE, gate)
+    store(CURSOR + at.CURSOR_POSITION, gate_position(PORT, gate))
+    tell(JOINED, load(CURSOR + at.CURSOR_POSITION))
+    follow(0)
+    return gate_put_down(PORT, gate)
 
 
 @program

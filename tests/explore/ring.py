@@ -55,6 +55,8 @@ class Geometry:
     blocks: int = 4
     block_bytes: int = 2 * CHUNK_BYTES
     gates: int = 1
+    named_gates: bool = False
+    """Each lasting gate is of kind GATE_REPLICA."""
     producers: int = 0
     flags: int = 0
     levels: int = 0
@@ -249,6 +251,13 @@ class RingMemory(Memory):
             self.word(f"gate[{i}]", RING + at.RING_GATES_AT + i * at.GATE_BYTES, SHARED, _gate)
             for i in range(geometry.gates)
         ]
+        self.gate_kinds = []
+        for i in range(geometry.gates):
+            gate = RING + at.RING_GATES_AT + i * at.GATE_BYTES
+            role = SHARED if geometry.named_gates else BLIND
+            self.gate_kinds.append(self.word(f"gate[{i}].kind", gate + at.GATE_KIND_AT, role))
+            self.word(f"gate[{i}].since", gate + at.GATE_SINCE_AT, BLIND)
+            self.word(f"gate[{i}].name length", gate + at.GATE_NAME_LENGTH_AT, BLIND)
         self.sequences, self.identities = [], []
         for i in range(1, geometry.producers + 1):
             producer = RING + at.RING_PRODUCERS_AT + i * at.PRODUCER_BYTES

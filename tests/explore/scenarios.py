@@ -11,6 +11,7 @@ from tests.explore import aside, committing, counting, keyed, once, pouring, pro
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.deleting import deletion_scenario
 from tests.explore.expiring import expiry_scenario
+from tests.explore.following import follower_scenario
 from tests.explore.gate import gate_scenario
 from tests.explore.invariants import RingRules
 from tests.explore.memory import SHARED
@@ -328,6 +329,15 @@ def journal_heir() -> Player:
     return Player(CURSOR, processes.inheriting, (0, 2, 3), mortal=False)
 
 
+def replica() -> Player:
+    return Player(CURSOR, processes.following_named, (at.GATE_REPLICA,))
+
+
+def replica_heir() -> Player:
+    """Adopts gate 0 from nobody, once the third process has ended and was repaired."""
+    return Player(CURSOR, processes.inheriting, (0, 2, 0), mortal=False)
+
+
 def glancer(last: int) -> Player:
     return Player(CURSOR, processes.glancing, (last,))
 
@@ -637,6 +647,12 @@ PLAYS: Final[dict[str, Play]] = {
         replace(GATED, gates=1),
         (settled(1, 2, mortal=False), consumer(mortal=False), journal(), journal_heir()),
         messages=2,
+        kills=1,
+    ),
+    "replica-adopted": Play(
+        replace(GATED, gates=1, named_gates=True),
+        (settled(1, 1, mortal=False), consumer(mortal=False), replica(), replica_heir()),
+        messages=1,
         kills=1,
     ),
     "successor": Play(
@@ -1051,6 +1067,8 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "commit-gate": gate_scenario,
     "deletion": lambda: deletion_scenario(store_buffers=False),
     "deletion-buffered": lambda: deletion_scenario(store_buffers=True),
+    "follower": lambda: follower_scenario("follower", 2),
+    "follower-buffered": lambda: follower_scenario("follower-buffered", 1, store_buffers=True),
 }
 """Without a ring, each in a file of its own: movers look twice (serving.py)."""
 

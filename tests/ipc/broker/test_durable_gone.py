@@ -239,16 +239,12 @@ STOPS_AFTER_A_LOOK = """
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-static bool is_gone_now(const followed *each)
-{
-    return word_load(each->queue->row, 0) >> L_ROW_GENERATION_SHIFT != each->queue->live;
-}
 /* It looks, says so, and answers when it is told to. */
-bool followed_is_gone(const followed *each)
+static bool following_is_gone(const sb_queue *queue)
 {
     const struct timespec pause = {0, 1000000};
-    bool gone = is_gone_now(each);
-    if (gone || strcmp(each->queue->name, "gone") != 0 || access("asks", F_OK) == 0)
+    bool gone = queue_is_gone(queue);
+    if (gone || strcmp(queue->name, "gone") != 0 || access("asks", F_OK) == 0)
         return gone;
     fclose(fopen("asks", "w"));
     while (access("answered", F_OK) != 0)
@@ -285,8 +281,8 @@ def library_that_stops(target: Path) -> Path:
         if source.name == "dropped.c":  # the extension of Python
             continue
         text = source.read_text()
-        if source == IPC / "broker" / "followed.c":
-            begin = text.index("bool followed_is_gone(")
+        if source == IPC / "follower" / "following.c":
+            begin = text.index("static bool following_is_gone(")
             end = text.index("}\n", begin) + 2
             text = text[:begin] + STOPS_AFTER_A_LOOK + text[end:]
         made.append(target / f"{source.parent.name}-{source.name}")

@@ -1,0 +1,152 @@
+"""Following queues behind gates of one's own, a batch of records a call (ipc/follower/batch.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import EMPTY, INTERRUPTED, OK
+from shmbroker.core.layout import POSITION_BITS
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import Error, error_for
+from shmbroker.ipc.base.names import name_bytes
+from shmbroker.ipc.base.timeout import nanoseconds
+from shmbroker.ipc.follower.header import KINDS
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+    from shmbroker.ipc.queue.queue import Queue
+
+ROOM = 1 << 20
+FOLLOWS = ("added", "durable", "all")
+_HEAD = Struct("<4L2Q")
+_KIND_SHIFT = 56
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One of a batch: as in the journal's files (ipc/journal/format.h)."""
+
+    kind: int
+    queue: int
+    """The number of the queue: the same in all batches, and for each who follows it."""
+    position: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    memory: memoryview
+    """The records, until the next read."""
+    records: int
+    messages: int
+    whole: bool
+    """Of a moment: this is the end of it."""
+
+    def __iter__(self) -> Iterator[Record]:
+        """For people and tests; nothing of it is needed to pass a batch on."""
+        at = 0
+        while at < len(self.memory):
+            _crc, _body_crc, length, _frame, queue, where = _HEAD.unpack_from(self.memory, at)
+            at += _HEAD.size
+            position = where & (1 << POSITION_BITS) - 1
+            yield Record(
+                where >> _KIND_SHIFT, queue, position, bytes(self.memory[at : at + length])
+            )
+            at += length + 7 & -8
+
+
+class Follower:
+    """Of one thread at a time.  Close it before its broker."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        name: str,
+        *,
+        kind: str = "link",
+        lasting: bool = False,
+        follows: str = "added",
+        from_now: bool = False,
+        tells: bool = False,
+        room: int = ROOM,
+    ) -> None:
+        self.name = name
+        self._broker = broker
+        self._name = ffi.new("char[]", name_bytes(name))
+        options = ffi.new("sb_follower_options *")
+        options.name = self._name
+        options.kind = KINDS.index(kind)
+        options.follows = (lib.SB_FOLLOW_ADDED, lib.SB_FOLLOW_DURABLE, lib.SB_FOLLOW_ALL)[
+            FOLLOWS.index(follows)
+        ]
+        options.lasting, options.from_now, options.tells = lasting, from_now, tells
+        made = ffi.new("sb_follower **")
+        self._check(lib.sb_follower_open(broker._connection, options, made))
+        self._follower: Any = made[0]
+        self._room = ffi.new("int64_t[]", room // 8)
+        self._batch = ffi.new("sb_follower_batch *")
+        self._batch.buffer, self._batch.room = self._room, room & -8
+
+    def _error(self, code: int) -> Error:
+        return error_for(code, f"follower {self.name!r}", ffi.errno, detail_of(code))
+
+    def _check(self, code: int) -> int:
+        if code < 0:
+            raise self._error(code)
+        return code
+
+    def add(self, queue: Queue) -> int:
+        """Follow this queue too: its number in the records."""
+        return self._check(lib.sb_follower_add(self._follower, queue._queue))
+
+    def read(self, *, retired: bool = False, moment: bool = False) -> Batch | None:
+        """What came since, or None.  TooSmall if there is no room for one record."""
+        batch = self._batch
+        batch.retired, batch.moment = retired, moment
+        code: int = lib.sb_follower_read(self._follower, batch)
+        if code == EMPTY:
+            return None
+        self._check(code)
+        memory = memoryview(ffi.buffer(batch.buffer, batch.bytes))
+        return Batch(memory, batch.records, batch.messages, bool(batch.whole))
+
+    def release(self, number: int, position: int) -> None:
+        """All below the position of this queue is dealt with."""
+        self._check(lib.sb_follower_release(self._follower, number, position))
+
+    def release_all(self) -> None:
+        """All that was read is."""
+        self._check(lib.sb_follower_release_all(self._follower))
+
+    def seek(self, number: int, position: int) -> None:
+        """Read on from there."""
+        self._check(lib.sb_follower_seek(self._follower, number, position))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep until there may be something to read; False: not in time."""
+        code: int = lib.sb_follower_wait(self._follower, ffi.NULL, 0, nanoseconds(timeout))
+        if code not in (OK, EMPTY, INTERRUPTED):
+            raise self._error(code)
+        return code == OK
+
+    def close(self, *, leaves: bool = False) -> None:
+        """Lasting gates stay where they are, unless it leaves."""
+        if self._follower is not None:
+            lib.sb_follower_close(self._follower, leaves)
+            self._follower = None
+
+    def __enter__(self) -> Follower:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,96 @@
+"""The gates of a queue: who has not passed which messages yet, and so keeps them in the ring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.layout import GATES
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.doctor.finding import Finding
+from shmbroker.ipc.follower.header import KINDS
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.connection.broker import Broker
+
+FULL_PERCENT = 75
+"""A gate that is so far behind, in percent of the slots, is told of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    kind: str
+    """subscription, journal, pager, replica or link."""
+    name: str
+    is_lasting: bool
+    """It stays when its owner dies or leaves."""
+    owner: int | None
+    """A participant; None: nobody, until somebody takes it."""
+    since: int
+    """When that one took it: nanoseconds since the epoch, 0 unknown."""
+    position: int
+    behind: int
+    """Messages that it has not passed."""
+    holds_head: bool
+    """It is why the ring keeps messages that were acknowledged."""
+
+    @classmethod
+    def of(cls, told: Any) -> Gate:
+        kind = KINDS[told.kind] if 0 <= told.kind < len(KINDS) else str(told.kind)
+        name = ffi.string(told.name).decode(errors="replace")
+        return cls(
+            kind,
+            name,
+            bool(told.lasting),
+            told.owner or None,
+            told.since,
+            told.position,
+            told.behind,
+            bool(told.holds),
+        )
+
+    def __str__(self) -> str:
+        called = f"{self.kind} {self.name!r}" if self.name else self.kind
+        owner = "nobody" if self.owner is None else f"participant {self.owner}"
+        holds = ", holds head back" if self.holds_head else ""
+        return f"{called} of {owner}, {self.behind:,} behind{holds}"
+
+
+def gates_of(queue: Any) -> tuple[Gate, ...] | int:
+    """All of a queue of C, or an error code."""
+    told = ffi.new("sb_gate[]", GATES)
+    count: int = lib.sb_gates(queue, told, GATES)
+    return count if count < 0 else tuple(Gate.of(told[each]) for each in range(count))
+
+
+def findings(broker: Broker) -> Iterator[Finding]:
+    """Gates in nobody's hand that hold head back, and gates that are nearly a ring behind."""
+    for queue in broker.queues():
+        with suppress(NotFound):  # deleted meanwhile
+            for gate in broker.queue(queue.name).gates():
+                finding = found(broker.vhost, queue.name, queue.slots, gate)
+                if finding is not None:
+                    yield finding
+
+
+def found(vhost: str, queue: str, slots: int, gate: Gate) -> Finding | None:
+    if not gate.holds_head:
+        return None
+    subject = f"queue {queue!r} of vhost {vhost!r}"
+    if gate.owner is None:
+        problem = f"its gate {gate}: it keeps messages that were acknowledged"
+        return Finding("note", subject, problem, REMEDIES.get(gate.kind, REOPEN))
+    if gate.behind * 100 < slots * FULL_PERCENT:
+        return None
+    problem = f"its gate {gate}: publishers will soon find no room"
+    return Finding("warning", subject, problem, f"see what participant {gate.owner} waits for")
+
+
+REOPEN = "start again what had it, or delete the queue"
+REMEDIES = {
+    "journal": "start a broker: shmbroker run DIR",
+    "pager": "start a broker: shmbroker run DIR",
+}
