@@ -1178,6 +1178,7 @@ MUTANTS: Final = (
         "commit_passed",
         "if load_acquire(record + TRANSACTION_PARTS_AT) != load(record + TRANSACTION_SERIAL_AT):",
         "if True:",
+    ),
     # --- the bell of a follower
     _one(
         "follower-told-of-nothing",
