@@ -65,7 +65,7 @@ def publish_now_and_then(token: str, names: list[str], times: int) -> None:
 
 def delivered_ns(broker: Broker, token: str, names: list[str], times: int) -> float:
     """From before the publish until the follower has the message, in the median."""
-    took = []
+    took: list[float] = []
     with Follower(broker, "bench") as follower:
         for name in names:
             follower.add(broker.queue(name))

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker, connect
     from shmbroker.ipc.exchange.exchange import Exchange
     from shmbroker.ipc.exchange.named_subscription import NamedSubscription
+    from shmbroker.ipc.follower.gates import Gate
     from shmbroker.ipc.latency.latency import Histogram
     from shmbroker.ipc.latency.statistics import Latency, Level, QueueStatistics
     from shmbroker.ipc.message.copied import CopiedMessage
@@ -106,6 +107,7 @@ __all__ = [
     "Exchange",
     "ExchangeInfo",
     "Explained",
+    "Gate",
     "GroupInfo",
     "Histogram",
     "InUse",
@@ -186,6 +188,7 @@ _MODULES = {
     "Exchange": "exchange.exchange",
     "ExchangeInfo": "catalog.catalog",
     "Explained": "settings.settings",
+    "Gate": "follower.gates",
     "GroupInfo": "message.group",
     "Histogram": "latency.latency",
     "KeptMessage": "queue.retained_reader",
