@@ -45,9 +45,10 @@ def expiry_unknown(ring: int) -> int:
 
 
 @exported
-def expiry_repair(ring: int) -> int:
-    """Somebody has died, and may not have noted what expires, or what is set aside."""
-    store_release(ring + RING_ASIDE_AT, 1)
+def expiry_repair(ring: int, asides: int) -> int:
+    """Somebody has died, and may not have noted what expires, or the messages set aside."""
+    if asides:
+        store_release(ring + RING_ASIDE_AT, 1)
     return store_release(ring + RING_NEXT_EXPIRY_AT, 1)
 
 

@@ -21,12 +21,12 @@ def main() -> None:
         # each is acknowledged when the next is asked for; if we die, somebody else gets it
         for message in queue.consume(prefetch=32):
             if not message.body:
+                message.ack()
                 break
             number, sent = struct.unpack_from("qq", message.body)
             took = time.monotonic_ns() - sent
             got[number] = -took if message.deliveries else took
             count += 1
-        message.ack()
     print(count, "messages")
 
 

@@ -24,7 +24,7 @@ int64_t queue_repair(sb_queue *queue, int64_t dead, bool publishes)
     code = publishes ? sb_port_repair_messages(&port, alive) : sb_port_repair(&port, alive, 0, 0);
     if (code >= 0 && queue->last_value)
         sb_port_latest_repair(&port);
-    sb_expiry_repair(queue->ring.memory);
+    sb_expiry_repair(queue->ring.memory, sb_port_asides_in(&port) > 0);
     schedule_unknown(queue);
     if (queue->buckets)
         sb_port_groups_touch(&port);

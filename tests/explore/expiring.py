@@ -92,7 +92,7 @@ def searching(now: int) -> int:
 @program
 def repairing(dead: int) -> int:
     if ask(IS_DEAD, dead):
-        expiry_repair(RING)
+        expiry_repair(RING, 1)
         tell(REPAIRED, dead)
     return 0
 

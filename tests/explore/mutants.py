@@ -1064,7 +1064,7 @@ MUTANTS: Final = (
         "aside-known-after-a-death",
         "expiry",
         "expiry_repair",
-        "    store_release(ring + RING_ASIDE_AT, 1)\n",
+        "    if asides:\n        store_release(ring + RING_ASIDE_AT, 1)\n",
         "",
     ),
     _one(

@@ -83,7 +83,7 @@ def refused(run: Run, *words: str) -> None:
     (run.folder / "errors").unlink(missing_ok=True)
     assert run.start().ends() == 1
     said = run.errors()
-    assert said.startswith("shmbroker: "), said
+    assert said.splitlines()[-1].startswith("shmbroker: "), said  # behind what it is and where
     assert "Traceback" not in said
     why = run.why("failed")
     for word in words:

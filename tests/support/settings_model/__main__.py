@@ -1,4 +1,4 @@
-"""Replay: python -m tests.ipc.settings_model SEED [STEP...]; or go on: SEED --steps 200000."""
+"""Replay: python -m tests.support.settings_model SEED [STEP...]; or go on: SEED --steps 200000."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from tests.support.settings_model.replay import STEPS_A_WORLD, run, run_many
 
-parser = argparse.ArgumentParser(prog="python -m tests.ipc.settings_model", description=__doc__)
+parser = argparse.ArgumentParser(prog="python -m tests.support.settings_model", description=__doc__)
 parser.add_argument("seed")
 parser.add_argument("step", nargs="*", type=int)
 parser.add_argument("--steps", type=int, default=0)

@@ -75,5 +75,5 @@ def told(seed: str, error: str) -> str:
         run(seed, few, story)
     except Exception as again:  # noqa: BLE001 - it should be the same, but need not be
         error = str(again)
-    command = f"python -m tests.ipc.settings_model {seed} {' '.join(map(str, few))}"
+    command = f"python -m tests.support.settings_model {seed} {' '.join(map(str, few))}"
     return "\n".join([*story, error, command])
