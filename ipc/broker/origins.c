@@ -87,11 +87,13 @@ static int64_t stage_one(const origin_log *of, const struct known_origin *known,
                             (int64_t)sizeof known->is);
 }
 
-/* Take over whose it is; it has no number in the journal yet. */
+/* Take over whose it is; it has no number in the journal yet.  What was seen of it stays. */
 static void adopt(struct known_origin *known, const char *entry, int64_t origin)
 {
     *known = (struct known_origin){
         .generation = generation_of(entry),
+        .seen = known->seen,
+        .seen_generation = known->seen_generation,
         .is = {.entry = origin, .high = word_load(entry, L_ORIGIN_HIGH_AT),
                .low = word_load(entry, L_ORIGIN_LOW_AT),
                .from = word_load(entry, L_ORIGIN_FROM_AT),

@@ -79,6 +79,19 @@ def publish(queue: Queue, first: int, end: int) -> None:
         assert queue.publish_many(bodies, timeout=PATIENCE) == len(bodies)
 
 
+def rests(folder: Path) -> None:
+    """Wait until the pager has written no more for a while."""
+    seen: list[tuple[Path, int]] = []
+
+    def is_as_before() -> bool:
+        nonlocal seen
+        before, seen = seen, [(each, each.stat().st_mtime_ns) for each in pages(folder)]
+        time.sleep(0.1)
+        return seen == before
+
+    eventually(is_as_before)
+
+
 def missing(broker: Broker) -> list[str]:
     return [each.text for each in broker.errors() if "pages of queue" in each.text]
 
@@ -348,6 +361,7 @@ def test_files_of_who_was_replaced_are_left_out(host: Host) -> None:
     with host.up() as broker:
         queue = broker.queue("orders")
         publish(queue, MANY, MANY + 300)
+        rests(host.pages)  # publishers do not wait for the pager, which may be at the next one
         last = pages(host.pages)[-1]
         following = last.parent / f"{int(last.stem, 16) + 1:016x}.page"
         following.write_bytes(stale)  # where the next one is to be
