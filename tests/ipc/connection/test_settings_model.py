@@ -21,7 +21,7 @@ comes back; nor queues that are made when asked for, as they have too many slots
 tests have their names; so have those for what is killed.
 
 What fails is made short and says the seed and the steps that do it again:
-python -m tests.ipc.settings_model SEED STEP...; with SEED --steps 200000 it goes on for longer.
+python -m tests.support.settings_model SEED STEP...; with SEED --steps 200000 it goes on for longer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_a_failure_says_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> 
     """With a model that forgets to count what is purged."""
     monkeypatch.setattr("tests.support.settings_model.queue.QueueModel.purge", lambda queue: 0)
     with pytest.raises(
-        AssertionError, match=r"python -m tests.ipc.settings_model 1/\d+( \d+){2,9}$"
+        AssertionError, match=r"python -m tests.support.settings_model 1/\d+( \d+){2,9}$"
     ):
         run_many("1", STEPS)
 
