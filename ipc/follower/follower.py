@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import EMPTY, INTERRUPTED, OK
 from shmbroker.core.layout import POSITION_BITS
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, error_for
 from shmbroker.ipc.base.names import name_bytes
@@ -60,7 +60,7 @@ class Batch:
             at += length + 7 & -8
 
 
-class Follower:
+class Follower(Closable):
     """Of one thread at a time.  Close it before its broker."""
 
     def __init__(
@@ -139,14 +139,3 @@ class Follower:
         if self._follower is not None:
             lib.sb_follower_close(self._follower, leaves)
             self._follower = None
-
-    def __enter__(self) -> Follower:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

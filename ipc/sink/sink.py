@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from shmbroker.core.codes import FULL, INTERRUPTED, OK
 from shmbroker.core.layout import RECORD_HEAD_BYTES
 from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
 from shmbroker.ipc.base.errors import Error, InvalidArgument, error_for
 from shmbroker.ipc.base.timeout import nanoseconds
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.exchange.exchange import Exchange
     from shmbroker.ipc.queue.queue import Queue
@@ -48,7 +47,7 @@ class Poured:
         return self.code == FULL
 
 
-class Sink:
+class Sink(Closable):
     """Of one thread at a time."""
 
     def __init__(
@@ -123,14 +122,3 @@ class Sink:
     def _error(self, code: int, doing: str) -> Error:
         detail = detail_of(code)
         return error_for(code, doing, ffi.errno, detail)
-
-    def __enter__(self) -> Sink:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
