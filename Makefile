@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find core ipc perf cli src -name '*.py' -not -path '*/__pycache__/*') \
+SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.[ch]') setup.py pyproject.toml
 
 .PHONY: help demo demo-fan-out demo-latency test crash growth attack explore bench bench-quick latency-long latency-bench lint clean

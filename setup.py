@@ -16,7 +16,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "src"))
 
-FLOORS = ["core", "ipc", "perf", "cli"]
+FLOORS = ["core", "ipc", "netbridge", "perf", "cli"]
 C_FOLDERS = ["perf/native"]
 
 

@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FLOORS = ("core", "ipc", "perf", "cli")
+FLOORS = ("core", "ipc", "netbridge", "perf", "cli")
 FOLDERS = (*FLOORS, "src", "tests", "examples", "tools")
 
 FILE_LINES_MAX = 600

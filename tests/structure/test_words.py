@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ["core", "ipc", "cli", "perf", "src", "tests", "examples", "docs", "tools"]
+ROOMS = ["core", "ipc", "netbridge", "cli", "perf", "src", "tests", "examples", "docs", "tools"]
 SUFFIXES = {".py", ".pyi", ".c", ".h", ".md"}
 HISTORY = {"CHANGELOG.md", "tests/structure/test_words.py"}
 """These tell what was replaced, so they have the old words."""
