@@ -17,6 +17,11 @@ FLOORS = ["core", "ipc", "netbridge", "perf", "cli"]
 
 BANNED_IN_CORE = {"os", "time", "socket", "threading", "mmap", "pathlib", "subprocess", "ctypes"}
 
+EFFECTS = {"zmq", "time", "random", "secrets", "socket", "select", "selectors", "threading"}
+CARRIES_OUT: dict[str, set[str]] = {}
+"""Files of netbridge that may import what has effects or comes from outside.  They decide nothing;
+all others decide, and get times, frames and random bytes as arguments."""
+
 
 def modules(floor: str) -> Iterator[tuple[Path, ast.Module]]:
     for path in sorted((ROOT / floor).rglob("*.py")):
@@ -47,6 +52,18 @@ def test_floors_import_downwards_only(floor: str) -> None:
 def test_core_knows_no_system() -> None:
     for path, tree in modules("core"):
         assert not {name.split(".")[0] for name in imported(tree)} & BANNED_IN_CORE, path
+
+
+def test_who_decides_has_no_effects_and_no_clock() -> None:
+    """A machine that is pure runs in the simulation as it runs in the broker."""
+    carrying = {f"shmbroker.{path[:-3].replace('/', '.')}" for path in CARRIES_OUT}
+    for path, tree in modules("netbridge"):
+        name = str(path.relative_to(ROOT))
+        names = set(imported(tree))
+        effects = {each.split(".")[0] for each in names} & EFFECTS
+        assert effects <= CARRIES_OUT.get(name, set()), name
+        if name not in CARRIES_OUT:
+            assert not names & carrying, f"{name} decides, and imports what carries out"
 
 
 def test_every_package_is_installed() -> None:

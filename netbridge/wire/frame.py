@@ -1,0 +1,332 @@
+"""The kinds of frames, their fields, and what each field may be.
+
+    near end -> far end     Hello, Proof                                    the handshake
+    far end -> near end     Challenge, Welcome or Refused, Active
+    source -> target        Open, Resume, Records or Parts, Passed          the flow of one target
+    target -> source        Opened or Unopened, Credit, Confirm, Reject
+    both                    Beat, Closing, Drained, Moved, Question, Answer
+
+A position is that of a message in the source's ring.  Where a frame says `mark` or `end`, all
+messages below it are meant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias, get_origin, get_type_hints
+
+from shmbroker.core.layout import POSITION_BITS, RECORD_HEAD_BYTES
+from shmbroker.netbridge.wire import version
+from shmbroker.netbridge.wire.field import (
+    NAME_BYTES_MAX,
+    REASON_BYTES_MAX,
+    URI_BYTES_MAX,
+    Bound,
+    Choice,
+    Flag,
+    Number,
+    Octets,
+    Text,
+)
+from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.words import Level, Refusal, Role, Standing, TargetKind
+
+ID_BYTES = 16
+CHALLENGE_BYTES_MIN = 16
+CHALLENGE_BYTES_MAX = 256
+POSITION_MAX = (1 << POSITION_BITS) - 1
+COUNT_MAX = (1 << 63) - 1
+TARGETS_MAX = 1 << 20
+MESSAGE_BYTES_MAX = 1 << 31
+BEAT_MS_MIN, BEAT_MS_MAX = 10, 60_000
+FRAME_BYTES_MIN, FRAME_BYTES_MAX = 64 << 10, 64 << 20
+
+Body: TypeAlias = bytes | memoryview
+
+
+Count: TypeAlias = Annotated[int, Number(0, COUNT_MAX)]
+Position: TypeAlias = Annotated[int, Number(0, POSITION_MAX)]
+Target: TypeAlias = Annotated[int, Number(0, TARGETS_MAX)]
+"""The number of a target: its source counts."""
+Size: TypeAlias = Annotated[int, Number(0, MESSAGE_BYTES_MAX)]
+Version: TypeAlias = Annotated[int, Number(1, version.MOST)]
+BeatMs: TypeAlias = Annotated[int, Number(BEAT_MS_MIN, BEAT_MS_MAX)]
+FrameBytes: TypeAlias = Annotated[int, Number(FRAME_BYTES_MIN, FRAME_BYTES_MAX)]
+Code: TypeAlias = Annotated[int, Number(-(1 << 31), (1 << 31) - 1)]
+Yes: TypeAlias = Annotated[bool, Flag()]
+Name: TypeAlias = Annotated[str, Text(NAME_BYTES_MAX, 1)]
+User: TypeAlias = Annotated[str, Text(NAME_BYTES_MAX)]
+Why: TypeAlias = Annotated[str, Text(REASON_BYTES_MAX)]
+Uri: TypeAlias = Annotated[str, Text(URI_BYTES_MAX)]
+Id: TypeAlias = Annotated[bytes, Octets(ID_BYTES, ID_BYTES)]
+ChallengeBytes: TypeAlias = Annotated[bytes, Octets(CHALLENGE_BYTES_MIN, CHALLENGE_BYTES_MAX)]
+ProofBytes: TypeAlias = Annotated[bytes, Octets(1, CHALLENGE_BYTES_MAX)]
+
+
+class Frame:
+    __slots__ = ()
+
+    def check(self) -> None:
+        """What fields say of each other; Malformed."""
+
+
+class Carrying(Frame):
+    """With a body, which is no field of the head."""
+
+    __slots__ = ()
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Hello(Frame):
+    low: Version
+    high: Version
+    node: Id
+    incarnation: Id
+    """Of the process."""
+    name: Name
+    standing: Annotated[Standing, Choice(Standing)]
+    epoch: Count
+    vhost: Name
+    link: Name
+    attempt: Count
+    """Of this process to make this link: the highest is the one that counts."""
+    role: Annotated[Role, Choice(Role)]
+    user: User
+    challenge: ChallengeBytes
+    beat_ms: BeatMs
+    frame_bytes: FrameBytes
+    """No frame to it may be larger."""
+
+    def check(self) -> None:
+        if self.low > self.high:
+            raise Malformed(f"low is {self.low}, above high, {self.high}")
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge(Frame):
+    challenge: ChallengeBytes
+
+
+@dataclass(frozen=True, slots=True)
+class Proof(Frame):
+    proof: ProofBytes
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome(Frame):
+    version: Version
+    node: Id
+    incarnation: Id
+    name: Name
+    standing: Annotated[Standing, Choice(Standing)]
+    epoch: Count
+    proof: ProofBytes
+    beat_ms: BeatMs
+    frame_bytes: FrameBytes
+    clock_ms: Count
+    """Time of day there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Frame):
+    refusal: Annotated[Refusal, Choice(Refusal)]
+    detail: Why
+    live: Uri
+    """Of `passive`: where the live is, if it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Active(Frame):
+    """To whoever was refused as `passive` and has stayed: connect again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open(Frame):
+    target: Target
+    kind: Annotated[TargetKind, Choice(TargetKind)]
+    name: Name
+    origin: Id
+    level: Annotated[Level, Choice(Level)]
+    """At which messages are to be confirmed."""
+    exact: Yes
+    """Once each; false: what is in doubt may come twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Frame):
+    target: Target
+    mark: Position
+    """Below it all is appended there; 0 also if the origin is not known."""
+    confirmed: Position
+    """Below it all is there at the level that was asked for."""
+    message_bytes: Size
+    """No message may be larger."""
+    messages: Count
+    bytes: Count
+    """The first credit, as in `Credit`."""
+
+    def check(self) -> None:
+        if self.confirmed > self.mark:
+            raise Malformed(f"confirmed is {self.confirmed}, above mark, {self.mark}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened(Frame):
+    target: Target
+    reason: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Resume(Frame):
+    target: Target
+    position: Position
+    """The first message comes from here or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records(Carrying):
+    target: Target
+    first: Position
+    end: Position
+    messages: Count
+    redelivered: Yes
+    body: Body
+
+    def check(self) -> None:
+        if not 1 <= self.messages <= self.end - self.first:
+            raise Malformed(f"{self.messages} messages from {self.first} to {self.end}")
+        length = len(self.body)
+        if length % 8 or length < self.messages * RECORD_HEAD_BYTES:
+            raise Malformed(f"{length} bytes are no {self.messages} records")
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Carrying):
+    """Of a record that is larger than a frame: they come one behind the other."""
+
+    target: Target
+    first: Position
+    offset: Size
+    total: Size
+    redelivered: Yes
+    body: Body
+
+    def check(self) -> None:
+        if not self.body:
+            raise Malformed("a part without bytes")
+        if self.offset + len(self.body) > self.total:
+            raise Malformed(f"a part up to {self.offset + len(self.body)} of {self.total} bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Credit(Frame):
+    """So many messages and bytes may have been sent in all since the target was opened."""
+
+    target: Target
+    messages: Count
+    bytes: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm(Frame):
+    target: Target
+    end: Position
+    level: Annotated[Level, Choice(Level)]
+
+
+@dataclass(frozen=True, slots=True)
+class Reject(Frame):
+    """This message does not go there.  The target stands before it until it is passed."""
+
+    target: Target
+    position: Position
+    reason: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Passed(Frame):
+    """A message that was rejected is dealt with at the source."""
+
+    target: Target
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Beat(Frame):
+    epoch: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Closing(Frame):
+    reason: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Drained(Frame):
+    """Nothing of this end is in flight any more, and nothing more will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(Frame):
+    """The other end is to make its link to another broker."""
+
+    uri: Uri
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Carrying):
+    call: Count
+    verb: Name
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Carrying):
+    call: Count
+    code: Code
+    body: Body
+
+
+KINDS: Final[tuple[type[Frame], ...]] = (
+    Hello,
+    Challenge,
+    Proof,
+    Welcome,
+    Refused,
+    Active,
+    Open,
+    Opened,
+    Unopened,
+    Resume,
+    Records,
+    Part,
+    Credit,
+    Confirm,
+    Reject,
+    Passed,
+    Beat,
+    Closing,
+    Drained,
+    Moved,
+    Question,
+    Answer,
+)
+"""By the number of their kind, which never changes."""
+
+GROWING: Final = (Hello, Refused)
+"""A newer version may have more fields behind ours."""
+
+
+def bounds_of(kind: type[Frame]) -> list[tuple[str, Bound]]:
+    """The fields of the head, in their order."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        (name, hint.__metadata__[0])
+        for name, hint in hints.items()
+        if get_origin(hint) is Annotated
+    ]
+
+
+def named(kind: type[Frame]) -> str:
+    return kind.__name__.lower()

@@ -1,0 +1,241 @@
+"""Frames to bytes and back: what was written is read, and what was not written is Malformed."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, replace
+from random import Random
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shmbroker.netbridge.wire import version
+from shmbroker.netbridge.wire.codec import HEAD_BYTES_MAX, decode, encode
+from shmbroker.netbridge.wire.field import Bound, Choice, Flag, Number, Octets, Text
+from shmbroker.netbridge.wire.frame import (
+    COUNT_MAX,
+    FRAME_BYTES_MAX,
+    KINDS,
+    Beat,
+    Carrying,
+    Challenge,
+    Confirm,
+    Frame,
+    Hello,
+    Part,
+    Proof,
+    Records,
+    Refused,
+    bounds_of,
+    named,
+)
+from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.words import Level, Refusal, Role, Standing
+
+FUZZED = 20_000
+HELLO = Hello(
+    low=1,
+    high=1,
+    node=bytes(16),
+    incarnation=bytes(range(16)),
+    name="east",
+    standing=Standing.LIVE,
+    epoch=7,
+    vhost="/",
+    link="east-west",
+    attempt=3,
+    role=Role.CLUSTER,
+    user="cluster",
+    challenge=bytes(32),
+    beat_ms=200,
+    frame_bytes=4 << 20,
+)
+
+
+def values(bound: Bound) -> st.SearchStrategy[Any]:
+    if isinstance(bound, Number):
+        return st.integers(bound.least, bound.most)
+    if isinstance(bound, Flag):
+        return st.booleans()
+    if isinstance(bound, Text):
+        most = bound.most // 4
+        return st.text(st.characters(codec="utf-8"), min_size=bound.least, max_size=most)
+    if isinstance(bound, Octets):
+        return st.binary(min_size=bound.least, max_size=bound.most)
+    assert isinstance(bound, Choice)
+    return st.sampled_from(list(bound.of))
+
+
+def whole(kind: type[Frame]) -> st.SearchStrategy[Frame]:
+    """Frames of a kind whose fields agree with each other."""
+    drawn = {name: values(bound) for name, bound in bounds_of(kind)}
+    if issubclass(kind, Carrying):
+        drawn["body"] = st.binary(max_size=256)
+    if kind is Records:
+        drawn |= {"first": st.integers(0, 1000), "end": st.integers(1001, 2000)}
+        drawn |= {"messages": st.just(1), "body": st.just(bytes(64))}
+    if kind is Part:
+        drawn |= {"offset": st.integers(0, 100), "total": st.integers(400, 1 << 31)}
+        drawn["body"] = st.binary(min_size=1, max_size=256)
+    if kind is Hello:
+        drawn |= {"low": st.integers(1, 5), "high": st.integers(5, 9)}
+    if kind.__name__ == "Opened":
+        drawn |= {"confirmed": st.integers(0, 9), "mark": st.integers(9, 99)}
+    return st.builds(kind, **drawn)
+
+
+FRAMES = st.one_of([whole(kind) for kind in KINDS])
+
+
+@given(frame=FRAMES, number=st.integers(0, COUNT_MAX))
+@settings(max_examples=500, deadline=None)
+def test_what_was_written_is_read(frame: Frame, number: int) -> None:
+    parts = encode(frame, number)
+    assert len(parts[0]) <= HEAD_BYTES_MAX
+    assert decode(parts, FRAME_BYTES_MAX) == (number, frame)
+
+
+@given(st.binary(max_size=200), st.lists(st.binary(max_size=50), max_size=3))
+@settings(max_examples=1000, deadline=None)
+def test_any_bytes_are_a_frame_or_malformed(head: bytes, more: list[bytes]) -> None:
+    with_error([head, *more])
+
+
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.floats() | st.text()
+    | st.binary(),
+    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(), inner, max_size=3),
+))  # fmt: skip
+@settings(max_examples=1000, deadline=None)
+def test_any_messagepack_is_a_frame_or_malformed(value: Any) -> None:
+    with_error([msgpack.packb(value)])
+    with_error([msgpack.packb([3, 0, *([value] * 10)])])
+
+
+def with_error(parts: list[bytes]) -> str:
+    """What is wrong with a frame, "" if it is one."""
+    try:
+        decode(parts, FRAME_BYTES_MAX)
+    except Malformed as error:
+        return str(error)
+    return ""
+
+
+def damaged(random: Random, head: bytes) -> bytes:
+    """Flipped, cut, or repeated in a part."""
+    at = random.randrange(len(head))
+    kind = random.randrange(3)
+    if kind == 0:
+        return head[:at] + bytes([head[at] ^ 1 << random.randrange(8)]) + head[at + 1 :]
+    end = random.randrange(at, len(head)) + 1
+    return head[:at] + head[end:] if kind == 1 else head[:end] + head[at:]
+
+
+def examples() -> list[list[bytes]]:
+    frames = [HELLO, Challenge(bytes(16)), Beat(9), Refused(Refusal.PASSIVE, "not active", "")]
+    frames += [Records(1, 10, 20, 2, False, bytes(96)), Part(1, 9, 0, 80, True, bytes(40))]
+    frames += [Confirm(3, 99, Level.DISK)]
+    return [[bytes(part) for part in encode(frame, 5)] for frame in frames]
+
+
+def test_damaged_frames_are_frames_or_malformed() -> None:
+    random = Random(1)
+    seen = set()
+    for _ in range(FUZZED):
+        parts = random.choice(examples_made)
+        seen.add(with_error([damaged(random, parts[0]), *parts[1:]]).split(" ")[0])
+    assert len(seen) > 10, "of each kind something was found"
+
+
+examples_made = examples()
+
+
+def test_every_cut_of_every_frame_is_malformed() -> None:
+    for parts in examples_made:
+        for end in range(len(parts[0])):
+            assert with_error([parts[0][:end], *parts[1:]])
+        assert with_error([*parts, b"one more", b"and another"])
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"node": bytes(15)}, "hello: node has 15 bytes, not 16 to 16"),
+    ({"epoch": -1}, "hello: epoch is -1, not 0 to"),
+    ({"epoch": True}, "hello: epoch is bool, not a number"),
+    ({"name": ""}, "hello: name has 0 bytes, not 1 to 255"),
+    ({"name": "x" * 256}, "hello: name has 256 bytes"),
+    ({"name": b"bytes"}, "hello: name is bytes, not text"),
+    ({"role": "king"}, "hello: role is none of client, cluster"),
+    ({"role": ["client"]}, "hello: role is none of"),
+    ({"beat_ms": 5}, "hello: beat_ms is 5, not 10 to 60000"),
+    ({"low": 2}, "hello: low is 2, above high, 1"),
+    ({"challenge": None}, "hello: challenge is NoneType, not bytes"),
+])  # fmt: skip
+def test_an_error_names_the_field_and_what_it_may_be(change: dict[str, Any], said: str) -> None:
+    plain = {name: bound.write(getattr(HELLO, name)) for name, bound in bounds_of(Hello)}
+    head = msgpack.packb([0, 0, *(plain | change).values()])
+    assert said in with_error([head])
+
+
+@pytest.mark.parametrize(("parts", "said"), [
+    ([], "one part or two, not 0"),
+    ([b"a", b"b", b"c"], "one part or two, not 3"),
+    ([b"\x90" * (HEAD_BYTES_MAX + 1)], "with a head of 8193 bytes"),
+    ([msgpack.packb({"kind": 1})], "not MessagePack"),
+    ([msgpack.packb(7)], "no list"),
+    ([msgpack.packb([len(KINDS), 0])], f"no kind of frames {len(KINDS)}"),
+    ([msgpack.packb(["hello", 0])], "no kind of frames 'hello'"),
+    ([msgpack.packb([16, -1, 0])], "beat: the number of the frame is no number"),
+    ([msgpack.packb([16, 0, 1]), b"body"], "beat: a frame of 2 parts"),
+    ([msgpack.packb([10, 0, 1, 0, 1, 1, False])], "records: a frame of 1 parts"),
+    ([msgpack.packb([16, 0, 1, 2])], "beat: 2 fields, not 1"),
+    ([msgpack.packb([[[[]]], 0])], "no kind of frames"),
+    ([b"\xdd\xff\xff\xff\xff"], "not MessagePack"),
+    ([b"\xc6\xff\xff\xff\xff"], "not MessagePack"),
+    ([msgpack.packb([16, 0, msgpack.Timestamp(1)])], "not MessagePack"),
+])  # fmt: skip
+def test_what_is_wrong_is_said(parts: list[bytes], said: str) -> None:
+    assert said in with_error(parts)
+
+
+@pytest.mark.parametrize(("frame", "said"), [
+    (Records(0, 5, 5, 1, False, bytes(32)), "1 messages from 5 to 5"),
+    (Records(0, 0, 9, 1, False, bytes(31)), "31 bytes are no 1 records"),
+    (Records(0, 0, 9, 2, False, bytes(32)), "32 bytes are no 2 records"),
+    (Part(0, 0, 0, 100, False, b""), "a part without bytes"),
+    (Part(0, 0, 96, 100, False, bytes(8)), "a part up to 104 of 100 bytes"),
+    (Proof(b""), "proof: proof has 0 bytes"),
+])  # fmt: skip
+def test_what_contradicts_itself_is_not_even_written(frame: Frame, said: str) -> None:
+    with pytest.raises(Malformed, match=said.replace("(", "[(]")):
+        encode(frame, 0)
+
+
+def test_a_frame_is_not_larger_than_agreed() -> None:
+    parts = encode(Records(0, 0, 1, 1, False, bytes(1 << 16)), 0)
+    with pytest.raises(Malformed, match="bytes in all"):
+        decode(parts, 1 << 16)
+
+
+def test_a_newer_version_may_say_more_in_a_hello_but_in_nothing_that_is_agreed() -> None:
+    head = msgpack.unpackb(encode(replace(HELLO, high=9), 0)[0])
+    assert decode([msgpack.packb([*head, "more", 5])], 1 << 16) == (0, replace(HELLO, high=9))
+    beat = msgpack.unpackb(encode(Beat(1), 0)[0])
+    assert with_error([msgpack.packb([*beat, "more"])])
+
+
+@pytest.mark.parametrize(("low", "high", "common"), [
+    (1, 1, 1), (1, 9, version.HIGHEST), (version.HIGHEST + 1, 9, None),
+])  # fmt: skip
+def test_the_highest_common_version_is_spoken(low: int, high: int, common: int | None) -> None:
+    assert version.agreed(low, high) == common
+
+
+def test_every_field_has_bounds_and_every_kind_a_name_of_its_own() -> None:
+    assert len({named(kind) for kind in KINDS}) == len(KINDS)
+    for kind in KINDS:
+        bounded = [name for name, _ in bounds_of(kind)]
+        declared = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+        assert declared == bounded + ["body"] * issubclass(kind, Carrying)
+        assert all(each.default is MISSING for each in fields(kind)[: len(bounded)])  # type: ignore[arg-type]
