@@ -122,6 +122,16 @@ static int64_t make_room(sb_journaler *journaler)
     return SB_OK;
 }
 
+int64_t journaler_concerned(const sb_journaler *journaler)
+{
+    return journaler->passes ? journaler->count : journaler->ready.count;
+}
+
+followed *journaler_concerns(const sb_journaler *journaler, int64_t index)
+{
+    return journaler->passes ? journaler->queues[index] : journaler->ready.ready[index]->of;
+}
+
 static int64_t came(void *context, sb_queue *queue, const char *entry, void **kept)
 {
     sb_journaler *journaler = context;
@@ -149,6 +159,8 @@ static int64_t came(void *context, sb_queue *queue, const char *entry, void **ke
     if (code == SB_OK)
         code = dedup_log_begin(&made->once, queue, made->number, &made->cursor);
     if (code == SB_OK)
+        code = ready_add(&journaler->ready, &made->ready, queue, made);
+    if (code == SB_OK)
         *kept = made;
     else
         followed_free(made);
@@ -165,9 +177,11 @@ static int64_t gone(void *context, void *kept)
         code = journal_retire_then(journaler->journal, one->number, SB_JOURNAL_ALL);
     if (code == SB_OK)
         code = dedup_log_gone(&one->once, journaler->journal);
-    if (code == SB_OK)
-        followed_free(one);
-    return code;
+    if (code != SB_OK)
+        return code;
+    ready_drop(&journaler->ready, &one->ready);
+    followed_free(one);
+    return SB_OK;
 }
 
 static const following_user USER = {.came = came, .gone = gone};
@@ -176,6 +190,9 @@ int64_t journaler_follow(sb_journaler *journaler)
 {
     following *of = &journaler->following;
     of->generation = -1;
+    ready_begin(&journaler->ready, journaler->connection,
+                follower_bell_seize(journaler->connection, L_FOLLOWER_JOURNALER));
+    journaler->passed_at = 0; /* who rang the bell until now has told nobody */
     if (of->references)
         return SB_OK; /* of a start that failed */
     return following_begin(of, journaler->connection, L_QUEUE_DURABLE, &USER, journaler);

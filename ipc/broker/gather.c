@@ -17,6 +17,8 @@
 #define AHEAD_BYTES (INT64_C(256) << 10) /* handed to the disk while the rest is gathered */
 #define RETIRE_NS 10000000 /* how long what is retired may wait for a frame of its own */
 #define RETIRE_ABOVE_NS 100000000 /* and what is done with behind a message that is not */
+#define PASS_NS 100000000 /* all queues are looked at, rung or not */
+#define FEW 64 /* are always looked at: that costs less than a frame for what is retired */
 
 /* A large frame is on its way to the disk before all of it is gathered. */
 static int64_t write_ahead(sb_journaler *journaler)
@@ -87,55 +89,93 @@ static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
     return SB_OK;
 }
 
-static int64_t share_of_each(const sb_journaler *journaler)
+/* How many. */
+static int64_t has_news(const sb_journaler *journaler)
 {
     int64_t busy = 0;
-    for (int64_t index = 0; index < journaler->count; index++)
-        busy += journaler->queues[index]->cursor.position < journaler->queues[index]->tail;
+    for (int64_t index = 0; index < journaler->ready.count; index++) {
+        const followed *each = journaler->ready.ready[index]->of;
+        busy += each->cursor.position < each->tail && !followed_is_held_back(journaler, each);
+    }
+    return busy;
+}
+
+static int64_t share_of_each(const sb_journaler *journaler)
+{
+    int64_t busy = has_news(journaler);
     int64_t share = busy > 1 ? journaler->frame_bytes / busy : journaler->frame_bytes;
     return share > SHARE_BYTES ? share : SHARE_BYTES;
 }
 
-/* Numbers of streams that moved without a message, before the tails are seen. */
-static int64_t see_origins(sb_journaler *journaler)
-{
-    int64_t code = SB_OK;
-    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
-        code = origin_log_see(&journaler->queues[each]->once.origins);
-    return code;
-}
-
-/* They are written when all that stood there is: else later. */
+/* Numbers of streams that moved without a message are written when all that stood there is: else
+ * later. */
 static int64_t stage_origins(sb_journaler *journaler)
 {
     int64_t code = SB_OK;
-    for (int64_t each = 0; each < journaler->count; each++)
-        if (journaler->queues[each]->cursor.position < journaler->queues[each]->tail)
+    for (int64_t index = 0; index < journaler->ready.count; index++) {
+        const followed *each = journaler->ready.ready[index]->of;
+        if (each->cursor.position < each->tail)
             return SB_OK;
+    }
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
         code = origin_log_stage_seen(&journaler->queues[each]->once.origins, journaler->journal);
+    return code;
+}
+
+/* Those that have rung, if they have news; all of them when it is time. */
+static int64_t see(sb_journaler *journaler, bool all, bool above, int64_t now)
+{
+    int64_t since = now - journaler->passed_at;
+    bool passes = all || journaler->count <= FEW || since >= PASS_NS;
+    int64_t code = journaler_see_a_moment(journaler, passes, above);
+    if (code == SB_OK && !journaler->passes && since >= RETIRE_NS && !has_news(journaler))
+        code = journaler_see_a_moment(journaler, true, above);
+    if (journaler->passes)
+        journaler->passed_at = now;
+    return code;
+}
+
+/* Who has had nothing for so long costs nothing until it rings. */
+static void rest_some(sb_journaler *journaler)
+{
+    for (int64_t index = journaler->ready.count - 1; index >= 0; index--) {
+        followed *each = journaler->ready.ready[index]->of;
+        bool is_written = each->is_declared && each->safe == each->cursor.position;
+        if (is_written && each->cursor.position >= each->tail)
+            ready_rest(&journaler->ready, &each->ready, &each->cursor);
+    }
+}
+
+static int64_t stage_ready(sb_journaler *journaler, bool whole)
+{
+    int64_t code = SB_OK;
+    for (int64_t each = 0; each < journaler->ready.count && code == SB_OK; each++)
+        code = followed_stage_news(journaler, journaler->ready.ready[each]->of);
+    int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
+    for (int64_t index = 0; index < journaler->ready.count && code == SB_OK; index++) {
+        followed *each = journaler->ready.ready[index]->of;
+        if (whole || !followed_is_held_back(journaler, each))
+            code = gather(journaler, each, share);
+    }
     return code;
 }
 
 int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now)
 {
     bool above = all || now - journaler->above_at >= RETIRE_ABOVE_NS;
-    int64_t code = see_origins(journaler);
+    int64_t code = see(journaler, all, above, now);
+    bool whole = journaler->begun != journaler->whole, passes = journaler->passes;
+    if (code == SB_OK && passes && journaler->count > FEW)
+        rest_some(journaler);
     if (code == SB_OK)
-        code = journaler_see_a_moment(journaler, above);
-    bool whole = journaler->begun != journaler->whole;
-    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
-        code = followed_stage_news(journaler, journaler->queues[each]);
-    int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
-    for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
-        if (whole || !followed_is_held_back(journaler, journaler->queues[each]))
-            code = gather(journaler, journaler->queues[each], share);
-    if (code == SB_OK)
+        code = stage_ready(journaler, whole);
+    if (code == SB_OK && passes)
         code = stage_origins(journaler);
     if (code == SB_OK)
         code = journaler_stage_lost(journaler);
     bool is_time = above || whole || now - journaler->retired_at >= RETIRE_NS;
-    if (code != SB_OK || (!is_time && !sb_journal_staged(journaler->journal)))
+    if (code != SB_OK || !passes ||
+        (!is_time && !sb_journal_staged(journaler->journal)))
         return code;
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++)
         code = above || whole ? followed_stage_retired_above(journaler, journaler->queues[each])

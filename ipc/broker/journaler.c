@@ -56,16 +56,17 @@ void journaler_told(sb_journaler *journaler, int64_t code)
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* Arm the bells, then look: is there something to do?  (waiting.py has the handshake.) */
+/* The bell is armed: is there something to do?  (core/bell.py has the handshake.) */
 static bool is_quiet(sb_journaler *journaler)
 {
-    sb_connection *connection = journaler->connection;
     bool quiet = true;
-    sb_bell_arm((int64_t *)((char *)connection->arena.memory + L_ARENA_JOURNALER_BELL_AT));
-    for (int64_t each = 0; each < journaler->count; each++)
-        quiet &= sb_cursor_wait(&journaler->queues[each]->cursor, 0) == SB_EMPTY ||
-                 followed_is_held_back(journaler, journaler->queues[each]);
-    return quiet && commit_gate_begun(connection) == journaler->whole &&
+    ready_take_rung(&journaler->ready);
+    for (int64_t each = journaler->ready.count - 1; each >= 0 && quiet; each--) {
+        followed *one = journaler->ready.ready[each]->of;
+        quiet = followed_is_held_back(journaler, one) ||
+                ready_rest(&journaler->ready, &one->ready, &one->cursor);
+    }
+    return quiet && commit_gate_begun(journaler->connection) == journaler->whole &&
            !following_is_behind(&journaler->following);
 }
 
@@ -80,9 +81,8 @@ static void repair_queues(sb_journaler *journaler)
 static void rest(sb_journaler *journaler)
 {
     int64_t seen = atomic_load(&journaler->control), until = sb_system_clock() + IDLE_NS;
-    int64_t bell =
-        (int64_t)(intptr_t)journaler->connection->arena.memory + L_ARENA_JOURNALER_BELL_AT;
-    const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen}, {bell, 1}};
+    const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen},
+                                 ready_armed(&journaler->ready)};
     if (!is_quiet(journaler) || atomic_load(&journaler->stopping))
         return;
     if (system_wait_any(words, 2, until) != SB_EMPTY)
@@ -333,6 +333,7 @@ void sb_journaler_free(sb_journaler *journaler)
     for (int64_t each = 0; each < journaler->count; each++)
         followed_free(journaler->queues[each]);
     following_end(&journaler->following);
+    ready_end(&journaler->ready);
     sb_journal_close(journaler->journal);
     audit_end(&journaler->audit);
     fence_end(&journaler->fence);

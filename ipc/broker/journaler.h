@@ -12,6 +12,7 @@
 #define FRAME_BYTES (INT64_C(1) << 20) /* gathered at most; a larger one gains nothing */
 
 typedef struct followed {
+    ready_one ready; /* there may be something to write */
     sb_queue *queue;
     int64_t number; /* in the journal */
     sb_port port;
@@ -49,6 +50,9 @@ struct sb_journaler {
     sb_wait *waits;
     int64_t count, room;
     following following; /* of which those are */
+    ready_set ready;
+    bool passes;       /* this turn is about all of them, else about those that are ready */
+    int64_t passed_at; /* when one was last */
     uint64_t digest;     /* of the exchanges and bindings that the journal has */
     int64_t retired_at, above_at; /* when heads, and what is above them, were looked at last */
     commit_gate commit_gate;
@@ -81,6 +85,9 @@ void followed_note_published(followed *each, const sb_message *message);
 /* What was noted is on the disk now. */
 void followed_count_durable(followed *each);
 void followed_free(followed *freed);
+/* What a turn is about: all of them, or those that are ready. */
+int64_t journaler_concerned(const sb_journaler *journaler);
+followed *journaler_concerns(const sb_journaler *journaler, int64_t index);
 /* At the beginning, before the first look. */
 int64_t journaler_follow(sb_journaler *journaler);
 /* If something was declared or deleted: note it, and follow what is durable. */
@@ -98,8 +105,9 @@ int64_t journaler_snapshot(sb_journal *journal, void *context);
 
 /* --- moment.c --------------------------------------------------------------------------------- */
 
-/* See tails and heads at one moment; `above`: and what is done with above the heads. */
-int64_t journaler_see_a_moment(sb_journaler *journaler, bool above);
+/* See tails and heads at one moment; `above`: and what is done with above the heads.  `passes`: of
+ * all queues, else of those that have rung, if that is enough. */
+int64_t journaler_see_a_moment(sb_journaler *journaler, bool passes, bool above);
 
 /* --- gather.c --------------------------------------------------------------------------------- */
 

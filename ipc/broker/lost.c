@@ -39,6 +39,7 @@ int64_t journaler_begin_audit(sb_journaler *journaler)
 static int64_t stage_lists(sb_journaler *journaler)
 {
     int64_t code = SB_OK;
+    journaler->passes = true;
     for (int64_t index = 0; index < journaler->count && code == SB_OK; index++) {
         followed *each = journaler->queues[index];
         dedup_log_again(&each->once);

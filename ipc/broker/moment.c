@@ -1,5 +1,13 @@
 /* One moment: each queue up to its tail, and what was retired then, seen while no transaction is
- * half way (commit/gate.c).  All that a turn writes stood in the rings at that moment. */
+ * half way (commit/gate.c).  All that a turn writes stood in the rings at that moment.
+ *
+ * Most turns look only at queues that have rung.  All are looked at
+ *
+ *     after a transaction     it is whole in the rings, but who has finished it for another may be
+ *                             still about to ring
+ *     when heads are written  a message that was dropped was made into another one before, perhaps
+ *                             by somebody who is still about to ring
+ *     every PASS_NS           somebody was killed before he rang (gather.c) */
 
 #define _GNU_SOURCE
 
@@ -9,28 +17,56 @@
 
 #define TRIES 4 /* to see a moment without asking others to wait */
 
+static int64_t see_tail(followed *each)
+{
+    int64_t tail = sb_port_true_tail(&each->port);
+    return tail < 0 ? INT64_MAX : tail; /* if it is wrong, the cursor tells */
+}
+
 /* What was retired, then heads, then tails.  So what has replaced a message, or was made of it
  * before it was dropped, is in the frame that retires it, or was before.  A message that came since
  * may be more than a ring ahead of the head that is written: it has to wait, for there is no slot
  * for it.  None of a transaction is: nobody has committed since. */
-static int64_t see(sb_journaler *journaler, bool above, bool all)
+static int64_t see_all(sb_journaler *journaler, bool above, bool all)
 {
     int64_t code = SB_OK;
+    for (int64_t index = 0; index < journaler->count && code == SB_OK; index++)
+        code = origin_log_see(&journaler->queues[index]->once.origins);
     for (int64_t index = 0; index < journaler->count && code == SB_OK && above; index++)
         code = followed_look_above(journaler->queues[index], all);
     for (int64_t index = 0; index < journaler->count; index++)
         journaler->queues[index]->head = retired_head(journaler->queues[index]->queue);
     for (int64_t index = 0; index < journaler->count; index++) {
         followed *each = journaler->queues[index];
-        int64_t tail = sb_port_true_tail(&each->port), most = each->head + each->queue->slots;
-        /* if it is wrong, the cursor tells */
-        each->tail = tail < 0 ? INT64_MAX : tail < most ? tail : most;
+        int64_t tail = see_tail(each), most = each->head + each->queue->slots;
+        each->tail = tail < most || tail == INT64_MAX ? tail : most;
+        if (each->cursor.position < each->tail)
+            ready_mark(&journaler->ready, &each->ready);
     }
     return code;
 }
 
-/* See all queues at a moment at which no transaction is half way. */
-int64_t journaler_see_a_moment(sb_journaler *journaler, bool above)
+/* Whether that is enough: not if a message needs the slot of one that is to be retired first. */
+static bool see_rung(sb_journaler *journaler)
+{
+    ready_take_rung(&journaler->ready);
+    for (int64_t index = 0; index < journaler->ready.count; index++) {
+        followed *each = journaler->ready.ready[index]->of;
+        each->tail = see_tail(each);
+        if (each->retired < 0 || each->tail - each->retired > each->queue->slots)
+            return false;
+    }
+    return true;
+}
+
+static int64_t see(sb_journaler *journaler, bool passes, bool above, bool all)
+{
+    journaler->passes = passes || !see_rung(journaler);
+    return journaler->passes ? see_all(journaler, above, all) : SB_OK;
+}
+
+/* See queues at a moment at which no transaction is half way. */
+int64_t journaler_see_a_moment(sb_journaler *journaler, bool passes, bool above)
 {
     sb_connection *connection = journaler->connection;
     for (int tries = 0;; tries++) {
@@ -44,7 +80,7 @@ int64_t journaler_see_a_moment(sb_journaler *journaler, bool above)
         if (code == SB_OK && whole && begun != commit_gate_begun(connection))
             continue;
         if (code == SB_OK)
-            code = see(journaler, above || whole, above);
+            code = see(journaler, passes || whole, above || whole, above);
         if (code == SB_OK &&
             (begun != commit_gate_begun(connection) || following_is_behind(&journaler->following)))
             continue; /* one has come in, or may have, in a queue that we do not follow yet */

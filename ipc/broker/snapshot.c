@@ -85,6 +85,7 @@ static int64_t stage_queues(sb_journaler *journaler, sb_journal *journal)
 int64_t journaler_snapshot(sb_journal *journal, void *context)
 {
     sb_journaler *journaler = context;
+    journaler->passes = true; /* of each something is written */
     int64_t code = catalog_stage(journaler->connection, journal);
     if (code == SB_OK)
         code = stage_queues(journaler, journal);

@@ -15,8 +15,8 @@
 
 static int64_t move_gates(sb_journaler *journaler)
 {
-    for (int64_t index = 0; index < journaler->count; index++) {
-        followed *each = journaler->queues[index];
+    for (int64_t index = 0; index < journaler_concerned(journaler); index++) {
+        followed *each = journaler_concerns(journaler, index);
         if (each->cursor.position != each->safe) {
             if (sb_cursor_release(&each->cursor) < 0)
                 return fail(SB_STALE, "queue '%s': its gate was taken from us", each->queue->name);

@@ -57,7 +57,7 @@ int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t time
     _Atomic int64_t *journaled = word_of(connection, L_TRANSACTIONS_JOURNALED_AT);
     while ((seen = atomic_load(journaled)) < stamp) {
         int64_t now = sb_system_clock(), left = deadline - now;
-        journaler_rouse(connection);
+        follower_rouse(connection, L_FOLLOWER_JOURNALER);
         if (atomic_load(&connection->closed) != SB_OK)
             return atomic_load(&connection->closed);
         if (left <= 0)
@@ -77,14 +77,14 @@ int64_t commit_gate_passed(sb_connection *connection, int64_t stamp)
     if (stamp && connection->late > stamp)
         stamp = connection->late;
     if (stamp)
-        journaler_rouse(connection);
+        follower_rouse(connection, L_FOLLOWER_JOURNALER);
     return stamp;
 }
 
 void commit_gate_copied(sb_connection *connection)
 {
     sb_commit_count(connection->transactions.memory);
-    journaler_rouse(connection);
+    follower_rouse(connection, L_FOLLOWER_JOURNALER);
 }
 
 int64_t commit_gate_begun(sb_connection *connection)

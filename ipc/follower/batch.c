@@ -106,29 +106,17 @@ static int64_t write_messages(source *from, writing *to, int64_t least)
     return code;
 }
 
-/* It was read to its end: it is not ready any more, unless something has come meanwhile. */
-static void rest(sb_follower *of, int64_t index)
-{
-    source *each = of->ready[index];
-    if (source_rest(each) == SB_OK || of->bell < 0)
-        return;
-    each->is_ready = false;
-    of->ready[index] = of->ready[--of->ready_count];
-}
-
 static int64_t write_ready(sb_follower *of, writing *to)
 {
-    int64_t code = SB_OK, begun = of->ready_count;
+    int64_t code = SB_OK, begun = of->ready.count;
     int64_t share = begun > 1 ? to->left / begun : to->left;
     share = share > SHARE_BYTES ? share : SHARE_BYTES;
-    for (int64_t many = 0; many < begun && of->ready_count > 0 && code == SB_OK; many++) {
-        of->turn = of->turn < of->ready_count ? of->turn : 0;
-        source *each = of->ready[of->turn];
+    for (int64_t many = 0; many < begun && of->ready.count > 0 && code == SB_OK; many++) {
+        of->turn = of->turn < of->ready.count ? of->turn : 0;
+        source *each = of->ready.ready[of->turn]->of;
         code = write_messages(each, to, to->left > share ? to->left - share : 0);
         if (code == SB_EMPTY) {
-            if (!of->in_moment)
-                rest(of, of->turn);
-            else
+            if (of->in_moment || !ready_rest(&of->ready, &each->ready, &each->cursor))
                 of->turn++;
             code = SB_OK;
         } else if (code == SB_OK) {
@@ -200,9 +188,11 @@ static int64_t see_a_moment(sb_follower *of)
 
 static bool is_whole(const sb_follower *of)
 {
-    for (int64_t each = 0; each < of->ready_count; each++)
-        if (of->ready[each]->cursor.position < of->ready[each]->end)
+    for (int64_t each = 0; each < of->ready.count; each++) {
+        const source *one = of->ready.ready[each]->of;
+        if (one->cursor.position < one->end)
             return false;
+    }
     return true;
 }
 

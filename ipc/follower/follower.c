@@ -28,7 +28,7 @@ int64_t sb_follower_open(sb_connection *connection, const sb_follower_options *o
     made->from_now = options->from_now;
     made->tells = options->tells;
     strcpy(made->name, options->name);
-    made->bell = follower_bell_take(connection);
+    ready_begin(&made->ready, connection, follower_bell_take(connection));
     code = sources_begin(made, options->follows == SB_FOLLOW_ALL       ? 0
                                : options->follows == SB_FOLLOW_DURABLE ? L_QUEUE_DURABLE
                                                                        : -1);
@@ -58,7 +58,7 @@ int64_t sb_follower_read(sb_follower *follower, sb_follower_batch *batch)
         code = following_look(&follower->following);
     if (code != SB_OK)
         return code;
-    sources_take_rung(follower);
+    ready_take_rung(&follower->ready);
     code = batch_fill(follower, &to);
     batch->bytes = to.at - (char *)batch->buffer;
     if (batch->records > 0 && (code == SB_OK || code == SB_TOO_SMALL || code == SB_EMPTY))
@@ -115,7 +115,7 @@ int64_t sb_follower_seek(sb_follower *follower, int64_t number, int64_t position
         return fail(SB_INVALID, "queue '%s': position %lld is not from its gate to its tail",
                     each->queue->name, (long long)position);
     each->cursor.position = position;
-    source_ready(each);
+    ready_mark(&follower->ready, &each->ready);
     return SB_OK;
 }
 
@@ -126,24 +126,13 @@ static bool is_any(sb_follower *follower)
 {
     if (following_is_behind(&follower->following) || follower->gone_count > 0)
         return true;
-    sources_take_rung(follower);
-    for (int64_t each = follower->ready_count - 1; each >= 0; each--) {
-        source *one = follower->ready[each];
-        if (source_rest(one) != SB_EMPTY)
+    ready_take_rung(&follower->ready);
+    for (int64_t each = follower->ready.count - 1; each >= 0; each--) {
+        source *one = follower->ready.ready[each]->of;
+        if (!ready_rest(&follower->ready, &one->ready, &one->cursor))
             return true;
-        one->is_ready = follower->bell < 0;
-        if (!one->is_ready)
-            follower->ready[each] = follower->ready[--follower->ready_count];
     }
     return false;
-}
-
-/* The word that we sleep on, armed. */
-static system_word bell_armed(sb_follower *follower)
-{
-    int64_t *bell = (int64_t *)(void *)follower_bell(follower->connection, follower->bell);
-    sb_bell_arm(bell);
-    return (system_word){(int64_t)(intptr_t)bell, 1};
 }
 
 static int64_t sleep_until(sb_follower *follower, const int64_t *control, int64_t seen,
@@ -151,8 +140,8 @@ static int64_t sleep_until(sb_follower *follower, const int64_t *control, int64_
 {
     system_word words[2];
     int64_t used = 0;
-    if (follower->bell >= 0)
-        words[used++] = bell_armed(follower);
+    if (follower->ready.bell >= 0)
+        words[used++] = ready_armed(&follower->ready);
     else if (sb_system_clock() + TURN_NS < until)
         until = sb_system_clock() + TURN_NS;
     if (control)
@@ -188,7 +177,6 @@ int64_t sb_follower_wait(sb_follower *follower, const int64_t *control, int64_t 
 
 void sb_follower_close(sb_follower *follower, int64_t leaves)
 {
-    follower_bell_return(follower->connection, follower->bell);
     sources_end(follower, leaves || !follower->lasting);
     free(follower);
 }

@@ -1,6 +1,7 @@
 /* Followers: who reads what comes into queues without taking it, behind gates of its own.  Which
- * queues those are is followed in the catalog, once for all who do (following.c); what of them is
- * retired is looked at in one place (retired.c).
+ * queues those are is followed in the catalog, once for all who do (following.c); which of them
+ * have news is told by one bell (ready.c); what of them is retired is looked at in one place
+ * (retired.c).
  *
  * The room stands on catalog, ring, vhost and base. */
 
@@ -47,6 +48,42 @@ int64_t following_add(following *of, int64_t reference, following_row *row);
 bool following_is_behind(const following *of);
 /* Let go of all; `gone` is told of none. */
 void following_end(following *of);
+
+/* --- ready.c ---------------------------------------------------------------------------------- */
+
+/* A ring that one follows, in what is kept of its queue. */
+typedef struct ready_one {
+    void *of;                 /* what is kept */
+    struct ready_one *beside; /* the next whose row falls on the same bit of the bell's set */
+    int64_t bit;
+    int64_t at; /* among those that are ready, -1: it is not */
+} ready_one;
+
+/* Which of many rings may have news. */
+typedef struct ready_set {
+    sb_connection *connection;
+    int64_t bell; /* ours in the arena, -1: there was none left, and all are always ready */
+    ready_one *rung[L_RUNG_ROWS];
+    ready_one **ready;
+    int64_t count, members, room;
+} ready_set;
+
+/* With this bell. */
+void ready_begin(ready_set *of, sb_connection *connection, int64_t bell);
+/* One more, which is ready; and one less. */
+int64_t ready_add(ready_set *to, ready_one *one, const sb_queue *queue, void *of);
+void ready_drop(ready_set *from, ready_one *one);
+/* Look at it when something is read next. */
+void ready_mark(ready_set *in, ready_one *one);
+void ready_mark_all(ready_set *of);
+/* Take what the bell has: those are ready. */
+void ready_take_rung(ready_set *of);
+/* If there is nothing behind the cursor, it is not ready until its ring rings: whether it is so. */
+bool ready_rest(ready_set *in, ready_one *one, sb_cursor *cursor);
+/* The word to sleep on, armed: then look once more. */
+system_word ready_armed(const ready_set *of);
+/* The bell goes back, to whoever wants one. */
+void ready_end(ready_set *of);
 
 /* --- gate.c ----------------------------------------------------------------------------------- */
 

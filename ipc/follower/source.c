@@ -1,7 +1,4 @@
-/* The queues of a follower: they come and go with the catalog, and tell of news by one bell.
- *
- * A source is ready until it was read to its end.  Then the follower's bit goes into the bell of
- * its ring, and it is looked at once more; from then on it costs nothing until it is rung. */
+/* The queues of a follower: they come and go with the catalog, and tell of news (ready.c). */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -12,44 +9,10 @@
 #include "follower/source.h"
 #include "vhost/vhost.h"
 
-static int64_t bit_of(const source *each)
-{
-    return (each->queue->reference & L_REFERENCE_INDEX_MASK) % L_RUNG_ROWS;
-}
-
-void source_ready(source *each)
-{
-    if (each->is_ready)
-        return;
-    each->is_ready = true;
-    each->of->ready[each->of->ready_count++] = each;
-}
-
-void sources_take_rung(sb_follower *of)
-{
-    if (of->bell < 0)
-        return;
-    for (int64_t word = 0; word < L_RUNG_WORDS; word++) {
-        uint64_t bits = (uint64_t)sb_follower_rung(follower_bell(of->connection, of->bell), word);
-        for (; bits; bits &= bits - 1) {
-            int64_t bit = word * L_RUNG_BITS + __builtin_ctzll(bits);
-            for (source *each = of->rung[bit]; each; each = each->beside)
-                source_ready(each);
-        }
-    }
-}
-
 void sources_all_ready(sb_follower *of)
 {
-    for (int64_t each = 0; each < of->following.count; each++)
-        source_ready(of->following.rows[each].kept);
+    ready_mark_all(&of->ready);
     of->looked_at = sb_system_clock();
-}
-
-int64_t source_rest(source *each)
-{
-    int64_t bell = each->of->bell;
-    return bell < 0 ? sb_cursor_wait(&each->cursor, 0) : sb_cursor_follow(&each->cursor, bell);
 }
 
 source *source_numbered(const sb_follower *of, int64_t number)
@@ -63,19 +26,6 @@ source *source_numbered(const sb_follower *of, int64_t number)
 }
 
 /* --- coming and going ------------------------------------------------------------------------- */
-
-static int64_t make_room(sb_follower *of)
-{
-    if (of->following.count < of->ready_room)
-        return SB_OK;
-    int64_t room = of->ready_room ? 2 * of->ready_room : 64;
-    void *ready = realloc(of->ready, (size_t)room * sizeof *of->ready);
-    if (!ready)
-        return fail_system("memory to follow %lld queues", (long long)room);
-    of->ready = ready;
-    of->ready_room = room;
-    return SB_OK;
-}
 
 static int64_t take_gate(source *made)
 {
@@ -99,11 +49,8 @@ static int64_t came(void *context, sb_queue *queue, const char *entry, void **ke
 {
     sb_follower *of = context;
     source *made = NULL;
-    int64_t code = make_room(of);
-    if (code == SB_OK && posix_memalign((void **)&made, 128, sizeof *made) != 0)
-        code = fail_system("memory to follow a queue");
-    if (code != SB_OK)
-        return code;
+    if (posix_memalign((void **)&made, 128, sizeof *made) != 0)
+        return fail_system("memory to follow a queue");
     memset(made, 0, sizeof *made);
     made->of = of;
     made->queue = queue;
@@ -111,30 +58,19 @@ static int64_t came(void *context, sb_queue *queue, const char *entry, void **ke
     made->told = -1;
     made->is_told = !of->tells;
     made->end = INT64_MAX;
-    code = take_gate(made);
-    if (code != SB_OK) {
+    int64_t code = take_gate(made);
+    if (code == SB_OK)
+        code = ready_add(&of->ready, &made->ready, queue, made);
+    if (code == SB_OK)
+        *kept = made;
+    else
         free(made);
-        return code;
-    }
-    made->beside = of->rung[bit_of(made)];
-    of->rung[bit_of(made)] = made;
-    source_ready(made);
-    *kept = made;
-    return SB_OK;
+    return code;
 }
 
 static void drop(source *dropped)
 {
-    sb_follower *of = dropped->of;
-    source **at = &of->rung[bit_of(dropped)];
-    while (*at != dropped)
-        at = &(*at)->beside;
-    *at = dropped->beside;
-    for (int64_t each = 0; dropped->is_ready && each < of->ready_count; each++)
-        if (of->ready[each] == dropped) {
-            of->ready[each] = of->ready[--of->ready_count];
-            break;
-        }
+    ready_drop(&dropped->of->ready, &dropped->ready);
     free(dropped->done.bits);
     free(dropped);
 }
@@ -185,6 +121,6 @@ void sources_end(sb_follower *of, bool leaves)
         drop(one);
     }
     following_end(&of->following);
-    free(of->ready);
+    ready_end(&of->ready);
     free(of->gone);
 }

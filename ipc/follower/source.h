@@ -20,8 +20,7 @@ typedef struct source {
     uint64_t above;  /* a digest of what it knows to be done with above */
     retired_set done;
     bool is_told;    /* the reader knows that it is there */
-    bool is_ready;   /* there may be something to read, and its bell is not ours */
-    struct source *beside; /* the next whose row falls on the same bit of the set */
+    ready_one ready; /* there may be something to read */
 } source;
 
 struct sb_follower {
@@ -29,14 +28,12 @@ struct sb_follower {
     int64_t kind;
     bool lasting, from_now, tells;
     char name[L_GATE_NAME_BYTES_MAX + 1];
-    int64_t bell; /* ours in the arena, -1: there was none left */
     following following;
-    source *rung[L_RUNG_ROWS]; /* sources by the bit of their row */
-    source **ready;
-    int64_t ready_count, ready_room, turn;
+    ready_set ready; /* of its sources */
+    int64_t turn;
     int64_t *gone; /* numbers of queues that were deleted, to be told of */
     int64_t gone_count, gone_room;
-    int64_t looked_at; /* when all bells were looked at last */
+    int64_t looked_at; /* when all queues were looked at last */
     bool in_moment;    /* one was seen, and not all of it is read */
 };
 
@@ -51,14 +48,8 @@ typedef struct writing {
 
 /* Sources that follow these: all of `flags`, and others if they are added. */
 int64_t sources_begin(sb_follower *of, int64_t flags);
-/* Look at it when it is read next. */
-void source_ready(source *each);
-/* Take what the bell has: those queues are ready. */
-void sources_take_rung(sb_follower *of);
 /* All are ready: a bell may have been rung by one who has died of it. */
 void sources_all_ready(sb_follower *of);
-/* There is nothing to read; SB_EMPTY, and we are told of what comes, or SB_OK, there is. */
-int64_t source_rest(source *each);
 /* The source with this number, NULL: there is none. */
 source *source_numbered(const sb_follower *of, int64_t number);
 void sources_end(sb_follower *of, bool leaves);

@@ -14,11 +14,8 @@ A bell wakes one sleeper.  That one arms the bell again before it looks, so the 
 the next one; and if more than one message is there already, it wakes another at once.
 Subscribers see every message, so their bell wakes them all.
 
-The journaler follows any number of durable queues, and sleeps on one bell of the vhost's, which is
-in the arena.  Before it looks it arms that one, then the subscribers' bell of each queue; whoever
-takes the latter rings the former next.  Both are locked operations, in this order on both sides:
-who finds the ring's bell armed by a journaler about to sleep finds the vhost's armed as well.  So
-publishers look at nothing more than before.
+Whoever follows many rings, as the journaler does, sleeps on a bell of its own in the arena, which
+those tell who take its bit from the bell of a ring (core/bell.py).
 
 Deadlines are monotonic nanoseconds (`system_clock`); 0 is over already, NEVER does not come.
 """
@@ -41,7 +38,6 @@ from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
     ARENA_FOLLOWERS_AT,
-    ARENA_JOURNALER_BELL_AT,
     COUNTER_GIVEN_BACK_AT,
     COUNTER_REVOKED_AT,
     CURSOR_GATE,
@@ -83,15 +79,6 @@ ALL = 1 << 30
 
 
 @cold
-def wake_journaler(port: int) -> int:
-    """After the bell of the subscribers of a durable queue, the journaler among them, was taken."""
-    bell = load(port + PORT_ARENA) + ARENA_JOURNALER_BELL_AT
-    if load(port + PORT_BARRIER) != 0 and bell_ring(bell):
-        system_wake(bell, ONE)
-    return OK
-
-
-@cold
 def wake_followers(port: int, followers: int) -> int:
     """A bit each: tell them that there is work in this ring."""
     follower = load(port + PORT_ARENA) + ARENA_FOLLOWERS_AT
@@ -116,9 +103,7 @@ def ring(port: int, bell: int, count: int) -> int:
 
 @cold
 def wake_subscribers(port: int) -> int:
-    if ring(port, load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT, ALL):
-        wake_journaler(port)
-    return OK
+    return ring(port, load(port + PORT_HEADER) + RING_SUBSCRIBER_BELL_AT, ALL)
 
 
 @cold
@@ -205,7 +190,6 @@ def wake_all(port: int) -> int:
     rouse(header + RING_PRODUCER_BELL_AT)
     rouse(header + RING_CONFIRM_BELL_AT)
     rouse_followers(port)
-    wake_journaler(port)
     return OK
 
 

@@ -9,20 +9,6 @@
 #include "base/base.h"
 #include "vhost/vhost.h"
 
-/* --- the journaler ---------------------------------------------------------------------------- */
-
-static void *arena_bell(sb_connection *connection)
-{
-    return (char *)connection->arena.memory + L_ARENA_JOURNALER_BELL_AT;
-}
-
-void journaler_rouse(sb_connection *connection)
-{
-    int64_t *bell = arena_bell(connection);
-    if (sb_bell_ring(bell))
-        sb_system_wake((int64_t)(intptr_t)bell, 1);
-}
-
 /* --- followers (core/bell.py) ----------------------------------------------------------------- */
 
 char *follower_bell(sb_connection *connection, int64_t follower)
@@ -35,17 +21,27 @@ static _Atomic int64_t *owner_of(sb_connection *connection, int64_t follower)
     return (_Atomic int64_t *)(follower_bell(connection, follower) + L_FOLLOWER_OWNER_AT);
 }
 
+static int64_t emptied(sb_connection *connection, int64_t follower)
+{
+    for (int64_t word = 0; word < L_RUNG_WORDS; word++)
+        sb_follower_rung(follower_bell(connection, follower), word);
+    return follower;
+}
+
 int64_t follower_bell_take(sb_connection *connection)
 {
-    for (int64_t each = 0; each < L_FOLLOWERS && connection->id > 0; each++) {
+    for (int64_t each = L_FOLLOWERS_FREE; each < L_FOLLOWERS && connection->id > 0; each++) {
         int64_t nobody = 0;
-        if (!atomic_compare_exchange_strong(owner_of(connection, each), &nobody, connection->id))
-            continue;
-        for (int64_t word = 0; word < L_RUNG_WORDS; word++)
-            sb_follower_rung(follower_bell(connection, each), word);
-        return each;
+        if (atomic_compare_exchange_strong(owner_of(connection, each), &nobody, connection->id))
+            return emptied(connection, each);
     }
     return -1;
+}
+
+int64_t follower_bell_seize(sb_connection *connection, int64_t follower)
+{
+    atomic_store(owner_of(connection, follower), connection->id);
+    return emptied(connection, follower);
 }
 
 void follower_bell_return(sb_connection *connection, int64_t follower)
@@ -62,12 +58,18 @@ void follower_bells_forget(sb_connection *connection, int64_t id)
     }
 }
 
+void follower_rouse(sb_connection *connection, int64_t follower)
+{
+    int64_t *bell = (int64_t *)(void *)follower_bell(connection, follower);
+    if (sb_bell_ring(bell))
+        sb_system_wake((int64_t)(intptr_t)bell, INT_MAX);
+}
+
 void followers_rouse(sb_connection *connection)
 {
-    for (int64_t each = 0; each < L_FOLLOWERS; each++)
-        if (atomic_load(owner_of(connection, each)) &&
-            sb_bell_ring((int64_t *)(void *)follower_bell(connection, each)))
-            sb_system_wake((int64_t)(intptr_t)follower_bell(connection, each), INT_MAX);
+    for (int64_t each = L_FOLLOWERS_FREE; each < L_FOLLOWERS; each++)
+        if (atomic_load(owner_of(connection, each)))
+            follower_rouse(connection, each);
 }
 
 /* --- schedules -------------------------------------------------------------------------------- */

@@ -201,17 +201,17 @@ int64_t row_last_reference(sb_connection *connection, int64_t row);
 
 /* --- bell.c ----------------------------------------------------------------------------------- */
 
-/* The journaler of the vhost, if it sleeps, looks again. */
-void journaler_rouse(sb_connection *connection);
-
 /* A bell for a thread that follows many rings: its number, or -1 if there is none left; and its
  * address. */
 int64_t follower_bell_take(sb_connection *connection);
+/* One that is somebody's for good: the caller holds the lock of who that is. */
+int64_t follower_bell_seize(sb_connection *connection, int64_t follower);
 void follower_bell_return(sb_connection *connection, int64_t follower);
 char *follower_bell(sb_connection *connection, int64_t follower);
 /* This participant is dead, or leaves. */
 void follower_bells_forget(sb_connection *connection, int64_t id);
-/* All followers look again: the catalog has changed. */
+/* This one, if it sleeps, looks again; or all that wanted a bell: the catalog has changed. */
+void follower_rouse(sb_connection *connection, int64_t follower);
 void followers_rouse(sb_connection *connection);
 
 /* Who sleeps on the bell: a bit for each schedule that it serves. */
