@@ -154,16 +154,21 @@ class Candidate(Loop):
         self.log.write("asked for the role back")
 
     def _ask_command(self) -> None:
-        epoch = self.lock.record().epoch + 1
-        self._in_background(lambda: promotion.refusal(self.config, epoch), self._answered)
+        former = self.lock.record()
+        config, node = self.config, self.store.node
+        self._in_background(
+            lambda: promotion.refusal(config, former.epoch + 1, node, former.instance),
+            self._answered,
+        )
 
     def _answered(self, refusal: str | None) -> None:
         if self.machine.state != State.PROMOTING:
             return
+        goes_on = refusal is None or self.config.on_promote_failure == "continue"
         if refusal:
-            self.log.write("on-promote refused", why=refusal)
-        self._do(self.machine.answered(refusal is None, self.lock.record()))
-        if refusal:
+            self.log.write("on-promote failed" if goes_on else "on-promote refused", why=refusal)
+        self._do(self.machine.answered(goes_on, self.lock.record()))
+        if not goes_on:
             self._detach()
 
     def _ended(self, error: Error) -> None:

@@ -26,7 +26,7 @@ from shmbroker.ipc.broker.journaler import Journaler, Progress
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.instance import full_disk, mending, notify, process, rings
 from shmbroker.ipc.instance.beat import Beat
-from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
 from shmbroker.ipc.instance.lock import lock_test
 from shmbroker.ipc.instance.lock.file_lock import FileLock
 from shmbroker.ipc.instance.lock.live_lock import LiveLock
@@ -42,6 +42,8 @@ from shmbroker.ipc.paging.pager import Pager
 
 Answer = TypeVar("Answer")
 
+POLICIES: Final = ("shared-store",)
+"""Those that are built."""
 LAST_STATES: Final = (State.STOPPED, State.FAILED)
 
 
@@ -94,9 +96,8 @@ class Loop:
         self.stall: StallWatch | None = None
         self.sign = self._first(lambda: Sign(config.folder))
         try:
-            self.store = self._first(
-                lambda: Store(config.store, config.vhost, config.lock, moved=moved), self.sign
-            )
+            self._first(self._check_policy, self.sign)
+            self.store = self._first(lambda: Store.of(config, moved=moved), self.sign)
             self._first(self._mend, self.sign)
             self.lock = self._first(lambda: lock_of(config, self.store, moved=moved), self.sign)
         except Error:
@@ -136,6 +137,13 @@ class Loop:
             if waits:
                 self.log.write("disk has room")
             return answer
+
+    def _check_policy(self) -> None:
+        if self.config.policy not in POLICIES:
+            raise ConfigError(
+                f'{self.config.folder / FILE}: ha.policy = "{self.config.policy}" is known, and '
+                f"this version runs {' and '.join(POLICIES)} only"
+            )
 
     def _mend(self) -> None:
         """live.lock, if it does not say who is live, and nobody is."""

@@ -21,6 +21,7 @@ from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.base.trust import check_folder, make_folder
 from shmbroker.ipc.instance import mount
+from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.lock import lock_test, record
 from shmbroker.ipc.instance.whole import check_is_file, read_whole, write_whole
 
@@ -42,6 +43,9 @@ class Node:
     vhost: str
     inode: int
     lock: str = FILE_LOCK
+    journal: str = ""
+    pages: str = ""
+    """Folders of their own, if they have some."""
 
 
 def read_node(path: Path) -> Node | None:
@@ -61,44 +65,60 @@ def node_of_journal(folder: Path) -> str:
     return bytes(ffi.buffer(found)).hex() if known else secrets.token_hex(16)
 
 
-def has_journal(path: Path) -> bool:
+def has_journal(folder: Path) -> bool:
     with suppress(OSError):
-        return any((path / JOURNAL).glob("*.journal"))
+        return any(folder.glob("*.journal"))
     return False
 
 
-def create(path: Path, vhost: str, lock: str = FILE_LOCK) -> None:
+def create(
+    path: Path,
+    vhost: str,
+    lock: str = FILE_LOCK,
+    *,
+    journal: Path | None = None,
+    pages: Path | None = None,
+) -> None:
     """Make a store, or leave the one that is there; StoreRefused if it is of another vhost."""
     if (path / NODE).exists():
-        Store(path, vhost, lock)
+        Store(path, vhost, lock, journal=journal, pages=pages)
         return
     check_folder(path)
-    for folder in (path, path / JOURNAL):
+    for folder in (path, journal or path / JOURNAL):
         make_folder(folder)
     if lock == FILE_LOCK:
         lock_test.check(path)
     with suppress(FileNotFoundError):  # of somebody who died here: without a node it is nobody's
         (path / record.FILE).unlink()
     status = record.create(path)
-    node = Node(secrets.token_hex(16), vhost, status.st_ino, lock)
+    places = (str(each or "") for each in (journal, pages))
+    node = Node(secrets.token_hex(16), vhost, status.st_ino, lock, *places)
     write_whole(path / NODE, asdict(node), synced=True)
 
 
 class Store:
     def __init__(
-        self, path: Path, vhost: str, lock: str = FILE_LOCK, *, moved: bool = False
+        self,
+        path: Path,
+        vhost: str,
+        lock: str = FILE_LOCK,
+        *,
+        journal: Path | None = None,
+        pages: Path | None = None,
+        moved: bool = False,
     ) -> None:
         """`moved`: a copy is meant to be the original from now on, or locked in another way, or
         what it has lost is to be made anew."""
         self.path = path
-        self.journal = path / JOURNAL
-        self.pages = path / PAGES
+        self.journal = journal or path / JOURNAL
+        self.pages = pages or path / PAGES
+        places = (str(journal or ""), str(pages or ""))
         for folder in (path, self.journal, self.pages):
             check_folder(folder)
         if self.pages.exists() and not self.pages.is_dir():
             raise StoreRefused(f"{self.pages} is no folder: move it away, and it is made anew")
         inode = self._inode(moved)
-        node = self._node(inode, vhost, lock, moved)
+        node = self._node(inode, vhost, lock, places, moved)
         self.node: bytes = bytes.fromhex(node.node)
         if node.vhost != vhost:
             raise StoreRefused(
@@ -117,9 +137,30 @@ class Store:
                 "both in use two would be live. If all who share it have been stopped, and are to "
                 "have this one: shmbroker run DIR --moved"
             )
-        if (inode, lock) != (node.inode, node.lock):
-            write_whole(path / NODE, asdict(replace(node, inode=inode, lock=lock)), synced=True)
+        for name, here, there in zip(
+            ("journal", "pages"), places, (node.journal, node.pages), strict=True
+        ):
+            if here != there and not moved:
+                raise StoreRefused(
+                    f"store {path} has its {name} in {there or 'itself'}, and store.{name} is "
+                    f"{here or 'not set'} here: live and backup name the same. If all who share "
+                    "it have been stopped, and it was moved: shmbroker run DIR --moved"
+                )
+        if (inode, lock, *places) != (node.inode, node.lock, node.journal, node.pages):
+            new = replace(node, inode=inode, lock=lock, journal=places[0], pages=places[1])
+            write_whole(path / NODE, asdict(new), synced=True)
         self.mount = mount.mount_of(path)
+
+    @classmethod
+    def of(cls, config: Config, *, moved: bool = False) -> Store:
+        return cls(
+            config.store,
+            config.vhost,
+            config.lock,
+            journal=config.journal,
+            pages=config.pages,
+            moved=moved,
+        )
 
     @property
     def lock_file(self) -> Path:
@@ -145,7 +186,7 @@ class Store:
         file, node = self.lock_file, self.path / NODE
         check_is_file(node)
         check_is_file(file)
-        is_store = node.exists() or file.exists() or has_journal(self.path)
+        is_store = node.exists() or file.exists() or has_journal(self.journal)
         if not is_store:
             raise StoreRefused(
                 f"{self.path} is no store: make one with shmbroker create, correct store.path, or "
@@ -160,7 +201,9 @@ class Store:
             os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         return file.stat().st_ino
 
-    def _node(self, inode: int, vhost: str, lock: str, moved: bool) -> Node:
+    def _node(
+        self, inode: int, vhost: str, lock: str, places: tuple[str, str], moved: bool
+    ) -> Node:
         found = read_node(self.path / NODE)
         if found is not None:
             return found
@@ -171,6 +214,6 @@ class Store:
                 f"vhost {vhost!r}, and all who share it have been stopped: shmbroker run DIR "
                 "--moved makes it anew"
             )
-        made = Node(node_of_journal(self.journal), vhost, inode, lock)
+        made = Node(node_of_journal(self.journal), vhost, inode, lock, *places)
         write_whole(self.path / NODE, asdict(made), synced=True)
         return made

@@ -11,14 +11,22 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.instance.config.kind import SECRET
 from shmbroker.ipc.instance.config.option import OPTIONS, RENEW_MIN, STALL_LIMIT_MIN, Option
 from shmbroker.ipc.instance.config.secret import Secret
 
 FILE = "shmbroker.toml"
+
+ONE_LOG: Final = ": one log holds bodies and bindings; its folder is store.journal"
+GONE: Final = {
+    "store.bindings-directory": ONE_LOG,
+    "store.large-messages-directory": ONE_LOG,
+}
+"""Options of other brokers that have no counterpart, and why."""
 
 Given = dict[str, object]
 """Values as they stand in TOML, by key: `ha.role`."""
@@ -56,20 +64,25 @@ class Config:
     folder: Path
     name: str
     vhost: str
+    network_vhost: str
     arena: int
     group: str
     store: Path
+    journal: Path | None
+    pages: Path | None
     segment: int
     lock: str
     sql: Sql
     log: Path
     spool: SpoolConfig
+    policy: str
     role: str
     failover_on_shutdown: bool
     allow_failback: bool
     restart_backup: bool
     wait_for_activation: bool
-    on_promote: tuple[str, ...]
+    on_promote: tuple[tuple[str, ...], ...]
+    on_promote_failure: str
     on_promote_timeout: float
     stall_limit: float
 
@@ -108,7 +121,7 @@ def configured(folder: Path, given: Given) -> Config:
     for key in given:
         if key not in known:
             meant = difflib.get_close_matches(key, known, 1)
-            hint = f"; did you mean {meant[0]}?" if meant else ""
+            hint = GONE.get(key) or (f"; did you mean {meant[0]}?" if meant else "")
             raise ConfigError(f"{place}: there is no option {key}{hint}")
     values = {key: _value(option, given, place) for key, option in known.items()}
     limit: float = values["ha.stall-limit"]
@@ -117,6 +130,7 @@ def configured(folder: Path, given: Given) -> Config:
             f"{place}: ha.stall-limit is 0s (never) or at least 250ms, not {limit * 1000:g}ms: "
             "a live that is merely busy must not be killed"
         )
+    _check_policy(given, values, place)
     sql = Sql(**_table("sql", values))
     _check_lease(sql, place)
     if values["store.lock"] == "sql" and not sql.url.content:
@@ -128,9 +142,12 @@ def configured(folder: Path, given: Given) -> Config:
         folder=folder,
         name=values["instance.name"],
         vhost=values["instance.vhost"],
+        network_vhost=values["instance.network-vhost"],
         arena=values["instance.arena"],
         group=values["instance.group"],
         store=folder / values["store.path"],
+        journal=folder / values["store.journal"] if values["store.journal"] else None,
+        pages=folder / values["store.pages"] if values["store.pages"] else None,
         segment=values["store.segment"],
         lock=values["store.lock"],
         sql=sql,
@@ -153,6 +170,17 @@ def _spool(values: dict[str, Any], place: Path) -> SpoolConfig:
     return SpoolConfig(**values)
 
 
+def _check_policy(given: Given, values: Mapping[str, Any], place: Path) -> None:
+    policy = values["ha.policy"]
+    if policy == "replication" and "ha.failover-on-shutdown" in given:
+        raise ConfigError(
+            f"{place}: ha.failover-on-shutdown does not go with replication: a stop in good order "
+            "always hands over there"
+        )
+    if values["ha.role"] == "auto" and policy != "replication":
+        raise ConfigError(f'{place}: ha.role is "auto" only with ha.policy = "replication"')
+
+
 def _check_lease(sql: Sql, place: Path) -> None:
     if sql.renew < RENEW_MIN:
         raise ConfigError(f"{place}: sql.renew is at least {RENEW_MIN * 1000:g}ms")
@@ -168,7 +196,7 @@ def _value(option: Option, given: Given, place: Path) -> Any:
     try:
         return option.value_of(value)
     except ValueError as error:
-        if option.kind == "secret":
+        if option.kind is SECRET:
             raise ConfigError(f"{place}: {option.key} is {error}") from None
         raise ConfigError(f"{place}: {option.key} is {error}, not {value!r:.200}") from None
 

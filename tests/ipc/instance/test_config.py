@@ -42,7 +42,7 @@ def test_what_create_writes_is_read_as_what_was_given(tmp_path: Path) -> None:
     config = load(write(tmp_path, toml_of(given)))
     assert config == configured(tmp_path, given)
     assert config.vhost == 'or"ders'
-    assert config.on_promote == ("/bin/sh", "-c", "exit 1")
+    assert config.on_promote == (("/bin/sh", "-c", "exit 1"),)
     assert config.stall_limit == 0.5
     assert config.store == Path("/shared/orders")
 
@@ -69,10 +69,19 @@ def test_a_lease_may_be_renewed_three_times_before_it_runs_out(tmp_path: Path, r
     ("text", "complaint"),
     [
         ("[ha]\nfalover-on-shutdown = true", "did you mean ha.failover-on-shutdown?"),
-        ("[ha]\nrole = 'slave'", 'ha.role is "live" or "backup", not \'slave\''),
-        ("[ha]\nallow-failback = 'yes'", "ha.allow-failback is true or false"),
+        ("[ha]\nrole = 'slave'", 'ha.role is "live" or "backup" or "auto", not \'slave\''),
+        ("[ha]\nallow-failback = 'maybe'", "ha.allow-failback is true or false"),
         ("[ha]\nstall-limit = '10ms'", "at least 250ms, not 10ms"),
-        ("[ha]\nstall-limit = 5", "ha.stall-limit is a time"),
+        ("[ha]\nstall-limit = 5", "at least 250ms, not 5ms"),
+        ("[ha]\nstall-limit = 'soon'", "ha.stall-limit is a time"),
+        ("[ha]\npolicy = 'mirror'", 'ha.policy is "shared-store" or "replication" or'),
+        ("[ha]\npolicy = 'replication'\nfailover-on-shutdown = true", "does not go with"),
+        ("[ha]\nrole = 'auto'", 'only with ha.policy = "replication"'),
+        ("[ha]\non-promote-failure = 'ignore'", '"refuse" or "continue"'),
+        ("[store]\nbindings-directory = 'x'", "one log holds bodies and bindings"),
+        ("[store]\nlarge-messages-directory = 'x'", "one log holds bodies and bindings"),
+        ("[store]\njournal = 7", "store.journal is a folder"),
+        ("[instance]\nnetwork-vhost = 'a/b'", "instance.network-vhost is a name"),
         ("[ha]\non-promote = 'rm -rf'", "ha.on-promote is words"),
         ("[store]\nsegment = 'much'", "store.segment is a size"),
         ("[instance]\nname = ''", "instance.name is text"),
@@ -107,3 +116,22 @@ def test_the_table_has_defaults_that_it_accepts() -> None:
     for option in OPTIONS:
         option.value_of(option.default)
         json.dumps(option.default)
+
+
+def test_numbers_have_the_units_of_their_kind(tmp_path: Path) -> None:
+    text = "[ha]\nstall-limit = 750\nallow-failback = 'no'\nrestart-backup = 0\n"
+    config = load(write(tmp_path, text + "[store]\nsegment = 1048576"))
+    assert config.stall_limit == 0.75, "an integer is milliseconds"
+    assert config.segment == 1 << 20, "an integer is bytes"
+    assert (config.allow_failback, config.restart_backup) == (False, False)
+
+
+def test_several_commands_may_have_to_agree(tmp_path: Path) -> None:
+    config = load(write(tmp_path, '[ha]\non-promote = [["a", "b"], ["c"]]'))
+    assert config.on_promote == (("a", "b"), ("c",))
+
+
+def test_journal_and_pages_may_have_folders_of_their_own(tmp_path: Path) -> None:
+    config = configured(tmp_path, {"store.journal": "j", "store.pages": "/p"})
+    assert (config.journal, config.pages) == (tmp_path / "j", Path("/p"))
+    assert configured(tmp_path, {}).journal is None

@@ -214,6 +214,30 @@ def test_a_command_that_says_yes_knows_what_it_is_about(make: Make, vhost: str) 
     assert said.read_text() == f"b {vhost} 2\n"
 
 
+def test_commands_are_run_in_order_until_one_fails(make: Make) -> None:
+    live = make("a").start().becomes("live")
+    said = live.folder / "said"
+    steps = ["echo 1 $SHMBROKER_OLD_LIVE $SHMBROKER_NEW_LIVE", "echo 2; exit 4", "echo 3"]
+    commands = [["/bin/sh", "-c", f"({each}) >> {said}"] for each in steps]
+    backup = make("b", "backup", on_promote=commands)
+    is_announced(backup.start())
+    live.kill()
+    eventually(lambda: "on-promote refused" in backup.events())
+    assert backup.why("on-promote refused") == "/bin/sh: it ended with 4"
+    assert said.read_text() == "1 a b\n2\n"
+
+
+def test_a_command_that_fails_may_be_no_reason(make: Make) -> None:
+    live = make("a").start().becomes("live")
+    backup = make(
+        "b", "backup", on_promote=["/bin/sh", "-c", "exit 3"], on_promote_failure="continue"
+    )
+    is_announced(backup.start())
+    live.kill()
+    backup.becomes("live")
+    assert backup.why("on-promote failed") == "it ended with 3"
+
+
 def test_a_command_that_hangs_says_no(make: Make) -> None:
     live = make("a").start().becomes("live")
     backup = make("b", "backup", on_promote=["/bin/sleep", "60"], on_promote_timeout="10ms")

@@ -196,3 +196,15 @@ def test_each_option_that_is_missing_is_a_warning_that_says_why() -> None:
 def test_a_local_disk_needs_no_options() -> None:
     assert mount.warnings(mount.mount_of(Path("/mnt/plain/disk"), MOUNTS)) == []
     assert mount.mount_of(Path("/proc")).kind == "proc", "the real table is read too"
+
+
+def test_a_journal_of_its_own_is_named_the_same_by_all(tmp_path: Path) -> None:
+    place, journal = tmp_path / "data", tmp_path / "journal"
+    store.create(place, "orders", journal=journal)
+    assert Store(place, "orders", journal=journal).journal == journal
+    for other in (None, tmp_path / "another"):
+        with pytest.raises(StoreRefused, match=r"live and backup name the same"):
+            Store(place, "orders", journal=other)
+    journal.rename(tmp_path / "another")
+    Store(place, "orders", journal=tmp_path / "another", moved=True)
+    Store(place, "orders", journal=tmp_path / "another")
