@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from shmbroker.netbridge.plan.state import LEVELS, Refusal, State
+from shmbroker.netbridge.plan.state import LEVELS, State
 from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.wire.words import Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,10 @@ from shmbroker.netbridge.plan.action import (
 )
 from shmbroker.netbridge.plan.pacing import Chance, Pacing
 from shmbroker.netbridge.plan.standby import Standby
-from shmbroker.netbridge.plan.state import FINAL, LATER, LEVELS, Refusal, State, state_after
+from shmbroker.netbridge.plan.state import FINAL, LATER, LEVELS, State, state_after
 from shmbroker.netbridge.plan.terms import NEVER, Terms
 from shmbroker.netbridge.plan.uri import Member, Single, singles
+from shmbroker.netbridge.wire.words import Refusal
 
 SETTLED_SECONDS: Final = 1.0
 NEVER_AT: Final = float("inf")

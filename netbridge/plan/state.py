@@ -1,9 +1,11 @@
-"""The states of a link, and what a far end that refuses it may say."""
+"""The states of a link, and what each refusal of a far end means to a plan."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Final
+
+from shmbroker.netbridge.wire.words import Refusal
 
 
 class State(Enum):
@@ -31,17 +33,6 @@ LEVELS: Final = {
     State.STOPPED: "info",
 }
 """Of the line in the log. A change to any other state has none."""
-
-
-class Refusal(Enum):
-    CREDENTIALS = "credentials"
-    PASSIVE = "passive"
-    VHOST = "vhost"
-    SELF = "self"
-    DUPLICATE_NODE = "duplicate-node"
-    STALE = "stale"
-    VERSION = "version"
-    BUSY = "busy"
 
 
 FINAL: Final = {Refusal.SELF, Refusal.STALE}

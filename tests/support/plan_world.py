@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from shmbroker.netbridge.plan.action import Action, Changed, Connect
 from shmbroker.netbridge.plan.plan import Plan
 from shmbroker.netbridge.plan.plans import drafts
-from shmbroker.netbridge.plan.state import Refusal
 from shmbroker.netbridge.plan.terms import Owner
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.wire.words import Refusal
 
 
 class World:

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from shmbroker.netbridge.plan.action import Changed, Lost, NoMember, Present
 from shmbroker.netbridge.plan.plans import Draft, drafts
-from shmbroker.netbridge.plan.state import Refusal, State
+from shmbroker.netbridge.plan.state import State
 from shmbroker.netbridge.plan.terms import Owner
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.wire.words import Refusal
 from tests.support.plan_world import World, within, world
 
 steps = st.lists(

@@ -20,10 +20,11 @@ from shmbroker.netbridge.plan.action import (
     Release,
 )
 from shmbroker.netbridge.plan.plans import drafts
-from shmbroker.netbridge.plan.state import FINAL, LATER, Refusal, State
+from shmbroker.netbridge.plan.state import FINAL, LATER, State
 from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.wire.words import Refusal
 from tests.support.plan_world import World, within, world
 
 # --- what the forms mean --------------------------------------------------------------------------
