@@ -31,7 +31,7 @@ told of rings that are not its own, and ignores that.
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, exchange, load_acquire
-from shmbroker.core.kernel import cold, exported, exported_cold, kernel
+from shmbroker.core.kernel import exported, exported_cold, kernel
 from shmbroker.core.layout import (
     FOLLOWER_BELL_AT,
     FOLLOWER_RUNG_AT,
@@ -84,7 +84,7 @@ def followers_in(rung: int) -> int:
     return rung >> FOLLOWERS_SHIFT
 
 
-@cold
+@exported_cold
 def follower_tell(place: int, row: int) -> int:
     """There is work in the ring of this row, for whoever has this bell; 1: it is to be woken."""
     bit = row % RUNG_ROWS

@@ -76,10 +76,12 @@ void ready_drop(ready_set *from, ready_one *one);
 /* Look at it when something is read next. */
 void ready_mark(ready_set *in, ready_one *one);
 void ready_mark_all(ready_set *of);
-/* Take what the bell has: those are ready. */
-void ready_take_rung(ready_set *of);
+/* Take what the bell has, and those are ready: whether it had any. */
+bool ready_take_rung(ready_set *of);
 /* If there is nothing behind the cursor, it is not ready until its ring rings: whether it is so. */
 bool ready_rest(ready_set *in, ready_one *one, sb_cursor *cursor);
+/* It is not ready any more: its ring rings, or nothing comes. */
+void ready_leave(ready_set *in, ready_one *one);
 /* The word to sleep on, armed: then look once more. */
 system_word ready_armed(const ready_set *of);
 /* The bell goes back, to whoever wants one. */

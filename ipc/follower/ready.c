@@ -46,7 +46,7 @@ int64_t ready_add(ready_set *to, ready_one *one, const sb_queue *queue, void *of
     return SB_OK;
 }
 
-static void leave(ready_set *in, ready_one *one)
+void ready_leave(ready_set *in, ready_one *one)
 {
     if (one->at < 0)
         return;
@@ -63,7 +63,7 @@ void ready_drop(ready_set *from, ready_one *one)
         at = &(*at)->beside;
     *at = one->beside;
     from->members--;
-    leave(from, one);
+    ready_leave(from, one);
 }
 
 void ready_mark(ready_set *in, ready_one *one)
@@ -86,15 +86,16 @@ void ready_mark_all(ready_set *of)
         mark_chain(of, bit);
 }
 
-void ready_take_rung(ready_set *of)
+bool ready_take_rung(ready_set *of)
 {
-    if (of->bell < 0)
-        return;
-    for (int64_t word = 0; word < L_RUNG_WORDS; word++) {
+    bool is_any = false;
+    for (int64_t word = 0; word < L_RUNG_WORDS && of->bell >= 0; word++) {
         uint64_t bits = (uint64_t)sb_follower_rung(follower_bell(of->connection, of->bell), word);
+        is_any |= bits != 0;
         for (; bits; bits &= bits - 1)
             mark_chain(of, word * L_RUNG_BITS + __builtin_ctzll(bits));
     }
+    return is_any;
 }
 
 bool ready_rest(ready_set *in, ready_one *one, sb_cursor *cursor)
@@ -103,7 +104,7 @@ bool ready_rest(ready_set *in, ready_one *one, sb_cursor *cursor)
         return sb_cursor_wait(cursor, 0) == SB_EMPTY;
     if (sb_cursor_follow(cursor, in->bell) != SB_EMPTY)
         return false;
-    leave(in, one);
+    ready_leave(in, one);
     return true;
 }
 

@@ -95,7 +95,7 @@ sb_queue *inbox_of(sb_queue *queue, bool makes, int64_t *code)
     bool is_new = makes && word_load(queue->ring.memory, L_RING_INBOX_AT) == 0;
     inbox = beside_of(queue, &queue->inbox, &INBOX, makes, code);
     if (is_new && word_load(queue->ring.memory, L_RING_INBOX_AT) != 0)
-        pager_ring(queue->connection); /* it is to follow one more */
+        pager_ring(inbox); /* it is to follow one more */
     return inbox;
 }
 
@@ -117,7 +117,7 @@ void inbox_noted(sb_queue *ring)
 void inbox_look(sb_queue *queue)
 {
     if (is_paging(queue))
-        pager_ring(queue->connection);
+        pager_ring(atomic_load(&queue->inbox));
 }
 
 int64_t inbox_passed(sb_queue *inbox, sb_port *of)
@@ -266,7 +266,7 @@ int64_t inbox_purge(sb_queue *queue)
         if (!participant_pager_runs(queue->connection) || sb_system_clock() > deadline)
             return fail(SB_UNCONFIRMED, "queue '%s': what is in its pages is dropped as soon as a "
                         "broker with a store is there", queue->name);
-        pager_ring(queue->connection);
+        pager_ring(inbox);
         nanosleep(&nap, NULL);
         if (!queue_is_usable(queue, &code))
             return code;

@@ -11,6 +11,7 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
+#define ROOM_NS INT64_C(1000000000) /* a disk that was full has room when it took all so long */
 #define GATHER_MESSAGES 4096 /* of one queue, before it is another's turn */
 
 void paged_tell(void *context, const char *text)
@@ -178,12 +179,16 @@ static int64_t take_up(paged *each, const sb_message *message, int64_t *room)
     return page_store_put(each->store, &found);
 }
 
-static void disk_is(paged *each, int64_t code)
+/* A disk that is nearly full takes some writes and refuses others. */
+static void tell_disk(paged *each, int64_t code)
 {
-    bool is_full = code == SB_DISK_FULL;
-    if (is_full == each->is_full)
+    int64_t now = sb_system_clock();
+    if (each->is_full)
+        each->full_at = now;
+    bool is_full = each->is_full || (each->tells_full && now - each->full_at < ROOM_NS);
+    if (is_full == each->tells_full)
         return;
-    each->is_full = is_full;
+    each->tells_full = is_full;
     word_store(each->inbox->ring.memory, L_RING_PAGES_CODE_AT, is_full ? SB_DISK_FULL : SB_OK);
     paged_tell(each, is_full ? sb_detail(code) : "there is room on the disk again");
     sb_port_wake_all(&each->in); /* who waits for room is to be told */
@@ -241,7 +246,8 @@ static int64_t gather(paged *each)
         many = 0;
     }
     if (many > 0 || wrote != SB_OK)
-        disk_is(each, wrote);
+        each->is_full = wrote == SB_DISK_FULL;
+    tell_disk(each, wrote);
     code = release(each);
     return code == SB_OK ? many : code;
 }
@@ -296,8 +302,34 @@ int64_t paged_serve(paged *each, bool *waits)
     if (moved < 0)
         return moved;
     bool is_over = page_store_is_empty(each->store) && !each->is_full;
-    *waits |= !is_over;
+    *waits |= !is_over || each->tells_full;
     if (is_over && gathered == 0 && since != 0 && is_read(each))
         sb_paging_end(each->inbox->ring.memory, since); /* else somebody has published meanwhile */
     return gathered + moved;
+}
+
+/* Whether the journal has got so far in a ring, whose next step is told to us. */
+static bool is_journaled_below(paged *each, sb_queue *queue, sb_port *port, int64_t position)
+{
+    char *bell = (char *)queue->ring.memory + L_RING_CONFIRM_BELL_AT;
+    sb_bell_follow((int64_t *)(void *)bell, each->pager->ready.bell);
+    return journaled_below(queue, port) >= position;
+}
+
+void paged_rest(paged *each)
+{
+    ready_set *ready = &each->pager->ready;
+    int64_t next = each->cursor.position + 1;
+    if (!each->durable) {
+        if (ready_rest(ready, &each->news, &each->cursor))
+            ready_leave(ready, &each->put_news);
+        return;
+    }
+    if (!each->awaits_journal && is_journaled_below(each, each->inbox, &each->in, next))
+        return;
+    if (each->safe < each->put &&
+        is_journaled_below(each, each->queue, &each->out, each->marked_tail))
+        return;
+    ready_leave(ready, &each->news);
+    ready_leave(ready, &each->put_news);
 }

@@ -56,6 +56,10 @@ static int64_t adopt(paged *each)
 
 static void leave(paged *each)
 {
+    if (each->news.of)
+        ready_drop(&each->pager->ready, &each->news);
+    if (each->put_news.of)
+        ready_drop(&each->pager->ready, &each->put_news);
     sb_port_close(&each->out);
     sb_port_close(&each->in);
     atomic_fetch_sub(&each->queue->held, 1);
@@ -108,6 +112,10 @@ static int64_t came(void *context, sb_queue *inbox, const char *entry, void **ke
         code = page_store_open(path, pager->page_bytes, made->durable ? &safety : NULL, paged_tell,
                                made, &made->store);
     if (code == SB_OK)
+        code = ready_add(&pager->ready, &made->news, inbox, made);
+    if (code == SB_OK)
+        code = ready_add(&pager->ready, &made->put_news, made->queue, made);
+    if (code == SB_OK)
         *kept = made;
     else
         leave(made);
@@ -128,6 +136,8 @@ static const following_user USER = {.came = came, .gone = gone};
 
 int64_t pager_follow(sb_pager *pager)
 {
+    ready_begin(&pager->ready, pager->connection,
+                follower_bell_seize(pager->connection, L_FOLLOWER_PAGER));
     return following_begin(&pager->following, pager->connection, L_QUEUE_INBOX, &USER, pager);
 }
 
@@ -137,7 +147,7 @@ int64_t pager_look_at_catalog(sb_pager *pager)
     if (!following_is_behind(of) || atomic_load(&pager->connection->closed))
         return SB_OK;
     int64_t code = following_look(of);
-    sb_wait *waits = realloc(pager->waits, (size_t)(2 * of->count + 1) * sizeof *waits);
+    sb_wait *waits = realloc(pager->waits, (size_t)(of->count + 1) * sizeof *waits);
     if (!waits)
         return fail_system("memory for %lld queues that page", (long long)of->count);
     pager->waits = waits;
@@ -172,4 +182,5 @@ void pager_leave_all(sb_pager *pager)
     for (int64_t each = 0; each < pager->following.count; each++)
         leave(pager->following.rows[each].kept);
     following_end(&pager->following);
+    ready_end(&pager->ready);
 }

@@ -1,10 +1,10 @@
 /* The pager: one thread of a broker with a store, between the inboxes of queues that page, their
  * page files and their rings (inbox.c has the picture, and how order is kept).
  *
- * In each turn, for each queue: what is in the inbox goes to the ring, if nothing is in pages and
- * the ring has room, else to the files with one write; then the gate of the inbox is moved behind
- * it, and so there is room for producers.  What is in the files goes to the ring as far as that has
- * room, ahead of the consumers.
+ * In each turn, for each queue that has news or waits for room: what is in the inbox goes to the
+ * ring, if nothing is in pages and the ring has room, else to the files with one write; then the
+ * gate of the inbox is moved behind it, and so there is room for producers.  What is in the files
+ * goes to the ring as far as that has room, ahead of the consumers.
  *
  * A message is known by its position in the inbox, and each step can be done again:
  *
@@ -51,17 +51,9 @@
 #define NAP_NS_MAX INT64_C(16000000)
 #define DISK_FULL_NS INT64_C(100000000)
 
-static char *bell_of(sb_connection *connection)
+void pager_ring(const sb_queue *inbox)
 {
-    return (char *)connection->participants.memory + L_PARTICIPANTS_PAGER_BELL_AT;
-}
-
-void pager_ring(sb_connection *connection)
-{
-    _Atomic int64_t *bell = (_Atomic int64_t *)bell_of(connection);
-    int64_t asleep = 0;
-    if (atomic_compare_exchange_strong(bell, &asleep, 1))
-        sb_system_wake((int64_t)(intptr_t)bell, INT32_MAX);
+    follower_told(inbox->connection, L_FOLLOWER_PAGER, inbox->reference);
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
@@ -97,52 +89,78 @@ static int64_t folder_made(sb_pager *pager)
     return code;
 }
 
-/* Serve all: how many messages were moved, or why we end. */
-static int64_t turn(sb_pager *pager, bool *waits)
+/* Those that have news, wait for room, or were read in part; and now and then all, as one may have
+ * been killed before he rang. */
+static int64_t serve_ready(sb_pager *pager, bool *waits)
 {
-    int64_t moved = 0, code = folder_made(pager);
-    if (code == SB_OK)
-        code = pager_look_at_catalog(pager);
-    bool is_full = false;
-    for (int64_t at = 0; at < pager->following.count && code >= 0; at++) {
-        paged *each = pager->following.rows[at].kept;
+    int64_t moved = 0, code = SB_OK, now = sb_system_clock();
+    ready_take_rung(&pager->ready);
+    if (now - pager->passed_at >= IDLE_NS) {
+        ready_mark_all(&pager->ready);
+        pager->passed_at = now;
+    }
+    for (int64_t at = pager->ready.count - 1; at >= 0 && code >= 0; at--) {
+        paged *each = at < pager->ready.count ? pager->ready.ready[at]->of : NULL;
+        bool is_left = false;
+        if (!each)
+            continue; /* it was there twice */
         if (!queue_is_usable(each->queue, &code) || !queue_is_usable(each->inbox, &code)) {
             code = SB_OK; /* the catalog has changed */
             continue;
         }
-        code = paged_serve(each, waits);
+        code = paged_serve(each, &is_left);
         moved += code > 0 ? code : 0;
-        is_full |= each->is_full;
+        if (code == SB_OK && !is_left)
+            paged_rest(each);
+        *waits |= is_left;
     }
-    if (code == SB_DISK_FULL) /* it has not even room for a folder: later */
+    return code < 0 ? code : moved;
+}
+
+/* How many messages were moved, or why we end. */
+static int64_t turn(sb_pager *pager, bool *waits)
+{
+    int64_t code = folder_made(pager);
+    if (code == SB_OK)
+        code = pager_look_at_catalog(pager);
+    if (code == SB_OK)
+        code = serve_ready(pager, waits);
+    pager->is_full = code == SB_DISK_FULL;
+    if (pager->is_full) /* it has not even room for a folder: later */
         return *waits = true, told(pager, code), 0;
     if (code < 0)
         return code;
-    if (is_full != (atomic_load(&pager->code) == SB_DISK_FULL))
-        told(pager, is_full ? SB_DISK_FULL : SB_OK);
-    return moved;
+    bool tells_full = false;
+    for (int64_t at = 0; at < pager->ready.count; at++) { /* who has no room is ready */
+        const paged *each = pager->ready.ready[at]->of;
+        pager->is_full |= each->is_full;
+        tells_full |= each->tells_full;
+    }
+    if (tells_full != (atomic_load(&pager->code) == SB_DISK_FULL))
+        told(pager, tells_full ? SB_DISK_FULL : SB_OK);
+    return code;
 }
 
-/* The bell is armed, and then everything was looked at. */
+static void repair_queues(sb_pager *pager)
+{
+    int64_t count = pager->following.count;
+    for (int64_t at = 0; at < count; at++)
+        pager->waits[at] = (sb_wait){.queue = pager->following.rows[at].queue};
+    if (count > 0)
+        pager->connection->duties->repair_rings(pager->waits, count);
+}
+
+/* Until a bell is rung, or it is time to try again. */
 static void rest(sb_pager *pager, bool waits)
 {
-    sb_wait *wait = pager->waits;
-    for (int64_t at = 0; at < pager->following.count; at++) {
-        const paged *each = pager->following.rows[at].kept;
-        if (!each->awaits_journal)
-            *wait++ = (sb_wait){.queue = each->inbox, .position = each->cursor.position,
-                                .returned = each->durable ? SB_CONFIRMED : -1};
-        if (each->durable && each->safe < each->put)
-            *wait++ = (sb_wait){.queue = each->queue, .position = each->marked_tail - 1,
-                                .returned = SB_CONFIRMED};
-    }
     pager->nap_ns = 2 * pager->nap_ns < NAP_NS_MAX ? 2 * pager->nap_ns : NAP_NS_MAX;
-    bool is_full = atomic_load(&pager->code) == SB_DISK_FULL; /* what is in the inboxes cannot go */
-    sb_wait_any(pager->waits, is_full ? 0 : wait - pager->waits,
-                (const int64_t *)bell_of(pager->connection), 0,
-                is_full ? DISK_FULL_NS
-                : waits ? pager->nap_ns
-                        : IDLE_NS);
+    int64_t longest = pager->is_full ? DISK_FULL_NS : waits ? pager->nap_ns : IDLE_NS;
+    system_word bell = ready_armed(&pager->ready);
+    if (ready_take_rung(&pager->ready) || following_is_behind(&pager->following) ||
+        atomic_load(&pager->stopping))
+        return;
+    if (sb_system_wait(bell.address, bell.value, longest) == SB_EMPTY && longest == IDLE_NS)
+        repair_queues(pager);
 }
 
 static void *work(void *context)
@@ -152,11 +170,10 @@ static void *work(void *context)
     while (code >= 0 && !atomic_load(&pager->stopping) &&
            (code = atomic_load(&pager->connection->closed)) == SB_OK) {
         bool waits = false;
-        atomic_store((_Atomic int64_t *)bell_of(pager->connection), 0);
         code = turn(pager, &waits);
         if (code > 0)
             pager->nap_ns = NAP_NS / 2;
-        else if (code == SB_OK && !atomic_load(&pager->stopping))
+        else if (code == SB_OK)
             rest(pager, waits);
     }
     bool is_closed = code >= 0 || atomic_load(&pager->connection->closed) != SB_OK;
@@ -243,7 +260,7 @@ void pager_end(sb_connection *connection)
     if (!pager)
         return;
     atomic_store(&pager->stopping, 1);
-    pager_ring(connection);
+    follower_rouse(connection, L_FOLLOWER_PAGER);
     if (pthread_equal(pthread_self(), pager->thread))
         return; /* we were disconnected as a slow consumer, and it found out: it is about to end */
     connection->pager = NULL;

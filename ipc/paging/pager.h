@@ -14,12 +14,15 @@
 typedef struct paged {
     sb_pager *pager;
     sb_queue *queue, *inbox;
+    ready_one news, put_news; /* of the inbox; and the journal has what was put into the ring */
     sb_port in, out;
     sb_cursor cursor; /* of the inbox */
     page_store *store;
     int64_t next;       /* all below is in the ring, or dropped: a position in the inbox */
     int64_t bytes_left; /* at least so many may be put into the ring */
     bool is_full;       /* the disk is */
+    bool tells_full;    /* and whoever asks is told so, until it has taken all for a while */
+    int64_t full_at;    /* when it was last */
     bool durable;
     bool awaits_journal; /* with what is in the inbox */
     int64_t gate;        /* ours, of the inbox: behind the journal's if there is one */
@@ -40,6 +43,9 @@ struct sb_pager {
     fence fence;
     _Atomic int64_t stopping, code;
     following following; /* of inboxes: each is a paged */
+    ready_set ready;
+    int64_t passed_at; /* when all were looked at last */
+    bool is_full;      /* the disk is, for one of them */
     sb_wait *waits;
     int64_t nap_ns;
     char why[512];
@@ -55,6 +61,8 @@ void paged_set_next(paged *each, int64_t next);
 void paged_mark(paged *each);
 /* Move what can be moved: how many messages, or a code.  *waits: some are left. */
 int64_t paged_serve(paged *each, bool *waits);
+/* It has nothing to move until a bell is rung: unless there is something by now. */
+void paged_rest(paged *each);
 
 /* --- paged_queues.c --------------------------------------------------------------------------- */
 

@@ -40,8 +40,8 @@ int64_t inbox_purge(sb_queue *queue);
 
 /* --- pager.c ---------------------------------------------------------------------------------- */
 
-/* There is something to do for whoever pages. */
-void pager_ring(sb_connection *connection);
+/* There is something to do for whoever pages, with this inbox. */
+void pager_ring(const sb_queue *inbox);
 /* Ours ends, if we have one.  `closed` is set. */
 void pager_end(sb_connection *connection);
 

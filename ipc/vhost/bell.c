@@ -65,6 +65,13 @@ void follower_rouse(sb_connection *connection, int64_t follower)
         sb_system_wake((int64_t)(intptr_t)bell, INT_MAX);
 }
 
+void follower_told(sb_connection *connection, int64_t follower, int64_t reference)
+{
+    int64_t *bell = (int64_t *)(void *)follower_bell(connection, follower);
+    if (sb_follower_tell(bell, reference & L_REFERENCE_INDEX_MASK))
+        sb_system_wake((int64_t)(intptr_t)bell, INT_MAX);
+}
+
 void followers_rouse(sb_connection *connection)
 {
     for (int64_t each = L_FOLLOWERS_FREE; each < L_FOLLOWERS; each++)

@@ -9,19 +9,37 @@ import ctypes
 import sys
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
 import shmbroker
+from shmbroker import Broker, Queue
 from shmbroker.ipc.base.errors import DiskFull
 from shmbroker.ipc.paging.pager import Pager
 
 BODY = bytes(1000)
+NEARLY_FULL_S = 2
 shim = ctypes.CDLL(None)
 
 
 def room(count: int) -> None:
     shim.storage_room(ctypes.c_int64(count))
+
+
+def said_of_room(broker: Broker) -> int:
+    return sum(each.count for each in broker.errors() if "room on the disk again" in each.text)
+
+
+def publish_while_it_is_nearly_full(queue: Queue, first: int) -> int:
+    """It takes a write, and refuses the next one: how many messages were published."""
+    published, end = 0, monotonic() + NEARLY_FULL_S
+    while monotonic() < end:
+        room(published % 2 * (4 << 20))
+        queue.publish((first + published).to_bytes(4, "little") + BODY, timeout=10)
+        published += 1
+        sleep(0.01)
+    return published
 
 
 def main(vhost: str, folder: Path) -> int:
@@ -48,10 +66,12 @@ def main(vhost: str, folder: Path) -> int:
         # a full disk does not hold up what is there, nor what has room in memory afterwards
         for number in range(published - 100):
             assert queue.receive(timeout=10)[:4] == number.to_bytes(4, "little")
+        first = published - 100
         for _ in range(1000):
             queue.publish(published.to_bytes(4, "little") + BODY, timeout=10)
             published += 1
-        first = published - 1100
+        published += publish_while_it_is_nearly_full(queue, published)
+        assert said_of_room(broker) <= 1, "it says at each write how the disk is"
         room(1 << 30)
         last = published + 10_000
         while published < last or pager.failure is not None:
