@@ -57,10 +57,12 @@ def verify(ctx: click.Context, folder: Path, as_json: bool) -> None:
     none of its messages was confirmed.
     """
     from shmbroker.ipc.journal.export import verified
+    from shmbroker.ipc.journal.replay import frame_text
 
     notes: list[str] = []
     report = verified(folder, notes.append)
     fields = {name: getattr(report, name) for name in report.__slots__}
+    fields["frame"] = frame_text(report.frame) if report.frame else None
     for note in notes:
         say(note)
     if as_json:
@@ -88,7 +90,7 @@ def verify(ctx: click.Context, folder: Path, as_json: bool) -> None:
 @json_option
 def print_(folder: Path, queue: int | None, count: int, as_json: bool) -> None:
     """Print the records of a journal, oldest first, with segment and offset."""
-    from shmbroker.ipc.journal.replay import Replay
+    from shmbroker.ipc.journal.replay import Replay, frame_text
 
     with Replay(folder, salvage=True, noted=say) as replay:
         wanted = (each for each in replay if queue is None or each.queue == queue)
@@ -96,17 +98,18 @@ def print_(folder: Path, queue: int | None, count: int, as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"segment": r.segment, "offset": r.offset, "frame": r.frame, "kind": r.kind_name,
-                 "queue": r.queue, "position": r.position, "size": len(r.body)}
+                {"segment": r.segment, "offset": r.offset, "frame": frame_text(r.frame),
+                 "kind": r.kind_name, "queue": r.queue, "position": r.position,
+                 "size": len(r.body)}
                 for r in found
             ]
         )  # fmt: skip
         return
     columns = columns_left(COLUMNS_TAKEN)
     print_table(
-        ["SEGMENT", "OFFSET", "FRAME", "KIND", "QUEUE", "POSITION", "SIZE", "BODY"],
+        ["FRAME", "OFFSET", "KIND", "QUEUE", "POSITION", "SIZE", "BODY"],
         [
-            [f"{r.serial:x}", r.offset, r.frame, r.kind_name, r.queue, r.position,
+            [frame_text(r.frame), r.offset, r.kind_name, r.queue, r.position,
              format_size(len(r.body)), excerpt(r.body, columns)]
             for r in found
         ],

@@ -18,7 +18,7 @@ from shmbroker.core import layout
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
-from shmbroker.ipc.journal.replay import KIND_NAMES, Record, Replay, Report
+from shmbroker.ipc.journal.replay import KIND_NAMES, Record, Replay, Report, frame_text
 
 KINDS = {name: value for value, name in KIND_NAMES.items()}
 STEP_BYTES = 1 << 20
@@ -36,7 +36,7 @@ def line_of(record: Record) -> str:
         "body": b64encode(record.body).decode(),
         "segment": record.segment,
         "offset": record.offset,
-        "frame": record.frame,
+        "frame": frame_text(record.frame),
         "last": record.last,
     }
     return json.dumps(fields)

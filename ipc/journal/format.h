@@ -18,6 +18,9 @@
  * end that a crash has torn only if no record of a later frame is behind it.  A frame counts as a
  * whole, or not at all.
  *
+ * Outside of its segment a frame has one number through all of them: the segment's serial above
+ * SB_FRAME_BITS bits with its number there (frame_number).  Later frames have higher numbers.
+ *
  * The head's CRC covers the head with the CRC of the body, and begins with that of the segment's
  * header (serial, epoch, node and a random salt are in there) and the record's offset.  So nothing
  * that a recycled file had before ever checks, nor does a record that somebody has put into a body;
@@ -243,6 +246,12 @@ typedef struct frame {
     int64_t ahead;  /* and the pages below are in the file already, though not synced */
     tally tally; /* of its messages */
 } frame;
+
+/* Its number through all segments. */
+static inline int64_t frame_number(int64_t serial, int64_t in_segment)
+{
+    return (int64_t)((uint64_t)serial << SB_FRAME_BITS | (uint64_t)in_segment);
+}
 
 /* Where in the file a frame goes: its first page begins there, with this seed and number. */
 typedef struct frame_place {

@@ -1,6 +1,8 @@
 /* A frame: the records that one commit writes. */
 
 #define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +10,12 @@
 #include "journal/format.h"
 
 #define ROOM_FIRST (INT64_C(256) << 10)
+
+int64_t sb_frame_text(int64_t number, char *text)
+{
+    uint64_t serial = (uint64_t)number >> SB_FRAME_BITS, in_segment = (uint32_t)number;
+    return snprintf(text, SB_FRAME_TEXT_BYTES, "%" PRIx64 ":%" PRIu64, serial, in_segment);
+}
 
 static int64_t make_room(frame *in, int64_t bytes)
 {

@@ -33,12 +33,13 @@ typedef struct sb_journal_record {
     const void *body; /* until the next call */
     int64_t length;
     int64_t serial, offset; /* where it lies: which segment, and which byte of it */
-    int64_t frame;          /* which commit of the segment, from 1 on */
+    int64_t frame;          /* the number of its frame, see sb_frame_text */
     int64_t last;           /* 1: the last one of its frame */
 } sb_journal_record;
 
 typedef struct sb_journal_statistics {
     int64_t serial, offset;   /* where the next frame begins */
+    int64_t frame;            /* the number of the last one that this writer has written, or 0 */
     int64_t segments, bytes;  /* that are needed, the one in use included */
     int64_t spares;           /* written over and ready, or soon */
     int64_t unknown;          /* segments of before, not yet looked through */
@@ -53,7 +54,14 @@ typedef struct sb_journal_report {
     int64_t damages; /* only of a salvage that goes on behind them */
     int64_t ignored; /* segments that are no longer needed */
     int64_t epoch;   /* the highest */
+    int64_t frame;   /* the number of the last one that is whole, or 0 */
 } sb_journal_report;
+
+/* A frame has one number through all segments: its segment's serial, and in the SB_FRAME_BITS below
+ * which commit of the segment it was, from 1 on.  Later frames have higher numbers.  As all that
+ * prints it does: 7:12 is frame 12 of segment 0000000000000007.journal.  Up to SB_FRAME_TEXT_BYTES
+ * with the end of the text: its length. */
+int64_t sb_frame_text(int64_t number, char *text);
 
 /* Begin a new segment after the highest there is.  SB_STALE: one of a higher epoch is there. */
 int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_options *options,
@@ -126,4 +134,5 @@ int64_t sb_journal_epoch(const char *folder, void *node);
 
 def journal_enumerators() -> list[str]:
     kinds = {name: value for name, value in vars(records).items() if isinstance(value, int)}
-    return [f"    SB_RECORD_{name} = {value}," for name, value in kinds.items()]
+    named = [f"    SB_RECORD_{name} = {value}," for name, value in kinds.items()]
+    return [*named, "    SB_FRAME_BITS = 32,", "    SB_FRAME_TEXT_BYTES = 32,"]

@@ -249,7 +249,7 @@ static int64_t write_frame(sb_journal *journal, frame *out)
         return fatal(journal, code);
     tally_merge(&journal->written, &out->tally); /* there is memory for it */
     journal->end += out->filled - out->start;
-    journal->number++;
+    journal->last = frame_number(to->serial, journal->number++);
     if (journal->number == 2 || sb_system_clock() - journal->reached_at >= REACHED_NS)
         note_reached(journal);
     journal->counts.frames++;

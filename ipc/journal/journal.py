@@ -30,6 +30,7 @@ class JournalStatistics:
 
     serial: int
     offset: int
+    frame: int
     segments: int
     bytes: int
     spares: int

@@ -334,6 +334,7 @@ int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *tol
     store_counted(journal->store, &counts);
     *told = (sb_journal_statistics){
         .serial = journal->current.serial, .offset = journal->end,
+        .frame = journal->last,
         .segments = journal->segment_count + (journal->current.file >= 0),
         .bytes = journal->current.bytes,
         .spares = counts.spares, .recycled = counts.recycled, .deleted = counts.deleted,

@@ -122,10 +122,12 @@ static int64_t damaged_at(sb_replay *replay, int64_t offset, const char *what)
 
 static int64_t torn_at(sb_replay *replay, int64_t offset)
 {
+    char frame[SB_FRAME_TEXT_BYTES];
+    sb_frame_text(frame_number(replay->segment.serial, replay->number), frame);
     replay->report.torn++;
-    return fail(SB_TORN, "%s, offset %lld: frame %lld was half written when a crash came: nobody "
+    return fail(SB_TORN, "%s, offset %lld: frame %s was half written when a crash came: nobody "
                 "was told that it is there, and it is cut off", replay->segment.path,
-                (long long)offset, (long long)replay->number);
+                (long long)offset, frame);
 }
 
 /* --- from one segment to the next ------------------------------------------------------------- */
@@ -198,13 +200,14 @@ static int64_t tell(sb_replay *replay, const record_head *head, sb_journal_recor
         .length = head->length,
         .serial = replay->segment.serial,
         .offset = replay->offset,
-        .frame = head->frame,
+        .frame = frame_number(replay->segment.serial, head->frame),
         .last = (head->where & RECORD_LAST) != 0,
     };
     int64_t bytes = record_bytes(head->length);
     replay->offset += bytes;
     replay->report.records++;
     replay->report.frames += record->last;
+    replay->report.frame = record->last ? record->frame : replay->report.frame;
     replay->report.bytes += bytes;
     if (!kind_lasts(record->kind))
         return SB_OK;

@@ -33,6 +33,7 @@ class Record:
     serial: int
     offset: int
     frame: int
+    """Its number through all segments: `frame_text` prints it."""
     last: bool
 
     @property
@@ -57,6 +58,14 @@ class Report:
     damages: int
     ignored: int
     epoch: int
+    frame: int
+    """The last one that is whole; 0: none."""
+
+
+def frame_text(number: int) -> str:
+    """The number of a frame as all that prints it does: 7:12 is frame 12 of segment 7."""
+    text = ffi.new("char[]", lib.SB_FRAME_TEXT_BYTES)
+    return ffi.unpack(text, lib.sb_frame_text(number, text)).decode()
 
 
 def segment_name(serial: int) -> str:

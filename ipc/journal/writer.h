@@ -31,6 +31,7 @@ struct sb_journal {
     bool in_snapshot, adopted;
     int64_t end, number; /* of the current segment: where the next frame begins, and its number */
     int64_t first_serial; /* of those that we have written */
+    int64_t last;         /* the number of the last frame that is synced, through all segments */
     int64_t commits;
     frame frame;   /* what is staged */
     tally written; /* what the current segment has */

@@ -47,14 +47,14 @@ def take(queue: Queue, count: int) -> list[int]:
     return found
 
 
-def moments(folder: Path) -> tuple[tuple[int, int], tuple[int, int]]:
+def moments(folder: Path) -> tuple[int, int]:
     """Of two queues: in which frame the last message of the first that was declared was written,
     and in which the first of the other was retired."""
     declared: list[int] = []
     retired, written = [], []
     with Replay(folder) as replay:
         for record in replay:
-            where = (record.serial, record.frame)
+            where = record.frame
             if record.kind == records.QUEUE and record.queue not in declared:
                 declared.append(record.queue)
             elif record.kind == records.MESSAGE and record.queue == declared[0]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from shmbroker.ipc.base.errors import InvalidArgument, JournalFailed
 from shmbroker.ipc.journal import records
 from shmbroker.ipc.journal.export import compacted, exported, imported, verified
 from shmbroker.ipc.journal.journal import ALL_POSITIONS, Journal
-from shmbroker.ipc.journal.replay import Record, Replay
+from shmbroker.ipc.journal.replay import Record, Replay, frame_text
 
 SEGMENT_BYTES = 32 << 10
 
@@ -44,10 +45,27 @@ def test_what_is_committed_is_read(tmp_path: Path) -> None:
         journal.message(1, 1, b"never committed")
     found = [(r.kind, r.queue, r.position, r.body, r.frame, r.last) for r in read(tmp_path)]
     assert found == [
-        (records.QUEUE, -5, 0, b"declared", 1, False),
-        (records.MESSAGE, -5, ALL_POSITIONS - 1, b"", 1, True),
-        (255, 1 << 62, 3, b"x" * 9, 2, True),
+        (records.QUEUE, -5, 0, b"declared", 1 << 32 | 1, False),
+        (records.MESSAGE, -5, ALL_POSITIONS - 1, b"", 1 << 32 | 1, True),
+        (255, 1 << 62, 3, b"x" * 9, 1 << 32 | 2, True),
     ]
+
+
+def test_a_frame_has_one_number_through_all_segments(tmp_path: Path) -> None:
+    with Journal(tmp_path, segment_bytes=SEGMENT_BYTES) as journal:
+        written = []
+        for position in range(100):
+            fill(journal, 1, first=position)
+            written.append(journal.statistics().frame)
+    with Replay(tmp_path) as replay:
+        found = [r.frame for r in replay if r.kind == records.MESSAGE]
+        assert replay.report().frame == written[-1]
+    assert found == written == sorted(set(written))
+    assert {f"{r.serial:x}" for r in read(tmp_path)} == {
+        frame_text(each).partition(":")[0] for each in written
+    }
+    lines = [json.loads(line) for line in exported(tmp_path, print)]
+    assert [line["frame"] for line in lines] == list(map(frame_text, written))
 
 
 def test_a_message_may_be_larger_than_a_segment(tmp_path: Path) -> None:
