@@ -28,7 +28,7 @@ static int64_t adopt(followed *each)
     if (position < 0)
         return fail(SB_STALE, "queue '%s' has another journaler by now", each->queue->name);
     each->cursor = (sb_cursor){.port = &each->port, .position = position, .gate = gate};
-    each->safe = each->adopted = position;
+    each->safe = each->written = each->adopted = position;
     each->retired = -1;
     /* the former one may have died between ringing a bell and waking who sleeps on it */
     sb_port_wake_all(&each->port);
@@ -180,6 +180,7 @@ static int64_t gone(void *context, void *kept)
     if (code != SB_OK)
         return code;
     ready_drop(&journaler->ready, &one->ready);
+    unfinished_forget(journaler, one);
     followed_free(one);
     return SB_OK;
 }

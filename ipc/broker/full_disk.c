@@ -67,7 +67,7 @@ bool journaler_may_borrow(sb_journaler *journaler)
     for (int64_t index = 0; index < journaler->count && journaler->inboxes; index++) {
         followed *each = journaler->queues[index];
         if (followed_comes_out_of_pages(each) && !queue_is_gone(each->queue) &&
-            sb_port_true_tail(&each->port) > each->safe)
+            sb_port_true_tail(&each->port) > each->written)
             return true;
     }
     return false;

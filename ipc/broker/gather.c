@@ -140,7 +140,7 @@ static void rest_some(sb_journaler *journaler)
 {
     for (int64_t index = journaler->ready.count - 1; index >= 0; index--) {
         followed *each = journaler->ready.ready[index]->of;
-        bool is_written = each->is_declared && each->safe == each->cursor.position;
+        bool is_written = each->is_declared && each->written == each->cursor.position;
         if (is_written && each->cursor.position >= each->tail)
             ready_rest(&journaler->ready, &each->ready, &each->cursor);
     }

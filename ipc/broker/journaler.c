@@ -34,6 +34,7 @@
 #include "broker/journaler.h"
 #include "commit/commit.h"
 #include "journal/audit.h"
+#include "journal/end.h"
 #include "journal/format.h"
 #include "journal/journal.h"
 #include "repair/repair.h"
@@ -80,12 +81,16 @@ static void repair_queues(sb_journaler *journaler)
 
 static void rest(sb_journaler *journaler)
 {
-    int64_t seen = atomic_load(&journaler->control), until = sb_system_clock() + IDLE_NS;
+    int64_t seen = atomic_load(&journaler->control), now = sb_system_clock();
+    int64_t overdue = ends_drop_overdue(journaler->ends, now);
+    int64_t until = overdue < now + IDLE_NS ? overdue : now + IDLE_NS;
+    bool is_stuck = !ends_have_room(journaler->ends);
     const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen},
                                  ready_armed(&journaler->ready)};
-    if (!is_quiet(journaler) || atomic_load(&journaler->stopping))
+    if ((!is_stuck && !is_quiet(journaler)) || unfinished_is_done(journaler) ||
+        atomic_load(&journaler->stopping))
         return;
-    if (system_wait_any(words, 2, until) != SB_EMPTY)
+    if (system_wait_any(words, is_stuck ? 1 : 2, until) != SB_EMPTY)
         return;
     repair_queues(journaler);
     if (fence_check(&journaler->fence) != SB_OK)
@@ -96,6 +101,19 @@ static void rest(sb_journaler *journaler)
     journaler->cleared = journal_is_known(journaler->journal) ? journaler->commits : -1;
     /* others may need the room; if it fails, a commit says so */
     sb_journal_clear(journaler->journal);
+}
+
+/* Whether it pays to go on: some end may be further, or is dropped when its time is over. */
+static bool await_ends(sb_journaler *journaler)
+{
+    int64_t seen = atomic_load(&journaler->control), now = sb_system_clock();
+    int64_t overdue = ends_drop_overdue(journaler->ends, now);
+    int64_t left = overdue < now + IDLE_NS ? overdue - now : IDLE_NS;
+    if (!journaler->first_frame && ends_have_room(journaler->ends))
+        return false;
+    if (!unfinished_is_done(journaler) && overdue != INT64_MAX)
+        sb_system_wait((int64_t)(intptr_t)&journaler->control, seen, left);
+    return true;
 }
 
 /* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */
@@ -112,7 +130,7 @@ static int64_t drain(sb_journaler *journaler)
         behind = false;
         for (int64_t each = 0; each < journaler->count; each++)
             behind |= journaler->queues[each]->safe < journaler->queues[each]->until;
-    } while (code > 0 && behind);
+    } while ((code > 0 || (code == SB_OK && await_ends(journaler))) && behind);
     return code;
 }
 
@@ -148,10 +166,18 @@ static void *work(void *context)
         log_note(journaler->connection, "journal: %s: %s", sb_strerror(code), sb_detail(code));
         snprintf(journaler->why, sizeof journaler->why, "%s", sb_detail(code));
     }
+    ends_close(journaler->ends, code < 0 ? sb_detail(code) : "the journaler was stopped");
     /* stopped while the disk is full: what is not written is not confirmed, and waits in the
      * rings */
     journaler_told(journaler, code < 0 && code != SB_DISK_FULL ? code : SB_CLOSED);
     return NULL;
+}
+
+/* Who is inside a commit may wait for room, and that for who takes what ends are done with.  What is
+ * wrong is found again by the turn. */
+static void look_at_ends(void *context)
+{
+    unfinished_look(context);
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
@@ -173,6 +199,8 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
     }
     journal_audited_by(journaler->journal,
                        &(journal_auditor){journaler_found, journaler_found_damage, journaler});
+    journaler->ends = journal_ends(journaler->journal);
+    ends_wake(journaler->ends, &journaler->control);
     journaler->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     journaler->fence.file = -1;
     journaler->frame_bytes = FRAME_BYTES;
@@ -251,6 +279,8 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     participant_repairs(connection);
     journaler->whole = commit_gate_whole(connection);
     journaler->commit_gate.connection = connection;
+    journaler->commit_gate.meanwhile = look_at_ends;
+    journaler->commit_gate.context = journaler;
     journaler->commit_gate.is_closed = true; /* by a former one, perhaps */
     fence_begin(&journaler->fence, epoch);
     atomic_store(&journaler->stopping, 0);
@@ -320,6 +350,11 @@ int64_t sb_journaler_stop(sb_journaler *journaler)
     return code == SB_CLOSED ? SB_OK : code;
 }
 
+int64_t sb_journaler_attach(sb_journaler *journaler, const sb_end_options *options, sb_end **end)
+{
+    return sb_journal_attach(journaler->journal, options, end);
+}
+
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told)
 {
     return sb_journal_statistics_of(journaler->journal, told);
@@ -334,6 +369,7 @@ void sb_journaler_free(sb_journaler *journaler)
         followed_free(journaler->queues[each]);
     following_end(&journaler->following);
     ready_end(&journaler->ready);
+    unfinished_free(journaler);
     sb_journal_close(journaler->journal);
     audit_end(&journaler->audit);
     fence_end(&journaler->fence);

@@ -1,5 +1,6 @@
 /* The journaler's state, for its files: followed.c (the queues), snapshot.c (what is told of them),
- * moment.c, gather.c (their messages), lost.c, full_disk.c, turn.c, and journaler.c, the thread. */
+ * moment.c, gather.c (their messages), lost.c, full_disk.c, unfinished.c (frames that are not done at
+ * all ends), turn.c, and journaler.c, the thread. */
 
 #ifndef SHMBROKER_BROKER_JOURNALER_H
 #define SHMBROKER_BROKER_JOURNALER_H
@@ -22,6 +23,7 @@ typedef struct followed {
     int64_t seen;       /* the head, while the disk is full */
     retired_set done;   /* and what was done with above the head, at one before */
     int64_t safe;    /* the gate stands here */
+    int64_t written; /* and the disk has what is below */
     int64_t adopted; /* and stood there when we took over */
     int64_t retired; /* the journal knows that all below is */
     uint64_t above;  /* a digest of what it knows to be done with above */
@@ -32,9 +34,25 @@ typedef struct followed {
     int64_t published_count, published_room;
 } followed;
 
+/* A gate goes there; NULL: the queue is gone. */
+typedef struct gate_move {
+    followed *queue;
+    int64_t position;
+} gate_move;
+
+typedef struct unfinished {
+    struct unfinished *next;
+    int64_t number; /* of the frame */
+    int64_t whole;  /* so many transactions are, with it */
+    int64_t count, room;
+    gate_move *moves;
+} unfinished;
+
 struct sb_journaler {
     sb_connection *connection;
     sb_journal *journal;
+    struct ends *ends; /* of the journal */
+    unfinished *first_frame, *last_frame, *spare_frames;
     int folder; /* the journal's, to be looked at only */
     struct {
         bool runs; /* or has ended, and its code was not looked at */
@@ -142,6 +160,22 @@ bool journaler_may_borrow(sb_journaler *journaler);
 void journaler_tell_room(sb_journaler *journaler);
 /* Say that the disk is full, and wait a moment: SB_OK to try again. */
 int64_t journaler_wait_for_room(sb_journaler *journaler, int64_t code);
+
+/* --- unfinished.c ----------------------------------------------------------------------------- */
+
+/* The disk has what was staged: it is confirmed once all ends are done with it. */
+int64_t unfinished_note(sb_journaler *journaler);
+/* All transactions that were begun are in frames that the disk has. */
+void unfinished_whole(sb_journaler *journaler);
+/* Whether the oldest is done at all ends. */
+bool unfinished_is_done(sb_journaler *journaler);
+/* Confirm what is done at all ends: the caller has just looked at the fence. */
+int64_t unfinished_confirm(sb_journaler *journaler);
+/* The same with a look at the fence, if there is any; and drop ends that do not progress. */
+int64_t unfinished_look(sb_journaler *journaler);
+/* This queue is freed. */
+void unfinished_forget(sb_journaler *journaler, const followed *gone);
+void unfinished_free(sb_journaler *journaler);
 
 /* --- turn.c ----------------------------------------------------------------------------------- */
 

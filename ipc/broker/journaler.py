@@ -124,6 +124,9 @@ class Journaler(StoreWriter):
         code = lib.sb_journaler_start(self._writer, broker._connection, epoch, replay)
         _check(code, f"journal {self.folder}")
 
+    def _attach(self, options: Any, made: Any) -> int:
+        return int(lib.sb_journaler_attach(self._writer, options, made))
+
     def statistics(self) -> JournalerStatistics:
         told = ffi.new("sb_journal_statistics *")
         lib.sb_journaler_statistics_of(self._writer, told)

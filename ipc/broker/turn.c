@@ -1,4 +1,5 @@
-/* One turn of the journaler: gather, one write, one sync, then the gates move.
+/* One turn of the journaler: gather, one write, one sync, then the gates move, of all frames that
+ * are done at all ends (unfinished.c).
  *
  * The fence is looked at before the disk is written and after it was synced (journaler.c). */
 
@@ -9,27 +10,10 @@
 #include "broker/broker.h"
 #include "broker/journaler.h"
 #include "commit/commit.h"
+#include "journal/end.h"
 #include "journal/journal.h"
 
 #define MAPPED_BYTES (INT64_C(16) << 20)
-
-static int64_t move_gates(sb_journaler *journaler)
-{
-    for (int64_t index = 0; index < journaler_concerned(journaler); index++) {
-        followed *each = journaler_concerns(journaler, index);
-        if (each->cursor.position != each->safe) {
-            if (sb_cursor_release(&each->cursor) < 0)
-                return fail(SB_STALE, "queue '%s': its gate was taken from us", each->queue->name);
-            each->safe = each->cursor.position;
-            sb_port_gate_moved(&each->port);
-            followed_count_durable(each);
-        }
-        dedup_log_committed(&each->once, journaler->journal);
-        if (each->retired > 0)
-            sb_journal_retire(journaler->journal, each->number, each->retired);
-    }
-    return SB_OK;
-}
 
 /* What was read is in our page tables, and if we are killed without an exit helper the kernel takes
  * it out before it lets go of our locks: 70 ms a GiB, in which nobody is live.  With one, it takes
@@ -52,6 +36,8 @@ static int64_t commit(sb_journaler *journaler)
         /* nothing is lost: it stays staged, publishers wait, and what they publish waits in
          * rings */
         code = journaler_wait_for_room(journaler, code);
+        if (code == SB_OK) /* consumers of what is confirmed make room */
+            code = unfinished_look(journaler);
         if (code != SB_OK) /* also if it is stopped, and the disk still full */
             break;
         code = journaler_make_room(journaler);
@@ -64,7 +50,9 @@ static int64_t commit(sb_journaler *journaler)
         return code;
     journaler_tell_room(journaler); /* before whoever waits goes on */
     journaler->commits++;
-    code = move_gates(journaler);
+    code = unfinished_note(journaler);
+    if (code == SB_OK)
+        code = unfinished_confirm(journaler);
     unmap_what_was_read(journaler);
     return code;
 }
@@ -76,6 +64,10 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
     int64_t code = fence_lease(&journaler->fence); /* also if nothing is to be done */
     if (code == SB_OK)
         code = fence_look(&journaler->fence);
+    if (code == SB_OK)
+        code = unfinished_look(journaler);
+    if (code == SB_OK && !ends_have_room(journaler->ends))
+        return SB_OK; /* until one is further, or dropped */
     if (code == SB_OK)
         code = journaler_stage_all(journaler, all, sb_system_clock());
     if (code != SB_OK)
@@ -90,6 +82,6 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
         journaler_tell_room(journaler);
     journaler->ahead = 0;
     journaler->whole = journaler->begun;
-    commit_gate_journaled(&journaler->commit_gate, journaler->whole);
+    unfinished_whole(journaler);
     return staged;
 }

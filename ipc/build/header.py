@@ -17,6 +17,7 @@ from shmbroker.ipc.build.prototype import declaration, exported_kernels, symbol
 from shmbroker.ipc.connection import header as connection
 from shmbroker.ipc.exchange import header as exchange
 from shmbroker.ipc.follower import header as follower
+from shmbroker.ipc.journal.end_header import END
 from shmbroker.ipc.journal.header import JOURNAL, journal_enumerators
 from shmbroker.ipc.message import header as message
 from shmbroker.ipc.paging.header import PAGER
@@ -77,6 +78,7 @@ PRIVATE_CHAPTERS = (
     queue.PRIVATE,
     ring.PRIVATE,
     JOURNAL,
+    END,
     JOURNALER,
     PAGER,
     SINK,

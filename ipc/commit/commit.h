@@ -51,6 +51,8 @@ int64_t commit_moment(sb_connection *connection, int64_t (*see)(void *), void *c
 typedef struct commit_gate {
     sb_connection *connection;
     bool is_closed;
+    void (*meanwhile)(void *context); /* while it waits for who is inside; or NULL */
+    void *context;
     int64_t excused[L_PARTICIPANTS]; /* the serial of one that is whole, or written in parts */
 } commit_gate;
 /* A message of a durable queue was copied to another one, and is not let go of yet: the journaler

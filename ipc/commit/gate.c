@@ -158,6 +158,8 @@ void commit_gate_clear(commit_gate *at)
         int64_t now = sb_system_clock();
         since = since ? since : now;
         commit_gate_close(at);
+        if (at->meanwhile)
+            at->meanwhile(at->context);
         if (now - since < HELP_NS)
             nanosleep(&nap, NULL);
         else if (!help(at, id, now - since >= INSIDE_NS))

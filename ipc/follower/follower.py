@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import EMPTY, INTERRUPTED, OK
-from shmbroker.core.layout import POSITION_BITS
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
@@ -16,6 +14,7 @@ from shmbroker.ipc.base.errors import Error, error_for
 from shmbroker.ipc.base.names import name_bytes
 from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.follower.header import KINDS
+from shmbroker.ipc.journal.stored import Stored, stored
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
@@ -23,19 +22,6 @@ if TYPE_CHECKING:
 
 ROOM = 1 << 20
 FOLLOWS = ("added", "durable", "all")
-_HEAD = Struct("<4L2Q")
-_KIND_SHIFT = 56
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One of a batch: as in the journal's files (ipc/journal/format.h)."""
-
-    kind: int
-    queue: int
-    """The number of the queue: the same in all batches, and for each who follows it."""
-    position: int
-    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +33,8 @@ class Batch:
     whole: bool
     """Of a moment: this is the end of it."""
 
-    def __iter__(self) -> Iterator[Record]:
-        """For people and tests; nothing of it is needed to pass a batch on."""
-        at = 0
-        while at < len(self.memory):
-            _crc, _body_crc, length, _frame, queue, where = _HEAD.unpack_from(self.memory, at)
-            at += _HEAD.size
-            position = where & (1 << POSITION_BITS) - 1
-            yield Record(
-                where >> _KIND_SHIFT, queue, position, bytes(self.memory[at : at + length])
-            )
-            at += length + 7 & -8
+    def __iter__(self) -> Iterator[Stored]:
+        return stored(self.memory)
 
 
 class Follower(Closable):

@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "journal/audit.h"
+#include "journal/end.h"
 #include "journal/format.h"
 #include "journal/journal.h"
 #include "journal/store.h"
@@ -46,6 +47,8 @@ int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options
                     "no less than 0 spares", (long long)SEGMENT_BYTES_MIN);
     if (code == SB_OK)
         code = folder_open(&journal->in, folder);
+    if (code == SB_OK)
+        code = ends_make(&journal->ends);
     if (code == SB_OK)
         code = store_start(&journal->store, &journal->in, with);
     if (code != SB_OK) {
@@ -141,6 +144,7 @@ int64_t sb_journal_begin(sb_journal *journal, int64_t epoch)
     journal->first_serial = journal->current.serial;
     journal->end = JOURNAL_PAGE;
     journal->number = 1;
+    journal->epoch = epoch;
     return SB_OK;
 }
 
@@ -196,6 +200,7 @@ void sb_journal_close(sb_journal *journal)
         close(journal->current.file);
     }
     compaction_end(journal);
+    ends_free(journal->ends);
     frame_free(&journal->frame);
     segments_free(journal);
     tally_free(&journal->written);
@@ -216,7 +221,7 @@ static int64_t fatal(sb_journal *journal, int64_t code)
     return code;
 }
 
-static int64_t usable(const sb_journal *journal)
+int64_t journal_usable(const sb_journal *journal)
 {
     if (journal->failed)
         return fail(journal->failed, "%s", journal->text);
@@ -228,6 +233,29 @@ static int64_t usable(const sb_journal *journal)
 static frame_place place_of(const sb_journal *journal)
 {
     return (frame_place){journal->current.seed, journal->end & -JOURNAL_PAGE, journal->number};
+}
+
+int64_t journal_last_frame(const sb_journal *journal)
+{
+    return journal->last;
+}
+
+ends *journal_ends(const sb_journal *journal)
+{
+    return journal->ends;
+}
+
+int64_t sb_journal_attach(sb_journal *journal, const sb_end_options *options, sb_end **end)
+{
+    return ends_attach(journal->ends, options, end);
+}
+
+/* To all ends but the disk, which works meanwhile. */
+static void offer(sb_journal *journal, const frame *out)
+{
+    ends_offer(journal->ends, &(sb_end_frame){
+        .number = frame_number(journal->current.serial, journal->number), .epoch = journal->epoch,
+        .records = out->memory + out->start, .bytes = out->filled - out->start});
 }
 
 /* One write, one sync.  What the kernel could not sync it may have dropped, and a second sync would
@@ -242,6 +270,8 @@ static int64_t write_frame(sb_journal *journal, frame *out)
     if (code == SB_OK)
         code = write_all(to->file, out->memory + ahead, frame_written_bytes(out->filled) - ahead,
                          place.page_at + ahead);
+    if (code == SB_OK)
+        offer(journal, out);
     if (code == SB_OK && fdatasync(to->file) != 0)
         code = fail(SB_JOURNAL_FAILED, "syncing segment %016llx: %s",
                     (unsigned long long)to->serial, strerror(errno));
@@ -279,7 +309,7 @@ static bool fits(const sb_journal *journal, const frame *out)
 int64_t sb_journal_ahead(sb_journal *journal)
 {
     frame *out = &journal->frame;
-    int64_t code = usable(journal);
+    int64_t code = journal_usable(journal);
     if (code != SB_OK || journal->fresh || journal->in_snapshot || !fits(journal, out))
         return code;
     const frame_place place = place_of(journal);
@@ -385,7 +415,7 @@ static int64_t write_first(sb_journal *journal)
 
 static int64_t commit(sb_journal *journal, reserve_use opens)
 {
-    int64_t code = usable(journal);
+    int64_t code = journal_usable(journal);
     if (code != SB_OK || (journal->frame.records == 0 && !journal->fresh))
         return code;
     if (journal->in_snapshot)
@@ -500,7 +530,7 @@ static int64_t write_list(sb_journal *journal, const tally *heads)
 
 int64_t sb_journal_clear(sb_journal *journal)
 {
-    int64_t code = usable(journal);
+    int64_t code = journal_usable(journal);
     if (code != SB_OK)
         return code;
     segments_learn(journal);
@@ -515,7 +545,7 @@ int64_t sb_journal_clear(sb_journal *journal)
 int64_t journal_relieve(sb_journal *journal)
 {
     tally before = {0};
-    int64_t code = usable(journal);
+    int64_t code = journal_usable(journal);
     if (code != SB_OK)
         return code;
     segments_learn(journal);
@@ -536,7 +566,7 @@ int64_t journal_relieve(sb_journal *journal)
 
 int64_t journal_list_anew(sb_journal *journal)
 {
-    int64_t code = usable(journal);
+    int64_t code = journal_usable(journal);
     segments_learn(journal);
     if (code != SB_OK || journal->fresh || journal->in_snapshot)
         return code;
@@ -545,51 +575,4 @@ int64_t journal_list_anew(sb_journal *journal)
         return code == SB_EMPTY ? SB_OK : code;
     segments_recycle(journal);
     return SB_OK;
-}
-
-/* --- staging ---------------------------------------------------------------------------------- */
-
-static int64_t stage(sb_journal *journal, const record_parts *parts)
-{
-    int64_t code = usable(journal);
-    if (code != SB_OK)
-        return code;
-    if (parts->kind <= SB_RECORD_SEGMENTS || parts->kind > SB_RECORD_KINDS_MAX ||
-        parts->position < 0 || parts->position >= SB_JOURNAL_ALL || parts->length < 0 ||
-        parts->head_length < 0)
-        return fail(SB_INVALID, "a record has a kind from 1 to 255, a position from 0 to 2^48 - 1");
-    if (parts->length > JOURNAL_BODY_MAX - parts->head_length)
-        return fail(SB_TOO_LARGE, "a record has at most %lld bytes", (long long)JOURNAL_BODY_MAX);
-    return frame_add(&journal->frame, parts);
-}
-
-int64_t sb_journal_stage(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
-                         const void *body, int64_t length)
-{
-    return stage(journal, &(record_parts){kind, queue, position, NULL, 0, body, length});
-}
-
-int64_t sb_journal_stage_parts(sb_journal *journal, int64_t kind, int64_t queue, int64_t position,
-                               const void *head, int64_t head_length, const void *body,
-                               int64_t length)
-{
-    return stage(journal, &(record_parts){kind, queue, position, head, head_length, body, length});
-}
-
-int64_t sb_journal_stage_many(sb_journal *journal, int64_t queue, int64_t position,
-                              const void *bodies, const int64_t *lengths, int64_t count)
-{
-    const char *body = bodies;
-    for (int64_t each = 0; each < count; body += lengths[each++]) {
-        int64_t code = stage(journal, &(record_parts){SB_RECORD_MESSAGE, queue, position + each,
-                                                      NULL, 0, body, lengths[each]});
-        if (code != SB_OK)
-            return each > 0 ? each : code;
-    }
-    return count;
-}
-
-int64_t sb_journal_staged(sb_journal *journal)
-{
-    return journal->frame.filled - journal->frame.start;
 }

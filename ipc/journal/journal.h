@@ -15,6 +15,10 @@ int64_t journal_prepared(sb_journal *journal);
  * each segment keeps for it: how many segments are let go of.  If there is none, nothing is
  * written. */
 int64_t journal_relieve(sb_journal *journal);
+/* The number of the last frame that it has synced, 0: none. */
+int64_t journal_last_frame(const sb_journal *journal);
+/* To whom its frames go beside the disk: end.h. */
+struct ends *journal_ends(const sb_journal *journal);
 /* sb_journal_commit, and if there is no room, into the reserve, provided that what was told by
  * journal_retire_then makes a segment dead; or, if it borrows, into all of the reserve but the
  * last. */

@@ -137,6 +137,9 @@ class Journal(Closable):
         code: int = lib.sb_journal_wait(self._journal, nanoseconds(timeout))
         return code == OK
 
+    def _attach(self, options: Any, made: Any) -> int:
+        return int(lib.sb_journal_attach(self._journal, options, made))
+
     def statistics(self) -> JournalStatistics:
         told = ffi.new("sb_journal_statistics *")
         self._check(lib.sb_journal_statistics_of(self._journal, told))

@@ -65,7 +65,8 @@ class Report:
 def frame_text(number: int) -> str:
     """The number of a frame as all that prints it does: 7:12 is frame 12 of segment 7."""
     text = ffi.new("char[]", lib.SB_FRAME_TEXT_BYTES)
-    return ffi.unpack(text, lib.sb_frame_text(number, text)).decode()
+    length: int = lib.sb_frame_text(number, text)
+    return str(ffi.unpack(text, length).decode())
 
 
 def segment_name(serial: int) -> str:

@@ -31,9 +31,11 @@ struct sb_journal {
     bool in_snapshot, adopted;
     int64_t end, number; /* of the current segment: where the next frame begins, and its number */
     int64_t first_serial; /* of those that we have written */
+    int64_t epoch;
     int64_t last;         /* the number of the last frame that is synced, through all segments */
     int64_t commits;
     frame frame;   /* what is staged */
+    struct ends *ends;
     tally written; /* what the current segment has */
     tally heads;   /* below `high` nothing of a queue is needed */
     tally then;    /* the same once it is written */
@@ -53,6 +55,11 @@ struct sb_journal {
         int64_t frames, records;
     } counts;
 };
+
+/* --- journal/journal.c ------------------------------------------------------------------------ */
+
+/* Whether it has begun and not failed. */
+int64_t journal_usable(const sb_journal *journal);
 
 /* --- journal/needed.c ------------------------------------------------------------------------- */
 
