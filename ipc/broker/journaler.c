@@ -173,8 +173,8 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Who is inside a commit may wait for room, and that for who takes what ends are done with.  What is
- * wrong is found again by the turn. */
+/* Who is inside a commit may wait for room, and that for who takes what ends are done with.  What
+ * is wrong is found again by the turn. */
 static void look_at_ends(void *context)
 {
     unfinished_look(context);

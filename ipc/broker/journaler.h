@@ -1,6 +1,6 @@
 /* The journaler's state, for its files: followed.c (the queues), snapshot.c (what is told of them),
- * moment.c, gather.c (their messages), lost.c, full_disk.c, unfinished.c (frames that are not done at
- * all ends), turn.c, and journaler.c, the thread. */
+ * moment.c, gather.c (their messages), lost.c, full_disk.c, unfinished.c (frames that are not done
+ * at all ends), turn.c, and journaler.c, the thread. */
 
 #ifndef SHMBROKER_BROKER_JOURNALER_H
 #define SHMBROKER_BROKER_JOURNALER_H

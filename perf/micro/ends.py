@@ -45,9 +45,10 @@ CONFIRM_MAX_S = 0.01
 
 
 class Far:
-    """An end that is done with each frame ANSWER_S after it was told of it."""
+    """An end that is done with each frame so long after it was told of it."""
 
-    def __init__(self, journaler: Journaler) -> None:
+    def __init__(self, journaler: Journaler, answer_s: float = ANSWER_S) -> None:
+        self.answer_s = answer_s
         self.end = End(journaler, "far", timeout=PATIENCE_S, bytes_max=BYTES_MAX)
         self.most = 0
         self._due: deque[tuple[float, int]] = deque()
@@ -60,7 +61,7 @@ class Far:
             wait = self._due[0][0] - time.monotonic() if self._due else 0.1
             try:
                 if frame := self.end.read(max(wait, 0)):
-                    self._due.append((time.monotonic() + ANSWER_S, frame.number))
+                    self._due.append((time.monotonic() + self.answer_s, frame.number))
                     self.most = max(self.most, len(self._due))
                 done = 0
                 while self._due and self._due[0][0] <= time.monotonic():

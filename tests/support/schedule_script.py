@@ -1,10 +1,11 @@
 """A broker at work on durable schedules and last values, written down call by call, and what may be
 restored after a crash at any of them.
 
-    python -m tests.support.schedule_script record FOLDER EVENTS VHOST SEED
+    python -m tests.support.schedule_script record FOLDER EVENTS VHOST SEED [ANSWER_MS]
     python -m tests.support.schedule_script check TRACE EVENTS FOLDER VHOST SEED EVERY
 
-The first one with native/storage.c preloaded.
+The first one with native/storage.c preloaded.  With ANSWER_MS the journal has a second end, which
+answers so late, and not all publishes are waited for: then several frames are in flight.
 
 Who moves messages is a mover of its own, so what happens does not follow from the seed: it is
 written down too, and marks in the trace say when each thing was asked for and confirmed.
@@ -18,7 +19,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from random import Random
 
@@ -27,6 +28,7 @@ from shmbroker import Broker, Empty
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.broker.journaler import restore
 from shmbroker.ipc.vhost import vhost as vhosts
+from shmbroker.perf.micro.ends import Far
 from tests.support.host import PATIENCE, journaling
 from tests.support.storage import MARKED, Folder, Storage, entries, write_folder
 
@@ -51,7 +53,8 @@ class Objection(Exception):
 class Work:
     """Things that are asked for, one after the other."""
 
-    def __init__(self, broker: Broker, seed: int) -> None:
+    def __init__(self, broker: Broker, seed: int, hurries: bool) -> None:
+        self.hurries = hurries
         self.mark = ctypes.CDLL(None).storage_mark
         self.mark.argtypes = [ctypes.c_int64]
         self.random = Random(seed)
@@ -76,6 +79,9 @@ class Work:
         confirmed = self.asks("publish", "", number)
         delay = self.random.choice((None, 0.0005, 0.002, 60.0))
         body = b"%d " % number + bytes(size)
+        if self.hurries and number % 3:
+            self.jobs.publish(body, deliver_after=delay, confirm="shm", timeout=PATIENCE)
+            return
         self.jobs.publish(body, deliver_after=delay, timeout=PATIENCE)
         self.mark(confirmed)
 
@@ -117,11 +123,14 @@ class Work:
             time.sleep(0.004 * (step % 16 == 15))  # else nothing comes due
 
 
-def record(folder: str, events: str, vhost: str, seed: int) -> None:
+def record(folder: str, events: str, vhost: str, seed: int, answer_s: float) -> None:
     with shmbroker.connect(f"shm://{vhost}") as broker:
-        with journaling(vhost, Path(folder), 1, SEGMENT_BYTES):
-            work = Work(broker, seed)
+        with journaling(vhost, Path(folder), 1, SEGMENT_BYTES) as journaler, ExitStack() as stack:
+            work = Work(broker, seed, hurries=bool(answer_s))
+            far = stack.enter_context(closing(Far(journaler, answer_s))) if answer_s else None
             work.run()
+            if far and far.most < 2:
+                raise Objection("no two frames were in flight")
         Path(events).write_text(json.dumps(work.events))
 
 
@@ -240,8 +249,8 @@ def check(trace: Path, log: Path, folder: Path, vhost: str, seed: int, every: in
 def main() -> None:
     verb, *rest = sys.argv[1:]
     if verb == "record":
-        folder, events, vhost, seed = rest
-        record(folder, events, vhost, int(seed))
+        folder, events, vhost, seed, *answer_ms = rest
+        record(folder, events, vhost, int(seed), int(answer_ms[0]) / 1e3 if answer_ms else 0)
         print("recorded")  # noqa: T201
     else:
         trace, events, folder, vhost, seed, every = rest

@@ -89,17 +89,20 @@ def test_every_crash_point(storage: Path, tmp_path: Path, seed: int, every: int)
     assert sum(call.kind == MADE for call in calls) > 5
 
 
+@pytest.mark.parametrize("answer_ms", [(), (5,)], ids=["disk", "frames in flight"])
 def test_every_crash_point_of_schedules_and_last_values(
-    storage: Path, tmp_path: Path, vhost: str
+    storage: Path, tmp_path: Path, vhost: str, answer_ms: tuple[int, ...]
 ) -> None:
-    """Recovered as a vhost: nothing that was confirmed is lost, or there twice."""
+    """Recovered as a vhost: nothing that was confirmed is lost, or there twice; also with a second
+    end, whose answers come late."""
     live, trace, left, events = (tmp_path / name for name in ("live", "trace", "left", "events"))
     live.mkdir()
     left.mkdir()
     script = "tests.support.schedule_script"
     environment = {"STORAGE_FOLDER": str(live), "STORAGE_TRACE": str(trace)}
-    said = run(script, "record", live, events, vhost, 1, preload=str(storage), **environment)
-    assert said == "recorded"
+    record = ("record", live, events, vhost, 1, *answer_ms)
+    said = run(script, *record, preload=str(storage), **environment)
+    assert said == "recorded", said
     said = run(script, "check", trace, events, left, vhost, 1, 8)
     assert said.endswith(" states are well"), said
 
