@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import sys
-import tomllib
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +26,10 @@ SECRETS = {"sql.password": ".", "sql.url": r"://[^/]*:[^/]*@|password"}
 """Settings that hold a secret, with a pattern of values that disclose it."""
 
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+settings_option = click.option(
+    "--set", "settings", metavar="KEY=VALUE", multiple=True,
+    help="Set an option of shmbroker.toml.  May be repeated.",
+)  # fmt: skip
 timeout_option = click.option(
     "--timeout", type=DURATION, help="Wait at most this long.  [for ever]"
 )
@@ -37,16 +40,31 @@ def setting_of(text: str) -> tuple[str, object]:
     key, separator, value = text.partition("=")
     if not separator:
         raise click.UsageError(f"an option is set by KEY=VALUE, not {text!r}")
-    given: object = value
-    with suppress(ValueError, RecursionError):  # then it is text
-        given = tomllib.loads(f"value = {value}")["value"]
-    if key in SECRETS and isinstance(given, str) and re.search(SECRETS[key], given):
+    from shmbroker.ipc.instance.config.sources import value_of
+
+    given = value_of(value)
+    pattern = SECRETS.get(key, "." if is_secret(key) else None)
+    if pattern is not None and discloses(given, pattern):
         raise click.UsageError(
             f"all on this host see a command line: write a {key} with a password into "
             f"shmbroker.toml, or say where it is: --set '{key}={{ env = \"NAME\" }}' or "
             '{ file = "/path" }'
         )
     return key, given
+
+
+def is_secret(key: str) -> bool:
+    from shmbroker.netbridge.config.config import option_of
+
+    option = option_of(key)
+    return option is not None and option.kind.name.startswith("secret")
+
+
+def discloses(given: object, pattern: str) -> bool:
+    """Whether it is a secret itself, and not the place of one."""
+    if isinstance(given, list):
+        return any(discloses(each, pattern) for each in given)
+    return isinstance(given, str) and re.search(pattern, given) is not None
 
 
 @click.command(
@@ -69,8 +87,7 @@ def setting_of(text: str) -> tuple[str, object]:
     type=click.Choice(["live", "backup"]),
     help="A backup waits until a live fails.  [live]",
 )
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True,
-    help="Set an option of shmbroker.toml.  May be repeated.")  # fmt: skip
+@settings_option
 def create(
     folder: Path, name: str | None, vhost: str | None, store: str | None, role: str | None,
     settings: tuple[str, ...],
@@ -81,6 +98,7 @@ def create(
     live and backup can share one.  Only this user may read the files.
     """
     from shmbroker.ipc.instance import creation
+    from shmbroker.netbridge.config.config import network
 
     given: dict[str, object] = {"instance.name": name or folder.absolute().name}
     if store is not None:
@@ -89,6 +107,7 @@ def create(
         key: value for key, value in (("instance.vhost", vhost), ("ha.role", role)) if value
     })  # fmt: skip
     given.update(setting_of(each) for each in settings)
+    network(folder, given)
     config = creation.create(folder, given)
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}, with its journal in "
         f"{config.store}; start it: shmbroker run {folder}")  # fmt: skip

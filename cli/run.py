@@ -16,6 +16,7 @@ import click
 
 from shmbroker.cli.connection import connected, vhost_option
 from shmbroker.cli.group import Verb
+from shmbroker.cli.instance import setting_of, settings_option
 from shmbroker.cli.output import say
 from shmbroker.cli.units import DURATION, SIZE, format_size
 
@@ -43,6 +44,7 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 @click.option(
     "--moved", is_flag=True, help="Accept a store that was copied.  The original must be gone."
 )
+@settings_option
 @click.option("--spool", metavar="FOLDER", type=click.Path(file_okay=False),
     help="Write recorded latencies (see `queue latency`) into this folder.")  # fmt: skip
 @click.option("--spool-interval", type=DURATION, default="10s", show_default=True,
@@ -59,6 +61,7 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 def run(
     folder: Path | None,
     moved: bool,
+    settings: tuple[str, ...],
     vhost: str,
     spool: str | None,
     spool_interval: float,
@@ -81,8 +84,8 @@ def run(
     100 ms.  A broker is also a repairer.
     """
     if folder is None:
-        if moved:
-            raise click.UsageError("--moved needs DIR")
+        if moved or settings:
+            raise click.UsageError(f"{'--moved' if moved else '--set'} needs DIR")
 
         def opened(folder: str) -> Spool:
             from shmbroker.ipc.spool.spool import Spool
@@ -104,15 +107,18 @@ def run(
             "for the broker in DIR set spool.path in its configuration"
         )
     else:
-        run_instance(folder, moved)
+        run_instance(folder, moved, dict(setting_of(each) for each in settings))
 
 
-def run_instance(folder: Path, moved: bool) -> None:
-    from shmbroker.ipc.instance.config.config import load
+def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     from shmbroker.ipc.instance.instance import Instance
+    from shmbroker.netbridge.config.config import load
+    from shmbroker.netbridge.config.logins import credentials
 
     progress = show if sys.stderr.isatty() else None
-    config = load(folder)
+    config, network = load(folder, flags)
+    for warning in credentials(network)[1]:
+        click.echo(f"shmbroker: warning: {warning}", err=True)
     instance = Instance(config, moved=moved, progress=progress)
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
         f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +18,16 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.kind import SECRET
-from shmbroker.ipc.instance.config.option import OPTIONS, RENEW_MIN, STALL_LIMIT_MIN, Option
+from shmbroker.ipc.instance.config.option import (
+    NAMED_TABLES,
+    NETBRIDGE_TABLES,
+    OPTIONS,
+    RENEW_MIN,
+    STALL_LIMIT_MIN,
+    Option,
+)
 from shmbroker.ipc.instance.config.secret import Secret
+from shmbroker.ipc.instance.config.sources import Layers, NoSuchVariable, layered
 
 FILE = "shmbroker.toml"
 
@@ -92,7 +102,12 @@ def flattened(tables: Mapping[str, Any], place: Path) -> Iterator[tuple[str, obj
         if not isinstance(values, dict):
             raise ConfigError(f"{place}: {table} stands outside of any table")
         for name, value in values.items():
-            yield f"{table}.{name}", value
+            if table not in NAMED_TABLES:
+                yield f"{table}.{name}", value
+            elif isinstance(value, dict):
+                yield from ((f"{table}.{name}.{key}", each) for key, each in value.items())
+            else:
+                raise ConfigError(f"{place}: {name} stands in [{table}], not in [{table}.NAME]")
 
 
 def read(folder: Path) -> Given:
@@ -113,13 +128,29 @@ def read(folder: Path) -> Given:
         raise ConfigError(f"{place}: {error}") from None
 
 
+def layers(
+    folder: Path,
+    options: Iterable[Option] = OPTIONS,
+    environment: Mapping[str, str] = os.environ,
+    flags: Mapping[str, object] | None = None,
+) -> Layers:
+    """The file, the environment and flags; `options`: those that a variable may name."""
+    try:
+        return layered(read(folder), options, environment, flags or {}, FILE)
+    except NoSuchVariable as error:
+        raise ConfigError(f"{folder / FILE}: {error}") from None
+
+
 def configured(folder: Path, given: Given) -> Config:
-    """What is given, and the defaults of the rest, checked."""
+    """What is given, and the defaults of the rest, checked; without what netbridge reads."""
     folder = folder.absolute()
     place = folder / FILE
     known = {option.key: option for option in OPTIONS}
     for key in given:
+        if key.partition(".")[0] in NETBRIDGE_TABLES:
+            continue
         if key not in known:
+            _check_table(key.partition(".")[0], place)
             meant = difflib.get_close_matches(key, known, 1)
             hint = GONE.get(key) or (f"; did you mean {meant[0]}?" if meant else "")
             raise ConfigError(f"{place}: there is no option {key}{hint}")
@@ -155,6 +186,14 @@ def configured(folder: Path, given: Given) -> Config:
         spool=_spool(_table("spool", values), place),
         **_table("ha", values),
     )
+
+
+def _check_table(table: str, place: Path) -> None:
+    known = {each.table for each in OPTIONS} | set(NETBRIDGE_TABLES)
+    if table not in known:
+        meant = difflib.get_close_matches(table, sorted(known), 1)
+        hint = f"; did you mean [{meant[0]}]?" if meant else ""
+        raise ConfigError(f"{place}: there is no table [{table}]{hint}")
 
 
 def _table(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,7 +242,7 @@ def _value(option: Option, given: Given, place: Path) -> Any:
 
 def load(folder: Path) -> Config:
     """The configuration of the instance in a folder."""
-    return configured(folder, read(folder))
+    return configured(folder, layers(folder).values)
 
 
 def toml_of(given: Given) -> str:
@@ -219,6 +258,13 @@ def toml_of(given: Given) -> str:
         shown = _toml_value(value)
         lines.append(f"# {option.help}")
         lines.append(f"{'' if is_given else '# '}{option.name} = {shown}")
+    for key, value in sorted(given.items()):
+        root, *names, name = key.split(".")
+        if root in NETBRIDGE_TABLES:
+            header = f"[{'.'.join([root, *(['.'.join(names)] if names else [])])}]"
+            if names and not re.fullmatch(r"[\w-]+", names[0] if len(names) == 1 else "", re.A):
+                header = f"[{root}.{json.dumps('.'.join(names))}]"
+            lines += [*([] if header in lines else ["", header]), f"{name} = {_toml_value(value)}"]
     return "\n".join(["# An instance of shmbroker; see docs/durability.md.", *lines, ""])
 
 

@@ -26,6 +26,11 @@ from shmbroker.ipc.instance.config.kind import (
 
 Default = str | bool | int | float | list[str]
 
+NAMED_TABLES: Final = ("connectors", "acceptors", "credentials")
+"""Any number of each, with names: [connectors.NAME]."""
+NETBRIDGE_TABLES: Final = (*NAMED_TABLES, "link-defaults", "security")
+"""Read by netbridge/config/; here it is only known that they are there."""
+
 STALL_LIMIT_MIN: Final = 0.25
 """Seconds.  A healthy journaler shows that it lives every 100 ms; a loaded machine is later."""
 RENEW_MIN: Final = 0.01

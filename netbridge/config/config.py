@@ -1,0 +1,215 @@
+"""The tables of shmbroker.toml that concern other hosts, checked.
+
+Also what no table can know of another: references by name, and who may connect to what.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.instance.config import config as instance
+from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError, Given
+from shmbroker.ipc.instance.config.option import NETBRIDGE_TABLES, OPTIONS, Option
+from shmbroker.ipc.instance.config.secret import Secret
+from shmbroker.ipc.instance.config.sources import NAME, Layers
+from shmbroker.netbridge.link.option import LINK_DEFAULTS, Contradiction, heartbeat
+from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
+from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.security.option import CREDENTIALS, SECURITY
+from shmbroker.netbridge.wire.words import Role
+
+OURS: Final = (*CONNECTORS, *ACCEPTORS, *LINK_DEFAULTS, *CREDENTIALS, *SECURITY)
+ALL: Final = (*OPTIONS, *OURS)
+"""Every option of shmbroker.toml."""
+
+assert {each.table.removesuffix(NAME) for each in OURS} == set(NETBRIDGE_TABLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptor:
+    name: str
+    uri: Single
+    roles: tuple[Role, ...]
+    credentials: str | None
+    """Whose password gives its key pair; None: it has that of the key file."""
+    session_ttl: float
+    update_cluster_clients: bool
+    update_cluster_clients_on_remove: bool
+    rebalance_cluster_clients: bool
+    update_cluster_filter: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """One of the credentials, with its secrets not looked up yet."""
+
+    name: str
+    user: str
+    password: Secret
+    roles: tuple[Role, ...]
+    accept_also: tuple[Secret, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    folder: Path
+    connectors: Mapping[str, Single]
+    acceptors: Mapping[str, Acceptor]
+    logins: Mapping[str, Login]
+    link_defaults: Mapping[str, Any]
+    """By name; times in seconds."""
+    heartbeat: tuple[float, float]
+    """The interval, and the silence after which a link is lost."""
+    key_file: Path | None
+    known_keys: Path | None
+
+
+def layers(folder: Path, flags: Mapping[str, object] | None = None) -> Layers:
+    return instance.layers(folder, ALL, os.environ, flags or {})
+
+
+def load(folder: Path, flags: Mapping[str, object] | None = None) -> tuple[Config, Network]:
+    """ConfigError if anything of it is wrong."""
+    values = layers(folder, flags).values
+    return instance.configured(folder, values), network(folder, values)
+
+
+def option_of(key: str) -> Option | None:
+    """`connectors.a.b.uri` is the option uri of the table connectors.NAME."""
+    table, _, name = key.rpartition(".")
+    root = table.partition(".")[0]
+    for option in ALL:
+        named = option.table.endswith(NAME)
+        if option.name == name and option.table == (f"{root}{NAME}" if named else table):
+            return option
+    return None
+
+
+def network(folder: Path, given: Given) -> Network:
+    folder = folder.absolute()
+    place = folder / FILE
+    tables: dict[str, dict[str, Any]] = {}
+    for key, value in given.items():
+        if key.partition(".")[0] in NETBRIDGE_TABLES:
+            table, _, name = key.rpartition(".")
+            tables.setdefault(table, {})[name] = _parsed(key, value, place)
+    for table, values in tables.items():
+        _fill(table, values, place)
+    links = tables.get("link-defaults", {})
+    try:
+        beat = heartbeat(links)
+    except Contradiction as error:
+        raise ConfigError(f"{place}: [link-defaults]: {error}") from None
+    security = tables.get("security", {})
+    found = Network(
+        folder,
+        {name: each["uri"] for name, each in _named(tables, "connectors").items()},
+        {name: _acceptor(name, each) for name, each in _named(tables, "acceptors").items()},
+        {name: _login(name, each) for name, each in _named(tables, "credentials").items()},
+        {each.name: _default(each) for each in LINK_DEFAULTS if each.default is not None} | links,
+        beat,
+        folder / security["key-file"] if security.get("key-file") else None,
+        folder / security["known-keys"] if security.get("known-keys") else None,
+    )
+    return _with_keys(found, place)
+
+
+def _parsed(key: str, value: object, place: Path) -> Any:
+    option = option_of(key)
+    if option is None:
+        meant = difflib.get_close_matches(key, _known(key), 1)
+        hint = f"; did you mean {meant[0]}?" if meant else ""
+        raise ConfigError(f"{place}: there is no option {key}{hint}")
+    try:
+        return option.value_of(value)
+    except (ValueError, InvalidArgument) as error:
+        is_hidden = option.kind.name.startswith("secret")
+        raise ConfigError(
+            f"{place}: {key} is {error}" + ("" if is_hidden else f", not {value!r:.200}")
+        ) from None
+
+
+def _known(key: str) -> list[str]:
+    table = key.rpartition(".")[0]
+    root = table.partition(".")[0]
+    return [
+        f"{table if each.table.endswith(NAME) else each.table}.{each.name}"
+        for each in OURS
+        if each.table.removesuffix(NAME) == root
+    ]
+
+
+def _default(option: Option) -> Any:
+    return None if option.default is None else option.value_of(option.default)
+
+
+def _fill(table: str, values: dict[str, Any], place: Path) -> None:
+    """Defaults of a table with a name; what must be there is there."""
+    for option in OURS:
+        if option.table == table.partition(".")[0] + NAME and option.name not in values:
+            if option.is_required:
+                raise ConfigError(f"{place}: [{table}] has no {option.name}: {option.help}")
+            values[option.name] = _default(option)
+
+
+def _named(tables: Mapping[str, dict[str, Any]], root: str) -> dict[str, dict[str, Any]]:
+    return {
+        table.removeprefix(f"{root}."): values
+        for table, values in tables.items()
+        if table.startswith(f"{root}.")
+    }
+
+
+def _acceptor(name: str, values: Mapping[str, Any]) -> Acceptor:
+    return Acceptor(name, **{key.replace("-", "_"): value for key, value in values.items()})
+
+
+def _login(name: str, values: Mapping[str, Any]) -> Login:
+    user = values["user"] or name
+    return Login(name, user, values["password"], values["role"], values["accept-also"])
+
+
+def _with_keys(found: Network, place: Path) -> Network:
+    """Each acceptor has one key pair: of a password, or of the key file."""
+    acceptors = {}
+    for name, acceptor in found.acceptors.items():
+        key = f"acceptors.{name}"
+        if acceptor.credentials is not None and acceptor.credentials not in found.logins:
+            meant = difflib.get_close_matches(acceptor.credentials, found.logins, 1)
+            hint = f"; did you mean {meant[0]!r}?" if meant else ""
+            raise ConfigError(
+                f"{place}: {key}.credentials names [credentials.{acceptor.credentials}], which is "
+                f"not there{hint}"
+            )
+        admitted = [
+            each.name for each in found.logins.values() if set(each.roles) & set(acceptor.roles)
+        ]
+        if acceptor.credentials is None and found.key_file is None and len(admitted) != 1:
+            raise ConfigError(f"{place}: [{key}] " + _why_no_key(admitted))
+        whose = acceptor.credentials
+        if whose is None and found.key_file is None:
+            [whose] = admitted
+        acceptors[name] = Acceptor(**(_fields(acceptor) | {"credentials": whose}))
+    return Network(**(_fields(found) | {"acceptors": acceptors}))
+
+
+def _fields(of: Any) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in of.__dataclass_fields__}
+
+
+def _why_no_key(admitted: list[str]) -> str:
+    if not admitted:
+        return (
+            "admits nobody: no [credentials.NAME] has a role that it has, and there is no "
+            "security.key-file"
+        )
+    return (
+        f"admits {' and '.join(admitted)}: say by credentials = whose password gives its key (the "
+        "others pin it by key=), or give each an acceptor of its own, or set security.key-file"
+    )

@@ -1,0 +1,31 @@
+"""The credentials of a broker with their keys, once their secrets are looked up and checked."""
+
+from __future__ import annotations
+
+from shmbroker.netbridge.config.config import Login, Network
+from shmbroker.netbridge.security import password
+from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.security.stretched import Stretched
+
+
+def credentials(network: Network) -> tuple[Credentials, tuple[str, ...]]:
+    """Also what is to be warned of at each start; SecretRefused or PasswordRefused."""
+    warnings: list[str] = []
+    found = [_credential(login, network, warnings) for login in network.logins.values()]
+    return Credentials(found), tuple(warnings)
+
+
+def _credential(login: Login, network: Network, warnings: list[str]) -> Credential:
+    table = f"credentials.{login.name}"
+    passwords = []
+    for name, secret in [
+        ("password", login.password), *(("accept-also", each) for each in login.accept_also)
+    ]:  # fmt: skip
+        key = f"{table}.{name}"
+        text = secret.revealed(key, network.folder)
+        password.check(key, text)
+        if warning := password.warning(key, text):
+            warnings.append(warning)
+        passwords.append(text)
+    keys = tuple(Stretched(login.user, each) for each in passwords)
+    return Credential(login.name, login.user, login.roles, keys)

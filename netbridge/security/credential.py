@@ -1,0 +1,29 @@
+"""Credentials: a user, the keys that its passwords give, and the roles of its links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.words import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    name: str
+    user: str
+    roles: tuple[Role, ...]
+    keys: tuple[Stretched, ...] = field(repr=False)
+    """Of the password, and then of `accept-also`: tried in this order, and all accepted."""
+
+
+class Credentials:
+    """Those of a broker."""
+
+    def __init__(self, credentials: Iterable[Credential]) -> None:
+        self._all = tuple(credentials)
+
+    def find(self, user: str, role: Role) -> Credential | None:
+        """The one by which this user may have links of this role."""
+        return next((each for each in self._all if each.user == user and role in each.roles), None)

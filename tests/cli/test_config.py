@@ -1,0 +1,74 @@
+"""`shmbroker config` and `shmbroker key`: nothing of them shows a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shmbroker.ipc.instance.config.config import FILE
+from tests.cli.command import Answer, Shell
+
+HIDDEN = "correct horse battery"
+
+
+def fails(shell: Shell, code: int, *arguments: str) -> Answer:
+    answer = shell(*arguments)
+    assert answer.code == code, answer.said
+    return answer
+
+
+def create(shell: Shell, folder: Path, *settings: str) -> Path:
+    words = (word for each in settings for word in ("--set", each))
+    shell.does("create", str(folder), "--vhost", shell.vhost, *words)
+    return folder
+
+
+def test_explain(shell: Shell, tmp_path: Path) -> None:
+    folder = create(shell, tmp_path / "a", "connectors.b.uri=tcp://b:5")
+    with (folder / FILE).open("a") as file:
+        file.write(f'[credentials.apps]\npassword = "{HIDDEN}"\n')
+    shown = shell.does("config", "explain", str(folder), "--set", "ha.role=backup")
+    assert HIDDEN not in shown.out
+    assert "***" in shown.out
+    found = {
+        each["key"]: each
+        for each in shell.does("config", "explain", str(folder), "--set", "ha.role=backup",
+                               "--json").json
+    }  # fmt: skip
+    assert found["ha.role"] == {"key": "ha.role", "value": "backup", "source": "flag"}
+    assert found["connectors.b.uri"]["source"] == str(folder / FILE)
+    assert found["credentials.apps.password"]["value"] == "***"
+
+
+def test_explain_says_what_is_wrong(shell: Shell, tmp_path: Path) -> None:
+    folder = create(shell, tmp_path / "a")
+    with (folder / FILE).open("a") as file:
+        file.write("[connectors.b]\nuri = 'tcp://b:port'\n")
+    failed = fails(shell, 1, "config", "explain", str(folder))
+    assert "connectors.b.uri" in failed.said
+    assert "a port is 1 to 65535" in failed.said
+
+
+def test_no_secret_stands_on_a_command_line(shell: Shell, tmp_path: Path) -> None:
+    for setting in (f"credentials.a.password={HIDDEN}", f'credentials.a.accept-also=["{HIDDEN}"]'):
+        failed = fails(shell, 2, "create", str(tmp_path / "a"), "--set", setting)
+        assert "all on this host see a command line" in failed.said
+    create(shell, tmp_path / "a", 'credentials.a.password={ env = "X" }')
+
+
+def test_keys(shell: Shell, tmp_path: Path) -> None:
+    a = create(shell, tmp_path / "a", "security.key-file=key", "security.known-keys=known")
+    public = shell.does("key", "create", str(a)).out.strip()
+    assert len(bytes.fromhex(public)) == 32
+    secret = (a / "key").read_text().strip()
+    shell.does("key", "trust", str(a), public, "--role", "replica", "--name", "the other one")
+    shown = shell.does("key", "show", str(a))
+    assert shown.out.splitlines() == [public, f"{public} replica the other one"]
+    assert shell.does("key", "show", str(a), "--json").json == {
+        "public": public,
+        "known": [{"key": public, "roles": ["replica"], "name": "the other one"}],
+    }
+    assert secret not in shown.out
+    assert "is there already" in fails(shell, 1, "key", "create", str(a)).said
+    b = create(shell, tmp_path / "b")
+    assert "has no security.key-file" in fails(shell, 1, "key", "create", str(b)).said
+    assert "64 hexadecimal" in fails(shell, 1, "key", "trust", str(a), "xyz").said
