@@ -675,9 +675,7 @@ PARTICIPANTS_BYTES_AT: Final = 16
 PARTICIPANTS_ARENA_AT: Final = 24  # identity of the vhost's arena
 PARTICIPANTS_HIGH_AT: Final = PAGE_BYTES  # owner ids at this and above were never used
 PARTICIPANTS_MOVER_BELL_AT: Final = PARTICIPANTS_HIGH_AT + PAIR_BYTES  # counts: see mover.c
-PARTICIPANTS_PAGES_AT: Final = (
-    PARTICIPANTS_MOVER_BELL_AT + PAIR_BYTES
-)  # 1: there is, or was, a pager
+PARTICIPANTS_PAGES_AT: Final = PARTICIPANTS_MOVER_BELL_AT + PAIR_BYTES  # 1: a pager is, or was
 PARTICIPANTS_LOG_AT: Final = 2 * PAGE_BYTES
 LOG_ENTRIES: Final = 64  # distinct texts; the rarest and oldest makes place
 LOG_BYTES: Final = 256
