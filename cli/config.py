@@ -1,4 +1,4 @@
-"""`shmbroker config`: where each value of a configuration is from."""
+"""`shmbroker config`: where each value is from, and reading all of them again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import click
 
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument, setting_of, settings_option
-from shmbroker.cli.output import json_option, print_json, print_table
+from shmbroker.cli.output import json_option, print_json, print_table, say
+from shmbroker.cli.units import DURATION
 
 
 @click.group(
@@ -51,6 +52,31 @@ def explain(folder: Path, settings: tuple[str, ...], as_json: bool) -> None:
     else:
         rows = [[each.key, text(each.value), each.source] for each in found]
         print_table(["KEY", "VALUE", "SOURCE"], rows)
+
+
+@config.command(examples="shmbroker config reload /var/lib/shmbroker/orders")
+@folder_argument
+@click.option("--timeout", type=DURATION, default="10s", show_default=True,
+    help="Wait at most this long for the answer.")  # fmt: skip
+def reload(folder: Path, timeout: float) -> None:
+    """Let the running broker in DIR read its configuration again.
+
+    SIGHUP does the same.  An error in the configuration changes nothing.  Keys that need a restart
+    are named.
+    """
+    from shmbroker.ipc.instance import reloading
+    from shmbroker.netbridge.config.config import load
+
+    load(folder)
+    answer = reloading.asked(folder, timeout)
+    if answer is None:
+        raise click.ClickException(f"{folder} has not answered in {timeout:g} s")
+    if "why" in answer:
+        raise click.ClickException(f"nothing was changed: {answer['why']}")
+    for key in answer["applied"]:
+        say(f"{key} is changed")
+    for key in answer["ignored"]:
+        say(f"{key} is ignored: it needs a restart")
 
 
 def text(value: object) -> str:

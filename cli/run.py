@@ -114,12 +114,14 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     from shmbroker.ipc.instance.instance import Instance
     from shmbroker.netbridge.config.config import load
     from shmbroker.netbridge.config.logins import credentials
+    from shmbroker.netbridge.config.reload import Reloader
 
     progress = show if sys.stderr.isatty() else None
     config, network = load(folder, flags)
     for warning in credentials(network)[1]:
         click.echo(f"shmbroker: warning: {warning}", err=True)
     instance = Instance(config, moved=moved, progress=progress)
+    instance.reload = Reloader(folder, flags)
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
         f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
         f"end it: shmbroker stop {folder}")  # fmt: skip

@@ -32,6 +32,7 @@ class Instance(Live):
         self._show()
         for number in SIGNALS:
             signal.signal(number, self._signalled)
+        signal.signal(signal.SIGHUP, self._asked_to_reload)
         self._in_background(self._listen)
         self.inbox.put(lambda: self._do(self.machine.start()))
         while self.machine.state not in LAST_STATES:

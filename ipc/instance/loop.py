@@ -24,7 +24,7 @@ from shmbroker.ipc.base.errors import (
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.broker.journaler import Journaler, Progress
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance import full_disk, mending, notify, process, rings
+from shmbroker.ipc.instance import full_disk, mending, notify, process, reloading, rings
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
 from shmbroker.ipc.instance.lock import lock_test
@@ -38,6 +38,7 @@ from shmbroker.ipc.instance.spooling import Spooling
 from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
 from shmbroker.ipc.instance.store import FILE_LOCK, Store
+from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.paging.pager import Pager
 
 Answer = TypeVar("Answer")
@@ -76,6 +77,9 @@ class Loop:
         )
         self.shown: Status | None = None
         self.process = process.this()
+        self.reload: Callable[[Config], reloading.Reloaded] | None = None
+        """Reads the configuration again."""
+        self.reloads = 0
         self.why = ""
         self.epoch = 0
         self.is_ready = False
@@ -286,6 +290,27 @@ class Loop:
                 "unit), or of memory"
             ) from None
         return thread
+
+    def _asked_to_reload(self, _number: int, _frame: FrameType | None) -> None:
+        self.inbox.put(self._reload)
+
+    def _reload(self) -> None:
+        """An error in the configuration changes nothing."""
+        if self.reload is None:
+            return
+        self.reloads += 1
+        answer: dict[str, object] = {"count": self.reloads, "pid": self.process.pid}
+        try:
+            found = self.reload(self.config)
+        except (Error, OSError) as error:
+            answer["why"] = told(error)
+            self.log.write("reload refused", why=told(error))
+        else:
+            self.config = found.config
+            answer |= {"applied": found.applied, "ignored": found.ignored}
+            self.log.write("reloaded", applied=found.applied, ignored=found.ignored)
+        place = self.config.folder / RUN / reloading.FILE
+        self._written(place, lambda: write_whole(place, answer))
 
     def _signalled(self, _number: int, _frame: FrameType | None) -> None:
         self.inbox.put(lambda: self._do(self.machine.stop()))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from pathlib import Path
 
 from shmbroker.ipc.instance.config.config import FILE
 from tests.cli.command import Answer, Shell
+from tests.cli.test_instance import Start
 
 HIDDEN = "correct horse battery"
 
@@ -72,3 +76,34 @@ def test_keys(shell: Shell, tmp_path: Path) -> None:
     b = create(shell, tmp_path / "b")
     assert "has no security.key-file" in fails(shell, 1, "key", "create", str(b)).said
     assert "64 hexadecimal" in fails(shell, 1, "key", "trust", str(a), "xyz").said
+
+
+def test_a_running_broker_reads_its_configuration_again(
+    shell: Shell, start: Start, tmp_path: Path
+) -> None:
+    folder = create(shell, tmp_path / "a", "store.segment=1MiB")
+    start("run", str(folder))
+    status = shell.does("status", str(folder), "--wait", "live", "--timeout", "60s", "--json").json
+    file = folder / FILE
+    good = file.read_text()
+    changed = f"""{good}
+[credentials.apps]
+password = "{HIDDEN}"
+"""
+    file.write_text(changed.replace("# role =", "role = 'backup' #"))
+    said = shell.does("config", "reload", str(folder)).said
+    assert "credentials.apps.password is changed" in said
+    assert "ha.role is ignored: it needs a restart" in said
+    file.write_text(changed.replace(HIDDEN, "guest"))
+    failed = fails(shell, 1, "config", "reload", str(folder)).said
+    assert "nothing was changed: credentials.apps.password is what another product" in failed
+    file.write_text(good + "[nothing]")
+    assert "there is no table [nothing]" in fails(shell, 1, "config", "reload", str(folder)).said
+    file.write_text(good)
+    os.kill(status["process"], signal.SIGHUP)
+    assert "is changed" not in shell.does("config", "reload", str(folder)).said
+    lines = [json.loads(each) for each in (folder / "log/shmbroker.log").read_text().splitlines()]
+    events = [each["event"] for each in lines if each["event"].startswith("reload")]
+    assert events == ["reloaded", "reload refused", "reloaded", "reloaded"]
+    assert HIDDEN not in str(lines)
+    shell.does("stop", str(folder))

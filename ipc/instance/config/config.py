@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,11 +96,21 @@ class Config:
     on_promote_timeout: float
     stall_limit: float
 
+    def with_reloaded(self, new: Config) -> Config:
+        """Of the new one what a running broker takes."""
+        return replace(
+            self,
+            on_promote=new.on_promote,
+            on_promote_failure=new.on_promote_failure,
+            on_promote_timeout=new.on_promote_timeout,
+        )
+
 
 def flattened(tables: Mapping[str, Any], place: Path) -> Iterator[tuple[str, object]]:
     for table, values in tables.items():
         if not isinstance(values, dict):
             raise ConfigError(f"{place}: {table} stands outside of any table")
+        _check_table(table, place)
         for name, value in values.items():
             if table not in NAMED_TABLES:
                 yield f"{table}.{name}", value
