@@ -126,9 +126,10 @@ def test_who_is_not_live_any_more_writes_nothing_ahead(vhost: str, tmp_path: Pat
         journaler.watched(looked_at.fileno(), None)
         journaler.start(broker, 1)
         queue.publish(b"0 ours", timeout=PATIENCE)
-        before = (folder / "0000000000000001.journal").read_bytes()
         fence.write_bytes(b"%016x" % 2)
         with pytest.raises(Unconfirmed):
             queue.publish_many(batch(1), confirm="disk", timeout=0.1)
         assert any("another broker is live" in str(why) for why in journaler.changes() if why)
-        assert (folder / "0000000000000001.journal").read_bytes() == before
+        written = (folder / "0000000000000001.journal").read_bytes()
+        assert b"0 ours" in written
+        assert not [body for body in batch(1) if body in written]
