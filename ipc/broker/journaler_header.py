@@ -60,6 +60,21 @@ int64_t sb_join(sb_connection *connection, const char *name);
  * that is done. */
 int64_t sb_restore_begin(const char *vhost, int64_t arena_bytes, const char *group,
                          const char *name, sb_connection **connection);
+/* An applier: frames of another journal, appended to the rings of a vhost that was begun by
+ * sb_restore_begin, as they come; others do not see it before sb_applier_finish.  journal: a frame
+ * is written there first, sealed anew; of segments that are at least twice as large as those of the
+ * original, and without a snapshot.  Or NULL.  number: of the last frame that it has, 0 none. */
+typedef struct sb_applier sb_applier;
+int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t number,
+                        sb_applier **applier);
+/* SB_DUPLICATE: it was applied before.  SB_GONE: frames are missing before it.  SB_JOURNAL_DAMAGED:
+ * a record does not check, and nothing was done.  With anything else it has failed for good. */
+int64_t sb_applier_apply(sb_applier *applier, const sb_end_frame *frame);
+/* Queues, exchanges and bindings get their names, and the vhost is there for others: how many
+ * messages. */
+int64_t sb_applier_finish(sb_applier *applier);
+/* What has no name is removed. */
+void sb_applier_close(sb_applier *applier);
 /* Make the durable queues of a vhost that was created just now, with what the journal has of them,
  * and its exchanges and bindings: how many messages.  told: NULL, or called now and then with the
  * bytes read, and of how many. */

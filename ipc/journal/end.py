@@ -13,7 +13,7 @@ from shmbroker.core.codes import EMPTY, INTERRUPTED, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.base.errors import ConnectionClosed, error_for
 from shmbroker.ipc.base.timeout import nanoseconds
 
 BYTES_MAX = 16 << 20
@@ -80,17 +80,22 @@ class End(Closable):
             raise error_for(code, f"end {self.name!r}", ffi.errno, detail_of(code))
         return code
 
+    def _attached(self) -> Any:
+        if self._end == ffi.NULL:
+            raise ConnectionClosed(f"end {self.name!r} was detached")
+        return self._end
+
     def read(self, timeout: float | None = 0) -> Frame | None:
         """The next frame, which may not be on the disk yet; None: none came in time.
 
         ConnectionClosed: it was dropped, or the writer has ended.
         """
-        code: int = lib.sb_end_next(self._end, self._told)
+        code: int = lib.sb_end_next(self._attached(), self._told)
         if code == EMPTY and timeout != 0:
-            ready = lib.sb_end_wait(self._end, nanoseconds(timeout))
+            ready = lib.sb_end_wait(self._attached(), nanoseconds(timeout))
             if ready not in (OK, EMPTY, INTERRUPTED):
                 self._check(ready)
-            code = lib.sb_end_next(self._end, self._told)
+            code = lib.sb_end_next(self._attached(), self._told)
         if code == EMPTY:
             return None
         self._check(code)
@@ -102,19 +107,19 @@ class End(Closable):
 
     def fileno(self) -> int:
         """Readable as long as `read` has something to say: for poll, not to be read."""
-        return int(lib.sb_end_descriptor(self._end))
+        return int(lib.sb_end_descriptor(self._attached()))
 
     def done(self, number: int) -> None:
         """All frames up to this one are done with."""
-        self._check(lib.sb_end_done(self._end, number))
+        self._check(lib.sb_end_done(self._attached(), number))
 
     def count(self) -> int:
         """From now on it counts: the number of the last frame before."""
-        return self._check(lib.sb_end_count(self._end))
+        return self._check(lib.sb_end_count(self._attached()))
 
     def state(self) -> EndState:
         told = ffi.new("sb_end_state *")
-        lib.sb_end_state_of(self._end, told)
+        lib.sb_end_state_of(self._attached(), told)
         return EndState(bool(told.counts), told.done, told.told, told.frames, told.bytes)
 
     def close(self) -> None:

@@ -356,9 +356,20 @@ static int64_t turn_over(sb_journal *journal, reserve_use opens)
     close(journal->current.file);
     journal->current = next;
     journal->fresh = true;
+    journal->turns = false;
     journal->end = JOURNAL_PAGE;
     journal->number = 1;
     return SB_OK;
+}
+
+void journal_turn_over(sb_journal *journal)
+{
+    journal->turns = !journal->fresh;
+}
+
+bool journal_begins_segment(const sb_journal *journal)
+{
+    return journal->fresh || !fits(journal, &journal->frame);
 }
 
 /* A frame that no usual segment has room for gets one of its own size. */
@@ -421,7 +432,7 @@ static int64_t commit(sb_journal *journal, reserve_use opens)
     if (journal->in_snapshot)
         return fail(SB_INVALID, "a snapshot stages, and does not commit");
     segments_learn(journal);
-    if (!journal->fresh && !fits(journal, &journal->frame)) {
+    if (!journal->fresh && (journal->turns || !fits(journal, &journal->frame))) {
         code = turn_over(journal, RESERVE_NONE);
         if (code == SB_DISK_FULL && sb_journal_clear(journal) > 0)
             code = turn_over(journal, RESERVE_NONE);

@@ -15,6 +15,10 @@ int64_t journal_prepared(sb_journal *journal);
  * each segment keeps for it: how many segments are let go of.  If there is none, nothing is
  * written. */
 int64_t journal_relieve(sb_journal *journal);
+/* The next commit begins a segment, whatever room there is. */
+void journal_turn_over(sb_journal *journal);
+/* Whether the next commit of what is staged would begin one by itself, or has just begun one. */
+bool journal_begins_segment(const sb_journal *journal);
 /* The number of the last frame that it has synced, 0: none. */
 int64_t journal_last_frame(const sb_journal *journal);
 /* To whom its frames go beside the disk: end.h. */

@@ -29,6 +29,7 @@ struct sb_journal {
     bool fresh;      /* it has no frame yet */
     bool borrowed; /* of the reserve, and it was not whole since */
     bool in_snapshot, adopted;
+    bool turns; /* the next commit begins a segment */
     int64_t end, number; /* of the current segment: where the next frame begins, and its number */
     int64_t first_serial; /* of those that we have written */
     int64_t epoch;

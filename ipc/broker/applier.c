@@ -1,0 +1,525 @@
+/* Appending what a journal has to rings that nobody else uses yet: of a vhost that is restored, or
+ * of a replica, which goes on with frames as they come (applier.h).
+ *
+ * Each ring is filled before the catalog knows of it, at the positions that its messages had
+ * (core/restore.py), so that nobody meets one that is half full.  Every message counts as delivered
+ * before: the journal does not know.
+ *
+ * A journal has more queues than there are: such as were deleted later.  Where it says so, their
+ * rings, rows and memory are given back, so that it takes what is there, and not what ever was.  No
+ * file stays open: a ring has its name in the file system from the beginning, and is opened again
+ * if need be.
+ *
+ * A frame is checked as a whole, then written into a journal of its own, then applied.  Nothing is
+ * decided here: what is retired, replaced or moved comes as records.
+ *
+ * Expiry is in monotonic time of the former boot; each declaration has a moment by both clocks.
+ *
+ * The schedule of a queue is a queue of its own here too, until all is named: then it is told which
+ * row its queue has.  What is in it was not delivered, and says itself at what time of day it is
+ * due. */
+
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "broker/applier.h"
+#include "journal/format.h"
+#include "journal/journal.h"
+#include "schedule/schedule.h"
+#include "vhost/vhost.h"
+
+restored **applier_place(sb_applier *all, int64_t number)
+{
+    restored **at = &all->queues[(uint64_t)number % HASHES];
+    while (*at && (*at)->number != number)
+        at = &(*at)->next;
+    return at;
+}
+
+/* --- what is gone ----------------------------------------------------------------------------- */
+
+/* Free the memory of messages of queues that are gone: all at once, for it takes a look at the
+ * whole arena. */
+static void marked_drop(sb_applier *all)
+{
+    blocks_drop_marked(all->connection, all->marks);
+    while (all->marked_count > 0) {
+        int32_t row = all->marked[--all->marked_count];
+        all->marks[row / 64] &= ~(INT64_C(1) << row % 64);
+        all->spare[all->spare_count++] = row;
+    }
+}
+
+static void row_give_back(sb_applier *all, const restored *queue)
+{
+    if (!queue->has_chunks) {
+        all->spare[all->spare_count++] = (int32_t)queue->row;
+        return;
+    }
+    all->marks[queue->row / 64] |= (int64_t)(UINT64_C(1) << queue->row % 64);
+    all->marked[all->marked_count++] = (int32_t)queue->row;
+}
+
+static int64_t row_take(sb_applier *all)
+{
+    if (all->spare_count == 0 && all->rows == L_QUEUE_ROWS && all->marked_count > 0)
+        marked_drop(all);
+    if (all->spare_count > 0)
+        return all->spare[--all->spare_count];
+    return all->rows < L_QUEUE_ROWS
+               ? all->rows++
+               : fail(SB_TABLE_FULL, "the journal has more than %d queues", (int)L_QUEUE_ROWS);
+}
+
+void applier_path(const sb_applier *all, const restored *queue, char *path)
+{
+    queue_path(path, all->connection->home, row_next_reference(all->connection, queue->row));
+}
+
+static void restored_free(sb_applier *all, restored *freed)
+{
+    char path[NAME_ROOM];
+    if (freed->ring.memory)
+        sb_port_close(&freed->port);
+    if (!freed->is_there) {
+        applier_path(all, freed, path);
+        unlink(path);
+        row_give_back(all, freed);
+    }
+    dedup_read_end(&freed->once);
+    segment_detach(&freed->ring);
+    free(freed);
+}
+
+static void forget(sb_applier *all, restored **at)
+{
+    restored *gone = *at;
+    *at = gone->next;
+    restored_free(all, gone);
+}
+
+static void forget_if(sb_applier *all, bool (*is_gone)(const sb_applier *, const restored *))
+{
+    for (int hash = 0; hash < HASHES; hash++)
+        for (restored **at = &all->queues[hash]; *at;)
+            if (is_gone(all, *at))
+                forget(all, at);
+            else
+                at = &(*at)->next;
+}
+
+static bool is_marked_gone(const sb_applier *all, const restored *queue)
+{
+    (void)all;
+    return queue->gone;
+}
+
+static bool is_not_listed(const sb_applier *all, const restored *queue)
+{
+    return queue->listed != all->lists;
+}
+
+/* These queues are there, and no others: what is declared later follows. */
+static int64_t queues_listed(sb_applier *all, const sb_journal_record *record)
+{
+    const char *body = record->body;
+    if (record->length % 8)
+        return fail(SB_JOURNAL_DAMAGED,
+                    "segment %llx, byte %lld: a list of queues contradicts itself",
+                    (long long)record->serial, (long long)record->offset);
+    all->lists++;
+    for (int64_t at = 0; at < record->length; at += 8) {
+        restored *queue = *applier_place(all, word_load(body, at));
+        if (queue)
+            queue->listed = all->lists;
+    }
+    forget_if(all, is_not_listed);
+    return SB_OK;
+}
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+static void id_given(restored *queue, int64_t id)
+{
+    queue->last_id = id > queue->last_id ? id : queue->last_id;
+}
+
+/* Its ring, under its name and mapped; or nothing of it. */
+static int64_t ring_made(sb_applier *all, restored *made, const char *page)
+{
+    sb_connection *connection = all->connection;
+    segment *ring = &made->ring;
+    int64_t code = ring_begin(connection, ring, made->row, made->head.slots, page);
+    if (code == SB_OK)
+        code = ring_name(connection, ring, row_next_reference(connection, made->row));
+    if (code != SB_OK) {
+        segment_detach(ring);
+        return code;
+    }
+    close(ring->file); /* a file for each queue is more than a process may have */
+    ring->file = -1;
+    code = sb_port_open(&made->port, ring->memory, ring->bytes, connection->arena.memory,
+                        connection->arena.bytes, connection->id);
+    if (code != SB_OK) {
+        char path[NAME_ROOM];
+        applier_path(all, made, path);
+        unlink(path);
+        segment_detach(ring);
+    }
+    return code;
+}
+
+static int64_t declared(sb_applier *all, const sb_journal_record *record)
+{
+    char page[L_RING_GATES_AT], name[L_NAME_BYTES_MAX + 1];
+    declaration_head head;
+    sb_connection *connection = all->connection;
+    restored **at = applier_place(all, record->queue), *made = NULL;
+    int64_t code = declaration_read(record->body, record->length, &head, name, page);
+    if (code != SB_OK)
+        return fail(code, "segment %llx, byte %lld: a queue's declaration contradicts itself",
+                    (long long)record->serial, (long long)record->offset);
+    int64_t later = head.realtime - head.monotonic - realtime_ns() + sb_system_clock();
+    if (*at) {
+        (*at)->later = later;
+        id_given(*at, word_load(page, L_SETTING_SCHEDULED_AT));
+        return sb_port_restore_head(&(*at)->port, record->position);
+    }
+    if (posix_memalign((void **)&made, 128, sizeof *made) != 0)
+        return fail_system("memory for queue '%s'", name);
+    memset(made, 0, sizeof *made);
+    made->head = head;
+    made->number = record->queue;
+    made->later = later;
+    made->is_schedule = head.flags & L_QUEUE_SCHEDULE;
+    made->of = word_load(page, L_SETTING_SCHEDULE_OF_AT);
+    id_given(made, word_load(page, L_SETTING_SCHEDULED_AT));
+    strcpy(made->name, name);
+    made->ring.file = -1;
+    code = made->row = row_take(all);
+    if (code >= 0)
+        code = ring_made(all, made, page);
+    if (code != SB_OK) {
+        free(made);
+        return code;
+    }
+    made->port.file = connection->arena.file;
+    word_store(made->ring.memory, L_RING_GATES_HIGH_AT, 1); /* another one is not in our way */
+    dedup_read_begin(&made->once, word_load(made->ring.memory, L_RING_IDS_AT),
+                       word_load(made->ring.memory, L_SETTING_WHEN_FULL_AT) == L_PAGE);
+    sb_port_restore_begin(&made->port, record->position);
+    *at = made;
+    return SB_OK;
+}
+
+static int64_t no_slot(const restored *queue, const sb_journal_record *record)
+{
+    return fail(SB_JOURNAL_DAMAGED,
+                "segment %llx, byte %lld: message %lld of queue '%s' does not fit "
+                "into its %lld slots",
+                (long long)record->serial, (long long)record->offset, (long long)record->position,
+                queue->name, (long long)queue->head.slots);
+}
+
+/* By the time of day, for what is scheduled was perhaps so in another boot. */
+static int64_t due_again(restored *queue, char *chunk, const char *body)
+{
+    int64_t mark = word_load(chunk, L_CHUNK_MARK_AT);
+    int64_t length = word_load(chunk, L_CHUNK_SHAPE_AT) >> L_SHAPE_BODY_SHIFT;
+    if (!(mark & L_CHUNK_EXTENDED << L_MARK_FLAGS_SHIFT) || length < L_SCHEDULED_BYTES)
+        return SB_JOURNAL_DAMAGED;
+    id_given(queue, word_load(body, L_SCHEDULED_ID_AT));
+    int64_t due = word_load(body, L_SCHEDULED_DUE_AT);
+    /* below 0 if it was before this boot: what was due earlier is delivered earlier */
+    word_store(chunk, L_CHUNK_NOT_BEFORE_AT, due > 0 ? due - realtime_ns() + sb_system_clock() : 1);
+    return SB_OK;
+}
+
+/* A chunk as long as its record, reserved and filled: its offset. */
+static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
+{
+    int64_t chunk = chunk_reserved_for(&queue->port, record->body, record->length);
+    if (chunk < 0)
+        return chunk;
+    char *to = (char *)sb_port_arena_data(&queue->port) + chunk;
+    int64_t expiry = expiry_of_chunk(to);
+    if (expiry)
+        word_store(to, L_CHUNK_EXPIRY_AT, expiry + queue->later > 0 ? expiry + queue->later : 1);
+    if (queue->is_schedule &&
+        due_again(queue, to, sb_port_loan_body(&queue->port, chunk)) != SB_OK) {
+        sb_port_unreserve(&queue->port, chunk);
+        return SB_JOURNAL_DAMAGED;
+    }
+    return chunk;
+}
+
+static int64_t message_restored(sb_applier *all, restored *queue, const sb_journal_record *record)
+{
+    queue->has_chunks = true;
+    int64_t chunk = chunk_restored(queue, record);
+    if (chunk < 0 && chunk != SB_JOURNAL_DAMAGED && all->marked_count > 0) {
+        marked_drop(all); /* there was room when it was published */
+        chunk = chunk_restored(queue, record);
+    }
+    if (chunk == SB_JOURNAL_DAMAGED)
+        return fail(chunk, "segment %llx, byte %lld: message %lld of queue '%s' contradicts itself",
+                    (long long)record->serial, (long long)record->offset,
+                    (long long)record->position, queue->name);
+    if (chunk < 0)
+        return fail(chunk, "restoring message %lld of queue '%s': %s", (long long)record->position,
+                    queue->name, sb_strerror(chunk));
+    int64_t code =
+        sb_port_restore_message(&queue->port, record->position, chunk, !queue->is_schedule);
+    if (code != SB_OK)
+        sb_port_unreserve(&queue->port, chunk);
+    if (code == SB_FULL)
+        return no_slot(queue, record);
+    if (code != SB_OK && code != SB_DUPLICATE)
+        return code;
+    return dedup_read_note(&queue->once, &queue->port, record->position, record->body);
+}
+
+static int64_t retired(restored *queue, const sb_journal_record *record)
+{
+    const unsigned char *bits = record->body;
+    int64_t code = sb_port_restore_head(&queue->port, record->position);
+    for (int64_t bit = 0; bit < 8 * record->length && code == SB_OK; bit++)
+        if (bits[bit / 8] >> (bit % 8) & 1)
+            code = sb_port_restore_retired(&queue->port, record->position + bit);
+    return code == SB_OK ? code : no_slot(queue, record);
+}
+
+static void bodies_free(sb_applier *all)
+{
+    while (all->bodies) {
+        catalog_body *first = all->bodies;
+        all->bodies = first->next;
+        free(first);
+    }
+    all->last = &all->bodies;
+}
+
+static int64_t catalog_noted(sb_applier *all, const sb_journal_record *record)
+{
+    if (record->position == 0) {
+        bodies_free(all);
+        return SB_OK;
+    }
+    catalog_body *made = malloc(sizeof *made + (size_t)record->length);
+    if (!made)
+        return fail_system("memory for the catalog");
+    made->next = NULL;
+    made->length = record->length;
+    memcpy(made->bytes, record->body, (size_t)record->length);
+    *all->last = made;
+    all->last = &made->next;
+    return SB_OK;
+}
+
+int64_t applier_record(sb_applier *all, const sb_journal_record *record)
+{
+    if (record->kind == SB_RECORD_QUEUE)
+        return declared(all, record);
+    if (record->kind == SB_RECORD_CATALOG)
+        return catalog_noted(all, record);
+    if (record->kind == SB_RECORD_QUEUES)
+        return queues_listed(all, record);
+    /* a list of ids goes by its queue's number with the sign bit */
+    restored **at = applier_place(all, record->queue & INT64_MAX), *queue = *at;
+    if (!queue)
+        return SB_OK; /* a queue that was deleted; what it had is not needed */
+    if (record->kind == SB_RECORD_MESSAGE)
+        return message_restored(all, queue, record);
+    if (record->kind == SB_RECORD_RETIRED)
+        return retired(queue, record);
+    if (record->kind == SB_RECORD_IDS)
+        return dedup_read_ids(&queue->once, record);
+    if (record->kind == SB_RECORD_PRODUCERS)
+        return dedup_read_producers(&queue->port, record);
+    if (record->kind == SB_RECORD_ORIGINS)
+        return origin_read_record(&queue->once.origins, record);
+    if (record->kind == SB_RECORD_QUEUE_GONE)
+        forget(all, at);
+    return SB_OK;
+}
+
+void applier_forget_gone(sb_applier *all)
+{
+    forget_if(all, is_marked_gone);
+    marked_drop(all);
+}
+
+/* --- frames, as they come --------------------------------------------------------------------- */
+
+/* The record there, if it is whole. */
+static int64_t record_at(const sb_end_frame *frame, int64_t at, sb_journal_record *record)
+{
+    const unsigned char *bytes = (const unsigned char *)frame->records + at;
+    const record_head *head = (const record_head *)(const void *)bytes;
+    bool is_good = frame->bytes - at >= HEAD && head->length <= JOURNAL_BODY_MAX &&
+                   record_bytes(head->length) <= frame->bytes - at &&
+                   head->body_crc == crc32c(0, bytes + HEAD,
+                                            (size_t)(record_bytes(head->length) - HEAD));
+    if (!is_good) {
+        char number[SB_FRAME_TEXT_BYTES];
+        sb_frame_text(frame->number, number);
+        return fail(SB_JOURNAL_DAMAGED, "frame %s, byte %lld: the record does not check", number,
+                    (long long)at);
+    }
+    *record = (sb_journal_record){
+        .kind = record_kind(head), .queue = (int64_t)head->queue,
+        .position = record_position(head), .body = bytes + HEAD, .length = head->length,
+        .serial = (int64_t)((uint64_t)frame->number >> SB_FRAME_BITS), .offset = at,
+        .frame = frame->number, .last = (head->where & RECORD_LAST) != 0,
+    };
+    return SB_OK;
+}
+
+static int64_t each_record(sb_applier *all, const sb_end_frame *frame,
+                           int64_t (*what)(sb_applier *, const sb_journal_record *))
+{
+    sb_journal_record record = {0};
+    int64_t code = SB_OK;
+    for (int64_t at = 0; at < frame->bytes && code == SB_OK; at += record_bytes(record.length)) {
+        code = record_at(frame, at, &record);
+        if (code == SB_OK)
+            code = what(all, &record);
+    }
+    return code == SB_OK && !record.last
+               ? fail(SB_JOURNAL_DAMAGED, "a frame is not whole: its last record is missing")
+               : code;
+}
+
+static int64_t check_only(sb_applier *all, const sb_journal_record *record)
+{
+    (void)all;
+    (void)record;
+    return SB_OK;
+}
+
+/* With a seal of its own; which segments are needed is said of its own. */
+static int64_t stage(sb_applier *all, const sb_journal_record *record)
+{
+    if (record->kind == SB_RECORD_SEGMENTS)
+        return SB_OK;
+    int64_t code = sb_journal_stage(all->journal, record->kind, record->queue, record->position,
+                                    record->body, record->length);
+    if (code == SB_OK && record->kind == SB_RECORD_QUEUES)
+        code = journal_retire_others(all->journal, record->body, record->length / 8);
+    return code;
+}
+
+/* What the frame, which is on the disk, says is needed no more. */
+static int64_t let_go(sb_applier *all, const sb_journal_record *record)
+{
+    int64_t kind = record->kind, number = record->queue & INT64_MAX;
+    const restored *queue = *applier_place(all, number);
+    int64_t code = SB_OK;
+    if (kind == SB_RECORD_RETIRED && record->position > 0)
+        code = sb_journal_retire(all->journal, number, record->position);
+    if (kind == SB_RECORD_QUEUE_GONE)
+        code = sb_journal_retire(all->journal, number, SB_JOURNAL_ALL);
+    if (kind == SB_RECORD_QUEUE_GONE && code == SB_OK)
+        code = sb_journal_retire(all->journal, number | INT64_MIN, SB_JOURNAL_ALL);
+    if (kind == SB_RECORD_IDS && queue && record->position >= queue->once.listed.most)
+        code = sb_journal_retire(all->journal, record->queue,
+                                 record->position - queue->once.listed.most + 1);
+    return code;
+}
+
+/* A segment begins here where one of the original begins: that frame has all that a segment must
+ * know, and all ids of what the segments of before have are listed in it. */
+static int64_t journaled(sb_applier *all, const sb_end_frame *frame)
+{
+    bool begins = (uint32_t)frame->number == 1;
+    int64_t code = each_record(all, frame, stage);
+    if (code == SB_OK && begins)
+        journal_turn_over(all->journal);
+    else if (code == SB_OK && journal_begins_segment(all->journal))
+        code = fail(SB_TOO_LARGE, "its segments have to be larger than those of the original, and "
+                    "the first frame that it gets begins a segment");
+    if (code == SB_OK)
+        code = sb_journal_commit(all->journal);
+    return code == SB_OK ? each_record(all, frame, let_go) : code;
+}
+
+static int64_t applied(sb_applier *to, const sb_end_frame *frame)
+{
+    if ((uintptr_t)frame->records % 8)
+        return fail(SB_INVALID, "the records of a frame are aligned to 8 bytes");
+    if (frame->number <= to->number)
+        return SB_DUPLICATE;
+    if (to->number && frame->after != to->number) {
+        char wanted[SB_FRAME_TEXT_BYTES], found[SB_FRAME_TEXT_BYTES];
+        sb_frame_text(to->number, wanted);
+        sb_frame_text(frame->after, found);
+        return fail(SB_GONE, "frames are missing: the last one was %s, and this one comes after %s",
+                    wanted, found);
+    }
+    return each_record(to, frame, check_only);
+}
+
+int64_t sb_applier_apply(sb_applier *to, const sb_end_frame *frame)
+{
+    if (to->failed)
+        return fail(to->failed, "%s", to->why);
+    int64_t code = applied(to, frame);
+    if (code != SB_OK)
+        return code;
+    if (to->journal)
+        code = journaled(to, frame);
+    if (code == SB_OK)
+        code = each_record(to, frame, applier_record);
+    if (code == SB_OK)
+        to->number = frame->number;
+    else
+        snprintf(to->why, sizeof to->why, "%s", sb_detail(code));
+    to->failed = code; /* half of a frame may be there */
+    return code;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+int64_t applier_make(sb_connection *connection, sb_applier **made)
+{
+    int64_t code = change_code(connection);
+    if (code != SB_OK)
+        return code;
+    if (sb_row_next(connection->catalog.memory, L_QUEUES, 0) >= 0)
+        return fail(SB_EXISTS, "vhost '%s' has queues already: only a new one can be restored",
+                    connection->vhost);
+    sb_applier *all = calloc(1, sizeof *all);
+    if (!all)
+        return fail_system("memory for restoring");
+    all->connection = connection;
+    all->last = &all->bodies;
+    *made = all;
+    return SB_OK;
+}
+
+int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t number,
+                        sb_applier **made)
+{
+    if (!connection->restores)
+        return fail(SB_INVALID, "vhost '%s' is there for others: frames are applied to one that is "
+                    "being restored", connection->vhost);
+    int64_t code = applier_make(connection, made);
+    if (code != SB_OK)
+        return code;
+    (*made)->journal = journal;
+    (*made)->number = number;
+    return SB_OK;
+}
+
+void sb_applier_close(sb_applier *all)
+{
+    for (int hash = 0; hash < HASHES; hash++)
+        while (all->queues[hash])
+            forget(all, &all->queues[hash]);
+    bodies_free(all);
+    free(all);
+}

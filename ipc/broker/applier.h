@@ -1,0 +1,65 @@
+/* An applier: records of a journal appended to rings, before there is a name for any of them.
+ *
+ * applier.c appends; restore.c gives them their rows in the catalog, and makes the vhost
+ * visible. */
+
+#ifndef SHMBROKER_BROKER_APPLIER_H
+#define SHMBROKER_BROKER_APPLIER_H
+
+#include "broker/broker.h"
+#include "catalog/catalog.h"
+#include "ring/ring.h"
+
+typedef struct restored {
+    struct restored *next; /* of the same hash */
+    declaration_head head;
+    int64_t number, row;
+    int64_t later; /* to be added to an expiry of that boot */
+    bool gone, is_schedule;
+    bool has_chunks; /* blocks of the arena name its row */
+    bool is_there;   /* the catalog has it */
+    int64_t listed;  /* the number of the last list of queues that names it */
+    /* of a schedule: the number of its queue, and the last id that was given */
+    int64_t of, last_id;
+    char name[L_NAME_BYTES_MAX + 1];
+    segment ring;
+    dedup_read once;
+    sb_port port;
+} restored;
+
+typedef struct catalog_body {
+    struct catalog_body *next;
+    int64_t length;
+    char bytes[];
+} catalog_body;
+
+#define HASHES 4096
+
+struct sb_applier {
+    sb_connection *connection;
+    sb_journal *journal; /* into which frames are written first, or NULL */
+    restored *queues[HASHES];
+    int64_t number; /* of the last frame that was applied, 0: none */
+    int64_t failed; /* SB_OK, or what has stopped it, and why */
+    char why[512];
+    catalog_body *bodies, **last;
+    int64_t messages, lists;
+    int64_t rows, spare_count, marked_count;
+    int32_t spare[L_QUEUE_ROWS];           /* rows of queues that are gone */
+    int32_t marked[L_QUEUE_ROWS];          /* the same, but blocks of the arena still name them */
+    int64_t marks[(L_QUEUE_MASK + 1) / 64]; /* a bit for each of the latter */
+};
+
+/* --- applier.c -------------------------------------------------------------------------------- */
+
+/* The queue with this number in the journal; NULL is at the place of one that is not there. */
+restored **applier_place(sb_applier *all, int64_t number);
+void applier_path(const sb_applier *all, const restored *queue, char *path);
+/* Append what one record says. */
+int64_t applier_record(sb_applier *all, const sb_journal_record *record);
+/* One for a vhost that has no queues; freed by sb_applier_close. */
+int64_t applier_make(sb_connection *connection, sb_applier **made);
+/* Give back what queues have that are marked as gone. */
+void applier_forget_gone(sb_applier *all);
+
+#endif

@@ -1,0 +1,53 @@
+"""Frames of another journal, appended to a vhost that is not there for others yet (applier.c)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shmbroker.core.codes import DUPLICATE
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import error_for
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.journal.end import Frame
+from shmbroker.ipc.journal.journal import Journal
+
+
+class Applier(Closable):
+    """For one thread.  `broker` is of `begin_restoring`; close it before broker and journal."""
+
+    def __init__(self, broker: Broker, journal: Journal | None = None, number: int = 0) -> None:
+        """`journal`: frames are written there first, sealed anew: its segments are at least twice
+        as large as those of the original.  `number`: of the last frame that the vhost has."""
+        self._broker, self._journal = broker, journal
+        self._applier: Any = ffi.NULL
+        made = ffi.new("sb_applier **")
+        into = ffi.NULL if journal is None else journal._journal
+        self._check(lib.sb_applier_open(broker._connection, into, number, made))
+        self._applier = made[0]
+
+    def _check(self, code: int) -> int:
+        if code < 0:
+            what = f"applying frames to vhost {self._broker.vhost!r}"
+            raise error_for(code, what, ffi.errno, detail_of(code))
+        return code
+
+    def apply(self, frame: Frame) -> bool:
+        """False: it was applied before.  MessageGone: frames are missing before it."""
+        told = ffi.new("sb_end_frame *")
+        told.number, told.after, told.epoch = frame.number, frame.after, frame.epoch
+        records = ffi.from_buffer(frame.records)
+        told.records, told.bytes = records, len(records)
+        code: int = lib.sb_applier_apply(self._applier, told)
+        return code != DUPLICATE and self._check(code) == 0
+
+    def finish(self) -> int:
+        """The vhost is there for others: how many messages."""
+        return self._check(lib.sb_applier_finish(self._applier))
+
+    def close(self) -> None:
+        """What has no name is removed."""
+        if self._applier != ffi.NULL:
+            lib.sb_applier_close(self._applier)
+            self._applier = ffi.NULL
