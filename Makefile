@@ -32,6 +32,7 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for 
 	$(BIN)/python -m tests.crash --kills 2000
 	$(BIN)/python -m tests.crash failover --times 100
 	$(BIN)/python -m tests.crash scarce --times 10
+	$(BIN)/python -m tests.crash stream --kills 500
 
 attack: $(VENV)/installed  ## Attack the broker for an hour, using only its documented interface
 	$(BIN)/python -m tests.attack --minutes 60

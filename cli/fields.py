@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.message.group import GroupInfo
     from shmbroker.ipc.message.message import Message
+    from shmbroker.ipc.queue.origins import Origin
     from shmbroker.ipc.schedule.scheduled import ScheduledMessage
 
 Fields = dict[str, Any]
@@ -42,6 +43,7 @@ def statistics_fields(
     critical: str | None,
     statistics: QueueStatistics,
     gates: Iterable[Gate],
+    origins: Iterable[Origin],
 ) -> Fields:
     latency = statistics.latency
     return {
@@ -70,6 +72,7 @@ def statistics_fields(
         "recorded": statistics.is_recorded,
         "latency": None if latency is None else asdict(latency),
         "gates": [asdict(gate) | {"text": str(gate)} for gate in gates],
+        "origins": [asdict(origin) | {"text": str(origin)} for origin in origins],
     }
 
 

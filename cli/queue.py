@@ -29,6 +29,8 @@ from shmbroker.cli.setting import given, setting_options
 from shmbroker.cli.units import COUNT, format_count, format_duration
 
 LATENCIES = ("p50", "p99", "max")
+LISTED = 10
+"""So many of a queue's gates and origins are shown to people."""
 
 
 VERBS = {
@@ -152,7 +154,8 @@ def state_of(is_paused: bool, critical: str | None) -> str:
 def stat(name: str, as_json: bool, vhost: str) -> None:
     """Show the statistics of a queue.
 
-    `critical` says what is wrong if the queue needs a broker and has none.
+    `critical` says what is wrong if the queue needs a broker and has none.  `origins` are streams
+    of messages that come from elsewhere, and up to which position each is known here.
     """
     from shmbroker.ipc.queue.writer import without_writer
 
@@ -161,13 +164,14 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
         critical = without_writer(broker).get(name)
         statistics, gates = found.statistics(), found.gates()
         fields = statistics_fields(
-            found.name, found.slots, found.is_paused, critical, statistics, gates
+            found.name, found.slots, found.is_paused, critical, statistics, gates, found.origins()
         )
     if as_json:
         print_json(fields)
     else:
         fields["latency"] = latency_text(fields["latency"])
-        fields["gates"] = "; ".join(gate["text"] for gate in fields["gates"]) or "none"
+        for listed in ("gates", "origins"):
+            fields[listed] = texts(fields[listed])
         print_pairs({key.replace("_", " "): value for key, value in fields.items()})
 
 
@@ -195,6 +199,13 @@ def groups(name: str, as_json: bool, vhost: str) -> None:
             ["GROUP", "PARTICIPANT", "WAITING", "TAKEN"],
             [[info.group, info.participant, info.waiting, info.taken] for info in found],
         )
+
+
+def texts(listed: list[dict[str, Any]]) -> str:
+    """The first of them, and how many more there are."""
+    shown = [each["text"] for each in listed[:LISTED]]
+    more = [f"and {len(listed) - LISTED:,} more"] if len(listed) > LISTED else []
+    return "; ".join(shown + more) or "none"
 
 
 def latency_text(latency: dict[str, int] | None) -> str | None:

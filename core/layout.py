@@ -636,6 +636,7 @@ QUEUE_AUTO_DELETE: Final = 8  # it is worth a look whether it is still used
 QUEUE_SCHEDULE: Final = 16  # the schedule of another: it has no name for people
 QUEUE_SLOW: Final = 32  # or whether a consumer is slow
 QUEUE_INBOX: Final = 128  # the inbox of another that pages: no name either
+QUEUE_MARKS: Final = 256  # how far streams are in exchanges (ipc/sink/routed.c): no name either
 QUEUE_DURABLE: Final = 64  # what is in it is in the journal too
 
 EXCHANGE_KIND_AT: Final = 8

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import (
     compare_exchange,
+    fence_acquire,
     fetch_add,
     load,
     load_acquire,
@@ -91,6 +92,27 @@ def origin_unused(port: int) -> int:
         if load_acquire(entry_of_origin(port, origin) + ORIGIN_STATE_AT) == ORIGIN_FREE:
             return origin
     return 0
+
+
+@exported_cold
+def origin_tell(port: int, origin: int, told: int) -> int:
+    """Identity, number, owner, and when it was used: 1; 0, nobody's entry; INVALID, there is none.
+
+    Exact if tail was at the truth."""
+    if origin < PRODUCERS or origin >= origins_end(port):
+        return INVALID
+    entry = entry_of_origin(port, origin)
+    if load_acquire(entry + ORIGIN_STATE_AT) != ORIGIN_KNOWN:
+        return 0
+    number = load_acquire(entry + ORIGIN_NUMBER_AT)
+    store(told, load(entry + ORIGIN_HIGH_AT))
+    store(told + 8, load(entry + ORIGIN_LOW_AT))
+    store(told + 16, number & SEQUENCE_MASK)
+    store(told + 24, load(entry + ORIGIN_OWNER_AT) & OWNER_MASK)
+    store(told + 32, load(entry + ORIGIN_USED_AT))
+    fence_acquire()
+    generation = load_acquire(entry + ORIGIN_NUMBER_AT) & ~SEQUENCE_MASK
+    return int(generation == number & ~SEQUENCE_MASK)
 
 
 @kernel

@@ -78,8 +78,8 @@ def pour_one(port: int, chunk_from: int, length: int, sequence: int, tail: int) 
     if chunk < 0:
         return chunk
     address = load(port + PORT_DATA) + chunk
-    prefetch_write(address + AHEAD_BYTES)
-    prefetch_write(address + AHEAD_BYTES + LINE_BYTES)
+    for line in range(0, taken, LINE_BYTES):
+        prefetch_write(address + AHEAD_BYTES + line)
     copy(address, chunk_from, length)
     store(address + CHUNK_ORIGIN_AT, load(port + PORT_PRODUCER) << ORIGIN_PRODUCER_SHIFT | sequence)
     store(address + CHUNK_MARK_AT, load(chunk_from + CHUNK_MARK_AT) & KEPT_OF_MARK)

@@ -174,6 +174,7 @@ class Queue(Taking, Face, of=sync.Queue):
     statistics = awaitable(sync.Queue.statistics)
     histograms = awaitable(sync.Queue.histograms)
     gates = awaitable(sync.Queue.gates)
+    origins = awaitable(sync.Queue.origins)
     groups = awaitable(sync.Queue.groups)
     explain = awaitable(sync.Queue.explain)
 

@@ -15,6 +15,8 @@ from shmbroker.ipc.message.properties import unpack
 from shmbroker.ipc.settings.settings import Pattern
 
 _WORDS = Struct("<8q")
+NAMELESS = at.QUEUE_SCHEDULE | at.QUEUE_INBOX | at.QUEUE_MARKS
+"""Queues that belong to others, or to sinks: people do not see them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -119,7 +121,7 @@ class Catalog:
     def queues(self) -> Iterator[Entry]:
         """Those that have a name for people."""
         for entry in self._rows(at.QUEUES):
-            if not entry.word(at.QUEUE_FLAGS_AT) & (at.QUEUE_SCHEDULE | at.QUEUE_INBOX):
+            if not entry.word(at.QUEUE_FLAGS_AT) & NAMELESS:
                 yield entry
 
     def queue_names(self) -> dict[int, str]:

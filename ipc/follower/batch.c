@@ -13,6 +13,7 @@
 #include "vhost/vhost.h"
 
 #define SHARE_BYTES (INT64_C(16) << 10) /* of the room, at least, for each queue */
+#define AHEAD_BYTES 2048
 
 /* --- records ---------------------------------------------------------------------------------- */
 
@@ -71,6 +72,13 @@ static int64_t write_declaration(source *of, writing *to)
 
 /* --- messages --------------------------------------------------------------------------------- */
 
+/* Start to fetch what is behind a message: most often the next one, as long as this. */
+static void prefetch_behind(const char *end, int64_t length)
+{
+    for (int64_t at = 0; at < length && at < AHEAD_BYTES; at += L_LINE_BYTES)
+        __builtin_prefetch(end + at);
+}
+
 /* Up to so many bytes are left: SB_OK, there may be more; SB_EMPTY; SB_TOO_SMALL. */
 static int64_t write_messages(source *from, writing *to, int64_t least)
 {
@@ -96,8 +104,10 @@ static int64_t write_messages(source *from, writing *to, int64_t least)
             from->cursor.position = message.position;
             return SB_EMPTY;
         }
+        int64_t length = end - (const char *)message.chunk;
+        prefetch_behind(end, length);
         code = write_record(to, SB_RECORD_MESSAGE, from->number, message.position, message.chunk,
-                            end - (const char *)message.chunk);
+                            length);
         if (code == SB_OK)
             to->batch->messages++;
         else

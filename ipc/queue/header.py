@@ -57,6 +57,15 @@ struct sb_queue_statistics {{
     int64_t waiting_since[{layout.LEVELS}]; /* when the oldest was published, ns since the epoch */
 }};
 int64_t sb_statistics(sb_queue *queue, sb_queue_statistics *told);
+/* A stream of messages that comes from elsewhere, each once. */
+typedef struct sb_origin {{
+    int64_t high, low; /* its identity */
+    int64_t position;  /* of the stream: all below are known here */
+    int64_t owner;     /* the participant that pours it, 0 nobody */
+    int64_t used;      /* when it was poured last, ns since the epoch */
+}} sb_origin;
+/* The streams that a queue knows: how many there are, up to `room`. */
+int64_t sb_origins(sb_queue *queue, sb_origin *origins, int64_t room);
 /* Record times, from publishing to taking and from there to acknowledging, or stop that.  Each
  * message is counted when it is acknowledged, or one in so many, a power of two.  A lowest or
  * highest time or digits of 0: as before, or 1 ns, an hour, and 2.  Another range than before

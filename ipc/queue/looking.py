@@ -23,6 +23,7 @@ from shmbroker.ipc.message.outgoing import (
 )
 from shmbroker.ipc.message.room import Room, length_of
 from shmbroker.ipc.queue.opened import OpenedQueue
+from shmbroker.ipc.queue.origins import Origin, origins_of
 from shmbroker.ipc.schedule.scheduled import ScheduledMessage, ring_of, scheduled
 from shmbroker.ipc.settings.settings import Explained, explained
 
@@ -125,6 +126,13 @@ class Looking(OpenedQueue):
         if isinstance(gates, int):
             raise self._error(gates, "looking at the gates of")
         return gates
+
+    def origins(self) -> tuple[Origin, ...]:
+        """The streams of messages from elsewhere that the queue knows, the last used first."""
+        origins = origins_of(self._queue)
+        if isinstance(origins, int):
+            raise self._error(origins, "looking at the origins of")
+        return origins
 
     def histograms(self) -> dict[str, Histogram]:
         """The times that were recorded since `latency` was first switched on, in nanoseconds.

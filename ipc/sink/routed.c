@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "catalog/catalog.h"
 #include "queue/queue.h"
 #include "ring/ring.h"
 #include "sink/sink.h"
@@ -146,13 +147,21 @@ int64_t destination_route(destination *to, stretch *part)
     return code;
 }
 
+/* It is nobody's but ours: settings by pattern do not apply to it. */
 static int64_t marks_opened(sb_sink *sink)
 {
-    const sb_settings settings = {.durable = 1};
+    char page[L_RING_GATES_AT] = "";
     if (sink->marks)
         return SB_OK;
-    int64_t code = sb_declare_queue_with(sink->connection, MARKS, L_SLOTS_MIN, &settings);
-    return code == SB_OK ? sb_open_queue(sink->connection, MARKS, &sink->marks) : code;
+    int64_t code = connection_lock(sink->connection);
+    if (code != SB_OK)
+        return code;
+    word_store(page, L_SETTING_DURABLE_AT, 1);
+    int64_t found = reference_of(sink->connection, MARKS);
+    if (found == SB_NOT_FOUND)
+        found = queue_add(sink->connection, MARKS, L_SLOTS_MIN, page, L_QUEUE_MARKS);
+    connection_unlock(sink->connection);
+    return found < 0 ? found : sb_open_queue(sink->connection, MARKS, &sink->marks);
 }
 
 int64_t destination_marks(sb_sink *sink, sb_exchange *exchange, outlet **marks)

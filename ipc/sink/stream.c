@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -12,7 +13,8 @@
 #include "vhost/vhost.h"
 
 #define FIRST_ORIGINS (L_PAGE_BYTES / L_ORIGIN_BYTES)
-#define REPAIRS 3 /* of what dead owners have left */
+#define REPAIR_NS INT64_C(5000000000) /* how long whoever repairs a dead owner may take */
+#define NAP_NS 1000000
 
 /* Put memory behind more entries: the catalog's lock is held. */
 static int64_t table_grow(sb_queue *queue)
@@ -73,20 +75,41 @@ static int64_t entry_owned(sb_sink *sink, sb_queue *queue, sb_port *port, const 
     return entry;
 }
 
+/* Whether whoever had the entry is dead, or has left it meanwhile. */
+static bool is_orphan(const sb_sink *sink, sb_port *port, const int64_t identity[2])
+{
+    int64_t entry = sb_port_origin_find(port, identity[0], identity[1]);
+    int64_t owner = entry > 0 ? sb_port_origin_owner(port, entry) : 0;
+    return owner <= 0 || !participant_runs(sink->connection, owner);
+}
+
+/* The same; of a dead owner when its death is repaired, by us or by whoever is at it. */
+static int64_t entry_inherited(sb_sink *sink, sb_queue *queue, sb_port *port,
+                               const int64_t identity[2])
+{
+    const struct timespec nap = {0, NAP_NS};
+    int64_t end = sb_system_clock() + REPAIR_NS;
+    int64_t entry = entry_owned(sink, queue, port, identity);
+    while (entry == SB_IN_USE && is_orphan(sink, port, identity) && sb_system_clock() < end) {
+        sink->connection->duties->repair(sink->connection);
+        entry = entry_owned(sink, queue, port, identity);
+        if (entry == SB_IN_USE)
+            nanosleep(&nap, NULL);
+    }
+    return entry;
+}
+
 static int64_t stream_begun(sb_sink *sink, sb_queue *queue, const int64_t identity[2], outlet *made)
 {
     sb_port port;
-    int64_t code = port_to_look(queue, &port), entry = SB_IN_USE;
-    for (int repairs = 0; code == SB_OK && entry == SB_IN_USE && repairs <= REPAIRS; repairs++) {
-        if (repairs)
-            sink->connection->duties->repair(sink->connection); /* its owner may be dead */
-        entry = entry_owned(sink, queue, &port, identity);
-    }
-    if (code == SB_OK && entry == SB_IN_USE)
+    int64_t entry = port_to_look(queue, &port);
+    if (entry == SB_OK)
+        entry = entry_inherited(sink, queue, &port, identity);
+    if (entry == SB_IN_USE)
         return fail(entry, "queue '%s': another participant pours this stream, and is alive",
                     queue->name);
-    if (code != SB_OK || entry < 0)
-        return code == SB_OK ? entry : code;
+    if (entry < 0)
+        return entry;
     made->origin = entry;
     made->last = sb_port_producer_last(&port, entry);
     return made->last < 0 ? made->last : SB_OK;

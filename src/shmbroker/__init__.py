@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from shmbroker.ipc.message.outgoing import Confirm, Options
     from shmbroker.ipc.message.serializer import AnySerializer, Codec, Serializer
     from shmbroker.ipc.queue.durable import DurableProducer, DurableQueue
+    from shmbroker.ipc.queue.origins import Origin
     from shmbroker.ipc.queue.producer import Producer
     from shmbroker.ipc.queue.queue import Queue
     from shmbroker.ipc.queue.retained_reader import KeptMessage
@@ -127,6 +128,7 @@ __all__ = [
     "NotAsyncio",
     "NotFound",
     "Options",
+    "Origin",
     "OtherHeader",
     "ParticipantInfo",
     "Pattern",
@@ -197,6 +199,7 @@ _MODULES = {
     "Message": "message.message",
     "NamedSubscription": "exchange.named_subscription",
     "Options": "message.outgoing",
+    "Origin": "queue.origins",
     "ParticipantInfo": "vhost.participants",
     "Pattern": "settings.settings",
     "PatternSettings": "settings.setting",

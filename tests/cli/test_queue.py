@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import shmbroker
+from shmbroker.ipc.sink.sink import Sink
 from tests.cli.command import Shell
+from tests.support.records import stream
 
 INFO_KEYS = [
     "name", "id", "depth", "slots", "published", "consumers", "producers", "paused", "created_at",
@@ -15,7 +17,7 @@ STATISTICS_KEYS = [
     "name", "depth", "slots", "paused", "critical", "published", "delivered", "acked",
     "redelivered", "expired", "dead_lettered", "set_aside", "dropped", "scheduled", "paged",
     "paged_bytes", "duplicates", "replaced", "carried", "slow_consumers", "bytes", "consumers",
-    "recorded", "latency", "gates",
+    "recorded", "latency", "gates", "origins",
 ]  # fmt: skip
 SCHEDULED_KEYS = [
     "id", "deliver_at", "key", "properties", "published_at", "body", "body_encoding", "bytes",
@@ -76,6 +78,39 @@ def test_stat(orders: Shell) -> None:
     lines = [line.split() for line in orders.does("queue", "stat", "orders").lines]
     assert ["depth", "3"] in lines
     assert ["paused", "no"] in lines
+
+
+def test_stat_lists_what_comes_from_elsewhere(shell: Shell) -> None:
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker:
+        queue = broker.declare_queue("orders", slots=64)
+        for number in range(12):
+            with Sink(broker, bytes([number]) * 16) as sink:
+                sink.to_queue(queue)
+                sink.pour(stream([b"x"], first=1000 + number))
+        with Sink(broker, bytes([11]) * 16) as sink:
+            sink.to_queue(queue)
+            found = shell.does("queue", "stat", "orders", "--json").json["origins"]
+            assert {(each["identity"], each["position"]) for each in found} == {
+                ((bytes([number]) * 16).hex(), 1001 + number) for number in range(12)
+            }
+            assert [each["owner"] for each in found] == [broker.participant] + [None] * 11
+        (line,) = [
+            line
+            for line in shell.does("queue", "stat", "orders").lines
+            if line.startswith("origins")
+        ]
+    assert line.count("idle since") == 10
+    assert line.endswith("and 2 more")
+
+
+def test_how_far_streams_are_in_exchanges_is_in_no_list(shell: Shell) -> None:
+    shell.does("exchange", "declare", "prices", "topic")
+    with shmbroker.connect(f"shm://{shell.vhost}") as broker, Sink(broker, bytes(16)) as sink:
+        sink.to_exchange(broker.exchange("prices"))
+        assert shell.does("queue", "list", "--names").out == ""
+        assert shell.does("queue", "list", "--json").json == []
+        assert "$sink" not in shell("doctor").out
+        assert "$sink" not in shell("check").out
 
 
 def test_browse_takes_nothing(orders: Shell) -> None:

@@ -7,6 +7,7 @@ python -m tests.crash failover --times 100
 python -m tests.crash failover --times 20 --backlog 1073741824
 python -m tests.crash growth --lives 1000000 --connects 100000
 python -m tests.crash scarce --times 10
+python -m tests.crash stream --kills 500
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from tests.crash.growth import grow
 from tests.crash.repair import measure
 from tests.crash.round import Fault, crash
 from tests.crash.scarce import on_a_small_disk, with_few_descriptors
+from tests.crash.stream import TARGETS
+from tests.crash.stream import play as play_stream
 
-VERBS = ("kill", "repair", "failover", "growth", "scarce")
+VERBS = ("kill", "repair", "failover", "growth", "scarce", "stream")
 SCARCE_STEPS = 30
 FEW = 100
 AT_REST_SECONDS = 0.3
@@ -94,6 +97,18 @@ def scarce(rounds: int, seed: int | None) -> int:
     return int(failed)
 
 
+def streams(kills: int, seed: int | None) -> int:
+    """So many kills on the way to a plain queue, and two fifths of it to each of the others."""
+    first, failed = seed or int.from_bytes(os.urandom(3)), False
+    for kind in TARGETS:
+        with TemporaryDirectory(prefix="stream-") as folder:
+            many = kills if kind == "plain" else kills * 2 // 5
+            outcome = play_stream(Path(folder), kind, many, first)
+        sys.stdout.write(f"{outcome}\n")
+        failed |= bool(outcome.faults)
+    return int(failed)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash",
@@ -116,6 +131,8 @@ def main() -> int:
         return 0
     if given.verb == "scarce":
         return scarce(given.times, given.seed)
+    if given.verb == "stream":
+        return streams(given.kills, given.seed)
     if given.verb == "failover" and given.backlog:
         return beside_a_backlog(given.times, given.seed, given.backlog)
     if given.verb == "failover":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -185,4 +187,35 @@ def test_a_moment_has_transactions_as_a_whole(broker: Broker, vhost: str, tmp_pa
                         transaction.publish(queue, b"late")
             assert len(found) % len(queues) == 0
             assert found.count(b"%d" % times * 100) in (0, len(queues))
+            follower.release_all()
+
+
+def checksum_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        table.append(crc)
+    return table
+
+
+def crc32c(content: bytes, table: list[int]) -> int:
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    return crc ^ 0xFFFFFFFF
+
+
+def test_the_checksum_of_a_record_is_the_crc_32c_of_what_is_in_it(broker: Broker) -> None:
+    """Of lengths that are dealt with in one, three and many parts."""
+    queue, random, table = broker.declare_queue("orders"), Random(1), checksum_table()
+    with Follower(broker, "far") as follower:
+        follower.add(queue)
+        for length in (*range(0, 400, 3), 1000, 1024, 6111, 6112, 6144, 6200, 20_000):
+            queue.publish(random.randbytes(length))
+            batch = follower.read()
+            assert batch is not None
+            _crc, body_crc, whole = struct.unpack_from("<3L", batch.memory)
+            assert body_crc == crc32c(bytes(batch.memory[32 : 32 + whole + 7 & -8]), table), length
             follower.release_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import shmbroker
 from shmbroker import Broker, Empty, Queue, QueueFull
 from shmbroker.core.codes import DUPLICATE, FULL, INVALID
+from shmbroker.core.layout import ORIGIN_BYTES
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InUse, InvalidArgument, NotFound
 from shmbroker.ipc.journal import records
@@ -247,25 +249,57 @@ def test_records_of_several_queues_go_to_several(broker: Broker, sink: Sink) -> 
         sink.pour(record(99, chunk(b"x"), queue=3))
 
 
-def test_ten_thousand_streams_come_and_go(broker: Broker) -> None:
+LIVE = 20
+COME = 10_000
+ENTRIES_OF_LIVE = 128
+"""Twice as many as are known at once, in whole pages of the table."""
+
+
+def memory_of(vhost: str, queue: Queue) -> int:
+    """What the segment of the queue's ring takes, without what the kernel keeps beside."""
+    (ring,) = Path("/dev/shm").glob(f"shmbroker.{vhost}.queue-*")
+    assert queue.name == "q"
+    return ring.stat().st_blocks * 512
+
+
+@pytest.mark.parametrize("ends", ["in good order", "idle for too long"])
+def test_ten_thousand_streams_come_and_go(broker: Broker, ends: str) -> None:
+    """The table has room for those that are known at once, and no more."""
     queue = broker.declare_queue("q", slots=64)
-    live = [Sink(broker, b"live" + bytes(11) + bytes([each])) for each in range(20)]
+    live = [Sink(broker, b"live" + bytes(11) + bytes([each])) for each in range(LIVE)]
     for index, each in enumerate(live):
         each.to_queue(queue)
         each.pour(stream([b"x"], first=100 + index))
-    for number in range(10_000):
+    before = memory_of(broker.vhost, queue)
+    for number in range(COME):
         passing = Sink(broker, number.to_bytes(16, "big"), retention=0)
         assert passing.to_queue(queue) == 0
         passing.pour(stream([b"x"], first=number))
         taken(queue)
-        passing.close(forgets=number % 2 == 0)
-    statistics = lib.sb_sink_forget(queue._queue, 0)
-    assert statistics <= 200  # what was not forgotten by then
+        passing.close(forgets=ends == "in good order")
+    assert memory_of(broker.vhost, queue) - before <= ENTRIES_OF_LIVE * ORIGIN_BYTES
+    lib.sb_sink_forget(queue._queue, 0)
+    known = {origin.identity: origin.position for origin in queue.origins()}
+    assert sorted(known.values()) == [101 + index for index in range(LIVE)]
     for index, each in enumerate(live):
         assert each.position() == 101 + index
         each.close()
         with Sink(broker, b"live" + bytes(11) + bytes([index])) as again:
             assert again.to_queue(queue) == 101 + index
+
+
+def test_ten_thousand_streams_that_are_kept(broker: Broker) -> None:
+    """64 bytes for each, in a table that doubles; all of them are known exactly."""
+    queue = broker.declare_queue("q", slots=64)
+    before = memory_of(broker.vhost, queue)
+    for number in range(COME):
+        with Sink(broker, number.to_bytes(16, "big")) as passing:
+            passing.to_queue(queue)
+            passing.pour(stream([b"x"], first=number))
+            taken(queue)
+    assert memory_of(broker.vhost, queue) - before <= 2 * COME * ORIGIN_BYTES
+    known = {origin.identity: origin.position for origin in queue.origins()}
+    assert known == {number.to_bytes(16, "big").hex(): number + 1 for number in range(COME)}
 
 
 def test_an_observer_pours_nothing(vhost: str, broker: Broker) -> None:

@@ -3,19 +3,23 @@ once, in order."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
+from threading import Thread
 from typing import Any
 
 import pytest
 
 import shmbroker
 from shmbroker import Broker, Empty, Queue
+from shmbroker.ipc.base.errors import InUse
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.sink.sink import Sink
 from shmbroker.perf.machine.process import Process
@@ -29,6 +33,7 @@ COUNT = 4096
 PATIENCE = 30
 KEYS = 50
 SET = 8
+F_OFD_SETLK = 37
 EXCHANGE = "prices"
 OTHER = "other"
 Pour = Callable[[str, str, int], int]
@@ -187,3 +192,35 @@ def test_sets_that_enter_together(broker: Broker, url: str, tmp_path: Path) -> N
     end = got[1][-1] + 1
     assert end % SET == 0
     assert got == [list(range(0, end, 2)), list(range(1, end, 2))]
+
+
+@contextmanager
+def in_repair(vhost: str, participant: int) -> Iterator[None]:
+    """Somebody repairs what this one has left."""
+    with Path(f"/dev/shm/shmbroker.{vhost}.participants").open("rb+") as file:
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, participant, 1, 0)
+        fcntl.fcntl(file, F_OFD_SETLK, lock)
+        yield
+
+
+def test_who_goes_on_waits_until_a_repair_is_done(
+    broker: Broker, other: Broker, url: str, vhost: str, tmp_path: Path
+) -> None:
+    """Another repairs at the moment, and has not come to our queue."""
+    broker.declare_queue("q", slots=512)
+    begun, say = os.pipe()
+    process = Process(partial(pour_on, url, "q", say), tmp_path / "errors")
+    assert os.read(begun, 1)
+    (pourer,) = (each.id for each in broker.participants() if each.name == "pourer")
+    process.stop()
+    with Sink(other, ORIGIN) as sink, pytest.raises(InUse):
+        sink.to_queue(other.queue("q"))
+    process.kill()
+    positions: list[int] = []
+    with in_repair(vhost, pourer):
+        waits = Thread(target=lambda: positions.append(end_of(other, other.queue("q"))))
+        waits.start()
+        waits.join(0.1)
+        assert waits.is_alive()
+    waits.join(PATIENCE)
+    assert positions[0] > 0
