@@ -37,7 +37,7 @@ SHOWN = 20
 REPAIRED = 0.5
 """After so many of the kills we repair at once, as `shmbroker run` does; after the others those who
 wait repair, or those who come."""
-LIFE_SECONDS = 0.004
+LIFE_SECONDS = 0.02
 EARLY = 0.2
 """So many are killed without a look whether anybody has begun."""
 PATIENCE_SECONDS = 30

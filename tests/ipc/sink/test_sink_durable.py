@@ -151,4 +151,5 @@ def test_how_far_it_is_in_an_exchange_is_known(vhost: str, tmp_path: Path) -> No
             queue.publish(b"behind", timeout=PATIENCE)
     with after_the_host_died(vhost, tmp_path, 2) as broker, Sink(broker, ORIGIN) as sink:
         assert sink.to_exchange(broker.exchange("prices")) == 7
+        assert [each.name for each in broker.queues()] == ["q"]
         assert position(broker, "q") == 6

@@ -89,6 +89,13 @@ def test_a_stream_is_told_apart_by_exchange(broker: Broker, queues: dict[str, Qu
         assert (sink.position(1), sink.position(2)) == (3, 0)
 
 
+def test_settings_by_pattern_leave_the_marks_alone(broker: Broker) -> None:
+    broker.declare_exchange("prices", "topic")
+    broker.settings("#", when_full="page")  # which needs a broker
+    with Sink(broker, ORIGIN) as sink:
+        assert sink.to_exchange(broker.exchange("prices")) == 0
+
+
 def test_a_set_is_all_or_nothing(broker: Broker) -> None:
     red, blue = broker.declare_queue("red", slots=64), broker.declare_queue("blue", slots=4)
     with Sink(broker, ORIGIN) as sink:
