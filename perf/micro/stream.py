@@ -53,6 +53,8 @@ class Mover(Closable):
                 Follower(near, "stream", lasting=True, room=BUFFER_BYTES)
             )
             self._follower.seek(self._follower.add(source), position)
+            # what is known there needs no room here: in a full ring nothing more would come
+            self._follower.release_all()
             opened.pop_all()
 
     def move(self, timeout: float | None = PATIENCE_S) -> int:

@@ -25,6 +25,7 @@ from typing import IO, Any
 
 import shmbroker
 from shmbroker import Broker, Empty, Queue
+from shmbroker.ipc.follower.follower import Follower
 from shmbroker.ipc.paging.pager import Pager
 from shmbroker.perf.machine.process import Process
 from shmbroker.perf.micro.stream import Mover
@@ -308,6 +309,20 @@ def declare(near: Broker, far: Broker, part: Part) -> None:
             far.bind(EXCHANGE, name, pattern)
 
 
+def goes_on(far: Broker, part: Part) -> list[str]:
+    """All that live get on with it: more than any ring holds arrives."""
+    with Follower(far, "test", from_now=True) as follower:
+        follower.add(far.queue(part.targets[0]))
+        arrived = 0
+        while arrived < 3 * SLOTS:
+            if not follower.wait(PATIENCE_SECONDS):
+                return [f"nothing moves any more, after {arrived} messages"]
+            batch = follower.read()
+            arrived += batch.messages if batch else 0
+            follower.release_all()
+    return []
+
+
 def finish(near: Broker, far: Broker, part: Part) -> int:
     """Nobody lives: move and take what is left, and say how many messages there were."""
     source = near.queue(SOURCE)
@@ -349,10 +364,11 @@ def play(folder: Path, kind: str, kills: int, seed: int) -> Outcome:
                 if random.random() < REPAIRED:
                     near.repair()
                     far.repair()
+            outcome.faults += goes_on(far, part)
         finally:
             cast.kill_all()
         near.repair()
         far.repair()
         outcome.messages = finish(near, far, part)
-        outcome.faults = list(faults(part))
+        outcome.faults += faults(part)
     return outcome
