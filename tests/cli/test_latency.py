@@ -11,6 +11,7 @@ import pytest
 from shmbroker.cli.latency import header, short
 from shmbroker.perf.spark.fleet import Fleet, write_parquet
 from tests.cli.command import Shell
+from tests.perf.spark.conftest import QUICK
 
 
 @pytest.fixture
@@ -64,6 +65,9 @@ def test_a_spool_is_merged(person: Shell, tmp_path: Path) -> None:
     fleet = Fleet(hosts=1, queues=1, intervals=6, messages=10, variants=2)
     write_parquet(fleet, tmp_path / "spool", 1)
     (tmp_path / "spool" / "bad-v-1.hlog").touch()
+    settings = "\n".join(f"{name} {value}" for name, value in QUICK.items())
+    (tmp_path / "spark-defaults.conf").write_text(settings)
+    person.environment |= {"SPARK_CONF_DIR": str(tmp_path)}
     answer = person.does("latency", "merge", str(tmp_path / "spool"), "--into", str(tmp_path / "t"))
     assert answer.out == "60 messages of 6 intervals in 2 files\n"
     assert f"1 problem: shmbroker latency problems {tmp_path / 't'}" in answer.said
