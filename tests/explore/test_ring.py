@@ -12,7 +12,7 @@ from tests.explore.scenarios import SHORT, scenario
 from tests.explore.search import explore
 from tests.explore.translation import Translation
 
-SHORT_STATES_MAX = 200_000
+SHORT_STATES_MAX = 100_000
 """Of a scenario; `make explore` sees the others."""
 MUTANT_STATES_MAX = 1_000_000
 STATES_WANTED = 300_000
