@@ -1,0 +1,163 @@
+"""What the machine of a link has carried out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from shmbroker.netbridge.link.ending import Ending, State
+from shmbroker.netbridge.wire.frame import Body, Frame
+from shmbroker.netbridge.wire.words import Level, TargetKind
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    frame: Frame
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Became:
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The member is passive.  The connection stays, until the member serves or the owner stops."""
+
+    live: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last action: close the socket, let go of followers and sinks."""
+
+    ending: Ending
+
+
+# --- of a source ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Seek:
+    """The next read of the target's ring begins here."""
+
+    target: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Read a batch, of one message at least if there is one; answer by `read`."""
+
+    target: int
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """All below is at the far end: DONE.  Answer by `released` once that outlives a crash."""
+
+    target: int
+    end: int
+    level: Level
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """This message is refused: to the dead-letter queue with it.  Answer by `dealt`."""
+
+    target: int
+    position: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeginHistory:
+    """The target knows more than the ring ever had: positions are used twice.
+
+    A new history gives another origin; then the link is made anew.
+    """
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """The far end does not open this target."""
+
+    target: int
+    reason: str
+
+
+# --- of a target ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSink:
+    """Answer by `opened` or `unopened`."""
+
+    target: int
+    kind: TargetKind
+    name: str
+    origin: bytes
+    level: Level
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pour:
+    """Append these records; answer by `poured`."""
+
+    target: int
+    records: Body
+    redelivered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSink:
+    """`forgets`: the source has nothing in doubt, so the origin is free."""
+
+    target: int
+    forgets: bool
+
+
+# --- for people -------------------------------------------------------------------------------
+
+
+class Alert(Enum):
+    MARK_BEHIND = "the mark of the target is below what it has confirmed"
+    ORIGIN_FORGOTTEN = "the target does not know the origin any more"
+    MARK_AHEAD = "the mark of the target is above all that the ring had"
+    VHOST = "a link asked for a network vhost that is not served"
+    DUPLICATE_NODE = "another broker has our node id"
+    CLOCKS = "the clocks of the hosts differ"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """For the log, and a count."""
+
+    alert: Alert
+    detail: str
+    count: int = 0
+
+
+Action: TypeAlias = (
+    Send
+    | Became
+    | Waits
+    | Ended
+    | Seek
+    | Read
+    | Release
+    | SetAside
+    | BeginHistory
+    | Unserved
+    | OpenSink
+    | Pour
+    | CloseSink
+    | Line
+)

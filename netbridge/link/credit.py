@@ -1,0 +1,105 @@
+"""Credit of one target: sums since it was opened, so that telling it twice changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shmbroker.netbridge.link.times import NO_LIMIT, LinkTimes
+from shmbroker.netbridge.wire.frame import COUNT_MAX, Credit
+
+
+@dataclass(slots=True)
+class Allowance:
+    """At the source: what may be sent."""
+
+    messages: int = 0
+    bytes: int = 0
+    sent_messages: int = 0
+    sent_bytes: int = 0
+
+    @property
+    def left_messages(self) -> int:
+        return max(0, self.messages - self.sent_messages)
+
+    @property
+    def left_bytes(self) -> int:
+        return max(0, self.bytes - self.sent_bytes)
+
+    @property
+    def is_open(self) -> bool:
+        """One message may go as long as there are bytes left, however large it is."""
+        return self.left_messages > 0 and self.left_bytes > 0
+
+    def raise_to(self, messages: int, size: int) -> None:
+        self.messages = max(self.messages, messages)
+        self.bytes = max(self.bytes, size)
+
+    def spend(self, messages: int, size: int) -> None:
+        self.sent_messages += messages
+        self.sent_bytes += size
+
+
+class Window:
+    """At the target: what was granted, what came, and what is appended."""
+
+    def __init__(self, times: LinkTimes) -> None:
+        self.times = times
+        self.wanted = 0
+        """With a window of 0: so many messages were asked for."""
+        self.came = Allowance()
+        self.appended_messages = self.appended_bytes = 0
+        self._told = (-1, -1)
+        self._raise()
+
+    def _raise(self) -> None:
+        times = self.times
+        if times.window_size == 0 or times.window_messages == 0:
+            limits = (self.wanted, self.appended_bytes + 1 if self._waits else self.came.bytes)
+        else:
+            size = times.memory if times.window_size == NO_LIMIT else times.window_size
+            messages = times.window_messages
+            most = COUNT_MAX if messages == NO_LIMIT else self.appended_messages + messages
+            limits = (most, self.appended_bytes + size)
+        self.came.raise_to(*limits)
+
+    @property
+    def _waits(self) -> bool:
+        return self.wanted > self.came.sent_messages
+
+    def want(self, messages: int) -> None:
+        self.wanted += messages
+        self._raise()
+
+    def take(self, messages: int, size: int) -> bool:
+        """A batch has come; False: it may not have."""
+        came = self.came
+        fits = messages <= came.left_messages and (size <= came.left_bytes or messages == 1)
+        allowed = came.is_open and fits
+        came.spend(messages, size)
+        return allowed
+
+    def appended(self, messages: int, size: int) -> None:
+        self.appended_messages += messages
+        self.appended_bytes += size
+        self._raise()
+
+    def news(self, target: int) -> Credit | None:
+        """What the source is to be told: as soon as a quarter of the window is free again."""
+        limits = self.came.messages, self.came.bytes
+        told = self._told
+        size, messages = self.times.window_size, self.times.window_messages
+        step_bytes = (self.times.memory if size == NO_LIMIT else size) // 4
+        is_small = limits[1] - told[1] < max(1, step_bytes)
+        is_small &= messages == NO_LIMIT or limits[0] - told[0] < max(1, messages // 4)
+        idle = self.appended_bytes == self.came.sent_bytes
+        if limits == told or (is_small and not idle):
+            return None
+        return self._telling(target, limits)
+
+    def _telling(self, target: int, limits: tuple[int, int]) -> Credit:
+        self._told = limits
+        return Credit(target, *limits)
+
+    def first(self) -> tuple[int, int]:
+        self._told = self.came.messages, self.came.bytes
+        return self._told

@@ -1,0 +1,197 @@
+"""The handshake: who is there, do both know the secret, and is the link wanted.
+
+    near end                                    far end
+    Hello (who, what for, a challenge)   -->
+                                         <--    Challenge, or Refused: no common version
+    Proof                                -->
+                                         <--    Welcome with a proof, or Refused
+
+Nothing but the version is answered before the near end has proved that it knows the secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shmbroker.netbridge.link.action import Action, Alert, Line
+from shmbroker.netbridge.link.broken import Broken, broken
+from shmbroker.netbridge.link.ending import Reason, refused
+from shmbroker.netbridge.link.peer import Identity, Prover, Service, Verifier, Wish
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.wire import version
+from shmbroker.netbridge.wire.frame import (
+    Challenge,
+    Frame,
+    Hello,
+    Proof,
+    Refused,
+    Welcome,
+    named,
+)
+from shmbroker.netbridge.wire.words import Refusal, Role
+
+Steps = Iterator[Frame | Action]
+
+
+def unexpected(frame: Frame, where: str) -> Broken:
+    return broken(Reason.UNEXPECTED, f"{named(type(frame))} {where}")
+
+
+class Near:
+    """The end that connects."""
+
+    def __init__(
+        self, ours: Identity, wish: Wish, prover: Prover, verifier: Verifier, epoch_seen: int = 0
+    ) -> None:
+        """`epoch_seen`: the highest of the far end's node so far, 0 if its node is not known."""
+        self.ours, self.wish = ours, wish
+        self.prover, self.verifier = prover, verifier
+        self.epoch_seen = epoch_seen
+        self.peer: Identity | None = None
+        self.version = 0
+        self.beat_seconds = 0.0
+        self.frame_bytes = 0
+        self._has_proved = False
+
+    def begin(self, times: LinkTimes) -> Steps:
+        ours, wish = self.ours, self.wish
+        yield Hello(
+            low=version.LOWEST,
+            high=version.HIGHEST,
+            node=ours.node,
+            incarnation=ours.incarnation,
+            name=ours.name,
+            standing=ours.standing,
+            epoch=ours.epoch,
+            vhost=wish.vhost,
+            link=wish.link,
+            attempt=wish.attempt,
+            role=wish.role,
+            user=wish.user,
+            challenge=self.verifier.challenge,
+            beat_ms=int(times.heartbeat_interval * 1000),
+            frame_bytes=times.max_frame_size,
+        )
+
+    def take(self, frame: Frame, times: LinkTimes, day_ms: int) -> Steps:
+        if isinstance(frame, Refused):
+            raise Broken(refused(frame.refusal, frame.detail, frame.live))
+        if isinstance(frame, Challenge) and not self._has_proved:
+            self._has_proved = True
+            yield Proof(self.prover.answer(frame.challenge))
+        elif isinstance(frame, Welcome) and self._has_proved:
+            yield from self._welcomed(frame, times, day_ms)
+        else:
+            raise unexpected(frame, "in a handshake")
+
+    def _welcomed(self, said: Welcome, times: LinkTimes, day_ms: int) -> Steps:
+        if not self.verifier.check(said.proof):
+            raise broken(Reason.PEER_PROOF, "the far end does not know the secret")
+        if version.agreed(said.version, said.version) is None:
+            raise broken(Reason.VERSION, f"version {said.version} was not offered")
+        if said.epoch < self.epoch_seen:
+            detail = f"the far end is of epoch {said.epoch}, and {self.epoch_seen} was seen"
+            raise broken(Reason.STALE, detail)
+        self.version = said.version
+        self.peer = Identity(said.node, said.incarnation, said.name, said.standing, said.epoch)
+        self.beat_seconds = said.beat_ms / 1000
+        self.frame_bytes = said.frame_bytes
+        apart = abs(said.clock_ms - day_ms) / 1000
+        if apart > times.clock_difference:
+            yield Line(Alert.CLOCKS, f"by {apart:.3f} s")
+
+
+class Far:
+    """The end that was connected to."""
+
+    def __init__(
+        self, ours: Identity, service: Service, prover: Prover, verifier: Verifier
+    ) -> None:
+        self.ours, self.service = ours, service
+        self.prover, self.verifier = prover, verifier
+        self.hello: Hello | None = None
+        self.peer: Identity | None = None
+        self.version = 0
+        self.beat_seconds = 0.0
+        self.frame_bytes = 0
+
+    def begin(self, times: LinkTimes) -> Steps:
+        yield from ()
+
+    def take(self, frame: Frame, times: LinkTimes, day_ms: int) -> Steps:
+        if isinstance(frame, Hello) and self.hello is None:
+            self.hello = frame
+            yield from self._met(frame)
+        elif isinstance(frame, Proof) and self.hello is not None:
+            yield from self._proved(frame, self.hello, times, day_ms)
+        else:
+            raise unexpected(frame, "in a handshake")
+
+    def _met(self, hello: Hello) -> Steps:
+        common = version.agreed(hello.low, hello.high)
+        if common is None:
+            spoken = (
+                f"{version.LOWEST} to {version.HIGHEST} here, {hello.low} to {hello.high} there"
+            )
+            yield from self._refuse(Refusal.VERSION, f"versions are {spoken}")
+        self.version = common or 0
+        yield Challenge(self.verifier.challenge)
+
+    def _proved(self, said: Proof, hello: Hello, times: LinkTimes, day_ms: int) -> Steps:
+        if not self.verifier.check(said.proof) or hello.role not in self.service.admitted:
+            yield from self._refuse(Refusal.CREDENTIALS, "")
+        refusal, detail = refusal_of(hello, self.ours, self.service)
+        if refusal is not None:
+            alert = ALERTS.get(refusal)
+            if alert is not None:
+                yield Line(alert, detail)
+            yield from self._refuse(refusal, detail)
+        self.peer = Identity(hello.node, hello.incarnation, hello.name, hello.standing, hello.epoch)
+        self.beat_seconds = hello.beat_ms / 1000
+        self.frame_bytes = hello.frame_bytes
+        ours = self.ours
+        yield Welcome(
+            version=self.version,
+            node=ours.node,
+            incarnation=ours.incarnation,
+            name=ours.name,
+            standing=ours.standing,
+            epoch=ours.epoch,
+            proof=self.prover.answer(hello.challenge),
+            beat_ms=int(times.heartbeat_interval * 1000),
+            frame_bytes=times.max_frame_size,
+            clock_ms=day_ms,
+        )
+
+    def _refuse(self, refusal: Refusal, detail: str) -> Steps:
+        live = self.service.live if refusal is Refusal.PASSIVE else ""
+        yield Refused(refusal, detail, live)
+        raise Broken(refused(refusal, detail, live))
+
+
+ALERTS = {Refusal.VHOST: Alert.VHOST, Refusal.DUPLICATE_NODE: Alert.DUPLICATE_NODE}
+
+
+def refusal_of(hello: Hello, ours: Identity, service: Service) -> tuple[Refusal | None, str]:
+    """What the far end says to one who knows the secret."""
+    if hello.node == ours.node and hello.incarnation == ours.incarnation:
+        return Refusal.SELF, "the link leads to its own broker"
+    if hello.node == ours.node and hello.role is not Role.REPLICA:
+        return (
+            Refusal.DUPLICATE_NODE,
+            f"{hello.name} and {ours.name} have node id {ours.node.hex()}",
+        )
+    if hello.epoch < service.epochs.get(hello.node, 0):
+        seen = service.epochs[hello.node]
+        return Refusal.STALE, f"{hello.name} is of epoch {hello.epoch}, and {seen} was seen"
+    if hello.vhost not in service.vhosts:
+        served = ", ".join(sorted(service.vhosts))
+        return Refusal.VHOST, f"{hello.vhost!r} was asked for, {served} is served"[:500]
+    if hello.role not in service.served:
+        return Refusal.PASSIVE, f"{ours.name} is not active"
+    if not service.has_room:
+        return Refusal.BUSY, "there is no room for one more"
+    incarnation, attempt = service.newest.get((hello.node, hello.link), (b"", 0))
+    if incarnation == hello.incarnation and hello.attempt <= attempt:
+        return Refusal.BUSY, f"attempt {hello.attempt} is older than {attempt}"
+    return None, ""

@@ -1,0 +1,352 @@
+"""One end of a link, from its connection to its end: events and a time in, actions out.
+
+    CONNECTING --connected--> HANDSHAKING --welcome--> SYNCING --targets are open--> UP
+    any --whatever ends it--> one Ended with one reason; nothing comes after it
+
+Both ends may be sources of targets; each counts its own.  Times are seconds of one clock that only
+rises; `day_ms` is the time of day, for which nothing is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from shmbroker.netbridge.link.action import Action, Became, Ended, Send, Waits
+from shmbroker.netbridge.link.broken import Broken, broken
+from shmbroker.netbridge.link.ending import Ending, Reason, State, ending
+from shmbroker.netbridge.link.handshake import Far, Near, unexpected
+from shmbroker.netbridge.link.heartbeat import Heartbeat
+from shmbroker.netbridge.link.inflow import Inflow, Poured
+from shmbroker.netbridge.link.outflow import Batch, Outflow, Outlet
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.wire.frame import (
+    Active,
+    Beat,
+    Closing,
+    Confirm,
+    Credit,
+    Drained,
+    Frame,
+    Moved,
+    Open,
+    Opened,
+    Part,
+    Passed,
+    Records,
+    Reject,
+    Resume,
+    Unopened,
+)
+from shmbroker.netbridge.wire.malformed import Malformed
+
+Steps = Iterator[Frame | Action]
+
+
+class Machine:
+    def __init__(self, times: LinkTimes, handshake: Near | Far, now: float) -> None:
+        self.times = times
+        self.handshake = handshake
+        self.is_near = isinstance(handshake, Near)
+        self.state = State.CONNECTING
+        self.ending: Ending | None = None
+        self.heartbeat = Heartbeat(times, now)
+        self.until = now + times.connect_timeout
+        """Of connecting, of the handshake, of waiting for confirms."""
+        self.sent = self.received_frames = 0
+        self.outlets: list[Outlet] = []
+        self.outflows: dict[int, Outflow] = {}
+        self.inflows: dict[int, Inflow] = {}
+        self.closing: Ending | None = None
+        """We have said that we close, or heard it."""
+        self.has_drained = self.peer_has_drained = False
+
+    # --- its life -----------------------------------------------------------------------------
+
+    def connected(self, now: float) -> list[Action]:
+        self.heartbeat.heard_at = now
+        self.until = now + self.times.handshake_timeout
+        self.state = State.HANDSHAKING
+        return self._run(self.handshake.begin(self.times), now)
+
+    def received(self, number: int, frame: Frame, now: float, day_ms: int) -> list[Action]:
+        return self._run(self._received(number, frame, now, day_ms), now)
+
+    def malformed(self, error: Malformed, now: float) -> list[Action]:
+        return self._break(ending(Reason.MALFORMED, str(error)), now)
+
+    def disconnected(self, now: float) -> list[Action]:
+        """The socket closed, or was never made; after a `Closing` that is no news."""
+        return self._break(self.closing or ending(Reason.DISCONNECTED), now)
+
+    def tick(self, now: float) -> list[Action]:
+        """At the deadline.  What has been received is to be told before."""
+        return self._run(self._tick(now), now)
+
+    @property
+    def deadline(self) -> float:
+        if self.ending is not None:
+            return float("inf")
+        if self.state in BEFORE:
+            return self.until
+        due = min(self.heartbeat.silent_at, self.heartbeat.beat_at)
+        return due if self.closing is None else min(due, self.until)
+
+    def stop(self, now: float, detail: str = "") -> list[Action]:
+        """In good order: what is on its way is confirmed first, if that is soon enough."""
+        return self._run(self._close(ending(Reason.STOPPED, detail), Closing(detail), now), now)
+
+    def move(self, uri: str, now: float) -> list[Action]:
+        """The other end shall go to another broker."""
+        return self._run(self._close(ending(Reason.STOPPED, uri, uri), Moved(uri), now), now)
+
+    def supersede(self, now: float) -> list[Action]:
+        """The other end has made a newer connection."""
+        return self._break(ending(Reason.SUPERSEDED), now)
+
+    def activate(self, now: float) -> list[Action]:
+        """This end was passive, said so, and serves now."""
+        return self._run(self._activate(), now)
+
+    # --- of a source --------------------------------------------------------------------------
+
+    def open(self, outlet: Outlet, now: float) -> list[Action]:
+        """Ship this ring; before or after the link is up."""
+        self.outlets.append(outlet)
+        return self._run(self._open(outlet), now) if self.state in OPEN else []
+
+    def news(self, target: int) -> None:
+        """There may be something to read."""
+        if target in self.outflows:
+            self.outflows[target].has_news = True
+
+    @property
+    def has_work(self) -> bool:
+        """`turn` has something to do."""
+        is_open = self.ending is None and self.state in OPEN
+        goes_on = self.closing is None
+        flows = self.outflows.values()
+        return is_open and any(each.parts or (goes_on and each.has_work) for each in flows)
+
+    def turn(self, now: float) -> list[Action]:
+        """A bounded step of each flow, if the socket takes more."""
+        done: list[Action] = []
+        for flow in list(self.outflows.values()):
+            done += self._run(flow.turn(self.closing is None), now)
+        return done
+
+    def read(self, target: int, batch: Batch | None, now: float) -> list[Action]:
+        return self._of(self.outflows, target, lambda flow: flow.read(batch), now)
+
+    def released(self, target: int, end: int, now: float) -> list[Action]:
+        """What was released is so for good."""
+        if target in self.outflows:
+            self.outflows[target].released_to(end)
+        return self._run(iter(()), now)
+
+    def dealt(self, target: int, position: int, now: float) -> list[Action]:
+        """A message was set aside for good."""
+        return self._of(self.outflows, target, lambda flow: flow.dealt(position), now)
+
+    # --- of a target --------------------------------------------------------------------------
+
+    def opened(
+        self, target: int, mark: int, confirmed: int, message_bytes: int, now: float
+    ) -> list[Action]:
+        step = lambda flow: flow.opened(mark, confirmed, message_bytes)  # noqa: E731
+        return self._of(self.inflows, target, step, now)
+
+    def unopened(self, target: int, reason: str, now: float) -> list[Action]:
+        flow = self.inflows.pop(target, None)
+        return [] if flow is None else self._run(flow.unopened(reason), now)
+
+    def poured(self, target: int, told: Poured, now: float) -> list[Action]:
+        return self._of(self.inflows, target, lambda flow: flow.poured(told), now)
+
+    def room(self, target: int, now: float) -> list[Action]:
+        return self._of(self.inflows, target, lambda flow: flow.room(), now)
+
+    def confirmed(self, target: int, end: int, now: float) -> list[Action]:
+        return self._of(self.inflows, target, lambda flow: flow.has_confirmed(end), now)
+
+    def want(self, target: int, messages: int, now: float) -> list[Action]:
+        """With a window of 0: so many more messages, one after the other."""
+        return self._of(self.inflows, target, lambda flow: flow.want(messages), now)
+
+    # --- how steps are taken ------------------------------------------------------------------
+
+    def _of(
+        self, flows: dict[int, Any], target: int, step: Callable[[Any], Steps], now: float
+    ) -> list[Action]:
+        return self._run(step(flows[target]), now) if target in flows else []
+
+    def _run(self, steps: Steps, now: float) -> list[Action]:
+        done: list[Action] = []
+        if self.ending is not None:
+            return done
+        try:
+            for step in steps:
+                done.append(self._send(step, now) if isinstance(step, Frame) else step)
+            for step in self._drain():
+                done.append(self._send(step, now) if isinstance(step, Frame) else step)
+        except Broken as error:
+            done += self._end(error.ending)
+        return done
+
+    def _break(self, how: Ending, now: float) -> list[Action]:
+        return self._end(how) if self.ending is None else []
+
+    def _send(self, frame: Frame, now: float) -> Send:
+        number = self.sent
+        self.sent += 1
+        self.heartbeat.sent_at = now
+        return Send(frame, number)
+
+    def _end(self, how: Ending) -> list[Action]:
+        if how.reason is Reason.PASSIVE and self.state is State.HANDSHAKING:
+            self.state = State.PEER_PASSIVE
+            return [Became(self.state), *([Waits(how.uri)] if self.is_near else [])]
+        self.ending = how
+        self.state = how.state
+        forgets = self.has_drained and self.peer_has_drained
+        done: list[Any] = [step for flow in self.inflows.values() for step in flow.end(forgets)]
+        return [*done, Ended(how)]
+
+    def _tick(self, now: float) -> Steps:
+        if self.state in BEFORE:
+            if now >= self.until:
+                is_new = self.state is State.CONNECTING
+                reason = Reason.CONNECT_TIMEOUT if is_new else Reason.HANDSHAKE_TIMEOUT
+                raise broken(reason, "")
+            return
+        if self.heartbeat.is_silent(now):
+            raise broken(Reason.SILENCE, f"for {now - self.heartbeat.heard_at:.3f} s")
+        if self.closing is not None and now >= self.until:
+            late = ending(Reason.PENDING_ACK_TIMEOUT, "not all was confirmed in time")
+            raise Broken(late if self.closing.reason is Reason.STOPPED else self.closing)
+        if self.heartbeat.is_due(now):
+            yield Beat(self.handshake.ours.epoch)
+
+    def _activate(self) -> Steps:
+        if self.state is State.PEER_PASSIVE and not self.is_near:
+            yield Active()
+            raise broken(Reason.ACTIVE, "")
+
+    # --- what comes ---------------------------------------------------------------------------
+
+    def _received(self, number: int, frame: Frame, now: float, day_ms: int) -> Steps:
+        if number != self.received_frames:
+            detail = f"frame {number} came, not {self.received_frames}"
+            raise broken(Reason.FRAMES_MISSING, detail)
+        self.received_frames += 1
+        self.heartbeat.heard_at = now
+        if self.state is State.HANDSHAKING:
+            yield from self.handshake.take(frame, self.times, day_ms)
+            if self.handshake.peer is not None:
+                yield from self._met()
+        elif isinstance(frame, Beat):
+            self._beat(frame)
+        elif self.state is State.PEER_PASSIVE:
+            if not isinstance(frame, Active) or not self.is_near:
+                raise unexpected(frame, "of a passive member")
+            raise broken(Reason.ACTIVE, "")
+        elif isinstance(frame, Open):
+            yield from self._asked(frame)
+        else:
+            yield from self._flowed(frame, now)
+
+    def _met(self) -> Steps:
+        """The handshake is over."""
+        self.heartbeat.agree(self.handshake.beat_seconds)
+        self.state = State.SYNCING
+        yield Became(self.state)
+        for outlet in self.outlets:
+            yield from self._open(outlet)
+        yield from self._synced()
+
+    def _synced(self) -> Steps:
+        if self.state is State.SYNCING:
+            if all(flow.is_answered for flow in self.outflows.values()):
+                self.state = State.UP
+                yield Became(self.state)
+
+    def _open(self, outlet: Outlet) -> Steps:
+        flow = Outflow(outlet, self.handshake.frame_bytes)
+        self.outflows[outlet.target] = flow
+        yield from flow.begin()
+
+    def _asked(self, frame: Open) -> Steps:
+        if frame.target in self.inflows:
+            raise unexpected(frame, f"of target {frame.target}, which is open")
+        if len(self.inflows) >= INFLOWS_MAX:
+            yield Unopened(frame.target, "there are too many targets")
+            return
+        flow = self.inflows[frame.target] = Inflow(frame, self.times)
+        yield from flow.begin()
+
+    def _beat(self, frame: Beat) -> None:
+        peer = self.handshake.peer
+        if peer is not None and frame.epoch != peer.epoch:
+            raise broken(Reason.EPOCH, f"epoch {frame.epoch}, not {peer.epoch}")
+
+    def _flowed(self, frame: Frame, now: float) -> Steps:
+        flows: Any = self.outflows if isinstance(frame, ANSWERS) else self.inflows
+        step = STEPS.get(type(frame))
+        if step is not None:
+            flow = flows.get(getattr(frame, "target", None))
+            if flow is None:
+                raise unexpected(frame, "of a target that is not open")
+            yield from step(flow, frame)
+            yield from self._synced()
+        elif isinstance(frame, (Closing, Moved)):
+            self._closes(frame, now)
+        elif isinstance(frame, Drained) and self.closing is not None:
+            self.peer_has_drained = True
+        else:
+            raise unexpected(frame, "of a link that is up")
+
+    # --- closing ------------------------------------------------------------------------------
+
+    def _close(self, how: Ending, frame: Frame, now: float) -> Steps:
+        if self.state not in OPEN:
+            raise Broken(how)
+        if self.closing is None:
+            self.closing = how
+            self.until = now + self.times.pending_ack_timeout
+            yield frame
+
+    def _closes(self, frame: Closing | Moved, now: float) -> None:
+        if self.closing is not None:
+            return
+        if isinstance(frame, Moved):
+            self.closing = ending(Reason.MOVED, "", frame.uri)
+        else:
+            self.closing = ending(Reason.PEER_CLOSING, frame.reason)
+        self.until = now + self.times.pending_ack_timeout
+
+    def _drain(self) -> Steps:
+        if self.closing is None:
+            return
+        flows: list[Any] = [*self.outflows.values(), *self.inflows.values()]
+        if not self.has_drained and all(flow.is_idle for flow in flows):
+            self.has_drained = True
+            yield Drained()
+        if self.has_drained and self.peer_has_drained:
+            raise Broken(self.closing)
+
+
+INFLOWS_MAX = 10_000
+BEFORE: Final = (State.CONNECTING, State.HANDSHAKING)
+OPEN: Final = (State.SYNCING, State.UP)
+ANSWERS: Final = (Opened, Unopened, Credit, Confirm, Reject)
+STEPS: Final[dict[type[Frame], Callable[[Any, Any], Steps]]] = {
+    Opened: Outflow.opened,
+    Unopened: Outflow.unopened,
+    Credit: Outflow.credit,
+    Confirm: Outflow.confirm,
+    Reject: Outflow.reject,
+    Resume: Inflow.resume,
+    Records: Inflow.records,
+    Part: Inflow.parts,
+    Passed: Inflow.passes,
+}

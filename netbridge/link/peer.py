@@ -1,0 +1,63 @@
+"""Who is at an end of a link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from shmbroker.netbridge.wire.words import Role, Standing
+
+
+class Prover(Protocol):
+    def answer(self, challenge: bytes) -> bytes:
+        """What only who knows the secret can say to this."""
+
+
+class Verifier(Protocol):
+    @property
+    def challenge(self) -> bytes:
+        """For the other end; new for each connection."""
+
+    def check(self, proof: bytes) -> bool:
+        """Whether this answers the challenge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Of a broker, or of a program, as its handshake tells it."""
+
+    node: bytes
+    incarnation: bytes
+    name: str
+    standing: Standing
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the near end asks for."""
+
+    vhost: str
+    link: str
+    role: Role
+    user: str = ""
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What the far end gives, at the moment of the handshake."""
+
+    vhosts: frozenset[str]
+    admitted: frozenset[Role]
+    """By its acceptor."""
+    served: frozenset[Role]
+    """For which it is active now."""
+    has_room: bool = True
+    live: str = ""
+    """Where the live is, if this one is passive."""
+    epochs: Mapping[bytes, int] = field(default_factory=dict)
+    """The highest epoch that was seen, by node id."""
+    newest: Mapping[tuple[bytes, str], tuple[bytes, int]] = field(default_factory=dict)
+    """Of each node and link: incarnation and attempt of the connection that counts."""
