@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.[ch]') setup.py pyproject.toml
 
-.PHONY: help demo demo-fan-out demo-latency test crash growth attack explore bench bench-quick latency-long latency-bench lint clean
+.PHONY: help demo demo-fan-out demo-latency test crash growth attack explore simulate bench bench-quick latency-long latency-bench lint clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,6 +42,12 @@ growth: $(VENV)/installed  ## Create and delete a million queues and 100,000 con
 
 explore: $(VENV)/installed  ## Explore the protocol completely (about an hour)
 	$(BIN)/python -m tests.explore deep
+
+MINUTES ?= 0
+SEEDS ?= $(if $(filter-out 0,$(MINUTES)),0,10000)
+FIRST ?= 0
+simulate: $(VENV)/installed  ## Simulate brokers and links with faults (SEEDS=, MINUTES=, FIRST=; 10 min)
+	$(BIN)/python -m shmbroker.netbridge.simulation run --first $(FIRST) --seeds $(SEEDS) --minutes $(MINUTES)
 
 bench: $(VENV)/perf  ## Run all benchmarks, with peers: bench.html, bench.json (30 min)
 	$(BIN)/shmbroker bench all

@@ -145,7 +145,9 @@ class Machine:
         return self._run(iter(()), now)
 
     def dealt(self, target: int, position: int, now: float) -> list[Action]:
-        """A message was set aside for good."""
+        """A message was set aside for good, by this connection or a former one."""
+        if target not in self.outflows:
+            self.outlets = [each.without(target, position) for each in self.outlets]
         return self._of(self.outflows, target, lambda flow: flow.dealt(position), now)
 
     # --- of a target --------------------------------------------------------------------------
@@ -296,7 +298,7 @@ class Machine:
             flow = flows.get(getattr(frame, "target", None))
             if flow is None:
                 raise unexpected(frame, "of a target that is not open")
-            yield from step(flow, frame)
+            yield from getattr(flow, step)(frame)
             yield from self._synced()
         elif isinstance(frame, (Closing, Moved)):
             self._closes(frame, now)
@@ -339,14 +341,15 @@ INFLOWS_MAX = 10_000
 BEFORE: Final = (State.CONNECTING, State.HANDSHAKING)
 OPEN: Final = (State.SYNCING, State.UP)
 ANSWERS: Final = (Opened, Unopened, Credit, Confirm, Reject)
-STEPS: Final[dict[type[Frame], Callable[[Any, Any], Steps]]] = {
-    Opened: Outflow.opened,
-    Unopened: Outflow.unopened,
-    Credit: Outflow.credit,
-    Confirm: Outflow.confirm,
-    Reject: Outflow.reject,
-    Resume: Inflow.resume,
-    Records: Inflow.records,
-    Part: Inflow.parts,
-    Passed: Inflow.passes,
+STEPS: Final[dict[type[Frame], str]] = {
+    Opened: "opened",
+    Unopened: "unopened",
+    Credit: "credit",
+    Confirm: "confirm",
+    Reject: "reject",
+    Resume: "resume",
+    Records: "records",
+    Part: "parts",
+    Passed: "passes",
 }
+"""What a flow does with a frame: a method of it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shmbroker.netbridge.link.action import (
     Action,
@@ -65,6 +65,14 @@ class Outlet:
     begun: int = 0
     """Where this origin was new: the history began, or a link ended in good order."""
     exact: bool = True
+    aside: tuple[int, ...] = ()
+    """Positions that a former connection has set aside, and a crash would take back."""
+
+    def without(self, target: int, position: int) -> Outlet:
+        """This position of the target is set aside for good."""
+        if target != self.target:
+            return self
+        return replace(self, aside=tuple(each for each in self.aside if each != position))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ class Outflow:
         self.message_bytes = 0
         self.has_news = True
         self.is_reading = False
-        self.aside: deque[int] = deque()
+        self.aside: deque[int] = deque(outlet.aside)
         """Positions that are being set aside: they are not DONE before they are."""
         self.parts: deque[Part] = deque()
 
@@ -148,7 +156,9 @@ class Outflow:
 
     @property
     def _may_read(self) -> bool:
-        is_free = self.has_news and not self.is_reading and not self.parts
+        """Nothing goes past a message that is being set aside: the target's mark would pass it, and
+        after a crash it would be taken for appended."""
+        is_free = not (self.is_reading or self.parts or self.aside) and self.has_news
         return is_free and self.allowance.is_open
 
     def turn(self, goes_on: bool) -> Steps:
@@ -216,8 +226,11 @@ class Outflow:
         yield SetAside(self.target, said.position, said.reason)
 
     def dealt(self, position: int) -> Steps:
+        if position not in self.aside:
+            return
         self.aside.remove(position)
-        yield Passed(self.target, position)
+        if self.is_opened and position < self.cursor:  # else it was not sent here
+            yield Passed(self.target, position)
         yield from self._confirmed(self.told, self.outlet.level)
 
     @property

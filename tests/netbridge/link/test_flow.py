@@ -307,12 +307,27 @@ def test_a_message_too_large_for_the_target_never_travels() -> None:
     ship(of, 0, 1, 128)
     (aside,) = of.of(SetAside)
     assert "too large" in aside.reason
-    ship(of, 1, 2)
-    pour(of, Poured(64, 2, 3))
-    of.hears(of.far, of.far.confirmed(0, 3, 0))
-    assert not of.of(Release), "what is being set aside is not done"
+    assert not of.near.has_work, "the mark of the target must not pass it before it is safe"
     of.hears(of.near, of.near.dealt(0, 0, 0))
-    assert of.of(Release) == [Release(0, 3, Level.DISK)]
+    assert of.near.has_work
+    assert of.of(Release) == [Release(0, 1, Level.DISK)]
+    assert not of.sent(Records)
+
+
+def test_what_was_set_aside_before_the_link_is_up_is_not_waited_for() -> None:
+    of = pair()
+    of.near.open(replace(OUTLET, end=9, sent=9, aside=(3,)), 0)
+    of.hears(of.near, of.near.dealt(0, 3, 0))
+    of.connect()
+    of.hears(of.far, of.far.opened(0, 0, 0, 1 << 20, 0))
+    assert of.near.has_work
+
+
+def test_what_a_former_connection_has_set_aside_is_waited_for() -> None:
+    of = pair().opened(replace(OUTLET, end=9, sent=9, aside=(3,)))
+    assert not of.near.has_work
+    of.hears(of.near, of.near.dealt(0, 3, 0))
+    assert of.near.has_work
 
 
 # --- large messages -----------------------------------------------------------------------------

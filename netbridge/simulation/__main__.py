@@ -1,0 +1,67 @@
+"""Run seeds of the simulation, or one of them again.
+
+python -m shmbroker.netbridge.simulation run --seeds 1000
+python -m shmbroker.netbridge.simulation run --minutes 60 --first 100000
+python -m shmbroker.netbridge.simulation replay 17 --faults 0,3
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from shmbroker.netbridge.simulation.run import faults_of, simulate
+from shmbroker.netbridge.simulation.shrink import explained
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m shmbroker.netbridge.simulation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    run = verbs.add_parser("run", help="run many seeds")
+    run.add_argument("--seeds", type=int, default=1000, help="so many; 0: as many as time allows")
+    run.add_argument("--minutes", type=float, default=0.0, help="not longer than this; 0: no limit")
+    run.add_argument("--first", type=int, default=0)
+    replay = verbs.add_parser("replay", help="run one seed and say what happens")
+    replay.add_argument("seed", type=int)
+    replay.add_argument("--faults", help="numbers of those that are kept, or none")
+    given = parser.parse_args()
+    if given.verb == "replay":
+        return _replay(given.seed, given.faults)
+    return _run(given.first, given.seeds, given.minutes * 60)
+
+
+def _run(first: int, seeds: int, seconds: float) -> int:
+    began = time.monotonic()
+    done = 0
+    while not (seeds and done >= seeds) and not (seconds and time.monotonic() - began >= seconds):
+        outcome = simulate(first + done)
+        done += 1
+        if outcome.wrong:
+            _say(explained(outcome))
+            return 1
+    _say(f"{done} seeds from {first} on in {time.monotonic() - began:.0f} s: nothing is wrong")
+    return 0
+
+
+def _replay(seed: int, kept: str | None) -> int:
+    faults = faults_of(seed)
+    if kept is not None:
+        numbers = [] if kept == "none" else [int(each) for each in kept.split(",")]
+        faults = [faults[number] for number in numbers]
+    outcome = simulate(seed, faults, traced=True)
+    _say(*outcome.trace, outcome.wrong or "nothing is wrong")
+    return int(bool(outcome.wrong))
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""A host with one process: it may stand still, be killed, lose its power, and its clock may jump.
+
+What is asked of a host while it stands still happens when it goes on.  What was asked of a process
+that has ended since does not happen.
+"""
+
+from __future__ import annotations
+
+from shmbroker.netbridge.simulation.world import Step, World
+
+
+class Host:
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.life = 1
+        """Of the process: each start is another one."""
+        self.is_up = True
+        self.stands_until = 0.0
+        self.jumped = 0.0
+        self.day_jumped = 0.0
+
+    @property
+    def clock(self) -> float:
+        """Seconds that only rise."""
+        return self.world.now + self.jumped
+
+    @property
+    def day_ms(self) -> int:
+        return int((1_800_000_000 + self.world.now + self.day_jumped) * 1000)
+
+    def at(self, time: float, step: Step) -> None:
+        """For the process that runs now."""
+        life = self.life
+
+        def happens() -> None:
+            if self.life != life or not self.is_up:
+                return
+            if self.world.now < self.stands_until:
+                self.world.at(self.stands_until, happens)
+            else:
+                step()
+
+        self.world.at(time, happens)
+
+    def later(self, seconds: float, step: Step) -> None:
+        self.at(self.world.now + seconds, step)
+
+    def ends(self) -> None:
+        self.is_up = False
+        self.life += 1
+
+    def starts(self) -> None:
+        self.is_up = True
+        self.stands_until = 0.0
