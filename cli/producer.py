@@ -17,7 +17,7 @@ from shmbroker.cli.publisher import confirm_option, publisher, timeout_option
 from shmbroker.cli.units import COUNT, DURATION, SIZE, format_size
 
 if TYPE_CHECKING:
-    from shmbroker.ipc.message.outgoing import Confirm
+    from shmbroker.ipc.message.confirm import Confirm
 
 
 def numbered(index: int, size: int) -> bytes:

@@ -20,7 +20,7 @@ from shmbroker.cli.units import DURATION, TIME_OF_DAY, format_count
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from shmbroker.ipc.message.outgoing import Confirm
+    from shmbroker.ipc.message.confirm import Confirm
 
 
 def bodies(body: str | None, file: IO[bytes] | None, lines: bool) -> Iterator[bytes]:

@@ -16,14 +16,14 @@ from shmbroker.ipc.vhost import vhost as vhosts
 
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
-    from shmbroker.ipc.message.outgoing import Confirm
+    from shmbroker.ipc.message.confirm import Confirm
 
 QUIET_SECONDS = 1.0
 
 confirm_option = click.option(
-    "--confirm", type=click.Choice(["shm", "disk"]),
-    help="Durable queue: wait until the message is in shared memory, or on disk.  "
-    "[default: disk; through an exchange shm]",
+    "--confirm", type=click.Choice(["shm", "disk", "replicated", "disk+replicated"]),
+    help="Durable queue: wait until the message is in shared memory, on disk, or with all replicas "
+    "that are in sync.  [default: what the queue is set to wait for; through an exchange shm]",
 )  # fmt: skip
 timeout_option = click.option(
     "--timeout", type=DURATION,
@@ -39,8 +39,10 @@ class Publisher:
         self.taken = 0
         """By how many queues."""
         self.unconfirmed = 0
-        """Published, and not known to be on disk."""
-        self.waits_for_disk = False
+        """Published, and not known to be safe."""
+        self.waits = False
+        """For a confirm."""
+        self._level: Confirm | None = None
         self._vhost = broker.vhost
         self._place = place
         self._timeout = timeout
@@ -51,7 +53,7 @@ class Publisher:
         room = f"waiting for room: {self._place} is full"
         self.taken += self._patiently(self._publish, lambda: room)
         self.published += 1
-        if self.waits_for_disk:
+        if self.waits:
             self.unconfirmed += 1
             self._patiently(self._confirm, self._why_unconfirmed)
             self.unconfirmed -= 1
@@ -71,6 +73,8 @@ class Publisher:
             return step(None if timeout is None else timeout - quiet)
 
     def _why_unconfirmed(self) -> str:
+        if self._level in ("replicated", "disk+replicated"):
+            return f"waiting for replicas: not all have the message that is in {self._place}"
         runs = vhosts.has_journaler(self._vhost)
         why = "its broker has not written it yet" if runs else "no broker writes its journal"
         return f"waiting for the disk: the message is in shared memory of {self._place}, and {why}"
@@ -96,9 +100,10 @@ class QueuePublisher(Publisher):
         super().__init__(broker, f"queue {name!r}", timeout)
         self._queue = queue_named(broker, name)
         is_durable = isinstance(self._queue, DurableQueue)
-        if confirm == "disk" and not is_durable:
+        if confirm not in (None, "shm") and not is_durable:
             raise click.ClickException(f"queue {name!r} is not durable: it is not on disk")
-        self.waits_for_disk = is_durable and confirm != "shm"
+        self._level = confirm
+        self.waits = is_durable and confirm != "shm"
         self._options = {**options, "confirm": "shm"} if is_durable else options
         self._is_scheduled = any(options.get(each) for each in ("deliver_after", "deliver_at"))
         self._position: int | None = None
@@ -113,7 +118,7 @@ class QueuePublisher(Publisher):
 
     def _confirm(self, timeout: float | None) -> int:
         # None waits for all that was published before: also for the schedule, and for a duplicate
-        self._queue.confirm(self._position, timeout=timeout)
+        self._queue.confirm(self._position, level=self._level, timeout=timeout)
         return 1
 
 
@@ -124,7 +129,8 @@ class ExchangePublisher(Publisher):
     ) -> None:  # fmt: skip
         super().__init__(broker, f"a queue of exchange {name!r}", timeout)
         self._exchange = exchange_named(broker, name)
-        self.waits_for_disk = confirm == "disk"
+        self._level = confirm
+        self.waits = confirm not in (None, "shm")
         self._options = {**options, "confirm": confirm}
 
     def _begin(self, body: bytes) -> None:

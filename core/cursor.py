@@ -7,8 +7,8 @@ looks whether head has passed the message while it did, and counts what it was t
 A lossy cursor may be any number of laps behind, and a word tells laps only modulo 2^17.  So what
 looks as if it was not published yet is compared with head, which has all bits of its position.
 
-In a ring with a barrier a cursor sees what the barrier has passed, as a consumer does, but for the
-cursor that holds the barrier itself: the journal's.
+In a ring with a barrier a cursor sees what the barrier has passed, as a consumer does, but for
+cursors that the barrier waits for: the journal's, and those of replicas.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, store
 from shmbroker.core.codes import DAMAGED, DUPLICATE, EMPTY, GONE, OK, REVOKED, TOO_SMALL
 from shmbroker.core.duplicate import is_duplicate
-from shmbroker.core.gate import gate_at, gate_join, gate_leave, gate_move, gate_position
+from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position, is_in_barrier
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported, exported_cold, kernel
 from shmbroker.core.layout import (
@@ -78,8 +78,7 @@ def cursor_open_lossy(cursor: int, port: int, from_now: int) -> int:
 @kernel
 def is_seen(port: int, gate: int, position: int) -> int:
     """1 if a cursor with this gate, or LOSSY, may see the message of this position."""
-    barrier = load(port + PORT_BARRIER)
-    if barrier == 0 or barrier == gate_at(port, gate):
+    if load(port + PORT_BARRIER) == 0 or is_in_barrier(port, gate):
         return 1
     return is_visible(port, position)
 

@@ -43,6 +43,7 @@ from shmbroker.core.layout import (
     PORT_HEADER,
     PORT_OWNER,
     POSITION_MASK,
+    RING_BARRIER_SET_AT,
     RING_GATES_AT,
     RING_GATES_HIGH_AT,
     RING_HEAD_AT,
@@ -154,6 +155,18 @@ def gate_take(port: int, life: int, kind: int, since: int, name: int, length: in
     return NO_GATE
 
 
+@kernel
+def barrier_set(port: int) -> int:
+    """A bit for each gate that the barrier waits for (barrier.py)."""
+    members = load_acquire(load(port + PORT_HEADER) + RING_BARRIER_SET_AT)
+    return members if members > 0 else 0
+
+
+@kernel
+def is_in_barrier(port: int, gate: int) -> int:
+    return (barrier_set(port) >> gate) & 1 if gate >= 0 else 0
+
+
 @exported_cold
 def gate_join(port: int, life: int) -> int:
     """A gate of a subscriber, at head: its index, or NO_GATE.  gate_position has its position."""
@@ -245,8 +258,8 @@ def gate_put_down(port: int, gate: int) -> int:
 
 @exported
 def gate_leave(port: int, gate: int) -> int:
-    if gate < 0 or gate >= GATES:
-        return INVALID
+    if gate < 0 or gate >= GATES or is_in_barrier(port, gate):
+        return INVALID  # the next owner of its index is no part of the barrier
     address = gate_at(port, gate)
     word = load_acquire(address)
     if not gate_is_ours(port, word):

@@ -286,6 +286,14 @@ GATE_REPLICA: Final = 3
 GATE_LINK: Final = 4
 GATE_KINDS: Final = 5
 
+BARRIER_GATES: Final = 63  # which the barrier can be the least of: the first ones
+
+# of a confirm: in which places a message is, beside the ring
+CONFIRM_SHM: Final = 0
+CONFIRM_DISK: Final = 1
+CONFIRM_REPLICATED: Final = 2
+CONFIRM_EFFECTIVE: Final = -1  # which the barrier waits for
+
 # --- ring segment ---------------------------------------------------------------------------------
 RING_MAGIC: Final = 0x00474E49524D4853  # "SHMRING\0"
 RING_MAGIC_AT: Final = 0
@@ -295,13 +303,15 @@ RING_SLOTS_AT: Final = 24
 RING_QUEUE_AT: Final = 32
 RING_FLAGS_AT: Final = 40
 RING_ARENA_AT: Final = 48  # identity of the arena that the chunks are in
-RING_BARRIER_AT: Final = 56  # 1 + index of the gate below which consumers may take; 0 none
+RING_JOURNAL_GATE_AT: Final = 56  # 1 + index of the journal's gate; 0: not durable
 RING_IDS_AT: Final = 64  # so many message ids are remembered behind the slots, 0 none
 RING_IDS_MADE_AT: Final = 72  # 1: that has memory behind it
 RING_IDS_LISTED_AT: Final = 80  # ids up to this serial are in lists of the journal
 RING_ORIGINS_AT: Final = 88  # there is room behind that for so many origins, 0 none
 RING_ORIGINS_MADE_AT: Final = 96  # so many of them have memory behind them
 RING_IDENTITY_BYTES: Final = 104
+RING_BARRIER_SET_AT: Final = 128  # a bit for each gate that the barrier is the least of
+RING_CONFIRMED_AT: Final = 256  # epoch and position: below it all is confirmed (barrier.py)
 RING_CHANGES_AT: Final = 1024  # moves when something that was passed over may be taken after all
 COUNTER_CARRIED_AT: Final = 1152  # counters for which there is no more room at RING_COUNTERS_AT
 COUNTER_REPLACED_AT: Final = COUNTER_CARRIED_AT + 8
@@ -822,7 +832,7 @@ PORT_BLOCK_SHIFT: Final = 80
 PORT_BLOCKS: Final = 88
 PORT_HEAD_SEEN: Final = 96  # head was here or further
 PORT_RECLAIM_MASK: Final = 104  # an ack at a position with these bits set reclaims
-PORT_BARRIER: Final = 112  # address of the gate below which to take, 0 none
+PORT_BARRIER: Final = 112  # address of the barrier, 0: the queue is not durable
 PORT_VISIBLE: Final = 120  # the barrier was here or further
 PORT_PRODUCER: Final = 128  # our index in the table of producers, 0 not numbered
 PORT_SEQUENCE: Final = 136  # the last number we published
@@ -935,6 +945,8 @@ assert BLOCK_STATE_SHIFT + STATE_BITS == 64
 assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_LIFE_SHIFT
+assert RING_IDENTITY_BYTES <= RING_BARRIER_SET_AT
+assert RING_CONFIRMED_AT + PAIR_BYTES <= RING_CHANGES_AT
 assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert COUNTER_SLOW_AT < RING_BUCKETS_AT
 assert RING_SAMPLE_AT < RING_TAKE_AT + LINE_BYTES

@@ -17,7 +17,6 @@ from shmbroker.core.codes import (
     TRUNCATED,
     WRONG_ARENA,
 )
-from shmbroker.core.gate import gate_at
 from shmbroker.core.head import head_load
 from shmbroker.core.ids import ids_bytes
 from shmbroker.core.kernel import exported, exported_cold, kernel
@@ -69,10 +68,11 @@ from shmbroker.core.layout import (
     PORT_STOP,
     QUEUE_MASK,
     RING_ARENA_AT,
-    RING_BARRIER_AT,
     RING_BYTES_AT,
+    RING_CONFIRMED_AT,
     RING_FLAGS_AT,
     RING_IDS_AT,
+    RING_JOURNAL_GATE_AT,
     RING_MAGIC,
     RING_MAGIC_AT,
     RING_ORIGINS_AT,
@@ -202,8 +202,8 @@ def ring_check(ring: int, size: int) -> int:
     if needed < 0:
         return NOT_A_SEGMENT
     queue = load(ring + RING_QUEUE_AT)
-    barrier = load(ring + RING_BARRIER_AT)
-    if queue < 0 or queue > QUEUE_MASK or barrier < 0 or barrier > GATES:
+    journal = load(ring + RING_JOURNAL_GATE_AT)
+    if queue < 0 or queue > QUEUE_MASK or journal < 0 or journal > GATES:
         return NOT_A_SEGMENT
     if size < needed:
         return TRUNCATED
@@ -252,9 +252,8 @@ def port_set(
     store(port + PORT_RECLAIM_MASK, min(RECLAIM_MASK_MAX, max(1, slots >> 2) - 1))
     store(port + PORT_PENDING, -1)
     store(port + PORT_SCAN, (owner * blocks) >> 12)
-    barrier = load(ring + RING_BARRIER_AT)
-    if barrier > 0 and barrier <= GATES:
-        store(port + PORT_BARRIER, gate_at(port, barrier - 1))
+    if load(ring + RING_JOURNAL_GATE_AT) != 0:
+        store(port + PORT_BARRIER, ring + RING_CONFIRMED_AT)
     head_load(port)
     return OK
 

@@ -7,6 +7,7 @@
     blocks owned by the dead                  freed, or sealed up to the true tail
     sealed blocks that head has passed        freed
     gates of the dead                         dropped, unless they wait for another owner
+    the barrier behind its gates              moved
     origins of the dead                       nobody's, for whoever goes on with them
 
 The caller passes a bitmap of live owners, taken before the repair starts.  Proving a death is the
@@ -16,6 +17,7 @@ caller's task; a lease that runs out only revokes.
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
+from shmbroker.core.barrier import barrier_raise
 from shmbroker.core.block import (
     block_at,
     block_free_word,
@@ -211,6 +213,7 @@ def groups_repair(port: int, alive: int) -> int:
 @kernel
 def ring_repair(port: int, tail: int, alive: int, now_ms: int, grace_ms: int) -> int:
     repaired = gates_repair(port, alive)
+    repaired += barrier_raise(port)
     repaired += slots_repair(port, tail, alive, now_ms, grace_ms)
     repaired += groups_repair(port, alive)
     for _ in range(load(port + PORT_SLOT_MASK) + 1):  # bounded: others may go on acknowledging

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import load, store
 from shmbroker.core.codes import DUPLICATE, FULL, INVALID, OK
+from shmbroker.core.gate import gate_at
 from shmbroker.core.head import head_load
 from shmbroker.core.ids import id_bucket_at, id_entry_at, id_search, id_word, lap_of_serial
 from shmbroker.core.kernel import exported_cold, kernel
@@ -32,6 +33,7 @@ from shmbroker.core.layout import (
     PRODUCER_SEQUENCE_AT,
     PRODUCERS,
     RING_HEAD_AT,
+    RING_JOURNAL_GATE_AT,
     RING_LEVELS_AT,
     RING_TAIL_AT,
     RING_TAKE_AT,
@@ -79,9 +81,10 @@ def restore_holes(port: int, position: int) -> int:
 
 @kernel
 def barrier_move(port: int, position: int) -> int:
-    """The journal's gate, while nobody else uses the ring."""
-    gate = load(port + PORT_BARRIER)
+    """The journal's gate and the barrier, while nobody else uses the ring."""
+    gate = gate_at(port, load(load(port + PORT_HEADER) + RING_JOURNAL_GATE_AT) - 1)
     store(gate, load(gate) & ~POSITION_MASK | position)
+    store(load(port + PORT_BARRIER), position)
     return position
 
 

@@ -1,4 +1,4 @@
-"""The barrier: messages that the journaler's gate has not passed cannot be taken."""
+"""What is visible: messages that the barrier has not passed cannot be taken."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shmbroker.core.layout import PORT_BARRIER, PORT_VISIBLE, POSITION_MASK
 
 @kernel
 def is_visible(port: int, position: int) -> int:
-    """1 unless the barrier, the gate of a journal, has not yet passed this position."""
+    """1 unless the barrier (barrier.py) has not yet passed this position."""
     barrier = load(port + PORT_BARRIER)
     if barrier == 0 or position < load(port + PORT_VISIBLE):
         return 1

@@ -48,7 +48,7 @@ int main(int arguments, char **argument)
         int64_t begin = now_ns();
         int64_t position =
             checked(sb_publish(queue, body, sizeof body, SB_FOREVER), "publishing");
-        checked(sb_confirm(queue, position, SB_FOREVER), "waiting for the disk");
+        checked(sb_confirm(queue, position, SB_CONFIRM_EFFECTIVE, SB_FOREVER), "confirming");
         int64_t end = now_ns();
         fwrite((int64_t[]){body[1], end, end - begin}, sizeof(int64_t), 3, log);
     }

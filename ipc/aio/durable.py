@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from shmbroker.core.layout import CONFIRM_SHM
 from shmbroker.ipc.aio.producer import Producer
 from shmbroker.ipc.aio.queue import Queue
 from shmbroker.ipc.aio.verb import at_once, awaited, begins, twin
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
-from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.ipc.queue import durable as sync
 
 
@@ -19,25 +20,28 @@ class DurableProducer(Producer, of=sync.DurableProducer):
         self, body: Any, *, confirm: Confirm | None, timeout: Seconds | None, **options: Any
     ) -> int | None:
         deadline = Deadline(nanoseconds(timeout))
+        level_of(confirm)
         position = await super().publish(body, timeout=timeout, confirm="shm", **options)
         if confirm != "shm":
-            await self._queue.confirm(position, timeout=deadline.seconds_left())
+            left = deadline.seconds_left()
+            await self._queue.confirm(position, level=confirm, timeout=left)
         return position
 
 
 class DurableQueue(Queue, of=sync.DurableQueue):
     async def _publish(self, body: Any, *, timeout: Seconds | None, **options: Any) -> int | None:
-        waits = options.pop("confirm", None) != "shm"
+        confirm = options.pop("confirm", None)
+        level = level_of(confirm)
         deadline = Deadline(nanoseconds(timeout))
         if options.get("deliver_after") is not None or options.get("deliver_at") is not None:
             number, receipt = await self._schedule(body, timeout, options)
-            if waits:
+            if level != CONFIRM_SHM:
                 left = deadline.seconds_left()
-                await self._confirm_at(receipt.queue, receipt.position, left, number)
+                await self._confirm_at(receipt.queue, receipt.position, left, number, level)
             return number
         position = await super()._publish(body, timeout=timeout, confirm="shm", **options)
-        if waits:  # also for a duplicate: the message that counts may not be there yet
-            await self.confirm(position, timeout=deadline.seconds_left())
+        if level != CONFIRM_SHM:  # also for a duplicate: the one that counts may not be there yet
+            await self.confirm(position, level=confirm, timeout=deadline.seconds_left())
         return position
 
     publish = awaited(sync.DurableQueue.publish, _publish)  # type: ignore[arg-type]  # as there
@@ -49,7 +53,8 @@ class DurableQueue(Queue, of=sync.DurableQueue):
         self, bodies: Iterable[Any], *, timeout: Seconds | None, confirm: Confirm | None
     ) -> int:
         deadline = Deadline(nanoseconds(timeout))
+        level_of(confirm)
         published = await super().publish_many(bodies, timeout=timeout, confirm="shm")
         if confirm != "shm":
-            await self.confirm(timeout=deadline.seconds_left())
+            await self.confirm(level=confirm, timeout=deadline.seconds_left())
         return published

@@ -12,7 +12,7 @@ from shmbroker.ipc.base.signature import check_names
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange import exchange as sync
 from shmbroker.ipc.exchange.publication import Publication
-from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.message.confirm import Confirm
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
@@ -50,17 +50,17 @@ class Exchange(Face, of=sync.Exchange):
             count = await self._broker._patience.until_done_by_naps(attempt, timeout)
         else:
             count = await self._broker._patience.until_done(attempt, room, timeout)
-        return count if confirm != "disk" else await self._confirmed(publication, deadline)
+        return await self._confirmed(publication, deadline) if publication.is_to_confirm else count
 
     async def _confirmed(self, publication: Publication, deadline: Deadline) -> int:
         attempt = partial(publication.confirm, 0)
         for queue, position in publication.receipts():
             bell = Bell(self._broker._sleeper, queue, position)
-            bell.returned = CONFIRMED
+            bell.returned = CONFIRMED - publication.level
 
-            def journaled(bell: Bell = bell) -> Bell:
+            def confirmed(bell: Bell = bell) -> Bell:
                 return bell
 
             one = partial(publication.confirm_one, queue, position)
-            await self._broker._patience.until_done(one, journaled, deadline.seconds_left())
+            await self._broker._patience.until_done(one, confirmed, deadline.seconds_left())
         return attempt()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.layout import FAIL
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, FAIL
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.aio.bell import CONFIRMED, ROOM, Bell
 from shmbroker.ipc.aio.getting import Getting
@@ -16,9 +16,9 @@ from shmbroker.ipc.aio.taking import Taking
 from shmbroker.ipc.aio.verb import Face, at_once, awaitable, awaited, begins, twin, twin_to, waits
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
+from shmbroker.ipc.message.confirm import ALL_LEVELS, Confirm, level_name, level_of
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.message import Message
-from shmbroker.ipc.message.outgoing import Confirm
 from shmbroker.ipc.message.serializer import Codec
 from shmbroker.ipc.queue import queue as sync
 from shmbroker.ipc.queue.open_transaction import OPEN
@@ -66,6 +66,10 @@ class Queue(Taking, Face, of=sync.Queue):
     def confirmed(self) -> int:
         return self._sync.confirmed
 
+    @property
+    def level(self) -> Confirm:
+        return self._sync.level
+
     def _room(self) -> Bell:
         return Bell.of(self._broker._sleeper, self._sync._queue, ROOM)
 
@@ -108,22 +112,31 @@ class Queue(Taking, Face, of=sync.Queue):
         return await self._when_there_is_room(partial(batch.go_on, 0), timeout) or 0
 
     @twin(sync.Queue.confirm)
-    async def confirm(self, position: int | None, *, timeout: Seconds | None) -> None:
+    async def confirm(
+        self, position: int | None, *, level: Confirm | None, timeout: Seconds | None
+    ) -> Confirm:
         deadline = Deadline(nanoseconds(timeout))
+        asked, known = level_of(level), ALL_LEVELS
         if position is None:
             ends = self._sync._ends()
         else:
             ends = [(self._sync._queue, checked_position(position))]
         for ring, last in ends:
-            await self._confirm_at(ring, last, deadline.seconds_left())
+            known &= await self._confirm_at(ring, last, deadline.seconds_left(), level=asked)
+        return level_name(known)
 
     async def _confirm_at(
-        self, ring: Any, position: int, timeout: Seconds | None, number: int | None = None
-    ) -> None:
+        self,
+        ring: Any,
+        position: int,
+        timeout: Seconds | None,
+        number: int | None = None,
+        level: int = CONFIRM_EFFECTIVE,
+    ) -> int:
         bell = Bell(self._broker._sleeper, ring, position)
-        bell.returned = CONFIRMED
-        attempt = partial(self._sync._confirm_at, ring, position, 0, number)
-        await self._until_done(attempt, lambda: bell, timeout)
+        bell.returned = CONFIRMED - max(level, 0)
+        attempt = partial(self._sync._confirm_at, ring, position, 0, number, level)
+        return await self._until_done(attempt, lambda: bell, timeout)
 
     producer = begins(sync.Queue.producer, Producer)
     loan = begins(sync.Queue.loan, Loan)

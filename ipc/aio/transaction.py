@@ -14,7 +14,7 @@ from shmbroker.ipc.aio.transaction_queue import TransactionQueue
 from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
 from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
 from shmbroker.ipc.base.timeout import Seconds, seconds
-from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.message.confirm import Confirm
 from shmbroker.ipc.transaction import transaction as sync
 
 if TYPE_CHECKING:

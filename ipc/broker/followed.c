@@ -1,9 +1,9 @@
 /* The durable queues that the journaler follows: of each its gate, which is adopted, what is done
  * with above its head, and the times that are recorded.
  *
- * A queue's gate is its barrier: publishers wait until it has passed their message, and consumers
- * take up to it.  It is moved only after the sync (turn.c), by CAS from the word that says that it
- * is ours: a broker that was replaced finds that out there, and confirms nothing any more. */
+ * The barrier of a queue waits for that gate.  It is moved only after the sync (turn.c), by CAS
+ * from the word that says that it is ours: a broker that was replaced finds that out there, and
+ * confirms nothing any more. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -23,14 +23,15 @@
 
 static int64_t adopt(followed *each)
 {
-    int64_t gate = word_load(each->queue->ring.memory, L_RING_BARRIER_AT) - 1;
+    int64_t gate = word_load(each->queue->ring.memory, L_RING_JOURNAL_GATE_AT) - 1;
     int64_t position = gate_seize(&each->port, each->queue, gate);
     if (position < 0)
         return fail(SB_STALE, "queue '%s' has another journaler by now", each->queue->name);
     each->cursor = (sb_cursor){.port = &each->port, .position = position, .gate = gate};
     each->safe = each->written = each->adopted = position;
     each->retired = -1;
-    /* the former one may have died between ringing a bell and waking who sleeps on it */
+    /* the former one may have died before it moved the barrier, or woke who sleeps on a bell */
+    sb_port_barrier_raise(&each->port);
     sb_port_wake_all(&each->port);
     return SB_OK;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shmbroker.core import (  # noqa: F401
+    barrier,
     batch,
     bell,
     binding,

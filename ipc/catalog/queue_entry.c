@@ -33,6 +33,13 @@ void ring_add_gate(void *ring, int64_t kind, int64_t position)
     word_store(ring, L_RING_GATES_HIGH_AT, gate + 1);
 }
 
+/* Its messages are confirmed when this gate, the journal's, has passed them. */
+static void ring_begin_barrier(void *ring, int64_t gate)
+{
+    word_store(ring, L_RING_BARRIER_SET_AT, INT64_C(1) << gate);
+    word_store(ring, L_RING_JOURNAL_GATE_AT, 1 + gate);
+}
+
 int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_t slots,
                    const char *settings)
 {
@@ -55,7 +62,7 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
     if (is_durable)
         ring_add_gate(ring->memory, L_GATE_JOURNAL, 0);
     if (is_durable)
-        word_store(ring->memory, L_RING_BARRIER_AT, 1);
+        ring_begin_barrier(ring->memory, 0);
     if (is_inbox)
         ring_add_gate(ring->memory, L_GATE_PAGER, 0);
     return SB_OK;

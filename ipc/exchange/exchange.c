@@ -304,17 +304,17 @@ int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *m
     return code == SB_OK ? publish_routed(exchange, message, timeout_ns, done, receipts) : code;
 }
 
-int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t timeout_ns)
+int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t level, int64_t timeout_ns)
 {
     int64_t deadline = monotonic_deadline(timeout_ns), code = SB_OK;
-    for (int64_t each = 0; each < receipts->count && code == SB_OK; each++) {
+    for (int64_t each = 0; each < receipts->count && code >= SB_OK; each++) {
         int64_t left = deadline - sb_system_clock();
-        code = sb_confirm(receipts->entries[each].queue, receipts->entries[each].position,
+        code = sb_confirm(receipts->entries[each].queue, receipts->entries[each].position, level,
                           left > 0 ? left : 0);
         if (code == SB_NOT_FOUND) /* deleted since, with all that was in it */
             code = SB_OK;
     }
-    return code;
+    return code < 0 ? code : SB_OK;
 }
 
 void sb_receipts_free(sb_receipts *receipts)

@@ -9,7 +9,7 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.catalog.kinds import kind_of
 from shmbroker.ipc.exchange.publication import Publication
-from shmbroker.ipc.message.outgoing import Confirm
+from shmbroker.ipc.message.confirm import Confirm
 from shmbroker.ipc.schedule.scheduled import When
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ class Exchange:
         With a delay, or a time of day, each of them has it in its schedule (docs/scheduled.md).
         With a message_id, each queue takes it once: a queue that has it already is counted as well.
 
-        With confirm="disk" it is done when the message is on disk in every durable queue that it
-        went to: how many these are; Unconfirmed, which can ask again, if nobody says so in time.
+        With confirm="disk", or another level, it is done when every durable queue that it went to
+        confirms it at this level: how many these are; Unconfirmed, which can ask again, if not in
+        time.
         """
         deadline = Deadline(nanoseconds(timeout))
         publication = Publication(
@@ -62,7 +63,7 @@ class Exchange:
             deliver_after=deliver_after, deliver_at=deliver_at, confirm=confirm,
         )  # fmt: skip
         count = publication.go_on(nanoseconds(timeout))
-        return publication.confirm(deadline.seconds_left()) if confirm == "disk" else count
+        return publication.confirm(deadline.seconds_left()) if publication.is_to_confirm else count
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self._broker).exchange, (self._broker, self.name)

@@ -56,8 +56,9 @@ struct sb_receipts {
  * the message is. */
 int64_t sb_exchange_publish_receipts(sb_exchange *exchange, const sb_outgoing *message,
                                      int64_t timeout_ns, int64_t *done, sb_receipts *receipts);
-/* Wait until all of that is on disk: SB_OK; SB_UNCONFIRMED if not in time: ask again. */
-int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t timeout_ns);
+/* Wait until all of that is confirmed at a level, as sb_confirm does: SB_OK; SB_UNCONFIRMED if not
+ * in time: ask again. */
+int64_t sb_receipts_confirm(const sb_receipts *receipts, int64_t level, int64_t timeout_ns);
 void sb_receipts_free(sb_receipts *receipts);
 """
 

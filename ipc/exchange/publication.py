@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import FULL, INTERRUPTED, NOT_FOUND, OK
+from shmbroker.core.codes import FULL, INTERRUPTED, NOT_FOUND
+from shmbroker.core.layout import CONFIRM_SHM
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.detail import detail_of
-from shmbroker.ipc.base.errors import Error, InvalidArgument, Unconfirmed, Unroutable, error_for
+from shmbroker.ipc.base.errors import Error, Unconfirmed, Unroutable, error_for
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
+from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.ipc.message.group import grouped
-from shmbroker.ipc.message.outgoing import Confirm, id_bytes, outgoing, parts
+from shmbroker.ipc.message.outgoing import id_bytes, outgoing, parts
 from shmbroker.ipc.queue.open_transaction import OPEN, notice
 from shmbroker.ipc.schedule.scheduled import When, schedule
 
@@ -26,7 +28,7 @@ class Publication:
 
     __slots__ = (
         "_done", "_exchange", "_kept", "_mandatory", "_message", "_outgoing", "_receipts",
-        "is_delayed",
+        "is_delayed", "level",
     )  # fmt: skip
 
     def __init__(
@@ -45,8 +47,8 @@ class Publication:
         deliver_at: When | None = None,
         confirm: Confirm | None = None,
     ) -> None:
-        if confirm not in (None, "shm", "disk"):
-            raise InvalidArgument(f'confirm is "disk" or "shm", not {confirm!r}')
+        self.level = level_of(confirm or "shm")
+        """The queues have it, and are asked for this."""
         if OPEN:
             notice(exchange._broker, f"exchange {exchange.name!r}")
         properties = grouped(properties, group)
@@ -56,12 +58,16 @@ class Publication:
         self._message = (*parts(body, key, properties, ttl, priority), *id_bytes(message_id))
         self._outgoing: Any = None
         self._receipts: Any = None
-        if self.is_delayed or confirm == "disk":
+        if self.is_delayed or self.is_to_confirm:
             self._outgoing, *self._kept = outgoing(body, key, properties, ttl, priority, message_id)
             schedule(self._outgoing, deliver_after, deliver_at)
-        if confirm == "disk":
+        if self.is_to_confirm:
             self._receipts = exchange._broker._handles.receipts()
         self._done = ffi.new("int64_t *")
+
+    @property
+    def is_to_confirm(self) -> bool:
+        return self.level != CONFIRM_SHM
 
     def go_on(self, timeout_ns: int) -> int:
         """Publish to those that are left: how many have it, all told; QueueFull if one is full."""
@@ -100,20 +106,20 @@ class Publication:
         return [(shared(entries[each].queue), entries[each].position) for each in range(count)]
 
     def confirm(self, timeout: Seconds | None) -> int:
-        """Wait until it is on disk in all durable queues that have it: how many these are."""
+        """Wait until all durable queues that have it confirm it: how many these are."""
         deadline = Deadline(nanoseconds(timeout))
         code = INTERRUPTED
         while code == INTERRUPTED:
-            code = lib.sb_receipts_confirm(self._receipts, deadline.left())
+            code = lib.sb_receipts_confirm(self._receipts, self.level, deadline.left())
         if code < 0:
             raise self._unconfirmed(self._error(code, ""))
         count: int = self._receipts.count
         return count
 
     def confirm_one(self, queue: Any, position: int) -> None:
-        """It is on disk in this one, or is no more there; else Unconfirmed at once."""
-        code = lib.sb_confirm(queue, position, 0)
-        if code not in (OK, NOT_FOUND):
+        """This one confirms it, or it is no more there; else Unconfirmed at once."""
+        code = lib.sb_confirm(queue, position, self.level, 0)
+        if code < 0 and code != NOT_FOUND:
             raise self._unconfirmed(self._error(code, ""))
 
     def _unconfirmed(self, error: Error) -> Error:

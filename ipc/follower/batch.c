@@ -174,7 +174,7 @@ static int64_t see(void *context)
     sb_follower *of = context;
     for (int64_t each = 0; each < of->following.count; each++) {
         source *one = of->following.rows[each].kept;
-        int64_t tail = one->queue->durable ? journaled_below(one->queue, &one->port)
+        int64_t tail = one->queue->durable ? confirmed_below(one->queue)
                                            : sb_port_true_tail(&one->port);
         one->end = tail < 0 ? INT64_MAX : tail; /* if it is wrong, the cursor tells */
     }

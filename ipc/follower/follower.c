@@ -78,7 +78,7 @@ static int64_t release(source *each, int64_t position)
                     (long long)position);
     while (sb_port_reclaim(&each->port) > 0)
         continue;
-    sb_port_tell_producers(&each->port);
+    sb_port_gate_moved(&each->port);
     return SB_OK;
 }
 

@@ -105,6 +105,11 @@ typedef struct gate_wish {
  * SB_IN_USE: that is in the hand of somebody who runs. */
 int64_t gate_take(sb_queue *queue, sb_port *port, const gate_wish *wish);
 
+/* --- barrier.c -------------------------------------------------------------------------------- */
+
+/* The barrier of this ring does not wait for this gate any more. */
+void barrier_without(sb_port *port, int64_t gate);
+
 /* --- retired.c -------------------------------------------------------------------------------- */
 
 /* What is done with of a queue, at or above its head. */

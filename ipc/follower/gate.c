@@ -128,6 +128,10 @@ static bool describe(const sb_queue *queue, int64_t gate, int64_t tail, sb_gate 
         .since = word_load(at, L_GATE_SINCE_AT),
         .position = word & L_POSITION_MASK,
     };
+    int64_t confirmed = confirmed_below(queue);
+    told->index = gate;
+    told->confirms = word_load(queue->ring.memory, L_RING_BARRIER_SET_AT) >> gate & 1;
+    told->holds_barrier = told->confirms && told->position <= confirmed && confirmed < tail;
     told->behind = tail > told->position ? tail - told->position : 0;
     told->holds = holds_head(queue, told->position, tail);
     memcpy(told->name, at + L_GATE_NAME_AT, (size_t)length);

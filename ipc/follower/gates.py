@@ -36,6 +36,12 @@ class Gate:
     """Messages that it has not passed."""
     holds_head: bool
     """It is why the ring keeps messages that were acknowledged."""
+    index: int
+    """In its queue."""
+    confirms: bool
+    """Confirms of the queue wait for it."""
+    holds_barrier: bool
+    """It is why messages are not confirmed."""
 
     @classmethod
     def of(cls, told: Any) -> Gate:
@@ -50,13 +56,19 @@ class Gate:
             told.position,
             told.behind,
             bool(told.holds),
+            told.index,
+            bool(told.confirms),
+            bool(told.holds_barrier),
         )
 
     def __str__(self) -> str:
         called = f"{self.kind} {self.name!r}" if self.name else self.kind
         owner = "nobody" if self.owner is None else f"participant {self.owner}"
+        barrier = ", in the barrier" if self.confirms else ""
+        if self.holds_barrier:
+            barrier = ", holds the barrier back"
         holds = ", holds head back" if self.holds_head else ""
-        return f"{called} of {owner}, {self.behind:,} behind{holds}"
+        return f"{called} of {owner}, {self.behind:,} behind{barrier}{holds}"
 
 
 def gates_of(queue: Any) -> tuple[Gate, ...] | int:
@@ -67,7 +79,7 @@ def gates_of(queue: Any) -> tuple[Gate, ...] | int:
 
 
 def findings(broker: Broker) -> Iterator[Finding]:
-    """Gates in nobody's hand that hold head back, and gates that are nearly a ring behind."""
+    """Gates in nobody's hand that hold something back, and gates that are nearly a ring behind."""
     for queue in broker.queues():
         with suppress(NotFound):  # deleted meanwhile
             for gate in broker.queue(queue.name).gates():
@@ -77,9 +89,12 @@ def findings(broker: Broker) -> Iterator[Finding]:
 
 
 def found(vhost: str, queue: str, slots: int, gate: Gate) -> Finding | None:
+    subject = f"queue {queue!r} of vhost {vhost!r}"
+    if gate.holds_barrier and gate.owner is None and gate.kind != "journal":
+        problem = f"its gate {gate}: nothing is confirmed or delivered before it has moved"
+        return Finding("error", subject, problem, REMEDIES.get(gate.kind, REOPEN))
     if not gate.holds_head:
         return None
-    subject = f"queue {queue!r} of vhost {vhost!r}"
     if gate.owner is None:
         problem = f"its gate {gate}: it keeps messages that were acknowledged"
         return Finding("note", subject, problem, REMEDIES.get(gate.kind, REOPEN))
@@ -93,4 +108,5 @@ REOPEN = "start again what had it, or delete the queue"
 REMEDIES = {
     "journal": "start a broker: shmbroker run DIR",
     "pager": "start a broker: shmbroker run DIR",
+    "replica": "start it again, or drop it",
 }

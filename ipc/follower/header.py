@@ -18,10 +18,29 @@ typedef struct sb_gate {{
     int64_t since;   /* when that one took it, ns since the epoch; 0 unknown */
     int64_t position, behind; /* all below the position it has passed; and so many are there */
     int64_t holds;   /* 1: it is what holds head back */
+    int64_t index;
+    int64_t confirms;      /* 1: confirms wait for it: it is in the set of the barrier */
+    int64_t holds_barrier; /* 1: it is what holds them back */
     char name[{layout.GATE_NAME_BYTES_MAX + 8}];
 }} sb_gate;
 /* The gates of a queue: how many there are, up to `room`. */
 int64_t sb_gates(sb_queue *queue, sb_gate *gates, int64_t room);
+
+/* Take the lasting gate of this kind and name, or make it, at head or behind what is there: its
+ * index.  SB_IN_USE: it is in the hand of somebody who runs. */
+int64_t sb_gate_open(sb_queue *queue, int64_t kind, const char *name, int64_t from_now);
+/* Where it stands. */
+int64_t sb_gate_position(sb_queue *queue, int64_t gate);
+/* Our gate has passed all below this position.  SB_STALE: it is not ours. */
+int64_t sb_gate_move(sb_queue *queue, int64_t gate, int64_t position);
+/* It stays where it is, in nobody's hand; with `leaves` it goes, and the barrier forgets it. */
+int64_t sb_gate_close(sb_queue *queue, int64_t gate, int64_t leaves);
+/* Confirms of this durable queue wait for our gate as well from now on (core/barrier.py): the
+ * position below which all is confirmed now.  The gate has passed all that is confirmed as soon as
+ * it has come there. */
+int64_t sb_barrier_join(sb_queue *queue, int64_t gate);
+/* They do not wait for this gate any more, whosever it is: who waited for it alone is woken. */
+int64_t sb_barrier_leave(sb_queue *queue, int64_t gate);
 
 typedef struct sb_follower sb_follower;
 

@@ -103,12 +103,13 @@ int64_t sources_begin(sb_follower *of, int64_t flags)
 /* What of the queue waits for our gate goes on. */
 static void let_go(source *each, bool leaves)
 {
-    if (leaves)
-        sb_port_gate_leave(&each->port, each->cursor.gate);
-    else
+    if (!leaves) {
         sb_port_gate_put_down(&each->port, each->cursor.gate);
-    if (leaves)
-        sb_port_wake_all(&each->port);
+        return;
+    }
+    barrier_without(&each->port, each->cursor.gate);
+    sb_port_gate_leave(&each->port, each->cursor.gate);
+    sb_port_wake_all(&each->port);
 }
 
 void sources_end(sb_follower *of, bool leaves)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 from shmbroker.core.layout import KEY_BYTES_MAX
 from shmbroker.ipc._native import ffi
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.timeout import Seconds
+from shmbroker.ipc.message.confirm import Confirm
 from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.properties import pack
 
@@ -62,10 +63,6 @@ def priority_code(priority: int | None) -> int:
     return priority + 1
 
 
-Confirm = Literal["disk", "shm"]
-"""When publishing is done: when the message is on disk, or in shared memory."""
-
-
 class Options(TypedDict, total=False):
     """What may be said of a message that is published.
 
@@ -82,7 +79,7 @@ class Options(TypedDict, total=False):
     group: str | None
     """In a queue with groups, messages of one go to one consumer at a time (docs/groups.md)."""
     confirm: Confirm | None
-    """In a durable queue: "disk", or do not wait for that (docs/durability.md)."""
+    """In a durable queue: the level to wait for, "shm" not to wait (docs/durability.md)."""
     deliver_after: Seconds | None
     """It is not delivered before so many seconds (docs/scheduled.md)."""
     deliver_at: datetime | float | None

@@ -58,7 +58,7 @@ void paged_mark(paged *each)
 static void look_what_is_safe(paged *each)
 {
     while (each->durable && each->safe < each->put &&
-           journaled_below(each->queue, &each->out) >= each->marked_tail) {
+           confirmed_below(each->queue) >= each->marked_tail) {
         each->safe = each->marked;
         paged_mark(each);
     }
@@ -197,7 +197,7 @@ static void tell_disk(paged *each, int64_t code)
 /* Of a durable queue, what the journal has. */
 static int64_t end_of_inbox(paged *each)
 {
-    return each->durable ? journaled_below(each->inbox, &each->in) : INT64_MAX;
+    return each->durable ? confirmed_below(each->inbox) : INT64_MAX;
 }
 
 static int64_t write_pages(paged *each)

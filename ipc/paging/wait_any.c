@@ -13,9 +13,20 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
+/* SB_CONFIRMED, or that less a level. */
+static bool is_confirm(int64_t returned)
+{
+    return returned <= SB_CONFIRMED && returned >= SB_CONFIRMED_BOTH;
+}
+
+static int64_t level_of(int64_t returned)
+{
+    return returned == SB_CONFIRMED ? L_CONFIRM_EFFECTIVE : SB_CONFIRMED - returned;
+}
+
 static int64_t bell_of(const sb_queue *queue, int64_t position, int64_t returned)
 {
-    int64_t at = returned == SB_CONFIRMED ? L_RING_CONFIRM_BELL_AT
+    int64_t at = is_confirm(returned)    ? L_RING_CONFIRM_BELL_AT
                  : position == SB_ROOM    ? L_RING_PRODUCER_BELL_AT
                  : position == SB_A_MESSAGE && !queue->buckets ? L_RING_CONSUMER_BELL_AT
                                                                : L_RING_SUBSCRIBER_BELL_AT;
@@ -29,7 +40,7 @@ static sb_queue *rings_of(const sb_wait *wait)
     int64_t code;
     sb_queue *queue = wait->queue;
     int64_t position = wait->position;
-    bool is_room = position == SB_ROOM && wait->returned != SB_CONFIRMED;
+    bool is_room = position == SB_ROOM && !is_confirm(wait->returned);
     sb_queue *inbox = NULL;
     if (queue->pages)
         inbox = is_room ? inbox_of(queue, true, &code) : inbox_of_position(queue, &position);
@@ -47,8 +58,9 @@ static int64_t arm_and_look(sb_queue *queue, int64_t position, int64_t returned)
     sb_cursor cursor = {.port = &in->port, .position = position, .gate = -1};
     code = position == SB_A_MESSAGE ? sb_port_wait_for_message(&in->port, 0)
            : position == SB_ROOM    ? wait_kernel(queue)(&in->port, 0)
-           : returned == SB_CONFIRMED
-               ? sb_port_wait_for_gate(&in->port, position & L_POSITION_MASK, 0)
+           : is_confirm(returned)
+               ? sb_port_wait_for_confirm(&in->port, position & L_POSITION_MASK,
+                                          level_of(returned), 0)
            : returned >= 0 ? sb_port_wait_for_selected(&in->port, position, returned, 0)
                            : sb_cursor_wait(&cursor, 0);
     lane_leave(in);
@@ -98,12 +110,12 @@ static int64_t check(const sb_wait *waits, int64_t count)
         if (position < 0 && position != SB_A_MESSAGE && position != SB_ROOM)
             return fail(SB_INVALID, "wait %lld: position %lld is none: SB_A_MESSAGE, SB_ROOM, or 0 "
                         "or more", (long long)each, (long long)position);
-        if (returned < 0 && returned != SB_ANY_NUMBER && returned != SB_CONFIRMED)
+        if (returned < 0 && returned != SB_ANY_NUMBER && !is_confirm(returned))
             return fail(SB_INVALID,
                         "wait %lld: returned %lld is none: SB_ANY_NUMBER, SB_CONFIRMED, "
                         "or 0 or more",
                         (long long)each, (long long)returned);
-        if (returned == SB_CONFIRMED && position < 0)
+        if (is_confirm(returned) && position < 0)
             return fail(SB_INVALID,
                         "wait %lld: SB_CONFIRMED is asked of the message at a position, not of %s",
                         (long long)each, position == SB_ROOM ? "SB_ROOM" : "SB_A_MESSAGE");

@@ -1,8 +1,8 @@
-/* Confirms: a message of a durable queue is safe when the journal's gate has passed its position.
+/* Confirms: a message of a durable queue is safe when the barrier of its ring has passed it.
  *
- * The gate is the barrier of the ring (core/visible.py), so what a publisher waits for and what a
- * consumer may take is one and the same word, and it stays true if the broker that moved it
- * dies. */
+ * What a publisher waits for and what a consumer may take is one and the same word
+ * (core/barrier.py), and it stays true if the broker that moved it dies.  Who asks for a level by
+ * its name waits for the gates that say so, and not for the others. */
 
 #define _GNU_SOURCE
 
@@ -20,12 +20,9 @@ static int64_t not_durable(const sb_queue *queue)
 int64_t sb_is_confirmed(sb_queue *queue, int64_t position)
 {
     int64_t code;
-    sb_port port;
     if (!queue_look(queue, &code))
         return code;
-    code = port_to_look(queue, &port);
-    if (code == SB_OK)
-        code = is_journaled(queue, &port, position);
+    code = is_confirmed(queue, position);
     queue_looked(queue);
     return code;
 }
@@ -38,7 +35,7 @@ int64_t sb_confirmed(sb_queue *queue)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    code = journaled_below(queue, &in->port);
+    code = confirmed_below(queue);
     lane_leave(in);
     return code;
 }
@@ -75,23 +72,35 @@ int64_t sb_published(sb_queue *queue)
     return code;
 }
 
-static int64_t wait_for_gate(sb_queue *queue, lane *in, int64_t position, int64_t deadline)
+static int64_t unconfirmed(const sb_queue *queue, sb_port *port, int64_t position, int64_t level)
+{
+    int64_t missing = ~sb_port_confirm_level(port, position);
+    const char *why = missing & L_CONFIRM_DISK && (level < 0 || level & L_CONFIRM_DISK)
+                          ? "nobody has said that it is on disk: is a broker running?"
+                      : sb_port_confirm_level(port, L_CONFIRM_EFFECTIVE) & L_CONFIRM_REPLICATED
+                          ? "a replica has not confirmed it"
+                          : "no replica is in sync";
+    return fail(SB_UNCONFIRMED, "queue '%s': message %lld is in shared memory, and %s",
+                queue->name, (long long)position, why);
+}
+
+static int64_t wait_in_lane(sb_queue *queue, lane *in, int64_t position, int64_t level,
+                            int64_t deadline)
 {
     int64_t code;
-    while ((code = sb_port_wait_for_gate(&in->port, position, deadline)) == SB_SLEPT) {
+    while ((code = sb_port_wait_for_confirm(&in->port, position, level, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
             return code;
         queue->connection->duties->repair_ring(queue, &in->port);
         if (queue->connection->waits_in_slices)
             return SB_INTERRUPTED;
     }
-    if (code != SB_EMPTY)
-        return code;
-    return fail(SB_UNCONFIRMED, "queue '%s': message %lld is in shared memory, and nobody has said "
-                "that it is on disk: is a broker running?", queue->name, (long long)position);
+    if (code == SB_EMPTY)
+        return unconfirmed(queue, &in->port, position, level);
+    return code == SB_OK ? sb_port_confirm_level(&in->port, position) : code;
 }
 
-static int64_t confirm_in(sb_queue *queue, int64_t position, int64_t deadline)
+static int64_t confirm_in(sb_queue *queue, int64_t position, int64_t level, int64_t deadline)
 {
     int64_t code;
     lane *in = lane_enter(queue, &code);
@@ -99,35 +108,64 @@ static int64_t confirm_in(sb_queue *queue, int64_t position, int64_t deadline)
         return code;
     if (position < 0)
         position = sb_port_true_tail(&in->port) - 1; /* or DAMAGED, less one */
-    code = position < 0 ? position == -1 ? SB_OK : position + 1
-                        : wait_for_gate(queue, in, position, deadline);
+    if (position == -1)
+        code = sb_port_confirm_level(&in->port, L_CONFIRM_EFFECTIVE);
+    else
+        code = position < 0 ? position + 1 : wait_in_lane(queue, in, position, level, deadline);
     lane_leave(in);
     return code;
 }
 
-static int64_t confirm(sb_queue *queue, int64_t position, int64_t deadline)
+/* What is safe in all places is safe at the levels that it has in each. */
+static int64_t confirm_in_too(sb_queue *queue, int64_t before, int64_t level, int64_t deadline)
+{
+    if (!queue || before < 0)
+        return before;
+    int64_t here = confirm_in(queue, -1, level, deadline);
+    return here < 0 ? here : before & here;
+}
+
+static int64_t confirm(sb_queue *queue, int64_t position, int64_t level, int64_t deadline)
 {
     int64_t code;
     sb_queue *inbox = queue->pages ? inbox_of_position(queue, &position) : NULL;
-    code = confirm_in(inbox ? inbox : queue, position, deadline);
-    if (position >= 0 || code != SB_OK)
-        return code;
+    int64_t known = confirm_in(inbox ? inbox : queue, position, level, deadline);
+    if (position >= 0 || known < 0)
+        return known;
     /* all that was published, wherever that is */
+    code = SB_OK;
     inbox = queue->pages ? inbox_of(queue, false, &code) : NULL;
-    if (inbox)
-        code = confirm_in(inbox, -1, deadline);
-    sb_queue *schedule = code == SB_OK ? schedule_of(queue, false, &code) : NULL;
-    return schedule ? confirm_in(schedule, -1, deadline) : code;
+    known = code < 0 ? code : confirm_in_too(inbox, known, level, deadline);
+    sb_queue *schedule = known >= 0 ? schedule_of(queue, false, &code) : NULL;
+    return code < 0 ? code : confirm_in_too(schedule, known, level, deadline);
 }
 
-int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns)
+int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t level, int64_t timeout_ns)
 {
     int64_t code, deadline = monotonic_deadline(timeout_ns);
+    if (level < L_CONFIRM_EFFECTIVE || level > (L_CONFIRM_DISK | L_CONFIRM_REPLICATED))
+        return fail(SB_INVALID, "%lld is no level of a confirm: SB_CONFIRM_DISK, ...",
+                    (long long)level);
     if (!sb_is_durable(queue))
-        return not_durable(queue);
+        return level == L_CONFIRM_SHM ? L_CONFIRM_SHM : not_durable(queue);
     if (!queue_look(queue, &code))
         return code;
-    code = confirm(queue, position, deadline);
+    code = confirm(queue, position, level, deadline);
+    queue_looked(queue);
+    return code;
+}
+
+int64_t sb_confirm_level(sb_queue *queue)
+{
+    int64_t code;
+    sb_port port;
+    if (!sb_is_durable(queue))
+        return L_CONFIRM_SHM;
+    if (!queue_look(queue, &code))
+        return code;
+    code = port_to_look(queue, &port);
+    if (code == SB_OK)
+        code = sb_port_confirm_level(&port, L_CONFIRM_EFFECTIVE);
     queue_looked(queue);
     return code;
 }

@@ -12,9 +12,11 @@ from collections.abc import Iterable
 from inspect import signature
 from typing import Any, Unpack
 
+from shmbroker.core.layout import CONFIRM_SHM
 from shmbroker.ipc.base.signature import shows
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
-from shmbroker.ipc.message.outgoing import Confirm, Options, OptionsWithId
+from shmbroker.ipc.message.confirm import Confirm, level_of
+from shmbroker.ipc.message.outgoing import Options, OptionsWithId
 from shmbroker.ipc.queue.producer import Producer
 from shmbroker.ipc.queue.queue import Queue
 
@@ -31,14 +33,15 @@ class DurableProducer(Producer):
         timeout: Seconds | None = None,
         **options: Any,
     ) -> int | None:
-        """Producer.publish, and wait until the message is on disk: Unconfirmed if not in time.
+        """Producer.publish, and wait until the message is confirmed: Unconfirmed if not in time.
 
         Publish it again then, under the same number: if it is there it is not there twice.
         """
         deadline = Deadline(nanoseconds(timeout))
+        level_of(confirm)  # it is one, or nothing is published
         position = super().publish(body, timeout=timeout, **options)
         if confirm != "shm":
-            self._queue.confirm(position, timeout=deadline.seconds_left())
+            self._queue.confirm(position, level=confirm, timeout=deadline.seconds_left())
         return position
 
     publish.__signature__ = signature(Producer.publish)  # type: ignore[attr-defined]
@@ -53,22 +56,25 @@ class DurableQueue(Queue):
     def publish(  # type: ignore[override]  # as Queue.publish, which is overloaded
         self, /, body: Any, *, timeout: Seconds | None = None, **options: Any
     ) -> int | None:
-        """Queue.publish, and wait until the message is on disk: Unconfirmed if not in time.
+        """Queue.publish, and wait until the message is confirmed: Unconfirmed if not in time.
 
-        confirm="shm" does not wait; `confirmed` and `confirm` tell about its position later.  What
-        is scheduled is on disk when its place in the schedule is.
+        confirm="shm" does not wait; `confirmed` and `confirm` tell about its position later.  Any
+        other level is a demand, in place of the queue's own.  What is scheduled is on disk when its
+        place in the schedule is.
         """
-        waits = options.pop("confirm", None) != "shm"
+        confirm = options.pop("confirm", None)
+        level = level_of(confirm)
         deadline = Deadline(nanoseconds(timeout))
         after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
         if after is not None or at is not None:
             number, receipt = self._schedule(body, deadline.left(), after, at, options)
-            if waits:
-                self._confirm_at(receipt.queue, receipt.position, deadline.seconds_left(), number)
+            if level != CONFIRM_SHM:
+                left = deadline.seconds_left()
+                self._confirm_at(receipt.queue, receipt.position, left, number, level)
             return number
         position: int | None = super().publish(body, timeout=timeout, **options)
-        if waits:  # also for a duplicate: the message that counts may not be there yet
-            self.confirm(position, timeout=deadline.seconds_left())
+        if level != CONFIRM_SHM:  # also for a duplicate: the one that counts may not be there yet
+            self.confirm(position, level=confirm, timeout=deadline.seconds_left())
         return position
 
     def producer(self, name: str | bytes) -> DurableProducer:
@@ -85,14 +91,15 @@ class DurableQueue(Queue):
         bodies: Iterable[Any],
         *,
         timeout: Seconds | None = None,
-        confirm: Confirm | None = "disk",
+        confirm: Confirm | None = None,
     ) -> int:
-        """Queue.publish_many, and wait until all are on disk: Unconfirmed if not in time.
+        """Queue.publish_many, and wait until all are confirmed: Unconfirmed if not in time.
 
         After QueueFull those that were published are in the queue, and `confirm` waits for them.
         """
         deadline = Deadline(nanoseconds(timeout))
+        level_of(confirm)
         published = super().publish_many(bodies, timeout=timeout)
         if confirm != "shm":
-            self.confirm(timeout=deadline.seconds_left())
+            self.confirm(level=confirm, timeout=deadline.seconds_left())
         return published

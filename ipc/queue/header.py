@@ -5,6 +5,14 @@ from __future__ import annotations
 from shmbroker.core import layout
 from shmbroker.ipc.ring.header import CURSOR
 
+LEVELS = (
+    ("effective", layout.CONFIRM_EFFECTIVE),
+    ("shm", layout.CONFIRM_SHM),
+    ("disk", layout.CONFIRM_DISK),
+    ("replicated", layout.CONFIRM_REPLICATED),
+)
+"""Of confirms."""
+
 QUEUES = f"""\
 /* --- queues --- */
 
@@ -104,12 +112,16 @@ struct sb_receipt {
 int64_t sb_publish_receipt(sb_queue *queue, const sb_outgoing *message, int64_t timeout_ns,
                            sb_receipt *receipt);
 /* Wait until the message at this position, or with -1 all that was published or scheduled before,
- * is on disk; only in a durable queue.  SB_OK; SB_UNCONFIRMED: not in time; it is in the queue, and
- * may be on disk. */
-int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t timeout_ns);
-/* All below this position is on disk. */
+ * is confirmed at this level (docs/durability.md); only in a durable queue.  The level that it has
+ * now: SB_CONFIRM_DISK, SB_CONFIRM_REPLICATED, or both.  SB_UNCONFIRMED: not in time; it is in the
+ * queue, and may be on disk.
+ * SB_CONFIRM_EFFECTIVE is what consumers of the queue wait for.  Any other level is a demand. */
+int64_t sb_confirm(sb_queue *queue, int64_t position, int64_t level, int64_t timeout_ns);
+/* The effective level of the queue now; SB_CONFIRM_SHM if it is not durable. */
+int64_t sb_confirm_level(sb_queue *queue);
+/* All below this position is confirmed, at the effective level. */
 int64_t sb_confirmed(sb_queue *queue);
-/* 1: the message at this position is on disk, or the queue is not durable; 0: not yet. */
+/* 1: so is the message at this position, or the queue is not durable; 0: not yet. */
 int64_t sb_is_confirmed(sb_queue *queue, int64_t position);
 
 /* A producer of this name, for sb_outgoing.producer.  For good, and at most 55 a queue. */
@@ -240,8 +252,8 @@ struct sb_wait {
     sb_queue *queue;
     int64_t position; /* of the message that a subscriber wants; or SB_A_MESSAGE, SB_ROOM */
     int64_t returned; /* at a position: or that other than so many messages have come back.
-                         SB_ANY_NUMBER: no matter.  SB_CONFIRMED: that the message at this position
-                         is on disk */
+                         SB_ANY_NUMBER: no matter.  SB_CONFIRMED, SB_CONFIRMED_DISK, ...: that the
+                         message at this position is confirmed, at this level */
     int64_t code;     /* the answer: SB_EMPTY, or it is worth trying (and may tell of an error) */
 };
 /* Sleep until one is worth trying: how many are.  0: none is, but *control is no longer `seen`, a
@@ -283,10 +295,14 @@ int64_t sb_counts(sb_connection *connection, int64_t reference, int64_t number, 
 
 
 def enumerators() -> list[str]:
-    """What sb_wait.position and sb_wait.returned may be."""
+    """What sb_wait.position and sb_wait.returned may be, and levels of confirms."""
     return [
+        *(f"    SB_CONFIRM_{name.upper()} = {level}," for name, level in LEVELS),
         "    SB_A_MESSAGE = -1,",
         "    SB_ROOM = -2,",
         "    SB_ANY_NUMBER = -1,",
         "    SB_CONFIRMED = -3,",
+        "    SB_CONFIRMED_DISK = SB_CONFIRMED - SB_CONFIRM_DISK,",
+        "    SB_CONFIRMED_REPLICATED = SB_CONFIRMED - SB_CONFIRM_REPLICATED,",
+        "    SB_CONFIRMED_BOTH = SB_CONFIRMED - (SB_CONFIRM_DISK | SB_CONFIRM_REPLICATED),",
     ]

@@ -11,7 +11,8 @@ from shmbroker.core.layout import SEQUENCE_MASK
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
-from shmbroker.ipc.message.outgoing import Confirm, id_bytes
+from shmbroker.ipc.message.confirm import Confirm
+from shmbroker.ipc.message.outgoing import id_bytes
 from shmbroker.ipc.queue.open_transaction import OPEN
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class Producer:
         """Publish as the message of this number: its position, or None if that was before.
 
         Without a number it is the next one.  A number that is not above the last was published
-        before; numbers may be left out.  To a durable queue it is done when the message is on disk,
-        unless confirm is "shm".
+        before; numbers may be left out.  To a durable queue it is done when the message is
+        confirmed, unless confirm is "shm".
         """
         if OPEN:
             self._queue._notice()

@@ -6,17 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, overload
 
 from shmbroker.core.codes import DUPLICATE, FULL, INTERRUPTED
-from shmbroker.core.layout import (
-    IN_INBOX,
-)
+from shmbroker.core.layout import CONFIRM_EFFECTIVE, IN_INBOX
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
 from shmbroker.ipc.base.errors import InvalidArgument, Unconfirmed
 from shmbroker.ipc.base.signature import check_names, shows
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
+from shmbroker.ipc.message.confirm import Confirm, level_name, level_of
 from shmbroker.ipc.message.loan import QueueLoan
 from shmbroker.ipc.message.outgoing import (
-    Confirm,
     Options,
     OptionsWithId,
     PartsWithId,
@@ -195,32 +193,42 @@ class Publishing(OpenedQueue):
     def _batch(self, bodies: Iterable[Any]) -> Batch:
         return Batch(self, bodies)
 
-    def confirm(self, position: int | None = None, *, timeout: Seconds | None = None) -> None:
-        """Wait until the message at this position is on disk; None: all that was published or
-        scheduled before.
+    def confirm(
+        self,
+        position: int | None = None,
+        *,
+        level: Confirm | None = None,
+        timeout: Seconds | None = None,
+    ) -> Confirm:
+        """Wait until the message at this position is confirmed: at which level it is then.
 
-        Unconfirmed if nobody says so in time.  Only a durable queue confirms.
+        None: all that was published or scheduled before.  Without a level that of the queue counts,
+        `level`.  Unconfirmed if it is not reached in time.  Only a durable queue confirms.
         """
-        self._confirm_at(
-            self._queue, _ALL if position is None else checked_position(position), timeout
-        )
+        where = _ALL if position is None else checked_position(position)
+        return level_name(self._confirm_at(self._queue, where, timeout, level=level_of(level)))
 
     def _confirm_at(
-        self, ring: Any, position: int, timeout: Seconds | None, number: int | None = None
-    ) -> None:
+        self,
+        ring: Any,
+        position: int,
+        timeout: Seconds | None,
+        number: int | None = None,
+        level: int = CONFIRM_EFFECTIVE,
+    ) -> int:
         """confirm, in our ring or that of what is scheduled, where it has this number."""
         deadline = Deadline(nanoseconds(timeout))
-        code = INTERRUPTED
+        code: int = INTERRUPTED
         while code == INTERRUPTED:
-            code = lib.sb_confirm(ring, position, deadline.left())
+            code = lib.sb_confirm(ring, position, level, deadline.left())
         if code >= 0:
-            return
+            return code
         error = self._error(code, "confirming what was published to")
         if isinstance(error, Unconfirmed):
             if number is None:
                 number = self.published - 1 if position == _ALL else position
             error.pending = ((self.name, number),)
-            error.ask = lambda timeout: self._confirm_at(ring, position, timeout, number)
+            error.ask = lambda timeout: self._confirm_at(ring, position, timeout, number, level)
         raise error
 
     def _ends(self) -> list[tuple[Any, int]]:
@@ -242,11 +250,19 @@ class Publishing(OpenedQueue):
 
     @property
     def confirmed(self) -> int:
-        """All messages below this position are on disk.  Only a durable queue knows."""
+        """All messages below this position are confirmed.  Only a durable queue knows."""
         position: int = lib.sb_confirmed(self._queue)
         if position < 0:
             raise self._error(position, "looking at")
         return position
+
+    @property
+    def level(self) -> Confirm:
+        """What a confirm waits for, and a consumer too, now: "disk" unless there are replicas."""
+        level: int = lib.sb_confirm_level(self._queue)
+        if level < 0:
+            raise self._error(level, "looking at")
+        return level_name(level)
 
     def producer(self, name: str | bytes) -> Producer:
         """A producer that numbers its messages: who has its name goes on where it ended.

@@ -68,7 +68,7 @@ static void read_settings(sb_queue *queue)
     queue->non_destructive = setting(queue, L_SETTING_NON_DESTRUCTIVE_AT);
     queue->max_producer_bytes = setting(queue, L_SETTING_MAX_PRODUCER_BYTES_AT);
     queue->slow_consumer_ns = setting(queue, L_SETTING_SLOW_CONSUMER_THRESHOLD_AT);
-    queue->durable = word_load(queue->ring.memory, L_RING_BARRIER_AT) > 0;
+    queue->durable = word_load(queue->ring.memory, L_RING_JOURNAL_GATE_AT) > 0;
     last_value_limit(queue);
     queue->pages = queue->when_full == L_PAGE;
     /* what is in memory is bounded, with the inbox to a half */

@@ -51,7 +51,7 @@ bool last_value_carry(sb_queue *queue, sb_port *port, const void *key, int64_t k
     for (int64_t carried = 0; carried <= live && sb_port_window(port) > wanted; carried++) {
         sb_message message;
         int64_t head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
-        if (!is_journaled(queue, port, head)) /* head waits for that, and would not move */
+        if (!is_confirmed(queue, head)) /* head waits for that, and would not move */
             break;
         if (sb_port_carry(port, &message) != SB_OK)
             break;

@@ -411,11 +411,11 @@ void blocks_drop(sb_connection *connection, int64_t row);
 /* The same of all rows whose bit is set, of L_QUEUE_MASK + 1 bits. */
 void blocks_drop_marked(sb_connection *connection, const int64_t *marks);
 
-/* --- journaled.c ------------------------------------------------------------------------------ */
+/* --- confirmed.c ------------------------------------------------------------------------------ */
 
-/* Of a durable queue: the journal has all below this position. */
-int64_t journaled_below(const sb_queue *queue, sb_port *port);
-/* The journal has what is at this position, or the queue is in none. */
-bool is_journaled(const sb_queue *queue, sb_port *port, int64_t position);
+/* Of a durable queue: all below this position is confirmed. */
+int64_t confirmed_below(const sb_queue *queue);
+/* What is at this position is confirmed, or the queue is not durable. */
+bool is_confirmed(const sb_queue *queue, int64_t position);
 
 #endif

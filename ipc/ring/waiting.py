@@ -23,6 +23,7 @@ Deadlines are monotonic nanoseconds (`system_clock`); 0 is over already, NEVER d
 from __future__ import annotations
 
 from shmbroker.core.atomics import exchange, load, load_acquire
+from shmbroker.core.barrier import barrier_raise, is_confirmed
 from shmbroker.core.bell import (
     ASLEEP,
     bell_arm,
@@ -152,11 +153,16 @@ def tell_producers(port: int) -> int:
 
 @exported_cold
 def gate_moved(port: int) -> int:
-    """After the journal's gate was moved: what it has passed can be taken, and is safe."""
+    """After a gate that the barrier waits for was moved, or has left: what is confirmed by that.
+
+    Who waits for a level may have waited for this gate alone, so they look also if the barrier
+    stays where it is.
+    """
     header = load(port + PORT_HEADER)
     # SYNC POINT: bell (after a locked operation): pairs with the exchange of bell_arm
-    ring(port, header + RING_CONSUMER_BELL_AT, ONE)
-    wake_subscribers(port)
+    if barrier_raise(port):
+        ring(port, header + RING_CONSUMER_BELL_AT, ONE)
+        wake_subscribers(port)
     ring(port, header + RING_CONFIRM_BELL_AT, ALL)
     return tell_producers(port)
 
@@ -340,13 +346,13 @@ def wait_for_selected(port: int, position: int, seen: int, deadline: int) -> int
 
 
 @exported_cold
-def wait_for_gate(port: int, position: int, deadline: int) -> int:
-    """OK: the barrier, the journal's gate, has passed this position.  EMPTY: not in time."""
+def wait_for_confirm(port: int, position: int, level: int, deadline: int) -> int:
+    """OK: the message at this position is confirmed at this level.  EMPTY: not in time."""
     bell = load(port + PORT_HEADER) + RING_CONFIRM_BELL_AT
     slice_end = system_clock() + SLICE_NS
     while True:
         bell_arm(bell)
-        if is_visible(port, position):
+        if is_confirmed(port, position, level):
             return OK
         code = sleep(port, bell, deadline, slice_end, SLICE_NS)
         if code != OK:

@@ -203,7 +203,7 @@ static int64_t prepare(service *at, lane *out, lane *in, int64_t position, batch
         keep(at, &out->port, position); /* it is gone, or not due: the clock was set */
         return SB_GONE;
     }
-    if (!is_journaled(at->schedule, &out->port, position))
+    if (!is_confirmed(at->schedule, position))
         return SB_UNCONFIRMED;
     const sb_outgoing shape = shape_of(message);
     int64_t code = queue_within(at->queue, in, &shape);

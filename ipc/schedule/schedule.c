@@ -96,7 +96,7 @@ static int64_t live_in(sb_port *port)
 static int64_t copy_to_end(sb_queue *schedule, lane *in, sb_message *message, operation *operations)
 {
     sb_port *port = &in->port;
-    if (!is_journaled(schedule, port, message->position) || !schedule_take(port, message))
+    if (!is_confirmed(schedule, message->position) || !schedule_take(port, message))
         return SB_GONE;
     int64_t chunk = schedule_copy(port, message, message->body, message->length);
     if (chunk < 0) {

@@ -22,8 +22,9 @@ from shmbroker.ipc.base.errors import (
 from shmbroker.ipc.base.pickled import refuse_pickle
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange.exchange import Exchange
+from shmbroker.ipc.message.confirm import Confirm
 from shmbroker.ipc.message.message import Message
-from shmbroker.ipc.message.outgoing import Confirm, outgoing
+from shmbroker.ipc.message.outgoing import outgoing
 from shmbroker.ipc.queue.open_transaction import OpenTransaction
 from shmbroker.ipc.queue.publishing import look_for_transactions
 from shmbroker.ipc.queue.queue import Queue

@@ -54,11 +54,12 @@ if TYPE_CHECKING:
     from shmbroker.ipc.follower.gates import Gate
     from shmbroker.ipc.latency.latency import Histogram
     from shmbroker.ipc.latency.statistics import Latency, Level, QueueStatistics
+    from shmbroker.ipc.message.confirm import Confirm
     from shmbroker.ipc.message.copied import CopiedMessage
     from shmbroker.ipc.message.group import GroupInfo
     from shmbroker.ipc.message.loan import QueueLoan
     from shmbroker.ipc.message.message import Message
-    from shmbroker.ipc.message.outgoing import Confirm, Options
+    from shmbroker.ipc.message.outgoing import Options
     from shmbroker.ipc.message.serializer import AnySerializer, Codec, Serializer
     from shmbroker.ipc.queue.durable import DurableProducer, DurableQueue
     from shmbroker.ipc.queue.origins import Origin
@@ -182,7 +183,7 @@ _MODULES = {
     "BindingInfo": "catalog.catalog",
     "Broker": "connection.broker",
     "CommonSettings": "settings.setting",
-    "Confirm": "message.outgoing",
+    "Confirm": "message.confirm",
     "CopiedMessage": "message.copied",
     "DurableProducer": "queue.durable",
     "DurableQueue": "queue.durable",

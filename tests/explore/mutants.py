@@ -1227,6 +1227,66 @@ MUTANTS: Final = (
         "return bits_set(bell, 1 << (FOLLOWERS_SHIFT + follower))",
         "return store_release(bell, 1 << (FOLLOWERS_SHIFT + follower))",
     ),
+    # --- the barrier and its set
+    _one(
+        "barrier-joined-without-an-epoch",
+        "barrier-set",
+        "barrier_join",
+        "found = compare_exchange(address, seen, seen + EPOCH_STEP)",
+        "found = seen",
+    ),
+    _one(
+        "set-looked-at-before-the-barrier",
+        "barrier-set",
+        "barrier_raise",
+        "        least = barrier_least(port)\n",
+        "        least = barrier_least(port)\n        word = load_acquire(address)\n",
+    ),
+    _one(
+        "barrier-by-store",
+        "barrier-set",
+        "barrier_raise",
+        "seen = compare_exchange(address, word, word & ~POSITION_MASK | least)",
+        "seen = word + 0 * exchange(address, word & ~POSITION_MASK | least)",
+    ),
+    _one(
+        "barrier-lowered",
+        "barrier-set",
+        "barrier_raise",
+        "if least <= word & POSITION_MASK:",
+        "if least == word & POSITION_MASK:",
+    ),
+    _one("barrier-of-one-gate", "barrier-set", "barrier_least", "if members & 1:", "if gate == 0:"),
+    _one(
+        "joined-behind-its-own-epoch",
+        "barrier-set",
+        "barrier_join",
+        "    barrier_change(port, gate, 1)\n    seen = load_acquire(address)\n",
+        "    seen = load_acquire(address)\n"
+        "    seen = compare_exchange(address, seen, seen + EPOCH_STEP) + EPOCH_STEP\n"
+        "    barrier_change(port, gate, 1)\n    return seen & POSITION_MASK\n",
+    ),
+    _one(
+        "set-by-store",
+        "barrier-set-changed",
+        "barrier_change",
+        "found = compare_exchange(address, seen, seen ^ bit)",
+        "found = seen + 0 * exchange(address, seen ^ bit)",
+    ),
+    _one(
+        "left-and-nobody-told",
+        "barrier-set",
+        "leaving",
+        "    barrier_leave(PORT, gate)\n    moved()\n",
+        "    barrier_leave(PORT, gate)\n",
+    ),
+    _one(
+        "adopted-behind-its-gate",
+        "barrier-set-adopted",
+        "inheriting",
+        "    moved()\n    return moving(gate, last)",
+        "    return 0",
+    ),
     # --- the due word
     _one(
         "note-that-leaves-the-claim",

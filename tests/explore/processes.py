@@ -6,6 +6,7 @@ from typing import Final
 
 from shmbroker.core import layout as at
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
+from shmbroker.core.barrier import barrier_raise
 from shmbroker.core.batch import (
     PLAIN_MARK,
     ack_many_once,
@@ -411,6 +412,7 @@ def follow(leaves: int) -> int:
             tell(SAW, position, load(load(MESSAGE + at.MESSAGE_BODY)))
             forget()
             cursor_release(CURSOR)
+            barrier_raise(PORT)  # the journal's moves it
         else:
             forget()
             if code != -1:

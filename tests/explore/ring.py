@@ -66,7 +66,7 @@ class Geometry:
     single: bool = False
     """One consumer at a time: all messages are in bucket 0."""
     barrier: int = 0
-    """1 + index of the gate below which consumers may take."""
+    """1 + index of the journal's gate, which alone is in the set of the barrier."""
     base: int = 0
     """The first position: head, take and tail at the start."""
     head_epoch: int = 0
@@ -226,6 +226,9 @@ class RingMemory(Memory):
         self.word(
             "gates high", RING + at.RING_GATES_HIGH_AT, SHARED if geometry.gates else CONSTANT
         )
+        self.word("barrier set", RING + at.RING_BARRIER_SET_AT, CONSTANT)
+        if geometry.barrier:
+            self.word("barrier", RING + at.RING_CONFIRMED_AT, SHARED, _position)
         self.consumer_bell = self.word("consumer bell", RING + at.RING_CONSUMER_BELL_AT)
         self.word("subscriber bell", RING + at.RING_SUBSCRIBER_BELL_AT)
         self.word("mode", RING + at.RING_MODE_AT, CONSTANT)
@@ -372,7 +375,9 @@ def ring_set_up(blocks: int, flags: int, barrier: int, mode: int, keyed: int, or
     """What formatting leaves; the geometry is too small for ring_format and arena_format."""
     store(RING + at.RING_QUEUE_AT, QUEUE)
     store(RING + at.RING_FLAGS_AT, flags)
-    store(RING + at.RING_BARRIER_AT, barrier)
+    store(RING + at.RING_JOURNAL_GATE_AT, barrier)
+    if barrier:
+        store(RING + at.RING_BARRIER_SET_AT, 1 << (barrier - 1))
     store(RING + at.RING_MODE_AT, mode)
     store(RING + at.RING_IDS_MADE_AT, 1)
     store(RING + at.RING_ORIGINS_MADE_AT, origins)
@@ -412,6 +417,8 @@ def first_words(geometry: Geometry) -> dict[int, int]:
         RING + at.RING_TAKE_AT: (geometry.take_epoch << at.EPOCH_SHIFT) | geometry.base,
         RING + at.RING_HEAD_AT: (geometry.head_epoch << at.EPOCH_SHIFT) | geometry.base,
     }
+    if geometry.barrier:
+        poked[RING + at.RING_CONFIRMED_AT] = (0x7FFF << at.EPOCH_SHIFT) | geometry.base
     for level in range(geometry.levels):
         poked[RING + at.RING_LEVELS_AT + level * at.PAIR_BYTES] = poked[RING + at.RING_TAKE_AT]
     for position in range(geometry.base, geometry.base + geometry.slots):

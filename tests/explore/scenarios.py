@@ -9,6 +9,7 @@ from typing import Final
 from shmbroker.core import layout as at
 from tests.explore import aside, committing, counting, keyed, once, pouring, processes
 from tests.explore.cast import EPILOGUE_OWNER, Cast
+from tests.explore.confirming import mover_dead, replica_dropped, set_changed
 from tests.explore.deleting import deletion_scenario
 from tests.explore.expiring import expiry_scenario
 from tests.explore.following import follower_scenario
@@ -1064,6 +1065,9 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "paging": paging_scenario,
     "expiry": lambda: expiry_scenario("expiry"),
     "expiry-aside": lambda: expiry_scenario("expiry-aside", store_buffers=True, asides=True),
+    "barrier-set": replica_dropped,
+    "barrier-set-changed": set_changed,
+    "barrier-set-adopted": mover_dead,
     "commit-gate": gate_scenario,
     "deletion": lambda: deletion_scenario(store_buffers=False),
     "deletion-buffered": lambda: deletion_scenario(store_buffers=True),
