@@ -53,6 +53,7 @@ class Transaction(Face, of=sync.Transaction):
     @twin(sync.Transaction.commit)
     async def commit(self, *, timeout: Seconds | None, confirm: Confirm | None) -> None:
         end = None if timeout is None else monotonic() + seconds(timeout)
+        self._sync._check_confirm(confirm)
         nap = NAP_S
         while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
             if code == FULL and end is not None and monotonic() >= end:

@@ -135,6 +135,7 @@ class Transaction:
         and the transaction can be committed again or rolled back.
         """
         deadline = Deadline(nanoseconds(timeout))
+        self._check_confirm(confirm)
         code = INTERRUPTED
         while code == INTERRUPTED:
             code = self._commit(deadline.left())
@@ -143,6 +144,10 @@ class Transaction:
         self._check(code, "committing")
         if confirm != "shm":
             self.confirm(timeout=deadline.seconds_left())
+
+    def _check_confirm(self, confirm: Confirm | None) -> None:
+        if confirm not in (None, "shm", "disk"):
+            raise InvalidArgument(f'a transaction confirms "shm" or "disk", not {confirm!r}')
 
     def confirm(self, *, timeout: Seconds | None = None) -> None:
         """Wait until all of it is on disk, once it is committed: Unconfirmed if not in time."""
