@@ -102,8 +102,9 @@ def pub(
 ) -> None:  # fmt: skip
     """Publish BODY, or a file, or stdin, to QUEUE.
 
-    A durable queue confirms each message when it is on disk.  Exits with 1 if a message was
-    published and not confirmed: it is in the queue, so publishing it again would double it.
+    A durable queue confirms each message when it is safe: on disk, and with its replicas.  Exits
+    with 1 if a message was published and not confirmed: it is in the queue, so publishing it again
+    would double it.
     """
     queue, body = addressed(words, exchange)
     if body is not None and (file or lines):
@@ -131,7 +132,7 @@ def summary(done: Publisher, queue: str | None, exchange: str | None) -> str:
     messages = format_count(published, "message")
     if done.unconfirmed:
         which = "" if published == 1 else "the last "
-        return f"{published:,} published, {which}not confirmed: it is in shared memory, not on disk"
+        return f"{published:,} published, {which}not confirmed: it is in shared memory"
     if exchange is None and taken < published:
         return f"nothing to queue {queue!r}: a message with this id was published before"
     if exchange is None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import shmbroker
+from shmbroker.ipc.follower.replica import ReplicaGate
 from tests.cli.command import Shell, eventually, line_of
 from tests.support.host import journaling
 
@@ -42,6 +44,26 @@ def test_what_it_waits_for_is_said_after_a_second(
     with journaling(orders.vhost, tmp_path / "journal"):
         assert process.wait(60) == 0
     assert shown(orders) == ["x"]
+
+
+def test_a_level_is_a_demand(orders: Shell, start: Start, tmp_path: Path) -> None:
+    with journaling(orders.vhost, tmp_path / "journal"):
+        orders.does("pub", "orders", "x", "--confirm", "disk")
+        answer = orders("pub", "orders", "y", "--confirm", "disk+replicated", "--timeout", "10ms")
+        assert answer.code == 1
+        assert "1 published, not confirmed" in answer.said
+        assert "no replica is in sync" in answer.said
+        process = start("pub", "orders", "z", "--confirm", "replicated", stderr=subprocess.PIPE)
+        assert b"waiting for replicas" in line_of(process.stderr)
+        broker = shmbroker.connect(f"shm://{orders.vhost}", name="replica")
+        with broker, ReplicaGate(broker.queue("orders"), "far", from_now=True) as far:
+            far.join()
+            assert process.wait(60) == 0
+            gates = orders.does("queue", "stat", "orders", "--json").json["gates"]
+            assert [each["confirms"] for each in gates] == [True, True]
+            assert "in the barrier" in orders.does("queue", "stat", "orders").out
+    orders.does("queue", "declare", "plain")
+    assert "is not durable" in orders("pub", "plain", "x", "--confirm", "replicated").said
 
 
 def test_a_timeout_says_that_it_is_published(orders: Shell) -> None:
