@@ -308,12 +308,12 @@ int64_t paged_serve(paged *each, bool *waits)
     return gathered + moved;
 }
 
-/* Whether the journal has got so far in a ring, whose next step is told to us. */
-static bool is_journaled_below(paged *each, sb_queue *queue, sb_port *port, int64_t position)
+/* Whether a ring is confirmed so far; its next step is told to us. */
+static bool is_confirmed_below(paged *each, sb_queue *queue, int64_t position)
 {
     char *bell = (char *)queue->ring.memory + L_RING_CONFIRM_BELL_AT;
     sb_bell_follow((int64_t *)(void *)bell, each->pager->ready.bell);
-    return journaled_below(queue, port) >= position;
+    return confirmed_below(queue) >= position;
 }
 
 void paged_rest(paged *each)
@@ -325,10 +325,9 @@ void paged_rest(paged *each)
             ready_leave(ready, &each->put_news);
         return;
     }
-    if (!each->awaits_journal && is_journaled_below(each, each->inbox, &each->in, next))
+    if (!each->awaits_journal && is_confirmed_below(each, each->inbox, next))
         return;
-    if (each->safe < each->put &&
-        is_journaled_below(each, each->queue, &each->out, each->marked_tail))
+    if (each->safe < each->put && is_confirmed_below(each, each->queue, each->marked_tail))
         return;
     ready_leave(ready, &each->news);
     ready_leave(ready, &each->put_news);

@@ -49,7 +49,7 @@ def test_what_it_waits_for_is_said_after_a_second(
 def test_a_level_is_a_demand(orders: Shell, start: Start, tmp_path: Path) -> None:
     with journaling(orders.vhost, tmp_path / "journal"):
         orders.does("pub", "orders", "x", "--confirm", "disk")
-        answer = orders("pub", "orders", "y", "--confirm", "disk+replicated", "--timeout", "10ms")
+        answer = orders("pub", "orders", "y", "--confirm", "replicated", "--timeout", "10ms")
         assert answer.code == 1
         assert "1 published, not confirmed" in answer.said
         assert "no replica is in sync" in answer.said
