@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from shmbroker.netbridge.link.action import Action, Alert, Line
 from shmbroker.netbridge.link.broken import Broken, broken
 from shmbroker.netbridge.link.ending import Reason, refused
-from shmbroker.netbridge.link.peer import Identity, Prover, Service, Verifier, Wish
+from shmbroker.netbridge.link.peer import Admitter, Identity, Prover, Service, Verifier, Wish
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire import version
 from shmbroker.netbridge.wire.frame import (
@@ -105,7 +105,7 @@ class Far:
     """The end that was connected to."""
 
     def __init__(
-        self, ours: Identity, service: Service, prover: Prover, verifier: Verifier
+        self, ours: Identity, service: Service, prover: Prover, verifier: Admitter
     ) -> None:
         self.ours, self.service = ours, service
         self.prover, self.verifier = prover, verifier
@@ -135,6 +135,7 @@ class Far:
             )
             yield from self._refuse(Refusal.VERSION, f"versions are {spoken}")
         self.version = common or 0
+        self.verifier.claim(hello.user, hello.role)
         yield Challenge(self.verifier.challenge)
 
     def _proved(self, said: Proof, hello: Hello, times: LinkTimes, day_ms: int) -> Steps:

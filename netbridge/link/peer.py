@@ -23,6 +23,13 @@ class Verifier(Protocol):
         """Whether this answers the challenge."""
 
 
+class Admitter(Verifier, Protocol):
+    """The verifier of the far end, which has many credentials."""
+
+    def claim(self, user: str, role: Role) -> None:
+        """Whom the near end says to be; before `check`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Of a broker, or of a program, as its handshake tells it."""

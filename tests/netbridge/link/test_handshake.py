@@ -8,6 +8,11 @@ import pytest
 
 from shmbroker.netbridge.link.action import Alert, Became, Ended, Line, Send, Waits
 from shmbroker.netbridge.link.ending import OF_REASON, Reason, Retry, State
+from shmbroker.netbridge.link.handshake import Far, Near
+from shmbroker.netbridge.link.machine import Machine
+from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.security.proof import Channel, FarEnd, NearEnd
+from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import (
     Active,
     Beat,
@@ -20,7 +25,7 @@ from shmbroker.netbridge.wire.frame import (
     Welcome,
 )
 from shmbroker.netbridge.wire.words import Refusal, Role, Standing
-from tests.support.link_ends import DAY_MS, EAST, TIMES, WEST, WISH, Pair, pair
+from tests.support.link_ends import DAY_MS, EAST, SERVICE, TIMES, WEST, WISH, Pair, pair
 
 
 def refused(of: Pair) -> tuple[Refused, Ended]:
@@ -232,3 +237,21 @@ def test_a_welcome_before_the_proof_is_not_believed() -> None:
 def test_a_program_is_no_broker() -> None:
     program = replace(EAST, standing=Standing.NONE, epoch=0)
     assert pair(ours=program, wish=replace(WISH, role=Role.CLIENT)).connect().far.state is State.UP
+
+
+@pytest.mark.parametrize(("said", "user", "state"), [
+    ("a long enough secret", "east", State.UP),
+    ("another long secret", "east", State.REFUSED),
+    ("a long enough secret", "somebody", State.REFUSED),
+])  # fmt: skip
+def test_the_proofs_of_credentials_are_what_a_handshake_asks_for(
+    said: str, user: str, state: State
+) -> None:
+    channel = Channel(b"n" * 32, b"f" * 32)
+    keys, known = (Stretched("east", word) for word in (said, "a long enough secret"))
+    ours, theirs = (Credential("east", "east", (Role.CLUSTER,), (each,)) for each in (keys, known))
+    one = NearEnd(ours, keys, channel, b"1" * 32)
+    other = FarEnd(Credentials((theirs,)), channel, b"2" * 32)
+    near = Near(EAST, replace(WISH, user=user), one, one)
+    of = Pair(Machine(TIMES, near, 0), Machine(TIMES, Far(WEST, SERVICE, other, other), 0))
+    assert of.connect().near.state is state
