@@ -167,7 +167,8 @@ def status(folder: Path, wanted: str | None, timeout: float | None, as_json: boo
     Shows live, passive and so on, the queues of a live broker, and queues of its vhost that need a
     broker and have none.
 
-    Exits with 1 if the broker does not run, or does not reach the state of --wait in time.
+    Exits with 1 if the broker does not run, or does not reach the state of --wait in time. --wait
+    ends if the broker fails.
     """
     from shmbroker.ipc.instance import status
     from shmbroker.ipc.instance.config import config
@@ -190,7 +191,8 @@ def status(folder: Path, wanted: str | None, timeout: float | None, as_json: boo
             click.echo()
             print_table(["QUEUE", "DEPTH"], [list(each.values()) for each in queues])
     if waited is None:
-        raise click.ClickException(f"{folder} is {found.state}, not {wanted}")
+        why = f": {found.why}" if found.why else ""
+        raise click.ClickException(f"{folder} is {found.state}, not {wanted}{why}")
     if found.process is None and wanted is None:
         sys.exit(1)
 

@@ -72,14 +72,19 @@ def is_running(folder: Path) -> bool:
 
 
 def wait_for(folder: Path, state: str, timeout: float | None) -> Status | None:
-    """As soon as it says that it is in this state; None if it does not in time."""
+    """As soon as it says that it is in this state; None if it does not in time, or fails."""
     ends_at = None if timeout is None else time.monotonic() + timeout
     trust.make_folder(folder / RUN)
     watch = Watch(folder / RUN)
     try:
+        first = read(folder)  # a failure of a former run says nothing: this one may be starting
+        has_run = False
         while (found := read(folder)).state != state:
+            has_run |= found.process is not None
             left = None if ends_at is None else ends_at - time.monotonic()
             if left is not None and left <= 0:
+                return None
+            if found.state == "failed" and (has_run or found != first):
                 return None
             watch.wait(left)
         return found

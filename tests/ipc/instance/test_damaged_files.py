@@ -6,16 +6,18 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import shmbroker
+from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.lock.record import LIVE, Record, RecordFile, decoded
 from tests.ipc.instance.conftest import Make
 from tests.ipc.instance.test_pair import bodies, is_announced, put
-from tests.support.runs import Run, Settings
+from tests.support.runs import PATIENCE_SECONDS, Run, Settings
 
 Damage = Callable[[Path], object]
 
@@ -174,13 +176,16 @@ def test_what_a_live_that_runs_holds_is_left_to_it(make: Make) -> None:
 def test_a_live_whose_record_is_damaged_ends_and_says_so(make: Make, vhost: str) -> None:
     live = make("a").start().becomes("live")
     put(vhost, b"1")
-    noise(live.folder.parent / "store" / "live.lock")
-    with (
-        shmbroker.connect(f"shm://{vhost}") as broker,
-        pytest.raises(shmbroker.Unconfirmed),
-    ):
-        broker.queue("orders").publish(b"2", timeout=0.2)
-    assert live.ends() == 1
+    with ThreadPoolExecutor(1) as waiting:
+        waits = waiting.submit(status.wait_for, live.folder, "passive", 2 * PATIENCE_SECONDS)
+        noise(live.folder.parent / "store" / "live.lock")
+        with (
+            shmbroker.connect(f"shm://{vhost}") as broker,
+            pytest.raises(shmbroker.Unconfirmed),
+        ):
+            broker.queue("orders").publish(b"2", timeout=0.2)
+        assert live.ends() == 1
+        assert waits.result(PATIENCE_SECONDS) is None, "who has failed becomes nothing else"
     assert "live.lock) is damaged" in live.why("failed")
     assert "live.lock) is damaged" in live.errors()
     live.start().becomes("live")
