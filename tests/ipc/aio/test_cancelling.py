@@ -64,7 +64,7 @@ def test_cancelling_at_any_moment_loses_no_message(url: str, way: str) -> None:
 
     cancelled, seen = run(main())
     assert sorted(seen) == list(range(count))
-    assert cancelled > 1000
+    assert cancelled > 100  # of some thousands; fewer on a loaded machine
 
 
 def test_one_who_is_woken_and_cancelled_passes_it_on(url: str) -> None:
