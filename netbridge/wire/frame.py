@@ -5,6 +5,8 @@
     source -> target        Open, Resume, Records or Parts, Passed          the flow of one target
     target -> source        Opened or Unopened, Credit, Confirm, Reject
     both                    Beat, Closing, Drained, Moved, Question, Answer
+    program -> broker       Attach, Command, Seen, Credit (of a consumer)
+    broker -> program       Attached, Result, Delivery
 
 A position is that of a message in the source's ring.  Where a frame says `mark` or `end`, all
 messages below it are meant.
@@ -29,7 +31,15 @@ from shmbroker.netbridge.wire.field import (
     Text,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import Level, Refusal, Role, Standing, TargetKind
+from shmbroker.netbridge.wire.words import (
+    Demand,
+    Level,
+    Refusal,
+    Role,
+    Standing,
+    TargetKind,
+    Verb,
+)
 
 ID_BYTES = 16
 CHALLENGE_BYTES_MIN = 16
@@ -52,6 +62,7 @@ Size: TypeAlias = Annotated[int, Number(0, MESSAGE_BYTES_MAX)]
 Version: TypeAlias = Annotated[int, Number(1, version.MOST)]
 BeatMs: TypeAlias = Annotated[int, Number(BEAT_MS_MIN, BEAT_MS_MAX)]
 FrameBytes: TypeAlias = Annotated[int, Number(FRAME_BYTES_MIN, FRAME_BYTES_MAX)]
+Window: TypeAlias = Annotated[int, Number(-1, MESSAGE_BYTES_MAX)]
 Code: TypeAlias = Annotated[int, Number(-(1 << 31), (1 << 31) - 1)]
 Yes: TypeAlias = Annotated[bool, Flag()]
 Name: TypeAlias = Annotated[str, Text(NAME_BYTES_MAX, 1)]
@@ -288,6 +299,81 @@ class Answer(Carrying):
     body: Body
 
 
+@dataclass(frozen=True, slots=True)
+class Attach(Frame):
+    """A program begins its session, or goes on with it after a loss."""
+
+    session: Id
+    generation: Count
+    """Of the session: one that is made again has a higher one."""
+    attempt: Count
+    """Of this process to attach: the highest is the one that counts."""
+    resumes: Yes
+    seen: Count
+    """So many results and deliveries have come."""
+    window: Window
+    """Bytes that the broker may keep for it; -1: nothing, the session ends with its link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached(Frame):
+    resumed: Yes
+    """False, to who would resume: there is no such session, and none was made."""
+    seen: Count
+    """So many commands have come."""
+    ttl_ms: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Command(Carrying):
+    number: Count
+    """Of this session; a command whose body is in several frames has one number."""
+    verb: Annotated[Verb, Choice(Verb)]
+    target: Target
+    """A consumer, producer or temporary queue, as the program counts them."""
+    value: Count
+    count: Count
+    demand: Annotated[Demand, Choice(Demand)]
+    repeated: Yes
+    """A former session may have carried it out."""
+    seen: Count
+    more: Yes
+    """The body goes on in the next frame."""
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Carrying):
+    number: Count
+    """Among results and deliveries of this session."""
+    call: Count
+    """The number of the command."""
+    code: Code
+    value: Count
+    """A position, a highest number, the first of the deliveries."""
+    level: Annotated[Level, Choice(Level)]
+    more: Yes
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery(Carrying):
+    number: Count
+    consumer: Target
+    first: Count
+    """The number of its first message among those of the session."""
+    messages: Count
+    more: Yes
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Frame):
+    """So many results and deliveries have come."""
+
+    seen: Count
+
+
 KINDS: Final[tuple[type[Frame], ...]] = (
     Hello,
     Challenge,
@@ -311,6 +397,12 @@ KINDS: Final[tuple[type[Frame], ...]] = (
     Moved,
     Question,
     Answer,
+    Attach,
+    Attached,
+    Command,
+    Result,
+    Delivery,
+    Seen,
 )
 """By the number of their kind, which never changes."""
 

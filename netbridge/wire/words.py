@@ -1,4 +1,4 @@
-"""Words that have a place in frames: roles, confirm levels, refusals, targets."""
+"""Words that have a place in frames: roles, confirm levels, refusals, targets, verbs."""
 
 from __future__ import annotations
 
@@ -53,3 +53,45 @@ class Refusal(Enum):
 class TargetKind(Enum):
     QUEUE = "queue"
     EXCHANGE = "exchange"
+
+
+class Demand(Enum):
+    """What a call wants to be confirmed of its messages."""
+
+    EFFECTIVE = ""
+    """What the queue has at the moment."""
+    SHM = "shm"
+    REPLICATED = "replicated"
+    DISK = "disk"
+    DISK_AND_REPLICATED = "disk+replicated"
+
+
+class Verb(Enum):
+    """What a program asks of its session."""
+
+    PUBLISH = "publish"
+    DECIDED = "decided"
+    """These numbers of a producer will not come again."""
+    SCHEDULE = "schedule"
+    REQUEST = "request"
+    GET = "get"
+    ACK = "ack"
+    GIVE_BACK = "give-back"
+    REJECT = "reject"
+    BROWSE = "browse"
+    COMMIT = "commit"
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    TEMPORARY_QUEUE = "temporary-queue"
+    LEAVE = "leave"
+    """Without this consumer, producer or temporary queue from now on."""
+    DECLARE = "declare"
+    BIND = "bind"
+    UNBIND = "unbind"
+    DELETE = "delete"
+    SETTINGS = "settings"
+    CANCEL_SCHEDULED = "cancel-scheduled"
+    LOOK = "look"
+    """Statistics, lists, and whatever else changes nothing."""
+    END = "end"
+    """The session, in good order."""

@@ -1,0 +1,140 @@
+"""What the machines of a session have carried out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from shmbroker.netbridge.remote.outcome import Outcome
+from shmbroker.netbridge.wire.frame import Body, Command, Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """On the link that the session is attached to."""
+
+    frame: Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """This link is of no use: the other end breaks the rules, or it is over."""
+
+    why: str
+
+
+# --- of the program -----------------------------------------------------------------------------
+
+
+class Event(Enum):
+    FAILURE_DETECTED = "failure-detected"
+    REATTACHED = "reattached"
+    FAILOVER_COMPLETED = "failover-completed"
+    FAILOVER_FAILED = "failover-failed"
+    LOST = "lost"
+    REFUSED = "refused"
+    MOVED = "moved"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """The program's listener."""
+
+    event: Event
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Make a link, to the broker we had first, then to others; until told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopConnecting:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """This call has ended."""
+
+    call: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Messages for a consumer."""
+
+    consumer: int
+    generation: int
+    first: int
+    messages: int
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Whatever was handed over and not asked for so far will come again."""
+
+    consumer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unmade:
+    """What the program had, and the new session could not have."""
+
+    target: int
+    code: int
+    detail: str
+
+
+# --- of the broker ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Perform:
+    """Answer by `done`, once and at any time."""
+
+    command: Command
+    """Its body is whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A consumer may be sent something: answer by `deliver`, as long as `room` says so."""
+
+    consumer: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """What these deliveries took; nobody will acknowledge it."""
+
+    deliveries: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The session is over: close what it has, and leave undone what it still waits for."""
+
+    forgets: bool
+    """In good order: nothing of its producers is in doubt."""
+
+
+Action = (
+    Say
+    | Disconnect
+    | Tell
+    | Connect
+    | StopConnecting
+    | Finish
+    | Hand
+    | Drop
+    | Unmade
+    | Perform
+    | Wanted
+    | GiveBack
+    | Over
+)

@@ -1,0 +1,54 @@
+"""A call of a program, from its beginning to its outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shmbroker.netbridge.wire.frame import Body
+from shmbroker.netbridge.wire.words import Demand, Verb
+
+UNSENT = -1
+NEVER = float("inf")
+OF_DELIVERIES = frozenset({Verb.ACK, Verb.GIVE_BACK, Verb.REJECT})
+STANDING = (Verb.TEMPORARY_QUEUE, Verb.PRODUCER, Verb.CONSUMER)
+"""What a session has, in the order in which it is made again."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    id: int
+    verb: Verb
+    target: int = 0
+    value: int = 0
+    """The first number of a producer or of a delivery, a prefetch, a transaction."""
+    count: int = 1
+    body: Body = b""
+    demand: Demand = Demand.EFFECTIVE
+    until: float = NEVER
+    number: int = UNSENT
+    """Of its command in this session."""
+    repeated: bool = False
+    is_internal: bool = False
+    """Nobody waits for it: the machine makes again what the session had."""
+    is_abandoned: bool = False
+    """Its outcome was told; what it takes is given back."""
+    generation: int = 0
+    """Of the deliveries that it settles."""
+
+    @property
+    def was_sent(self) -> bool:
+        return self.number != UNSENT
+
+    @property
+    def has_number(self) -> bool:
+        """Of its producer: its place does not depend on what goes first."""
+        return self.verb is Verb.PUBLISH and self.value > 0
+
+    @property
+    def numbers(self) -> range:
+        return range(self.value, self.value + self.count)
+
+    @property
+    def size(self) -> int:
+        """Of the window; what settles or grants may always be said."""
+        return len(self.body) + 64 if self.verb not in OF_DELIVERIES else 0

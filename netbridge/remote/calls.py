@@ -1,0 +1,86 @@
+"""The calls of a session that have not ended: waiting to be said, or said and not answered."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from shmbroker.netbridge.remote.call import NEVER, UNSENT, Call
+
+
+class Calls:
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.waiting: deque[Call] = deque()
+        self.sent: dict[int, Call] = {}
+        """By number, in their order: kept until they are answered, to be said again."""
+        self.next = 0
+        self._bytes = 0
+
+    def next_to_send(self, may: Callable[[Call], bool]) -> list[Call]:
+        """Those that may go now; the order of those that share a window stays."""
+        goes: list[Call] = []
+        kept: deque[Call] = deque()
+        held: set[int] = set()
+        is_full = False
+        for call in self.waiting:
+            shares = call.size > 0
+            fits = not shares or (not is_full and self._fits(call))
+            waits = call.target in held and not call.has_number
+            if fits and not waits and may(call):
+                self._send(call)
+                goes.append(call)
+                continue
+            is_full |= shares and not fits
+            held.add(call.target)
+            kept.append(call)
+        self.waiting = kept
+        return goes
+
+    def _fits(self, call: Call) -> bool:
+        """One may be larger than the window, or it could never go."""
+        return not self._bytes or self._bytes + call.size <= self.window
+
+    def _send(self, call: Call) -> None:
+        call.number = self.next
+        self.next += 1
+        self.sent[call.number] = call
+        self._bytes += call.size
+
+    def answered(self, number: int) -> Call | None:
+        call = self.sent.pop(number, None)
+        if call is not None:
+            self._bytes -= call.size
+        return call
+
+    def withdraw(self) -> list[Call]:
+        """All of them, those that were sent first; the next session counts anew."""
+        everything = [*self.sent.values(), *self.waiting]
+        self.waiting = deque()
+        self.sent = {}
+        self.next = self._bytes = 0
+        return everything
+
+    def put(self, call: Call) -> None:
+        if call.was_sent:
+            call.repeated = True
+        call.number = UNSENT
+        self.waiting.append(call)
+
+    def find(self, id: int) -> Call | None:
+        for call in (*self.waiting, *self.sent.values()):
+            if call.id == id and not (call.is_internal or call.is_abandoned):
+                return call
+        return None
+
+    def late(self, now: float) -> list[Call]:
+        return [
+            call
+            for call in (*self.waiting, *self.sent.values())
+            if call.until <= now and not call.is_abandoned
+        ]
+
+    @property
+    def deadline(self) -> float:
+        calls = (*self.waiting, *self.sent.values())
+        return min((call.until for call in calls if not call.is_abandoned), default=NEVER)

@@ -1,0 +1,588 @@
+"""The program's end of a session: events and a time in, actions out.
+
+    IDLE --start--> CONNECTING --a link is up--> ATTACHING --attached--> REMAKING --made--> UP
+    UP, ATTACHING, REMAKING --the link is lost--> CONNECTING
+    any --the deadline, or, where the program decides itself, a loss--> LOST --reconnect--> ...
+
+A session that its broker does not know any more is made again with the next generation.  A call is
+kept until it is answered; what becomes of it at a loss is in `fate.py`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from shmbroker.core.codes import ENDED, OK, REVOKED, UNCONFIRMED
+from shmbroker.netbridge.remote.action import (
+    Action,
+    Connect,
+    Disconnect,
+    Drop,
+    Event,
+    Finish,
+    Hand,
+    Say,
+    StopConnecting,
+    Tell,
+    Unmade,
+)
+from shmbroker.netbridge.remote.broken import SessionBroken
+from shmbroker.netbridge.remote.call import NEVER, OF_DELIVERIES, STANDING, Call
+from shmbroker.netbridge.remote.calls import Calls
+from shmbroker.netbridge.remote.fate import Fate, Loss, fate
+from shmbroker.netbridge.remote.numbers import OPEN_MAX
+from shmbroker.netbridge.remote.options import NO_LIMIT, Mode, SessionOptions
+from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
+from shmbroker.netbridge.remote.parts import Assembly, parted
+from shmbroker.netbridge.remote.prefetched import Prefetched
+from shmbroker.netbridge.remote.producing import Producing
+from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, Frame, Result, Seen
+from shmbroker.netbridge.wire.words import Verb
+
+
+class Phase(Enum):
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    ATTACHING = "attaching"
+    REMAKING = "remaking"
+    UP = "up"
+    LOST = "lost"
+    CLOSED = "closed"
+
+
+RECOVERING: Final = (Phase.CONNECTING, Phase.ATTACHING, Phase.REMAKING)
+OVER: Final = (Phase.IDLE, Phase.LOST, Phase.CLOSED)
+WAITING_MEMORY: Final = 64 << 20
+
+
+class Client:
+    def __init__(self, session: bytes, options: SessionOptions) -> None:
+        self.session = session
+        self.options = options
+        self.phase = Phase.IDLE
+        self.generation = 1
+        """Of the session; deliveries and transactions are those of one generation."""
+        self.attempt = 0
+        self.seen = 0
+        self.has_session = False
+        """A broker has made one of this generation, and may have it still."""
+        self.resumes = False
+        self.was_up = self.is_recovering = False
+        self.until = NEVER
+        """Of a recovery."""
+        self.ids = 0
+        window = options.confirmation_window
+        self.calls = Calls(WAITING_MEMORY if window == NO_LIMIT else window)
+        self.standing: dict[int, Call] = {}
+        self.producers: dict[int, Producing] = {}
+        self.known: dict[Token, Outcome] = {}
+        """Outcomes that came after their calls had ended as unknown."""
+        self.consumers: dict[int, Prefetched] = {}
+        self.in_hand: dict[int, Prefetched | None] = {}
+        """By delivery: whose it is."""
+        self.settling: set[int] = set()
+        self.works: dict[int, int] = {}
+        """By transaction with work: the generation of its first work."""
+        self.assembly = Assembly(options.message_bytes)
+        self.unsaid = 0
+        self._did: list[Action] = []
+
+    # --- its life -----------------------------------------------------------------------------
+
+    def start(self, now: float) -> list[Action]:
+        self._connects(now)
+        return self._done()
+
+    def reconnect(self, now: float) -> list[Action]:
+        """After everything was given up: another session, in which the producers go on."""
+        if self.phase is Phase.LOST:
+            self._connects(now)
+        return self._done()
+
+    def connected(self, now: float) -> list[Action]:
+        """A link is up."""
+        if self.phase is Phase.CONNECTING:
+            self.phase = Phase.ATTACHING
+            self.assembly.clear()
+            self._attach()
+        return self._done()
+
+    def lost(self, now: float, kind: Event = Event.LOST) -> list[Action]:
+        """The link has ended, or no member could be reached where that is not tried again."""
+        if self.phase in OVER:
+            return self._done()
+        if self.options.failover_mode is Mode.APPLICATION:
+            self._give_up(kind)
+        elif self.phase is not Phase.CONNECTING:
+            self._recovers(now)
+        return self._done()
+
+    def received(self, frame: Frame, now: float) -> list[Action]:
+        try:
+            self._received(frame, now)
+        except SessionBroken as error:
+            self._did.append(Disconnect(str(error)))
+        return self._done()
+
+    def tick(self, now: float) -> list[Action]:
+        if self.phase in RECOVERING and now >= self.until:
+            self._give_up(Event.FAILOVER_FAILED)
+        for call in self.calls.late(now):
+            self._abandon(call, Why.LATE)
+        return self._done()
+
+    @property
+    def deadline(self) -> float:
+        until = self.until if self.phase in RECOVERING else NEVER
+        return min(until, self.calls.deadline)
+
+    def close(self, now: float) -> list[Action]:
+        """In good order, behind all that was called before."""
+        if self.phase in OVER:
+            self.phase = Phase.CLOSED
+        else:
+            self._call(Call(self._id(), Verb.END, is_internal=True), now)
+        return self._done()
+
+    # --- calls --------------------------------------------------------------------------------
+
+    def call(self, call: Call, now: float, timeout: float | None = None) -> list[Action]:
+        """Say it; the program gave it its id by `next_id`."""
+        call.until = now + self._patience(timeout)
+        self._call(call, now)
+        return self._done()
+
+    def next_id(self) -> int:
+        return self._id()
+
+    def cancel(self, id: int, now: float) -> list[Action]:
+        call = self.calls.find(id)
+        if call is not None:
+            self._abandon(call, Why.CANCELLED)
+        return self._done()
+
+    def retry(self, token: Token, id: int, now: float) -> list[Action]:
+        """Publish what may have been published: once, whatever had become of it."""
+        told = self.known.get(token)
+        if told is not None:
+            self._did.append(Finish(id, told))
+            return self._done()
+        first = self.producers[token.producer].unknown[token]
+        again = Call(id, first.verb, first.target, first.value, first.count, first.body)
+        again.demand, again.repeated = first.demand, True
+        return self.call(again, now)
+
+    def work(self, transaction: int) -> None:
+        """Something was done in it since its last commit."""
+        self.works.setdefault(transaction, self.generation)
+
+    def want(self, consumer: int, messages: int) -> list[Action]:
+        """Of a consumer without prefetch: so many more."""
+        flow = self.consumers.get(consumer)
+        if flow is not None and self.phase is Phase.UP:
+            flow.wanted += messages
+            self._say(flow.telling())
+        return self._done()
+
+    def _patience(self, timeout: float | None) -> float:
+        if timeout is not None:
+            return timeout
+        options = self.options
+        limit = options.call_timeout if self.phase is Phase.UP else options.call_failover_timeout
+        return NEVER if limit == NO_LIMIT else limit
+
+    def _call(self, call: Call, now: float) -> None:
+        if call.verb is Verb.COMMIT and not self._may_commit(call):
+            return
+        if call.verb in OF_DELIVERIES and not self._may_settle(call):
+            return
+        if self.phase in OVER:
+            self._finish(call, Outcome(End.FAILED, Why.CLOSED), fate(call.verb, False, GIVEN_UP))
+            return
+        if call.verb is Verb.LEAVE:
+            self._leave(call.target)
+        self.calls.put(call)
+        self._pump()
+
+    def _id(self) -> int:
+        self.ids += 1
+        return self.ids
+
+    def _may_commit(self, call: Call) -> bool:
+        generation = self.works.pop(call.value, None)
+        if generation is None:
+            self._did.append(Finish(call.id, Outcome(End.OK, Why.DONE)))
+        elif generation != self.generation:
+            self._did.append(Finish(call.id, Outcome(End.FAILED, Why.ROLLED_BACK)))
+        else:
+            return True
+        return False
+
+    def _may_settle(self, call: Call) -> bool:
+        """Each delivery once, and in the session that it came in."""
+        numbers = call.numbers
+        why = Why.DONE
+        if call.generation != self.generation:
+            why = Why.REVOKED
+        elif any(each not in self.in_hand or each in self.settling for each in numbers):
+            why = Why.DEALT_WITH
+        if why is not Why.DONE:
+            self._did.append(Finish(call.id, Outcome(End.FAILED, why, REVOKED)))
+            return False
+        self.settling.update(numbers)
+        return True
+
+    def _leave(self, target: int) -> None:
+        self.standing.pop(target, None)
+        self.consumers.pop(target, None)
+        self.producers.pop(target, None)
+
+    # --- connecting ---------------------------------------------------------------------------
+
+    def _connects(self, now: float) -> None:
+        self.phase = Phase.CONNECTING
+        limit = self.options.reconnect_deadline
+        self.until = now + (NEVER if limit == NO_LIMIT else limit)
+        self._did.append(Connect())
+
+    def _recovers(self, now: float) -> None:
+        if self.options.reconnect_deadline == 0:
+            self._give_up(Event.FAILOVER_FAILED)
+            return
+        if self.is_recovering or not self.was_up:
+            self.phase = Phase.CONNECTING
+            self._did.append(Connect())
+            return
+        self.is_recovering = True
+        self._did.append(Tell(Event.FAILURE_DETECTED))
+        self._connects(now)
+
+    def _attach(self) -> None:
+        window = self.options.confirmation_window
+        if self.has_session and window == NO_LIMIT:
+            self._remake()
+        self.resumes = self.has_session
+        self.attempt += 1
+        self._say(
+            Attach(self.session, self.generation, self.attempt, self.resumes, self.seen, window)
+        )
+
+    def _attached(self, frame: Attached) -> None:
+        if self.phase is not Phase.ATTACHING or (frame.resumed and not self.resumes):
+            raise SessionBroken("a session is attached that was not asked for")
+        if frame.resumed:
+            self._reattached(frame)
+        elif self.resumes:
+            self._remake()
+            self._attach()
+        elif frame.seen:
+            raise SessionBroken("a new session knows commands")
+        else:
+            self.has_session = True
+            self.phase = Phase.REMAKING
+            self._make_again()
+
+    def _reattached(self, frame: Attached) -> None:
+        if frame.seen > self.calls.next:
+            raise SessionBroken(f"{frame.seen} commands were seen, {self.calls.next} were said")
+        self.phase = Phase.REMAKING
+        for number, call in self.calls.sent.items():
+            if number >= frame.seen:
+                self._say_call(call)
+        for consumer in self.consumers.values():
+            self._say(consumer.telling())
+        self._pump()
+        self._look_whether_made(Event.REATTACHED)
+
+    # --- the session is made again ------------------------------------------------------------
+
+    def _remake(self) -> None:
+        """The broker has nothing of the session any more."""
+        self._next_generation()
+        for call in self.calls.withdraw():
+            if call.is_abandoned or (call.is_internal and call.verb in STANDING):
+                continue
+            what = fate(call.verb, call.was_sent or call.repeated, Loss.REMADE)
+            if what in (Fate.AGAIN, Fate.ASKED):
+                self.calls.put(call)
+            else:
+                self._end_by(call, what, Why.CLOSED)
+        for consumer in self.consumers.values():
+            consumer.again()
+            self._did.append(Drop(consumer.target))
+
+    def _next_generation(self) -> None:
+        self.generation += 1
+        self.has_session = False
+        self.seen = self.unsaid = 0
+        self.in_hand.clear()
+        self.settling.clear()
+        self.assembly.clear()
+
+    def _make_again(self) -> None:
+        internal = sorted(self.standing.values(), key=lambda call: STANDING.index(call.verb))
+        waiting = list(self.calls.waiting)
+        self.calls.waiting.clear()
+        for call in internal:
+            made = Call(self._id(), call.verb, call.target, call.value, body=call.body)
+            if call.verb is Verb.PRODUCER:
+                made.value = self.producers[call.target].floor(
+                    [each for each in waiting if each.target == call.target]
+                )
+            made.is_internal = made.repeated = True
+            self.calls.put(made)
+        self.calls.waiting.extend(waiting)
+        self._pump()
+        self._look_whether_made(Event.FAILOVER_COMPLETED)
+
+    def _look_whether_made(self, event: Event) -> None:
+        if self.phase is not Phase.REMAKING or self._is_making:
+            return
+        self.phase = Phase.UP
+        self.until = NEVER
+        self._did.append(StopConnecting())
+        if self.is_recovering:
+            self._did.append(Tell(event))
+        self.is_recovering, self.was_up = False, True
+        self._pump()
+
+    @property
+    def _is_making(self) -> bool:
+        calls = (*self.calls.sent.values(), *self.calls.waiting)
+        return any(call.is_internal and call.verb in STANDING for call in calls)
+
+    # --- giving up ----------------------------------------------------------------------------
+
+    def _give_up(self, event: Event) -> None:
+        for call in self.calls.withdraw():
+            if not call.is_abandoned:
+                what = fate(call.verb, call.was_sent or call.repeated, Loss.GIVEN_UP)
+                self._end_by(call, what, Why.CLOSED)
+        for consumer in self.consumers:
+            self._did.append(Drop(consumer))
+        self._next_generation()
+        self.consumers.clear()
+        self.standing = {
+            each.target: each for each in self.standing.values() if each.verb is Verb.PRODUCER
+        }
+        is_told = self.is_recovering or event is not Event.FAILOVER_FAILED or self.was_up
+        self.is_recovering = self.was_up = False
+        self.phase = Phase.LOST
+        self._did.append(StopConnecting())
+        if is_told:
+            self._did.append(Tell(event))
+
+    def _end_by(self, call: Call, what: Fate, why: Why) -> None:
+        if what is Fate.ROLLED_BACK:
+            self._finish(call, Outcome(End.FAILED, Why.ROLLED_BACK), what)
+        elif what is Fate.UNKNOWN:
+            self._finish(call, Outcome(End.UNKNOWN, why, token=self._token(call)), what)
+        else:
+            self._finish(call, Outcome(End.FAILED, why), what)
+
+    def _token(self, call: Call) -> Token | None:
+        producing = self.producers.get(call.target)
+        if call.verb is not Verb.PUBLISH or producing is None or not call.value:
+            return None
+        token = Token(call.target, call.value, call.count)
+        producing.unknown[token] = call
+        return token
+
+    def _abandon(self, call: Call, why: Why) -> None:
+        """The program waits no longer."""
+        was_sent = call.was_sent or call.repeated
+        if not call.was_sent:
+            self.calls.waiting.remove(call)
+            if call.verb in OF_DELIVERIES:
+                self.settling.difference_update(call.numbers)
+        self._end_by(call, fate(call.verb, was_sent, Loss.GIVEN_UP), why)
+        call.is_abandoned = True
+
+    def _finish(self, call: Call, outcome: Outcome, what: Fate) -> None:
+        if not call.is_internal and not call.is_abandoned:
+            self._did.append(Finish(call.id, outcome))
+
+    # --- what is said -------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        if self.phase not in (Phase.UP, Phase.REMAKING):
+            return
+        for call in self.calls.next_to_send(self._may_send):
+            if call.verb is Verb.PUBLISH and call.target in self.producers:
+                self.producers[call.target].number(call)
+            self._say_call(call)
+
+    def _may_send(self, call: Call) -> bool:
+        if self.phase is Phase.REMAKING and not (call.is_internal and call.verb in STANDING):
+            return False
+        if call.verb is Verb.END and self.calls.sent:
+            return False
+        producing = self.producers.get(call.target)
+        if call.verb is not Verb.PUBLISH or producing is None:
+            return True
+        return producing.may_publish(call)
+
+    def _say_call(self, call: Call) -> None:
+        command = Command(
+            number=call.number,
+            verb=call.verb,
+            target=call.target,
+            value=call.value,
+            count=call.count,
+            demand=call.demand,
+            repeated=call.repeated,
+            seen=self.seen,
+            more=False,
+            body=call.body,
+        )
+        self.unsaid = 0
+        for part in parted(command, self.options.frame_bytes):
+            self._say(part)
+
+    def _say(self, frame: Frame) -> None:
+        self._did.append(Say(frame))
+
+    def _done(self) -> list[Action]:
+        did, self._did = self._did, []
+        return did
+
+    # --- what comes ---------------------------------------------------------------------------
+
+    def _received(self, frame: Frame, now: float) -> None:
+        if isinstance(frame, Attached):
+            self._attached(frame)
+        elif self.phase not in (Phase.UP, Phase.REMAKING):
+            raise SessionBroken("something comes before the session is attached")
+        elif isinstance(frame, Result | Delivery):
+            if frame.number != self.seen:
+                raise SessionBroken(f"{frame.number} comes, not {self.seen}")
+            self.unsaid += len(frame.body) + 64
+            whole = self.assembly.add(frame)
+            if whole is None:
+                return
+            self.seen += 1
+            if isinstance(whole, Result):
+                self._answered(whole, now)
+            else:
+                self._delivered(whole)
+        else:
+            raise SessionBroken(f"{type(frame).__name__.lower()} comes to a program")
+        self._tell_seen()
+
+    def _tell_seen(self) -> None:
+        """The broker keeps what we have not seen, and its memory is bounded."""
+        window = self.options.confirmation_window
+        if window != NO_LIMIT and self.unsaid >= window // 4:
+            self.unsaid = 0
+            self._say(Seen(self.seen))
+
+    def _delivered(self, frame: Delivery) -> None:
+        consumer = self.consumers.get(frame.consumer)
+        if consumer is None:  # it has left, and its messages are given back there
+            return
+        consumer.take(frame.first, frame.messages, len(frame.body))
+        numbers = range(frame.first, frame.first + frame.messages)
+        self.in_hand.update(dict.fromkeys(numbers, consumer))
+        self._did.append(
+            Hand(frame.consumer, self.generation, frame.first, frame.messages, frame.body)
+        )
+
+    def _answered(self, frame: Result, now: float) -> None:
+        call = self.calls.answered(frame.call)
+        if call is None:
+            raise SessionBroken(f"{frame.call} is answered, and was not asked")
+        if call.verb in OF_DELIVERIES:
+            self._settled(call, frame.code)
+        if call.verb is Verb.END:
+            self.phase = Phase.CLOSED
+            self._did.append(Disconnect(""))
+        elif frame.code < OK:
+            self._refused(call, frame)
+        else:
+            self._made(call, frame, now)
+            why = Why.DONE
+            outcome = Outcome(End.OK, why, frame.code, frame.value, frame.level, frame.body)
+            self._known(call, outcome)
+            self._finish(call, outcome, Fate.GOES_ON)
+        self._look_whether_made(Event.FAILOVER_COMPLETED)
+        self._pump()
+
+    def _settled(self, call: Call, code: int) -> None:
+        if call.generation != self.generation:
+            return
+        self.settling.difference_update(call.numbers)
+        if code < OK and code != REVOKED:  # it is in hand still
+            return
+        for number in call.numbers:
+            consumer = self.in_hand.pop(number, None)
+            if consumer is not None:
+                consumer.settle(number)
+                credit = consumer.news()
+                if credit is not None and consumer.target in self.consumers:
+                    self._say(credit)
+
+    def _made(self, call: Call, frame: Result, now: float) -> None:
+        """What follows from an answer that is ok."""
+        if call.verb in STANDING and not call.is_abandoned:
+            self.standing[call.target] = call
+        if call.verb is Verb.PRODUCER:
+            producing = self.producers.setdefault(call.target, Producing())
+            producing.next = max(producing.next, frame.value + 1)
+        elif call.verb is Verb.CONSUMER and not call.is_abandoned:
+            size = self.options.prefetch_bytes
+            flow = Prefetched(call.target, call.value, size)
+            flow = self.consumers.setdefault(call.target, flow)
+            self._say(flow.telling())
+        elif call.verb is Verb.GET and frame.code:
+            taken = range(frame.value, frame.value + frame.code)
+            self.in_hand.update(dict.fromkeys(taken, None))
+            if call.is_abandoned:
+                self._gives_back(frame, now)
+
+    def _gives_back(self, frame: Result, now: float) -> None:
+        """What was taken for a call that nobody waits for."""
+        back = Call(self._id(), Verb.GIVE_BACK, 0, frame.value, frame.code, is_internal=True)
+        back.generation = self.generation
+        self._call(back, now)
+
+    def _known(self, call: Call, outcome: Outcome) -> None:
+        """An answer to what was unknown, or is asked again."""
+        producing = self.producers.get(call.target)
+        token = Token(call.target, call.value, call.count)
+        if call.verb is Verb.PUBLISH and producing and producing.unknown.pop(token, None):
+            self.known[token] = outcome
+            if len(self.known) > OPEN_MAX:
+                del self.known[next(iter(self.known))]
+
+    def _refused(self, call: Call, frame: Result) -> None:
+        why = Why.ANSWERED
+        if call.is_internal and call.verb in STANDING:
+            self._leave(call.target)
+            detail = bytes(frame.body).decode(errors="replace")
+            self._did.append(Unmade(call.target, frame.code, detail))
+        elif call.verb in OF_DELIVERIES and frame.code == REVOKED:
+            why = Why.REVOKED
+        elif call.verb is Verb.COMMIT and frame.code == ENDED:
+            why = Why.ROLLED_BACK
+        if frame.code == UNCONFIRMED:
+            token = self._token(call)
+            outcome = Outcome(End.UNKNOWN, why, frame.code, frame.value, token=token)
+        else:
+            outcome = Outcome(End.FAILED, why, frame.code, frame.value, body=frame.body)
+            if call.verb is Verb.PUBLISH:
+                self._decide(call, outcome, published=frame.value)
+        self._finish(call, outcome, Fate.FAILED)
+
+    def _decide(self, call: Call, outcome: Outcome, published: int) -> None:
+        """Numbers that were refused will not come again: the broker need not keep them."""
+        self._known(call, outcome)
+        producing = self.producers.get(call.target)
+        if producing is not None and call.value:
+            first = call.value + published
+            void = Call(self._id(), Verb.DECIDED, call.target, first, call.count - published)
+            void.is_internal = True
+            self.calls.put(void)
+
+
+GIVEN_UP: Final = Loss.GIVEN_UP

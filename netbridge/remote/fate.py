@@ -1,0 +1,64 @@
+"""What becomes of a call when its link, or its session, is lost."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from shmbroker.netbridge.wire.words import Verb
+
+
+class Loss(Enum):
+    REATTACHED = "the session is there still"
+    REMADE = "the session was made again"
+    GIVEN_UP = "nothing is made again: the deadline has passed, or the program decides itself"
+
+
+class Fate(Enum):
+    GOES_ON = "it is answered as if nothing had been"
+    AGAIN = "it is said, or said again"
+    ASKED = "whether it has happened is asked"
+    FAILED = "it certainly had no effect"
+    UNKNOWN = "nobody knows"
+    ROLLED_BACK = "its transaction is gone"
+
+
+def fate(verb: Verb, was_sent: bool, loss: Loss) -> Fate:
+    if loss is Loss.REATTACHED:
+        return Fate.GOES_ON if was_sent else Fate.AGAIN
+    remade = loss is Loss.REMADE
+    if was_sent:
+        return WHEN_SENT[verb][0 if remade else 1]
+    if verb is Verb.COMMIT and remade:
+        return Fate.ROLLED_BACK
+    return Fate.AGAIN if remade else Fate.FAILED
+
+
+_CHANGE: Final = (Fate.AGAIN, Fate.UNKNOWN)
+_LOOK: Final = (Fate.AGAIN, Fate.FAILED)
+
+WHEN_SENT: Final[dict[Verb, tuple[Fate, Fate]]] = {
+    Verb.PUBLISH: _CHANGE,
+    Verb.DECIDED: _CHANGE,
+    Verb.SCHEDULE: _CHANGE,
+    Verb.REQUEST: (Fate.UNKNOWN, Fate.UNKNOWN),
+    Verb.GET: _LOOK,  # what was taken and has not come is given back with the session
+    Verb.ACK: _CHANGE,
+    Verb.GIVE_BACK: _CHANGE,
+    Verb.REJECT: _CHANGE,
+    Verb.BROWSE: _LOOK,
+    Verb.COMMIT: (Fate.ASKED, Fate.UNKNOWN),
+    Verb.PRODUCER: _LOOK,
+    Verb.CONSUMER: _LOOK,
+    Verb.TEMPORARY_QUEUE: _LOOK,
+    Verb.LEAVE: _LOOK,
+    Verb.DECLARE: _CHANGE,
+    Verb.BIND: _CHANGE,
+    Verb.UNBIND: _CHANGE,
+    Verb.DELETE: _CHANGE,
+    Verb.SETTINGS: _CHANGE,
+    Verb.CANCEL_SCHEDULED: _CHANGE,
+    Verb.LOOK: _LOOK,
+    Verb.END: _LOOK,
+}
+"""Of a call that was sent and is not answered: if the session is made again, and if not."""

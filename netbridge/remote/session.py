@@ -1,0 +1,326 @@
+"""The broker's end of a session: events and a time in, actions out.
+
+It outlives its links by `ttl` seconds.  What it has said and the program has not seen is kept, to
+be said again on the next link; while that fills its window, nothing more is delivered or performed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from shmbroker.core.codes import OK, REVOKED
+from shmbroker.netbridge.remote.action import (
+    Action,
+    Disconnect,
+    GiveBack,
+    Over,
+    Perform,
+    Say,
+    Wanted,
+)
+from shmbroker.netbridge.remote.broken import SessionBroken
+from shmbroker.netbridge.remote.call import NEVER, OF_DELIVERIES
+from shmbroker.netbridge.remote.options import MIB, NO_LIMIT
+from shmbroker.netbridge.remote.parts import Assembly, parted
+from shmbroker.netbridge.wire.frame import (
+    Attach,
+    Attached,
+    Command,
+    Credit,
+    Delivery,
+    Frame,
+    Result,
+    Seen,
+)
+from shmbroker.netbridge.wire.words import Level, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """Of a broker, for each of its sessions."""
+
+    ttl: float = 60.0
+    window: int = 16 * MIB
+    """Bytes that are kept at most, whatever the program asks for."""
+    held: int = 64 * MIB
+    """Bytes of commands that wait."""
+    frame_bytes: int = 4 * MIB
+    message_bytes: int = 256 * MIB
+
+
+@dataclass(slots=True)
+class Flow:
+    """To a consumer: what it may get, and has got."""
+
+    messages: int = 0
+    bytes: int = 0
+    sent_messages: int = 0
+    sent_bytes: int = 0
+
+    @property
+    def room(self) -> tuple[int, int]:
+        messages, size = self.messages - self.sent_messages, self.bytes - self.sent_bytes
+        return (messages, size) if messages > 0 and size > 0 else (0, 0)
+
+
+@dataclass(slots=True)
+class Kept:
+    frame: Result | Delivery
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = len(self.frame.body) + 64
+
+
+class Session:
+    def __init__(self, attach: Attach, limits: SessionLimits, now: float) -> None:
+        self.limits = limits
+        self.id = attach.session
+        self.generation = attach.generation
+        self.attempt = attach.attempt
+        self.keeps = attach.window != NO_LIMIT
+        self.window = min(attach.window, limits.window) if self.keeps else limits.window
+        self.is_attached = True
+        self.is_over = False
+        self.until = NEVER
+        self.seen = 0
+        """Commands that have come."""
+        self.said = 0
+        self.kept: deque[Kept] = deque()
+        self.kept_bytes = 0
+        self.held: deque[Command] = deque()
+        self.held_bytes = 0
+        self.pending: dict[int, Command] = {}
+        self.flows: dict[int, Flow] = {}
+        self.in_hand: dict[int, int] = {}
+        """By delivery: its consumer, 0 if it was asked for singly."""
+        self.settling: set[int] = set()
+        self.next_delivery = 0
+        self.assembly = Assembly(limits.message_bytes)
+        self._did: list[Action] = []
+
+    # --- its life -----------------------------------------------------------------------------
+
+    def begin(self) -> list[Action]:
+        self._did.append(Say(Attached(False, 0, int(self.limits.ttl * 1000))))
+        return self._done()
+
+    def may_resume(self, attach: Attach) -> bool:
+        """Whether all that the program has not seen can be said again."""
+        first = self.said - len(self.kept)
+        same = attach.generation == self.generation and not self.is_over
+        return same and self.keeps and first <= attach.seen <= self.said
+
+    def resume(self, attach: Attach) -> list[Action]:
+        """On another link."""
+        self.attempt = attach.attempt
+        self.is_attached = True
+        self.until = NEVER
+        self.assembly.clear()
+        self._forget(attach.seen)
+        self._did.append(Say(Attached(True, self.seen, int(self.limits.ttl * 1000))))
+        for each in self.kept:
+            self._say(each.frame)
+        self._go_on()
+        return self._done()
+
+    def detached(self, now: float) -> list[Action]:
+        """Its link has ended."""
+        self.is_attached = False
+        self.until = now + self.limits.ttl
+        if not self.keeps:
+            self._end(forgets=False)
+        return self._done()
+
+    def tick(self, now: float) -> list[Action]:
+        if now >= self.until:
+            self._end(forgets=False)
+        return self._done()
+
+    def end(self) -> list[Action]:
+        """Another one takes its place, or the broker stops."""
+        self._end(forgets=False)
+        return self._done()
+
+    def _end(self, forgets: bool) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        self.until = NEVER
+        if self.in_hand:
+            self._did.append(GiveBack(tuple(self.in_hand)))
+        self.in_hand.clear()
+        self.pending.clear()
+        self._did.append(Over(forgets))
+
+    # --- what comes ---------------------------------------------------------------------------
+
+    def received(self, frame: Frame) -> list[Action]:
+        try:
+            if not self.is_over:
+                self._received(frame)
+        except SessionBroken as error:
+            self._did.append(Disconnect(str(error)))
+        return self._done()
+
+    def _received(self, frame: Frame) -> None:
+        if isinstance(frame, Seen):
+            self._forget(frame.seen)
+        elif isinstance(frame, Credit):
+            flow = self.flows.get(frame.target)
+            if flow is not None:
+                flow.messages = max(flow.messages, frame.messages)
+                flow.bytes = max(flow.bytes, frame.bytes)
+        elif isinstance(frame, Command):
+            if frame.number != self.seen:
+                raise SessionBroken(f"command {frame.number} comes, not {self.seen}")
+            self._forget(frame.seen)
+            whole = self.assembly.add(frame)
+            if whole is not None:
+                self._take(whole)
+        else:
+            raise SessionBroken(f"{type(frame).__name__.lower()} comes to a broker")
+        self._go_on()
+
+    def _take(self, command: Command) -> None:
+        self.seen += 1
+        self.held.append(command)
+        self.held_bytes += len(command.body) + 64
+        if self.held_bytes > self.limits.held:
+            raise SessionBroken("its commands wait, because it does not say what it has seen")
+
+    def _go_on(self) -> None:
+        while self.held and self._has_room:
+            command = self.held.popleft()
+            self.held_bytes -= len(command.body) + 64
+            self._step(command)
+        self._did += [Wanted(target) for target in self.flows if self.room(target)[0]]
+
+    @property
+    def _has_room(self) -> bool:
+        return not self.keeps or self.kept_bytes < self.window
+
+    def _step(self, command: Command) -> None:
+        self.pending[command.number] = command
+        verb = command.verb
+        if verb is Verb.END:
+            self.pending.clear()
+            self._answer(Result(self.said, command.number, OK, 0, Level.SHM, False, b""))
+            self._end(forgets=True)
+        elif verb in OF_DELIVERIES:
+            self._settle(command)
+        else:
+            if verb is Verb.LEAVE:
+                self._leave(command.target)
+            self._did.append(Perform(command))
+
+    def _settle(self, command: Command) -> None:
+        """Each delivery is settled once; a repeated one names what a former session was given."""
+        numbers = range(command.value, command.value + command.count)
+        if command.repeated:
+            if command.verb is Verb.GIVE_BACK:  # the former session's end has done it
+                self._finish(command.number, OK)
+            else:
+                self._did.append(Perform(command))
+        elif all(each in self.in_hand and each not in self.settling for each in numbers):
+            self.settling.update(numbers)
+            self._did.append(Perform(command))
+        else:
+            self._finish(command.number, REVOKED)
+
+    def _leave(self, consumer: int) -> None:
+        """What it has in hand stays in hand: a program may acknowledge behind its consumer."""
+        self.flows.pop(consumer, None)
+
+    # --- what the broker has done -------------------------------------------------------------
+
+    def done(
+        self,
+        call: int,
+        code: int,
+        value: int = 0,
+        level: Level = Level.SHM,
+        body: bytes = b"",
+        takes: int = 0,
+    ) -> list[Action]:
+        """`takes`: so many messages were taken; they are the next deliveries."""
+        if takes:
+            value = self._takes(0, takes)
+            code = takes
+        if call in self.pending:
+            self._finish(call, code, value, level, body)
+        elif takes:
+            self._returned(value, takes)
+        return self._done()
+
+    def deliver(self, consumer: int, messages: int, body: bytes) -> list[Action]:
+        """These were taken for this consumer; they are the next deliveries."""
+        first = self._takes(consumer, messages)
+        flow = self.flows.get(consumer)
+        if flow is None or self.is_over:
+            self._returned(first, messages)
+            return self._done()
+        flow.sent_messages += messages
+        flow.sent_bytes += len(body)
+        self._answer(Delivery(self.said, consumer, first, messages, False, body))
+        return self._done()
+
+    def room(self, consumer: int) -> tuple[int, int]:
+        """So many messages and bytes may be delivered now."""
+        flow = self.flows.get(consumer)
+        if flow is None or not self.is_attached or not self._has_room:
+            return 0, 0
+        return flow.room
+
+    def _takes(self, consumer: int, messages: int) -> int:
+        first = self.next_delivery
+        self.next_delivery += messages
+        self.in_hand.update(dict.fromkeys(range(first, self.next_delivery), consumer))
+        return first
+
+    def _returned(self, first: int, messages: int) -> None:
+        numbers = tuple(range(first, first + messages))
+        for each in numbers:
+            self.in_hand.pop(each, None)
+        self._did.append(GiveBack(numbers))
+
+    def _finish(
+        self, call: int, code: int, value: int = 0, level: Level = Level.SHM, body: bytes = b""
+    ) -> None:
+        command = self.pending.pop(call)
+        if command.verb in OF_DELIVERIES and not command.repeated:
+            is_dealt_with = code >= OK or code == REVOKED
+            for number in range(command.value, command.value + command.count):
+                self.settling.discard(number)
+                if is_dealt_with:
+                    self.in_hand.pop(number, None)
+        if command.verb is Verb.CONSUMER and code >= OK:
+            self.flows[command.target] = Flow()
+        self._answer(Result(self.said, call, code, value, level, False, body))
+        self._go_on()
+
+    # --- what is said -------------------------------------------------------------------------
+
+    def _answer(self, frame: Result | Delivery) -> None:
+        self.said += 1
+        kept = Kept(frame)
+        if self.keeps:
+            self.kept.append(kept)
+            self.kept_bytes += kept.size
+        if self.is_attached:
+            self._say(frame)
+
+    def _say(self, frame: Result | Delivery) -> None:
+        for part in parted(frame, self.limits.frame_bytes):
+            self._did.append(Say(part))
+
+    def _forget(self, seen: int) -> None:
+        if seen > self.said:
+            raise SessionBroken(f"{seen} frames were seen, and {self.said} were said")
+        while self.kept and self.kept[0].frame.number < seen:
+            self.kept_bytes -= self.kept.popleft().size
+
+    def _done(self) -> list[Action]:
+        did, self._did = self._did, []
+        return did
