@@ -36,6 +36,16 @@ class Ended:
     ending: Ending
 
 
+# --- of a session ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A frame of the session of a program (netbridge/remote)."""
+
+    frame: Frame
+
+
 # --- of a source ------------------------------------------------------------------------------
 
 
@@ -150,6 +160,7 @@ Action: TypeAlias = (
     | Became
     | Waits
     | Ended
+    | Heard
     | Seek
     | Read
     | Release

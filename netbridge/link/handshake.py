@@ -53,6 +53,10 @@ class Near:
         self.frame_bytes = 0
         self._has_proved = False
 
+    @property
+    def role(self) -> Role:
+        return self.wish.role
+
     def begin(self, times: LinkTimes) -> Steps:
         ours, wish = self.ours, self.wish
         yield Hello(
@@ -114,6 +118,10 @@ class Far:
         self.version = 0
         self.beat_seconds = 0.0
         self.frame_bytes = 0
+
+    @property
+    def role(self) -> Role | None:
+        return None if self.hello is None else self.hello.role
 
     def begin(self, times: LinkTimes) -> Steps:
         yield from ()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from shmbroker.netbridge.link.action import Action, Became, Ended, Send, Waits
+from shmbroker.netbridge.link.action import Action, Became, Ended, Heard, Send, Waits
 from shmbroker.netbridge.link.broken import Broken, broken
 from shmbroker.netbridge.link.ending import Ending, Reason, State, ending
 from shmbroker.netbridge.link.handshake import Far, Near, unexpected
@@ -21,6 +21,7 @@ from shmbroker.netbridge.link.inflow import Inflow, Poured
 from shmbroker.netbridge.link.outflow import Batch, Outflow, Outlet
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.frame import (
+    OF_SESSIONS,
     Active,
     Beat,
     Closing,
@@ -39,6 +40,7 @@ from shmbroker.netbridge.wire.frame import (
     Unopened,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.words import Role
 
 Steps = Iterator[Frame | Action]
 
@@ -107,6 +109,13 @@ class Machine:
     def activate(self, now: float) -> list[Action]:
         """This end was passive, said so, and serves now."""
         return self._run(self._activate(), now)
+
+    # --- of a session -------------------------------------------------------------------------
+
+    def say(self, frame: Frame, now: float) -> list[Action]:
+        """What the session of a program says, if the link is there still."""
+        goes = self.state in OPEN and self.closing is None
+        return self._run(iter((frame,)), now) if goes else []
 
     # --- of a source --------------------------------------------------------------------------
 
@@ -300,6 +309,8 @@ class Machine:
                 raise unexpected(frame, "of a target that is not open")
             yield from getattr(flow, step)(frame)
             yield from self._synced()
+        elif isinstance(frame, OF_SESSIONS) and self.handshake.role is Role.CLIENT:
+            yield Heard(frame)
         elif isinstance(frame, (Closing, Moved)):
             self._closes(frame, now)
         elif isinstance(frame, Drained) and self.closing is not None:

@@ -26,7 +26,7 @@ class Calls:
         for call in self.waiting:
             shares = call.size > 0
             fits = not shares or (not is_full and self._fits(call))
-            waits = call.target in held and not call.has_number
+            waits = shares and call.target in held and not call.has_number
             if fits and not waits and may(call):
                 self._send(call)
                 goes.append(call)

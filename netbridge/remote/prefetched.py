@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shmbroker.netbridge.remote.broken import SessionBroken
-from shmbroker.netbridge.wire.frame import Credit
+from shmbroker.netbridge.wire.frame import Grant
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Prefetched:
         self.came = self.settled = self.settled_bytes = self.wanted = 0
         self.told = (0, 0)
 
-    def news(self) -> Credit | None:
+    def news(self) -> Grant | None:
         """As soon as a quarter of the window is free, or nothing is in hand."""
         messages, size = self.granted
         if (messages, size) == self.told:
@@ -55,6 +55,6 @@ class Prefetched:
             return None
         return self.telling()
 
-    def telling(self) -> Credit:
+    def telling(self) -> Grant:
         self.told = self.granted
-        return Credit(self.target, *self.told)
+        return Grant(self.target, *self.told)

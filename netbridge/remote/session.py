@@ -27,9 +27,9 @@ from shmbroker.netbridge.wire.frame import (
     Attach,
     Attached,
     Command,
-    Credit,
     Delivery,
     Frame,
+    Grant,
     Result,
     Seen,
 )
@@ -167,8 +167,8 @@ class Session:
     def _received(self, frame: Frame) -> None:
         if isinstance(frame, Seen):
             self._forget(frame.seen)
-        elif isinstance(frame, Credit):
-            flow = self.flows.get(frame.target)
+        elif isinstance(frame, Grant):
+            flow = self.flows.get(frame.consumer)
             if flow is not None:
                 flow.messages = max(flow.messages, frame.messages)
                 flow.bytes = max(flow.bytes, frame.bytes)

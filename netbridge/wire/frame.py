@@ -5,7 +5,7 @@
     source -> target        Open, Resume, Records or Parts, Passed          the flow of one target
     target -> source        Opened or Unopened, Credit, Confirm, Reject
     both                    Beat, Closing, Drained, Moved, Question, Answer
-    program -> broker       Attach, Command, Seen, Credit (of a consumer)
+    program -> broker       Attach, Command, Seen, Grant
     broker -> program       Attached, Result, Delivery
 
 A position is that of a message in the source's ring.  Where a frame says `mark` or `end`, all
@@ -368,6 +368,15 @@ class Delivery(Carrying):
 
 
 @dataclass(frozen=True, slots=True)
+class Grant(Frame):
+    """So many messages and bytes may have been delivered to this consumer since it was made."""
+
+    consumer: Target
+    messages: Count
+    bytes: Count
+
+
+@dataclass(frozen=True, slots=True)
 class Seen(Frame):
     """So many results and deliveries have come."""
 
@@ -402,9 +411,12 @@ KINDS: Final[tuple[type[Frame], ...]] = (
     Command,
     Result,
     Delivery,
+    Grant,
     Seen,
 )
 """By the number of their kind, which never changes."""
+
+OF_SESSIONS: Final = (Attach, Attached, Command, Result, Delivery, Grant, Seen)
 
 GROWING: Final = (Hello, Refused)
 """A newer version may have more fields behind ours."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shmbroker.core.codes import EMPTY, FULL, OK, REVOKED, UNCONFIRMED
@@ -20,7 +22,7 @@ DETECTED, REATTACHED = "failure-detected", "reattached"
 COMPLETED, FAILED = "failover-completed", "failover-failed"
 
 
-def consuming(prefetch: int = 4, **more: object) -> Ends:
+def consuming(prefetch: int = 4, **more: Any) -> Ends:
     of = ends(**more)
     of.call(Verb.CONSUMER, target=2, value=prefetch)
     of.performed.clear()
@@ -136,7 +138,9 @@ def test_failover_makes_again_in_order_what_the_session_had() -> None:
         Verb.CONSUMER,
         Verb.LEAVE,
     ]
-    assert [each.body.decode() for each in again[:3]] == [each.verb.value for each in again[:3]]
+    assert [bytes(each.body).decode() for each in again[:3]] == [
+        each.verb.value for each in again[:3]
+    ]
     assert of.of(Drop) == [Drop(1)]
     assert of.events() == [DETECTED, COMPLETED]
 
@@ -268,7 +272,7 @@ def test_what_is_delivered_to_a_consumer_that_has_left_is_given_back() -> None:
 # --- publishing -----------------------------------------------------------------------------------
 
 
-def producing(**more: object) -> Ends:
+def producing(**more: Any) -> Ends:
     of = ends(**more)
     of.call(Verb.PRODUCER, target=1)
     of.performed.clear()
