@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 from shmbroker.netbridge.remote.call import NEVER, UNSENT, Call
+from shmbroker.netbridge.remote.outcome import Token
 
 
 class Calls:
@@ -70,6 +71,14 @@ class Calls:
     def find(self, id: int) -> Call | None:
         for call in (*self.waiting, *self.sent.values()):
             if call.id == id and not (call.is_internal or call.is_abandoned):
+                return call
+        return None
+
+    def publishes(self, token: Token) -> Call | None:
+        """Nobody waits for it any more, and it may be answered yet."""
+        for call in self.sent.values():
+            numbers = (call.target, call.value, call.count)
+            if call.has_number and numbers == (token.producer, token.first, token.count):
                 return call
         return None
 

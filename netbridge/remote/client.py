@@ -168,6 +168,11 @@ class Client:
         if told is not None:
             self._did.append(Finish(id, told))
             return self._done()
+        on_its_way = self.calls.publishes(token)
+        if on_its_way is not None:  # to send it twice could have it refused, and published
+            on_its_way.id, on_its_way.until = id, now + self._patience(None)
+            on_its_way.is_abandoned = False
+            return self._done()
         first = self.producers[token.producer].unknown[token]
         again = Call(id, first.verb, first.target, first.value, first.count, first.body)
         again.demand, again.repeated = first.demand, True
@@ -242,21 +247,21 @@ class Client:
 
     def _connects(self, now: float) -> None:
         self.phase = Phase.CONNECTING
-        limit = self.options.reconnect_deadline
-        self.until = now + (NEVER if limit == NO_LIMIT else limit)
+        limit = self.options.reconnect_deadline or self.options.call_timeout
+        self.until = NEVER if limit == NO_LIMIT else now + limit
         self._did.append(Connect())
 
     def _recovers(self, now: float) -> None:
-        if self.options.reconnect_deadline == 0:
-            self._give_up(Event.FAILOVER_FAILED)
-            return
         if self.is_recovering or not self.was_up:
             self.phase = Phase.CONNECTING
             self._did.append(Connect())
             return
         self.is_recovering = True
         self._did.append(Tell(Event.FAILURE_DETECTED))
-        self._connects(now)
+        if self.options.reconnect_deadline == 0:
+            self._give_up(Event.FAILOVER_FAILED)
+        else:
+            self._connects(now)
 
     def _attach(self) -> None:
         window = self.options.confirmation_window
@@ -366,16 +371,17 @@ class Client:
         self.standing = {
             each.target: each for each in self.standing.values() if each.verb is Verb.PRODUCER
         }
-        is_told = self.is_recovering or event is not Event.FAILOVER_FAILED or self.was_up
+        if event is Event.FAILOVER_FAILED and not self.is_recovering:
+            event = Event.REFUSED
         self.is_recovering = self.was_up = False
         self.phase = Phase.LOST
-        self._did.append(StopConnecting())
-        if is_told:
-            self._did.append(Tell(event))
+        self._did += [StopConnecting(), Disconnect("given up"), Tell(event)]
 
     def _end_by(self, call: Call, what: Fate, why: Why) -> None:
         if what is Fate.ROLLED_BACK:
             self._finish(call, Outcome(End.FAILED, Why.ROLLED_BACK), what)
+        elif what is Fate.REVOKED:
+            self._finish(call, Outcome(End.FAILED, Why.REVOKED, REVOKED), what)
         elif what is Fate.UNKNOWN:
             self._finish(call, Outcome(End.UNKNOWN, why, token=self._token(call)), what)
         else:
@@ -427,7 +433,7 @@ class Client:
         command = Command(
             number=call.number,
             verb=call.verb,
-            target=call.target,
+            target=call.generation if call.verb in OF_DELIVERIES else call.target,
             value=call.value,
             count=call.count,
             demand=call.demand,

@@ -21,6 +21,7 @@ class Fate(Enum):
     FAILED = "it certainly had no effect"
     UNKNOWN = "nobody knows"
     ROLLED_BACK = "its transaction is gone"
+    REVOKED = "its delivery is gone"
 
 
 def fate(verb: Verb, was_sent: bool, loss: Loss) -> Fate:
@@ -29,10 +30,18 @@ def fate(verb: Verb, was_sent: bool, loss: Loss) -> Fate:
     remade = loss is Loss.REMADE
     if was_sent:
         return WHEN_SENT[verb][0 if remade else 1]
-    if verb is Verb.COMMIT and remade:
-        return Fate.ROLLED_BACK
+    if remade and verb in GONE_WITH_ITS_SESSION:
+        return GONE_WITH_ITS_SESSION[verb]
     return Fate.AGAIN if remade else Fate.FAILED
 
+
+GONE_WITH_ITS_SESSION: Final = {
+    Verb.COMMIT: Fate.ROLLED_BACK,
+    Verb.ACK: Fate.REVOKED,
+    Verb.GIVE_BACK: Fate.REVOKED,
+    Verb.REJECT: Fate.REVOKED,
+}
+"""Of calls that were not sent: deliveries of the next session have numbers of their own."""
 
 _CHANGE: Final = (Fate.AGAIN, Fate.UNKNOWN)
 _LOOK: Final = (Fate.AGAIN, Fate.FAILED)

@@ -11,8 +11,7 @@ import argparse
 import sys
 import time
 
-from shmbroker.netbridge.simulation.run import faults_of, simulate
-from shmbroker.netbridge.simulation.shrink import explained
+from shmbroker.netbridge.simulation.shrink import WORLDS, explained
 
 
 def main() -> int:
@@ -29,9 +28,10 @@ def main() -> int:
     replay = verbs.add_parser("replay", help="run one seed and say what happens")
     replay.add_argument("seed", type=int)
     replay.add_argument("--faults", help="numbers of those that are kept, or none")
+    replay.add_argument("--world", choices=WORLDS, default="links")
     given = parser.parse_args()
     if given.verb == "replay":
-        return _replay(given.seed, given.faults)
+        return _replay(given.seed, given.faults, given.world)
     return _run(given.first, given.seeds, given.minutes * 60)
 
 
@@ -39,21 +39,22 @@ def _run(first: int, seeds: int, seconds: float) -> int:
     began = time.monotonic()
     done = 0
     while not (seeds and done >= seeds) and not (seconds and time.monotonic() - began >= seconds):
-        outcome = simulate(first + done)
+        for name, world in WORLDS.items():
+            outcome = world.simulate(first + done)
+            if outcome.wrong:
+                _say(explained(outcome, name))
+                return 1
         done += 1
-        if outcome.wrong:
-            _say(explained(outcome))
-            return 1
     _say(f"{done} seeds from {first} on in {time.monotonic() - began:.0f} s: nothing is wrong")
     return 0
 
 
-def _replay(seed: int, kept: str | None) -> int:
-    faults = faults_of(seed)
+def _replay(seed: int, kept: str | None, world: str) -> int:
+    faults = WORLDS[world].faults_of(seed)
     if kept is not None:
         numbers = [] if kept == "none" else [int(each) for each in kept.split(",")]
         faults = [faults[number] for number in numbers]
-    outcome = simulate(seed, faults, traced=True)
+    outcome = WORLDS[world].simulate(seed, faults, traced=True)
     _say(*outcome.trace, outcome.wrong or "nothing is wrong")
     return int(bool(outcome.wrong))
 

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from shmbroker.netbridge.simulation.run import Outcome, faults_of, simulate
+from shmbroker.netbridge.simulation import run
+from shmbroker.netbridge.simulation.run import Outcome
+from shmbroker.netbridge.simulation.sessions import run as sessions
+
+WORLDS = {"links": run, "sessions": sessions}
 
 
-def shrunk(failed: Outcome) -> Outcome:
+def shrunk(failed: Outcome, world: str = "links") -> Outcome:
     """Without each fault that the failure does not need."""
     needed = list(failed.faults)
     for fault in failed.faults:
         fewer = [each for each in needed if each is not fault]
-        again = simulate(failed.seed, fewer)
+        again = WORLDS[world].simulate(failed.seed, fewer)
         if again.wrong:
             needed, failed = fewer, again
     return failed
 
 
-def command(failed: Outcome) -> str:
+def command(failed: Outcome, world: str = "links") -> str:
     """What replays it."""
-    everything = faults_of(failed.seed)
+    everything = WORLDS[world].faults_of(failed.seed)
     kept = [str(at) for at, each in enumerate(everything) if each in failed.faults]
     faults = f" --faults {','.join(kept) or 'none'}" if len(kept) < len(everything) else ""
-    return f"python -m shmbroker.netbridge.simulation replay {failed.seed}{faults}"
+    of = "" if world == "links" else f" --world {world}"
+    return f"python -m shmbroker.netbridge.simulation replay {failed.seed}{faults}{of}"
 
 
-def explained(failed: Outcome) -> str:
-    fewest = shrunk(failed)
+def explained(failed: Outcome, world: str = "links") -> str:
+    fewest = shrunk(failed, world)
     lines = [f"seed {fewest.seed}: {fewest.wrong}", *(f"  {fault}" for fault in fewest.faults)]
-    return "\n".join([*lines, f"replay: {command(fewest)}"])
+    return "\n".join([*lines, f"replay: {command(fewest, world)}"])

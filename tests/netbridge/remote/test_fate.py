@@ -156,6 +156,15 @@ def test_ack_in_flight_given_up_is_unknown(mode: Mode) -> None:
     assert told(of, call).end is End.UNKNOWN
 
 
+def test_ack_that_was_not_sent_automatic_is_revoked() -> None:
+    of = opened(AUTOMATIC)
+    of.broker_dies()
+    call = acked(of)
+    of.connect()
+    assert told(of, call).why is Why.REVOKED
+    assert not [each for each in of.performed if each.verb is Verb.ACK]
+
+
 # --- received, not acked --------------------------------------------------------------------------
 
 

@@ -175,7 +175,7 @@ def test_the_deadline_passes() -> None:
 def test_a_deadline_of_zero_gives_up_at_once() -> None:
     of = consuming(reconnect_deadline=0)
     of.cut()
-    assert of.events() == [FAILED]
+    assert of.events() == [DETECTED, FAILED]
 
 
 def test_application_mode_tells_once_and_waits_for_the_program() -> None:
@@ -377,6 +377,18 @@ def test_an_answer_that_comes_after_the_timeout_is_known_to_a_retry() -> None:
     of.does(of.client.retry(outcome.token, again, of.now))  # type: ignore[arg-type]
     assert of.outcome(again).value == 3  # type: ignore[union-attr]
     assert len(of.performed) == 1
+
+
+def test_a_retry_waits_for_what_is_on_its_way() -> None:
+    of = producing()
+    call = of.call(Verb.PUBLISH, target=1)
+    of.does(of.client.cancel(call, 0.0))
+    token = of.outcome(call).token  # type: ignore[union-attr]
+    again = of.client.next_id()
+    of.does(of.client.retry(token, again, 0.0))  # type: ignore[arg-type]
+    assert len(of.performed) == 1
+    of.answer(of.performed[0], value=6)
+    assert of.outcome(again).value == 6  # type: ignore[union-attr]
 
 
 def test_numbers_count_as_seen_singly() -> None:

@@ -1,0 +1,1 @@
+"""A program on another host, its session with a broker, and what goes wrong between them."""
