@@ -25,6 +25,7 @@ from shmbroker.netbridge.remote.sessions import Done, Sessions
 from shmbroker.netbridge.simulation.end import LinkEnd
 from shmbroker.netbridge.simulation.history import History
 from shmbroker.netbridge.simulation.host import Host
+from shmbroker.netbridge.simulation.sessions.history import SessionHistory
 from shmbroker.netbridge.simulation.sessions.store import State as Stored
 from shmbroker.netbridge.simulation.sessions.store import Store, acked, published
 from shmbroker.netbridge.simulation.world import Wrong
@@ -101,6 +102,7 @@ class Process:
         if isinstance(action, Say) and end is not None:
             end.does(end.machine.say(action.frame, self.host.clock))
         elif isinstance(action, Disconnect) and end is not None:
+            SessionHistory.disconnects(action.why)
             end.does(end.machine.disconnected(self.host.clock))
         elif session is None:
             return

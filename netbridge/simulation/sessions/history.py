@@ -15,6 +15,8 @@ from shmbroker.netbridge.remote.outcome import End
 from shmbroker.netbridge.simulation.sessions.store import State
 from shmbroker.netbridge.simulation.world import Wrong
 
+OF_A_FAULT = ("given up", "a newer link has its session", "it is attached to no session")
+
 
 @dataclass(slots=True)
 class SessionHistory:
@@ -32,6 +34,12 @@ class SessionHistory:
     handed: int = 0
     resumed: int = 0
     remade: int = 0
+
+    @staticmethod
+    def disconnects(why: str) -> None:
+        """Neither end breaks the rules here."""
+        if why not in OF_A_FAULT:
+            raise Wrong(f"a link is let go: {why}")
 
     def hands(self, message: int) -> None:
         self.handed += 1

@@ -105,7 +105,7 @@ class Program:
 
     def begin(self) -> None:
         self.does(self.client.start(self.host.clock))
-        self.call(Verb.PRODUCER, lambda outcome: self._opened(Verb.PRODUCER, outcome), PRODUCER)
+        self._produces()
         self._consumes()
         self._step()
 
@@ -115,13 +115,12 @@ class Program:
             self.is_opening = False
         if outcome.end is End.OK:
             return
-        if verb is Verb.PRODUCER:
-            again = lambda: self.call(  # noqa: E731
-                verb, lambda outcome: self._opened(verb, outcome), PRODUCER
-            )
-            self.host.later(0.2, again)
-        else:
-            self.host.later(0.2, self._consumes)
+        again = self._produces if verb is Verb.PRODUCER else self._consumes
+        self.host.later(0.2, again)
+
+    def _produces(self) -> None:
+        ending = lambda outcome: self._opened(Verb.PRODUCER, outcome)  # noqa: E731
+        self.call(Verb.PRODUCER, ending, PRODUCER)
 
     def _consumes(self) -> None:
         if CONSUMER not in self.client.consumers and not self.is_opening:
@@ -149,6 +148,7 @@ class Program:
             if self.end is not None:
                 self.end.does(self.end.machine.say(action.frame, clock))
         elif isinstance(action, Disconnect):
+            self.history.disconnects(action.why)
             self.host.world.tell(f"program: {action.why}")
             if self.end is not None:
                 self.end.does(self.end.machine.disconnected(clock))

@@ -18,7 +18,6 @@ MUTANTS: Final = (
     Mutant("a-command-is-not-said-again", Client, "_reattached", ">= frame.seen", "> frame.seen"),
     Mutant("all-commands-are-said-again", Client, "_reattached", "number >= frame.seen", "True"),
     Mutant("nothing-is-told-again", Session, "resume", "in self.kept", "in ()"),
-    Mutant("forgotten-before-it-is-seen", Session, "_forget", "number < seen", "number <= seen"),
     Mutant("half-a-body-is-kept", Session, "resume", "self.assembly.clear()", "pass"),
     # --- failing over
     Mutant("numbered-anew", Producing, "number", "if not call.value", "if True"),
