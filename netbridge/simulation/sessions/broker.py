@@ -35,7 +35,7 @@ from shmbroker.netbridge.wire.words import Level, Verb
 WORD = Struct("<QQ")
 """Of a message: its number, and where it was."""
 LIMITS = SessionLimits(ttl=1.0, window=4000, frame_bytes=FRAME_BYTES_MIN)
-FULL_EACH = 15
+FULL_EACH = 8
 CHANCE_SECONDS = 0.0, 0.05
 LARGEST = 200 << 10
 

@@ -162,7 +162,8 @@ class Program:
         elif isinstance(action, Hand):
             self._hands(action)
         elif isinstance(action, Drop):
-            self.in_hand.clear()
+            if self.host.world.random.randrange(2):  # or acknowledge what is not its any more
+                self.in_hand.clear()
         elif isinstance(action, Tell):
             self._tells(action.event)
         elif isinstance(action, Unmade):
@@ -249,8 +250,9 @@ class Program:
         id = self.call(
             Verb.PUBLISH, ended, PRODUCER, count=count, body=body, timeout=self._timeout()
         )
-        if random.randrange(10) == 0:
+        if random.randrange(6) == 0:
             self.does(self.client.cancel(id, self.host.clock))
+            self._retry()
 
     def _retry(self) -> None:
         if not self.tokens or PRODUCER not in self.client.producers:

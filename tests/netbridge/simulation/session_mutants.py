@@ -18,7 +18,6 @@ MUTANTS: Final = (
     Mutant("a-command-is-not-said-again", Client, "_reattached", ">= frame.seen", "> frame.seen"),
     Mutant("all-commands-are-said-again", Client, "_reattached", "number >= frame.seen", "True"),
     Mutant("nothing-is-told-again", Session, "resume", "in self.kept", "in ()"),
-    Mutant("half-a-body-is-kept", Session, "resume", "self.assembly.clear()", "pass"),
     # --- failing over
     Mutant("numbered-anew", Producing, "number", "if not call.value", "if True"),
     Mutant("not-said-that-it-is-repeated", Calls, "put", "call.repeated = True", "pass"),

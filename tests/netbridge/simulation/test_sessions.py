@@ -12,7 +12,7 @@ from tests.netbridge.simulation.session_mutants import MUTANTS
 
 SEEDS = 1000
 PARTS = 10
-MUTANT_SEEDS = 600
+MUTANT_SEEDS = 1000
 
 
 @pytest.mark.parametrize("part", range(PARTS))
