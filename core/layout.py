@@ -83,12 +83,20 @@ Memory of message ids, behind the slots: a hash chain in a ring of the last N (i
 Origins: of each stream of numbered messages that comes from elsewhere how far it is (origin.py).
 Behind the slots and the ids, on a page of their own
 
-    0   state      0: nobody's
+    0   state      0: nobody's; bit 0: an origin; bit 1: and each of its numbers comes, in any order
     8   identity   128 bits: high, and low half
     24  number     generation:15 | the highest that was published:48
     32  owner      the participant that publishes them, 0 nobody
     40  used       ns since the epoch, when its owner last had something to do with it
     48  from       its messages have positions from there on; those below are a former origin's
+    56  kept       so many ns after it was used, below 0: for ever
+
+and of an open number, one below the highest that was not published (open_number.py)
+
+    0   state      bit 2
+    8   of         generation:15 | its origin's entry:48
+    16  missed     the number
+    24  number     generation:15 | 0, or the number as soon as it is published or given up:48
 
 Chunk: 32 bytes of header, 32 more if EXTENDED, 16 more if ONCE, key and properties (padded to 16),
 body
@@ -426,8 +434,14 @@ ORIGIN_NUMBER_AT: Final = 24
 ORIGIN_OWNER_AT: Final = 32
 ORIGIN_USED_AT: Final = 40
 ORIGIN_FROM_AT: Final = 48
+ORIGIN_KEPT_AT: Final = 56
+ORIGIN_OF_AT: Final = ORIGIN_HIGH_AT
+ORIGIN_MISSED_AT: Final = ORIGIN_LOW_AT
 ORIGIN_FREE: Final = 0
 ORIGIN_KNOWN: Final = 1
+ORIGIN_COUNTED: Final = 3
+ORIGIN_OPEN: Final = 4
+OPEN_NUMBERS_MAX: Final = 1000  # of an origin
 ORIGIN_GENERATION: Final = 1 << 48  # one more, in the word with the number
 ORIGIN_NUMBER_BITS: Final = (1 << 63) - 1
 
@@ -470,6 +484,7 @@ RING_PAGES_CODE_AT: Final = RING_COUNTERS_AT + 184  # why pages cannot be writte
 
 RING_ASIDE_AT: Final = RING_COUNTERS_AT + 192  # 1: there may be messages that are set aside
 RING_ORIGINS_PASSED_AT: Final = RING_COUNTERS_AT + 200  # counts numbers noted without a message
+RING_ORIGINS_OPEN_AT: Final = RING_COUNTERS_AT + 208  # no more numbers than these are open
 RING_LEVELS_AT: Final = RING_COUNTERS_AT + 2 * PAIR_BYTES  # a hint for each level of priority
 LEVELS: Final = 10
 LEVEL_DEFAULT: Final = 4
@@ -951,7 +966,7 @@ assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert COUNTER_SLOW_AT < RING_BUCKETS_AT
 assert RING_SAMPLE_AT < RING_TAKE_AT + LINE_BYTES
 assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
-assert RING_ORIGINS_PASSED_AT < RING_LEVELS_AT
+assert RING_ORIGINS_OPEN_AT < RING_LEVELS_AT
 assert FOLLOWERS < 31
 assert IDS_PART_BITS + IDS_LAP_BITS == 63
 assert 3 * IDS_PART_BITS == 2 * 63

@@ -9,10 +9,10 @@ origin, its owner.  Whoever becomes its owner helps tail to the truth and then a
 The table is behind the slots, without memory until the first origin comes, and grows.  Entries are
 given and taken back under the catalog's lock; one store makes an entry known.
 
-An entry is forgotten when it has no owner: then everything that was published for it is below tail
-once that is at the truth.  The next origin in the entry gets another generation, in the word with
-the number, so that the CAS of a helper that was stopped for long fails.  What readers of a journal
-find of a former origin is told by its position, which is below `from`.
+An entry is forgotten when it has no owner (open_number.py): then everything that was published for
+it is below tail once that is at the truth.  The next origin in the entry gets another generation,
+in the word with the number, so that the CAS of a helper that was stopped for long fails.  What
+readers of a journal find of a former origin is told by its position, which is below `from`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ from shmbroker.core.codes import INVALID, OK
 from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
     ORIGIN_BYTES,
+    ORIGIN_COUNTED,
     ORIGIN_FREE,
     ORIGIN_FROM_AT,
     ORIGIN_GENERATION,
     ORIGIN_HIGH_AT,
+    ORIGIN_KEPT_AT,
     ORIGIN_KNOWN,
     ORIGIN_LOW_AT,
     ORIGIN_NUMBER_AT,
@@ -74,12 +76,17 @@ def origin_number_at(port: int, origin: int) -> int:
     return entry_of_origin(port, origin) + ORIGIN_NUMBER_AT
 
 
+@kernel
+def is_origin(entry: int) -> int:
+    return load_acquire(entry + ORIGIN_STATE_AT) & ORIGIN_KNOWN
+
+
 @exported_cold
 def origin_find(port: int, high: int, low: int) -> int:
     """The entry of the origin with this identity, 0 if it is not known."""
     for origin in range(PRODUCERS, origins_end(port)):
         entry = entry_of_origin(port, origin)
-        if load_acquire(entry + ORIGIN_STATE_AT) == ORIGIN_KNOWN:
+        if is_origin(entry):
             if load(entry + ORIGIN_LOW_AT) == low and load(entry + ORIGIN_HIGH_AT) == high:
                 return origin
     return 0
@@ -102,7 +109,7 @@ def origin_tell(port: int, origin: int, told: int) -> int:
     if origin < PRODUCERS or origin >= origins_end(port):
         return INVALID
     entry = entry_of_origin(port, origin)
-    if load_acquire(entry + ORIGIN_STATE_AT) != ORIGIN_KNOWN:
+    if not is_origin(entry):
         return 0
     number = load_acquire(entry + ORIGIN_NUMBER_AT)
     store(told, load(entry + ORIGIN_HIGH_AT))
@@ -123,8 +130,12 @@ def number_begins(entry: int, last: int) -> int:
 
 
 @exported_cold
-def origin_begin(port: int, origin: int, high: int, low: int, tail: int, last: int) -> int:
-    """This entry is this origin's from the position `tail` on, and its last number is `last`."""
+def origin_begin(
+    port: int, origin: int, high: int, low: int, tail: int, last: int, counted: int
+) -> int:
+    """This entry is this origin's from the position `tail` on, and its last number is `last`.
+
+    `counted`: each number comes; one that is left out stays open."""
     if origin < PRODUCERS or origin >= origins_end(port):
         return INVALID
     entry = entry_of_origin(port, origin)
@@ -133,8 +144,26 @@ def origin_begin(port: int, origin: int, high: int, low: int, tail: int, last: i
     store(entry + ORIGIN_LOW_AT, low)
     store(entry + ORIGIN_FROM_AT, tail)
     store(entry + ORIGIN_OWNER_AT, 0)
-    store_release(entry + ORIGIN_STATE_AT, ORIGIN_KNOWN)
+    store(entry + ORIGIN_KEPT_AT, -1)
+    store_release(entry + ORIGIN_STATE_AT, ORIGIN_COUNTED if counted else ORIGIN_KNOWN)
     return OK
+
+
+@exported_cold
+def origin_keep(port: int, origin: int, kept_ns: int) -> int:
+    """How long it is remembered when nobody uses it; for its owner."""
+    if origin < PRODUCERS or origin >= origins_end(port):
+        return INVALID
+    store(entry_of_origin(port, origin) + ORIGIN_KEPT_AT, kept_ns)
+    return OK
+
+
+@exported_cold
+def origin_is_counted(port: int, origin: int) -> int:
+    if origin < PRODUCERS or origin >= origins_end(port):
+        return 0
+    state = load_acquire(entry_of_origin(port, origin) + ORIGIN_STATE_AT)
+    return int(state == ORIGIN_COUNTED)
 
 
 @exported_cold
@@ -170,33 +199,6 @@ def origin_pass(port: int, origin: int, sequence: int) -> int:
             return OK
         last = seen
     return OK
-
-
-@kernel
-def entry_forget(entry: int) -> int:
-    store_release(entry + ORIGIN_STATE_AT, ORIGIN_FREE)
-    return 1
-
-
-@exported_cold
-def origin_forget(port: int, origin: int) -> int:
-    """Forget an origin that nobody owns, with tail at the truth: 1 if it was forgotten."""
-    if origin_owner(port, origin) != 0:
-        return 0
-    return entry_forget(entry_of_origin(port, origin))
-
-
-@exported_cold
-def origins_forget(port: int, used_ns: int) -> int:
-    """Forget those that nobody owns or has used since then, with tail at the truth: how many."""
-    forgotten = 0
-    for origin in range(PRODUCERS, origins_end(port)):
-        entry = entry_of_origin(port, origin)
-        if load_acquire(entry + ORIGIN_STATE_AT) != ORIGIN_KNOWN:
-            continue
-        if load_acquire(entry + ORIGIN_OWNER_AT) == 0 and load(entry + ORIGIN_USED_AT) < used_ns:
-            forgotten += entry_forget(entry)
-    return forgotten
 
 
 @cold

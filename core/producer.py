@@ -7,6 +7,7 @@ helps tail past somebody else's message notes the number first.  So after tail h
 the truth, the table is the truth, at the price of one store to a private line per publish.
 
 An origin is the same for what comes from elsewhere (origin.py): its entry is in a table of its own.
+A number below its last one is a retry, and closes an open number (open_number.py).
 
 A named producer says its numbers itself, and two processes may have the same name: its messages are
 ONCE (once.py), and its number is noted by whoever helps tail past them, itself included.
@@ -37,6 +38,7 @@ from shmbroker.core.layout import (
     SEQUENCE_MASK,
     SERIES_KEPT,
 )
+from shmbroker.core.open_number import number_close
 from shmbroker.core.origin import origin_number_at
 from shmbroker.core.word import word_chunk
 
@@ -78,8 +80,12 @@ def own_sequence_note(port: int, sequence: int) -> int:
     if producer == 0:
         return 0
     address = number_at(port, producer)
+    last = load(address)
+    if producer >= PRODUCERS and last & SEQUENCE_MASK >= sequence:
+        number_close(port, last & ~SEQUENCE_MASK | producer, sequence)
+        return producer
     # SYNC POINT: sequence (release): whoever sees tail moved on sees the number too
-    store_release(address, load(address) & ~SEQUENCE_MASK | sequence)
+    store_release(address, last & ~SEQUENCE_MASK | sequence)
     return producer
 
 
@@ -123,4 +129,7 @@ def sequence_note(port: int, word: int, tail: int) -> int:
     fence_acquire()
     if load_acquire(load(port + PORT_HEADER) + RING_TAIL_AT) != tail:
         return 0
+    if producer >= PRODUCERS and last & SEQUENCE_MASK >= sequence:
+        number_close(port, last & ~SEQUENCE_MASK | producer, sequence)
+        return 1
     return sequence_raise(target, last, sequence)

@@ -218,6 +218,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.BAD_NAME: InvalidName,
     codes.NO_VHOST: NotFound,
     codes.TOO_MANY: TooMany,
+    codes.TOO_MANY_OPEN: TooMany,
     codes.OTHER_BOOT: NotASegment,
     codes.LOCKED: SystemRefused,
     codes.ENDED: TransactionEnded,

@@ -37,6 +37,26 @@ void audit_found(audit *of, int64_t number, int64_t first, int64_t last);
 int64_t audit_stage(audit *of, sb_queue *queue, sb_port *port, int64_t number, sb_journal *journal,
                     int64_t most);
 
+/* --- open_numbers.c --------------------------------------------------------------------------- */
+
+typedef struct number_range {
+    int64_t first, last;
+} number_range;
+
+typedef struct open_numbers {
+    int64_t count, room;
+    number_range *ranges;
+} open_numbers;
+/* The first of the open numbers that follow each other up to this one; 0: it is not open. */
+int64_t open_begin_of(const open_numbers *of, int64_t number);
+int64_t open_add(open_numbers *of, int64_t first, int64_t last);
+/* This one is seen, and `*number` was the highest that was: it is open no more, or leaves a gap. */
+int64_t open_note(open_numbers *of, int64_t *number, int64_t sequence);
+void open_cut(open_numbers *of, int64_t last);
+/* Who knows the numbers up to `known` but for the others has seen as well what he knows. */
+int64_t open_merge(open_numbers *of, int64_t *number, const open_numbers *other, int64_t known);
+void open_end(open_numbers *of);
+
 /* --- origins.c -------------------------------------------------------------------------------- */
 
 /* How far streams from elsewhere are in what is written of a queue. */
@@ -50,7 +70,9 @@ typedef struct origin_log {
 } origin_log;
 int64_t origin_log_begin(origin_log *of, sb_queue *queue, int64_t number);
 /* This message is in the ring, and not in the journal. */
-void origin_log_leave_out(origin_log *of, const void *chunk);
+int64_t origin_log_leave_out(origin_log *of, const void *chunk);
+/* And these were all. */
+int64_t origin_log_left_out(origin_log *of);
 /* With the record of each message, before it. */
 int64_t origin_log_note(origin_log *of, int64_t position, const void *chunk, sb_journal *journal);
 /* Before the tails of a moment: numbers that moved without a message; and all below these tails is
@@ -63,11 +85,11 @@ void origin_log_end(origin_log *of);
 
 /* The same as it is read when the queue is restored. */
 typedef struct origin_read {
-    struct written_origin *known; /* by entry, up to the end */
+    struct known_origin *known; /* by entry, up to the end */
     int64_t end;
 } origin_read;
 int64_t origin_read_record(origin_read *of, const sb_journal_record *record);
-void origin_read_note(origin_read *of, int64_t position, const void *chunk);
+int64_t origin_read_note(origin_read *of, int64_t position, const void *chunk);
 int64_t origin_read_restore(const origin_read *of, sb_port *port, segment *ring);
 void origin_read_end(origin_read *of);
 

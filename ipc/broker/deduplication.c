@@ -121,12 +121,13 @@ int64_t dedup_log_note(dedup_log *of, sb_port *port, const sb_message *message,
 
 /* What is in the ring, and not in the journal yet, is left out: of each series the first one
  * says. */
-static void leave_out(dedup_log *of, sb_port *port, sb_cursor from, int64_t tail)
+static int64_t leave_out(dedup_log *of, sb_port *port, sb_cursor from, int64_t tail)
 {
     sb_message message;
     sameness found;
-    while (from.position < tail && sb_cursor_next(&from, &message) == SB_OK) {
-        origin_log_leave_out(&of->origins, message.chunk);
+    int64_t code = SB_OK;
+    while (code == SB_OK && from.position < tail && sb_cursor_next(&from, &message) == SB_OK) {
+        code = origin_log_leave_out(&of->origins, message.chunk);
         if (!sameness_of(message.chunk, of->queue->pages, &found))
             continue;
         if (found.high | found.low) {
@@ -138,6 +139,7 @@ static void leave_out(dedup_log *of, sb_port *port, sb_cursor from, int64_t tail
             of->numbers[found.producer].sequence = found.sequence - 1;
         }
     }
+    return code == SB_OK ? origin_log_left_out(&of->origins) : code;
 }
 
 int64_t dedup_log_begin(dedup_log *of, sb_queue *queue, int64_t number, const sb_cursor *gate)
@@ -159,7 +161,7 @@ int64_t dedup_log_begin(dedup_log *of, sb_queue *queue, int64_t number, const sb
         code = origin_log_begin(&of->origins, queue, number);
     int64_t tail = sb_port_true_tail(port); /* what was counted above is below it */
     if (code == SB_OK)
-        leave_out(of, port, *gate, tail);
+        code = leave_out(of, port, *gate, tail);
     if (of->listed < 0 || of->listed > of->serial)
         of->listed = of->serial;
     of->listing = of->listed;
@@ -277,9 +279,9 @@ void dedup_read_begin(dedup_read *of, int64_t most, bool pages)
 int64_t dedup_read_note(dedup_read *of, sb_port *port, int64_t position, const void *chunk)
 {
     sameness found;
-    origin_read_note(&of->origins, position, chunk);
-    if (!sameness_of(chunk, of->pages, &found))
-        return SB_OK;
+    int64_t code = origin_read_note(&of->origins, position, chunk);
+    if (code != SB_OK || !sameness_of(chunk, of->pages, &found))
+        return code;
     if (found.high | found.low)
         return of->news.most ? keep(&of->news, position, found.high, found.low) : SB_OK;
     sb_port_restore_number(port, found.producer, found.sequence);

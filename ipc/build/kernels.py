@@ -24,6 +24,7 @@ from shmbroker.core import (  # noqa: F401
     ids,
     latest,
     once,
+    open_number,
     origin,
     packed,
     paging,

@@ -39,7 +39,7 @@ static void origin_leave(lane *in)
     lane_leave(in);
 }
 
-static void answer(stretch *part, const poured_record *record, int64_t what)
+void record_answered(stretch *part, const poured_record *record, int64_t what)
 {
     part->at = record->next;
     *part->answers++ = what;
@@ -76,6 +76,18 @@ static int64_t offer(outlet *to, lane *in, const sb_outgoing *message, const pou
     return code;
 }
 
+/* No message has this number, and it is known. */
+static int64_t refuse(outlet *to, lane *in, int64_t sequence)
+{
+    if (sequence == to->retried) {
+        sb_port_number_give_up(&in->port, to->origin, sequence);
+        return SB_OK;
+    }
+    int64_t code = sb_port_origin_pass(&in->port, to->origin, sequence);
+    to->last = code == SB_OK ? sequence : to->last;
+    return code;
+}
+
 /* The record at hand, if it is a message: SB_OK, or why it waits. */
 static int64_t append_one(outlet *to, lane *in, stretch *part)
 {
@@ -88,24 +100,23 @@ static int64_t append_one(outlet *to, lane *in, stretch *part)
         part->at = record.next;
         return SB_OK;
     }
-    if (record.sequence <= to->last)
-        return answer(part, &record, SB_DUPLICATE), SB_OK;
+    if (record.sequence <= to->last && record.sequence != to->retried)
+        return record_answered(part, &record, SB_DUPLICATE), SB_OK;
     code = record_outgoing(&record, part->later, &message);
     if (code == SB_OK)
         code = offer(to, in, &message, &record);
-    if (code >= 0)
+    if (code >= 0 && record.sequence > to->last)
         to->last = record.sequence;
     bool is_refused = code == SB_INVALID || code == SB_TOO_LARGE || code == SB_DUPLICATE ||
                       (code == SB_FULL && to->queue->when_full == L_FAIL);
     if (code < 0 && !is_refused)
         return code;
     if (is_refused) { /* it is the sender's business now; the stream goes on */
-        int64_t passed = sb_port_origin_pass(&in->port, to->origin, record.sequence);
+        int64_t passed = refuse(to, in, record.sequence);
         if (passed != SB_OK)
             return passed;
-        to->last = record.sequence;
     }
-    answer(part, &record, code);
+    record_answered(part, &record, code);
     return SB_OK;
 }
 
@@ -139,7 +150,7 @@ static bool has_no_room(int64_t code)
 
 static int64_t append(outlet *to, lane *in, stretch *part)
 {
-    bool is_many = is_simple(to->queue) && !to->checks;
+    bool is_many = is_simple(to->queue) && !to->checks && !to->retried;
     int64_t code = SB_OK;
     while (code == SB_OK && part->at < part->end) {
         code = is_many ? append_many(to, in, part) : SB_UNDECIDED;
@@ -151,8 +162,7 @@ static int64_t append(outlet *to, lane *in, stretch *part)
     return code;
 }
 
-/* SB_OK, SB_FULL for the record at hand, or another code. */
-static int64_t append_now(outlet *to, stretch *part, int64_t deadline)
+int64_t outlet_append_now(outlet *to, stretch *part, int64_t deadline)
 {
     int64_t code;
     lane *in = origin_enter(to, &code);
@@ -178,7 +188,7 @@ static int64_t append_to_inbox(outlet *to, stretch *part)
     int64_t *first = part->answers;
     inbox->last = to->last;
     inbox_noted(inbox->queue);
-    code = append_now(inbox, part, part->deadline);
+    code = outlet_append_now(inbox, part, part->deadline);
     to->last = inbox->last;
     inbox_noted(inbox->queue);
     for (; sb_is_durable(to->queue) && first < part->answers; first++)
@@ -188,7 +198,7 @@ static int64_t append_to_inbox(outlet *to, stretch *part)
 
 static int64_t append_paging(outlet *to, stretch *part)
 {
-    int64_t code = is_paging(to->queue) ? SB_FULL : append_now(to, part, 0);
+    int64_t code = is_paging(to->queue) ? SB_FULL : outlet_append_now(to, part, 0);
     return has_no_room(code) ? append_to_inbox(to, part) : code;
 }
 
@@ -197,7 +207,9 @@ int64_t outlet_append(outlet *to, stretch *part)
     int64_t code;
     if (!queue_look(to->queue, &code))
         return code;
-    code = to->queue->pages ? append_paging(to, part) : append_now(to, part, part->deadline);
+    code = to->counts ? counted_append(to, part)
+           : to->queue->pages ? append_paging(to, part)
+                              : outlet_append_now(to, part, part->deadline);
     queue_looked(to->queue);
     return has_no_room(code) ? SB_FULL : code;
 }

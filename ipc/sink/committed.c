@@ -172,6 +172,8 @@ int64_t sb_sink_commit(sb_sink *sink, const void *records, int64_t bytes, int64_
                          .to = calloc(L_TRANSACTION_OPERATIONS, sizeof(outlet *))};
     *told = (sb_poured){0};
     int64_t code = atomic_load(&sink->connection->closed);
+    if (code == SB_OK && sink->counts)
+        code = fail(SB_INVALID, "numbers of a set may have gaps: none is open");
     if (code == SB_OK && (!set.operations || !set.to))
         code = fail_system("memory for a set of records");
     if (code == SB_OK)

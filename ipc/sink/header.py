@@ -13,15 +13,17 @@ typedef struct sb_poured {
     int64_t answers;  /* one for each message in them */
     int64_t appended; /* so many are in a queue now */
     int64_t seen;     /* so many were there before, or known */
-    int64_t refused;  /* so many are in no queue, and known from now on */
+    int64_t refused;  /* so many are in no queue, and but for too many open ones known */
 } sb_poured;
 
 /* Pour a stream, named by 128 bits, that nobody else pours at the same time.  What nobody has
  * poured for so long is forgotten when there is need for its place; below 0: never.  `checks`: it
  * comes from whoever has published it, and message ids are compared; a link's are not, so that a
- * message may come back to where it was. */
+ * message may come back to where it was.  `counts`: each position comes, in any order.  Those that
+ * are left out stay open, 1000 of them; then what would leave out more is answered
+ * SB_TOO_MANY_OPEN, and is not known.  It goes to queues that do not page, record by record. */
 int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64_t retention_ns,
-                     int64_t checks, sb_sink **sink);
+                     int64_t checks, int64_t counts, sb_sink **sink);
 /* Records that have this number of a queue go to this queue, or through this exchange; -1: records
  * of any queue.  Positions of all records that go to the same queue rise.  How far the stream is
  * there: the lowest position that is not known.  SB_IN_USE: another participant pours it there, and
@@ -29,6 +31,10 @@ int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64
 int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue);
 int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange);
 int64_t sb_sink_position(sb_sink *sink, int64_t number);
+/* Of a stream of which each position comes: those that are open, in order, as many as there is room
+ * for; how many there are.  And those from `first` on, below `end`, will not come. */
+int64_t sb_sink_open_positions(sb_sink *sink, int64_t number, int64_t *positions, int64_t room);
+int64_t sb_sink_give_up(sb_sink *sink, int64_t number, int64_t first, int64_t end);
 /* Pour records of the journal's format, in the order of their positions.  An answer for each
  * message: its position (through an exchange: how many queues have it), SB_DUPLICATE (known
  * before), or why it was refused.  SB_OK: all; SB_FULL: the next one finds no room in time; or what
@@ -41,6 +47,6 @@ int64_t sb_sink_commit(sb_sink *sink, const void *records, int64_t bytes, int64_
 /* The next who pours the stream goes on.  `forgets`: nobody will, it is forgotten at once.  Before
  * sb_connection_free. */
 void sb_sink_close(sb_sink *sink, int64_t forgets);
-/* Forget streams of a queue that nobody has poured for so long: how many. */
-int64_t sb_sink_forget(sb_queue *queue, int64_t idle_ns);
+/* Forget streams of a queue that nobody has poured for as long as they are kept: how many. */
+int64_t sb_sink_forget(sb_queue *queue);
 """

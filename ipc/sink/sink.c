@@ -9,7 +9,7 @@
 #include "vhost/vhost.h"
 
 int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64_t retention_ns,
-                     int64_t checks, sb_sink **opened)
+                     int64_t checks, int64_t counts, sb_sink **opened)
 {
     int64_t code = change_code(connection);
     if (code != SB_OK)
@@ -18,7 +18,7 @@ int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64
     if (!made)
         return fail_system("memory for a sink");
     *made = (sb_sink){.connection = connection, .identity = {high, low},
-                      .retention_ns = retention_ns, .checks = checks};
+                      .retention_ns = retention_ns, .checks = checks, .counts = counts};
     *opened = made;
     return SB_OK;
 }
@@ -45,6 +45,8 @@ static int64_t destination_add(sb_sink *sink, const destination *wanted)
 int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue)
 {
     destination made = {.number = number};
+    if (sink->counts && queue->pages)
+        return fail(SB_INVALID, "queue '%s' pages, and knows no open numbers", queue->name);
     int64_t code = outlet_open(sink, queue, &made.ring);
     return code == SB_OK ? destination_add(sink, &made) : code;
 }
@@ -52,6 +54,8 @@ int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue)
 int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange)
 {
     destination made = {.number = number, .exchange = exchange};
+    if (sink->counts)
+        return fail(SB_INVALID, "an exchange knows no open numbers: pour into a queue");
     int64_t code = destination_marks(sink, exchange, &made.ring);
     return code == SB_OK ? destination_add(sink, &made) : code;
 }

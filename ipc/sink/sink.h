@@ -13,7 +13,9 @@ typedef struct outlet {
     sb_queue *queue;
     int64_t origin; /* our entry in its table */
     bool checks;    /* messages' own ids are compared */
-    int64_t last;   /* all numbers up to this one are known there, or in the inbox */
+    bool counts;    /* numbers that are left out are open */
+    int64_t last;   /* all numbers up to this one are known there, or in the inbox, or open */
+    int64_t retried; /* the open one that is published now; 0: none */
     struct outlet *inbox; /* of a queue that pages, once it has one */
     struct outlet *next;
 } outlet;
@@ -30,6 +32,7 @@ struct sb_sink {
     sb_connection *connection;
     int64_t identity[2], retention_ns;
     bool checks; /* it comes from whoever has published it first */
+    bool counts; /* each of its numbers comes */
     outlet *outlets;
     destination *destinations;
     sb_queue *marks; /* the ring that keeps how far streams are in exchanges */
@@ -58,6 +61,8 @@ int64_t outlet_inbox(sb_sink *sink, outlet *of, bool makes, outlet **inbox);
 /* The same of a stream by another identity; it is in no list of the sink's. */
 int64_t outlet_open_as(sb_sink *sink, sb_queue *queue, const int64_t identity[2],
                        outlet **opened);
+/* An entry of the table that is nobody's; the catalog's lock is held. */
+int64_t outlet_place(sb_queue *queue, sb_port *port);
 /* Numbers up to this one are known, whether messages had them or not. */
 int64_t outlet_pass(outlet *of, int64_t sequence);
 void outlet_close(outlet *closed, bool forgets);
@@ -79,6 +84,14 @@ int64_t record_outgoing(const poured_record *record, int64_t later, sb_outgoing 
 /* Append a stretch to a ring, with an answer for each record: SB_OK, or why the record at
  * part->at waits. */
 int64_t outlet_append(outlet *to, stretch *part);
+/* The same to the ring itself, of records that leave out none whose number counts. */
+int64_t outlet_append_now(outlet *to, stretch *part, int64_t deadline);
+void record_answered(stretch *part, const poured_record *record, int64_t what);
+
+/* --- counted.c -------------------------------------------------------------------------------- */
+
+/* Append a stretch of a stream of which each number comes. */
+int64_t counted_append(outlet *to, stretch *part);
 
 /* --- routed.c --------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import FULL, INTERRUPTED, OK
-from shmbroker.core.layout import RECORD_HEAD_BYTES
+from shmbroker.core.layout import OPEN_NUMBERS_MAX, RECORD_HEAD_BYTES
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
@@ -57,8 +57,13 @@ class Sink(Closable):
         *,
         retention: float | None = RETENTION,
         checks: bool = False,
+        counts: bool = False,
     ) -> None:
-        """`checks`: message ids are compared, as they are when a program publishes here."""
+        """`checks`: message ids are compared, as they are when a program publishes here.
+
+        `counts`: it comes from a remote producer, which may retry what it has left out; for links
+        gaps mean nothing.
+        """
         if len(origin) != ORIGIN_BYTES:
             raise InvalidArgument(f"an origin has {ORIGIN_BYTES} bytes, not {len(origin)}")
         self._broker = broker
@@ -68,7 +73,7 @@ class Sink(Closable):
         )
         kept = FOREVER if retention is None else int(retention * 1e9)
         made = ffi.new("sb_sink **")
-        code = lib.sb_sink_open(broker._connection, high, low, kept, checks, made)
+        code = lib.sb_sink_open(broker._connection, high, low, kept, checks, counts, made)
         self._check(code, "opening a sink")
         self._sink = made[0]
 
@@ -85,6 +90,17 @@ class Sink(Closable):
     def position(self, number: int = ANY) -> int:
         """All records of positions below are known there."""
         return self._check(lib.sb_sink_position(self._sink, number), "asking a sink")
+
+    def open_positions(self, number: int = ANY) -> list[int]:
+        """Those below `position` that were left out, and are neither retried nor given up."""
+        found = ffi.new("int64_t[]", OPEN_NUMBERS_MAX)
+        code: int = lib.sb_sink_open_positions(self._sink, number, found, OPEN_NUMBERS_MAX)
+        return list(found[0 : self._check(code, "asking a sink")])
+
+    def give_up(self, first: int, end: int, number: int = ANY) -> None:
+        """These positions will not come: they are known, as if they had."""
+        code: int = lib.sb_sink_give_up(self._sink, number, first, end)
+        self._check(code, "giving up positions of a stream")
 
     def pour(self, records: Any, *, later: int = 0, timeout: float | None = 0) -> Poured:
         """Append those that are not known; `later` is added to times of expiry."""

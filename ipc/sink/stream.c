@@ -44,19 +44,25 @@ static int64_t table_grow(sb_queue *queue)
     return SB_OK;
 }
 
+int64_t outlet_place(sb_queue *queue, sb_port *port)
+{
+    int64_t entry = sb_port_origin_unused(port);
+    if (entry == 0 && sb_port_true_tail(port) >= 0 &&
+        sb_port_origins_forget(port, realtime_ns()) > 0)
+        entry = sb_port_origin_unused(port);
+    if (entry == 0) {
+        int64_t code = table_grow(queue);
+        entry = code == SB_OK ? sb_port_origin_unused(port) : code;
+    }
+    return entry;
+}
+
 static int64_t entry_made(sb_sink *sink, sb_queue *queue, sb_port *port, const int64_t identity[2])
 {
     int64_t tail = sb_port_true_tail(port), code = SB_OK;
-    int64_t entry = tail < 0 ? tail : sb_port_origin_unused(port);
-    if (entry == 0 && sink->retention_ns >= 0 &&
-        sb_port_origins_forget(port, realtime_ns() - sink->retention_ns) > 0)
-        entry = sb_port_origin_unused(port);
-    if (entry == 0) {
-        code = table_grow(queue);
-        entry = code == SB_OK ? sb_port_origin_unused(port) : code;
-    }
+    int64_t entry = tail < 0 ? tail : outlet_place(queue, port);
     if (entry > 0)
-        code = sb_port_origin_begin(port, entry, identity[0], identity[1], tail, 0);
+        code = sb_port_origin_begin(port, entry, identity[0], identity[1], tail, 0, sink->counts);
     return code == SB_OK ? entry : code;
 }
 
@@ -69,8 +75,13 @@ static int64_t entry_owned(sb_sink *sink, sb_queue *queue, sb_port *port, const 
     int64_t entry = sb_port_origin_find(port, identity[0], identity[1]);
     if (entry == 0)
         entry = entry_made(sink, queue, port, identity);
+    if (entry > 0 && sb_port_origin_is_counted(port, entry) != sink->counts)
+        entry = fail(SB_INVALID, "queue '%s': the numbers of this stream %s have gaps",
+                     queue->name, sink->counts ? "may" : "do not");
     if (entry > 0 && !sb_port_origin_own(port, entry, 0, id, realtime_ns()))
         entry = SB_IN_USE;
+    if (entry > 0)
+        sb_port_origin_keep(port, entry, sink->retention_ns);
     connection_unlock(sink->connection);
     return entry;
 }
@@ -112,6 +123,8 @@ static int64_t stream_begun(sb_sink *sink, sb_queue *queue, const int64_t identi
         return entry;
     made->origin = entry;
     made->last = sb_port_producer_last(&port, entry);
+    if (sink->counts && made->last >= 0)
+        sb_port_numbers_settle(&port, entry);
     return made->last < 0 ? made->last : SB_OK;
 }
 
@@ -132,6 +145,7 @@ int64_t outlet_open_as(sb_sink *sink, sb_queue *queue, const int64_t identity[2]
     }
     made->queue = queue;
     made->checks = sink->checks;
+    made->counts = sink->counts;
     sb_share_queue(queue);
     *opened = made;
     return SB_OK;
@@ -212,7 +226,7 @@ void outlet_close(outlet *closed, bool forgets)
     free(closed);
 }
 
-int64_t sb_sink_forget(sb_queue *queue, int64_t idle_ns)
+int64_t sb_sink_forget(sb_queue *queue)
 {
     sb_port port;
     int64_t code;
@@ -223,7 +237,7 @@ int64_t sb_sink_forget(sb_queue *queue, int64_t idle_ns)
         code = connection_lock(queue->connection);
     if (code == SB_OK) {
         code = sb_port_true_tail(&port);
-        code = code < 0 ? code : sb_port_origins_forget(&port, realtime_ns() - idle_ns);
+        code = code < 0 ? code : sb_port_origins_forget(&port, realtime_ns());
         connection_unlock(queue->connection);
     }
     queue_looked(queue);

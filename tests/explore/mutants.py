@@ -160,6 +160,49 @@ MUTANTS: Final = (
         "if (seen ^ last) & ~SEQUENCE_MASK:",
         "if False:",
     ),
+    # --- open numbers
+    _one(
+        "retry-not-noted-by-who-publishes",
+        "retry",
+        "own_sequence_note",
+        "        number_close(port, last & ~SEQUENCE_MASK | producer, sequence)\n",
+        "",
+    ),
+    _one(
+        "retry-not-noted-by-who-helps",
+        "retry",
+        "sequence_note",
+        "        number_close(port, last & ~SEQUENCE_MASK | producer, sequence)\n",
+        "",
+    ),
+    _one(
+        "highest-number-lowered-by-a-retry",
+        "retry",
+        "own_sequence_note",
+        "if producer >= PRODUCERS and last & SEQUENCE_MASK >= sequence:",
+        "if False:",
+    ),
+    _one(
+        "open-number-without-a-generation",
+        "retry-helped",
+        "number_begins",
+        "+ ORIGIN_GENERATION",
+        "",
+    ),
+    _one(
+        "generation-read-when-it-is-known-whose-it-is",
+        "retry-helped",
+        "number_close",
+        "return int(compare_exchange(entry + ORIGIN_NUMBER_AT, seen, seen | number) == seen)",
+        "return int(fetch_add(entry + ORIGIN_NUMBER_AT, number) >= 0)",
+    ),
+    _one(
+        "open-number-freed-that-is-open",
+        "retry",
+        "numbers_settle",
+        "if closed or load(entry + ORIGIN_MISSED_AT) > last:",
+        "if True:",
+    ),
     # --- taking and acknowledging
     _one(
         "ticket-for-takers",

@@ -8,7 +8,8 @@ from shmbroker.core import layout as at
 from shmbroker.core.atomics import load, load_acquire, store
 from shmbroker.core.batch import PLAIN_MARK
 from shmbroker.core.codes import OK
-from shmbroker.core.origin import origin_begin, origin_forget, origin_own
+from shmbroker.core.open_number import origin_forget
+from shmbroker.core.origin import origin_begin, origin_own
 from shmbroker.core.port import producer_last
 from shmbroker.core.pour import pour_once
 from shmbroker.core.tail import true_tail
@@ -100,7 +101,7 @@ def forgetting(former: int) -> int:
     ask(IS_IT_MY_TURN, former)
     tail = true_tail(PORT)
     if origin_forget(PORT, ORIGIN):
-        origin_begin(PORT, ORIGIN, 1, 1, tail, 0)
+        origin_begin(PORT, ORIGIN, 1, 1, tail, 0, 0)
     return 0
 
 

@@ -269,14 +269,20 @@ class RingMemory(Memory):
             sequence = self.word(f"producer[{i}].sequence", producer + at.PRODUCER_SEQUENCE_AT)
             self.sequences.append(sequence)
         self.origins, self.origin_owners = [], []
+        self.open_numbers: list[int] = []
+        """State and number of the second entry."""
+        if geometry.origins:
+            self.word("open origins", RING + at.RING_ORIGINS_OPEN_AT)
         for i in range(geometry.origins):
             entry = ORIGINS + i * at.ORIGIN_BYTES
-            for each in range(0, at.ORIGIN_FROM_AT + 8, 8):
+            for each in range(0, at.ORIGIN_BYTES, 8):
                 word = self.word(f"origin[{i}].{each}", entry + each)
                 if each == at.ORIGIN_NUMBER_AT:
                     self.origins.append(word)
                 if each == at.ORIGIN_OWNER_AT:
                     self.origin_owners.append(word)
+                if i == 1 and each in (at.ORIGIN_STATE_AT, at.ORIGIN_MISSED_AT):
+                    self.open_numbers.append(word)
         self.slots, self.leases, self.verdicts = [], [], []
         self.chains: list[int] = []
         self.older: list[int] = []

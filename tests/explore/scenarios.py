@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shmbroker.core import layout as at
-from tests.explore import aside, committing, counting, keyed, once, pouring, processes
+from tests.explore import aside, committing, counting, keyed, once, pouring, processes, retrying
 from tests.explore.cast import EPILOGUE_OWNER, Cast
 from tests.explore.confirming import mover_dead, replica_dropped, set_changed
 from tests.explore.deleting import deletion_scenario
@@ -132,6 +132,8 @@ def staged(name: str, play: Play) -> Scenario:
     if play.keys:
         ends = keyed.outliving
         rules = keyed.KeyedRules(geometry, memory, cast, play.keys)
+    elif geometry.origins > 1:
+        rules = retrying.RetryingRules(geometry, memory, cast)
     elif geometry.origins:
         rules = pouring.PouringRules(geometry, memory, cast)
     elif geometry.once:
@@ -314,6 +316,13 @@ def pourer(owner: int, last: int, former: int = -1, **more: bool) -> Player:
     """Pours records for the origin, when the former has ended."""
     return Player(
         PRODUCER, pouring.pouring, (owner, last, former), scan=owner - 1, owns=True, **more
+    )
+
+
+def retrier(owner: int, last: int, former: int = -1, **more: bool) -> Player:
+    """Leaves a number out and retries it, or does what the former has not."""
+    return Player(
+        PRODUCER, retrying.retrying, (owner, last, former), scan=owner - 1, owns=True, **more
     )
 
 
@@ -742,6 +751,31 @@ PLAYS: Final[dict[str, Play]] = {
             consumer(mortal=False),
         ),
         messages=1,
+    ),
+    "retry": Play(
+        replace(ROOMY, blocks=3, origins=2),
+        (retrier(1, 2), retrier(2, 2, former=0, mortal=False), consumer(mortal=False)),
+        messages=2,
+        kills=1,
+        writers={1: 1, 2: 1},
+    ),
+    "retry-buffered": Play(
+        replace(ROOMY, blocks=3, origins=2),
+        (retrier(1, 2), retrier(2, 2, former=0, mortal=False), consumer(mortal=False)),
+        messages=2,
+        kills=1,
+        store_buffers=True,
+        writers={1: 1, 2: 1},
+    ),
+    "retry-helped": Play(
+        replace(ROOMY, slots=4, blocks=3, origins=2),
+        (
+            retrier(1, 4, mortal=False),
+            Player(OTHER, once.helping, stoppable=True),
+            consumer(mortal=False),
+        ),
+        messages=3,
+        stops=1,
     ),
     "cursor": Play(
         replace(GATED, gates=1),

@@ -278,7 +278,7 @@ def test_ten_thousand_streams_come_and_go(broker: Broker, ends: str) -> None:
         taken(queue)
         passing.close(forgets=ends == "in good order")
     assert memory_of(broker.vhost, queue) - before <= ENTRIES_OF_LIVE * ORIGIN_BYTES
-    lib.sb_sink_forget(queue._queue, 0)
+    lib.sb_sink_forget(queue._queue)
     known = {origin.identity: origin.position for origin in queue.origins()}
     assert sorted(known.values()) == [101 + index for index in range(LIVE)]
     for index, each in enumerate(live):
