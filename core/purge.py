@@ -14,6 +14,7 @@ from shmbroker.core.layout import (
     LAP_MASK,
     PORT_HEADER,
     PORT_SLOT_MASK,
+    POSITION_MASK,
     READY,
 )
 from shmbroker.core.reclaim import reclaim
@@ -22,24 +23,32 @@ from shmbroker.core.word import lap_of, slot_at, word_chunk, word_done, word_sta
 
 
 @exported_cold
-def purge(port: int) -> int:
-    """Drop all messages that nobody has: how many, or DAMAGED.
+def retire_below(port: int, end: int) -> int:
+    """Messages below this position that nobody has are done with: how many, or DAMAGED.
 
     The edge is the one of an expired message, READY to DONE: a taker that comes too late fails.
     """
     tail = true_tail(port)
     if tail < 0:
         return tail
-    dropped = 0
-    for position in range(head_load(port), tail):
+    retired = 0
+    for position in range(head_load(port), min(tail, end)):
         slot = slot_at(port, position)
         word = load_acquire(slot)
         if (word & LAP_MASK) == lap_of(port, position) and word_state(word) == READY:
-            dropped += int(compare_exchange(slot, word, word_done(word)) == word)
+            retired += int(compare_exchange(slot, word, word_done(word)) == word)
     for _ in range(load(port + PORT_SLOT_MASK) + 1):
         if reclaim(port) == 0:
             break
-    fetch_add(load(port + PORT_HEADER) + COUNTER_DROPPED_AT, dropped)
+    return retired
+
+
+@exported_cold
+def purge(port: int) -> int:
+    """Drop all messages that nobody has: how many, or DAMAGED."""
+    dropped = retire_below(port, POSITION_MASK)
+    if dropped > 0:
+        fetch_add(load(port + PORT_HEADER) + COUNTER_DROPPED_AT, dropped)
     return dropped
 
 

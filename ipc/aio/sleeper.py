@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.aio.waits import Waits
 from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.queue.waits import Waits
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.bell import Bell

@@ -79,12 +79,22 @@ static void prefetch_behind(const char *end, int64_t length)
         __builtin_prefetch(end + at);
 }
 
+static int64_t state_of(const sb_message *message)
+{
+    return (message->word >> L_STATE_SHIFT) & L_STATE_MASK;
+}
+
+static bool is_enough(const sb_follower_batch *batch)
+{
+    return batch->most > 0 && batch->messages >= batch->most;
+}
+
 /* Up to so many bytes are left: SB_OK, there may be more; SB_EMPTY; SB_TOO_SMALL. */
 static int64_t write_messages(source *from, writing *to, int64_t least)
 {
     sb_message message;
     int64_t code = write_declaration(from, to);
-    while (code == SB_OK && to->left > least) {
+    while (code == SB_OK && to->left > least && !is_enough(to->batch)) {
         if (from->cursor.position >= from->end)
             return SB_EMPTY;
         code = sb_cursor_next(&from->cursor, &message);
@@ -104,6 +114,8 @@ static int64_t write_messages(source *from, writing *to, int64_t least)
             from->cursor.position = message.position;
             return SB_EMPTY;
         }
+        if (from->of->skips && state_of(&message) == L_DONE)
+            continue;
         int64_t length = end - (const char *)message.chunk;
         prefetch_behind(end, length);
         code = write_record(to, SB_RECORD_MESSAGE, from->number, message.position, message.chunk,

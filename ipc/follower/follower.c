@@ -26,6 +26,7 @@ int64_t sb_follower_open(sb_connection *connection, const sb_follower_options *o
     made->kind = options->kind;
     made->lasting = options->lasting;
     made->from_now = options->from_now;
+    made->skips = options->skips;
     made->tells = options->tells;
     strcpy(made->name, options->name);
     ready_begin(&made->ready, connection, follower_bell_take(connection));
@@ -91,6 +92,31 @@ int64_t sb_follower_release(sb_follower *follower, int64_t number, int64_t posit
         return fail(SB_INVALID, "queue '%s': position %lld was not read yet", each->queue->name,
                     (long long)position);
     return release(each, position);
+}
+
+/* --- of a queue that nobody else takes from --------------------------------------------------- */
+
+int64_t sb_follower_retire(sb_follower *follower, int64_t number, int64_t position)
+{
+    source *each = source_numbered(follower, number);
+    int64_t code = each ? sb_port_retire_below(&each->port, position) : SB_OK;
+    return code < 0 ? fail(code, "queue '%s' is damaged", each->queue->name)
+                    : sb_follower_release(follower, number, position);
+}
+
+int64_t sb_follower_stands(sb_follower *follower, int64_t number, sb_follower_place *place)
+{
+    source *each = source_numbered(follower, number);
+    if (!each)
+        return fail(SB_NOT_FOUND, "no queue with this number is followed");
+    *place = (sb_follower_place){
+        .gate = sb_port_gate_position(&each->port, each->cursor.gate),
+        .next = each->cursor.position,
+        .end = sb_port_true_tail(&each->port),
+        .high = each->queue->key[0],
+        .low = each->queue->key[1],
+    };
+    return place->end < 0 ? place->end : SB_OK;
 }
 
 int64_t sb_follower_release_all(sb_follower *follower)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import EMPTY, INTERRUPTED, OK
+from shmbroker.core.codes import EMPTY, INTERRUPTED, OK, TOO_SMALL
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.detail import detail_of
@@ -37,6 +37,16 @@ class Batch:
         return stored(self.memory)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    gate: int
+    next: int
+    """What is read next."""
+    end: int
+    identity: bytes
+    """Of the queue: made again, it has another."""
+
+
 class Follower(Closable):
     """Of one thread at a time.  Close it before its broker."""
 
@@ -50,8 +60,10 @@ class Follower(Closable):
         follows: str = "added",
         from_now: bool = False,
         tells: bool = False,
+        skips: bool = False,
         room: int = ROOM,
     ) -> None:
+        """`skips`: messages that are done with already are passed over."""
         self.name = name
         self._broker = broker
         self._name = ffi.new("char[]", name_bytes(name))
@@ -61,13 +73,13 @@ class Follower(Closable):
         options.follows = (lib.SB_FOLLOW_ADDED, lib.SB_FOLLOW_DURABLE, lib.SB_FOLLOW_ALL)[
             FOLLOWS.index(follows)
         ]
-        options.lasting, options.from_now, options.tells = lasting, from_now, tells
+        options.lasting, options.from_now = lasting, from_now
+        options.tells, options.skips = tells, skips
         made = ffi.new("sb_follower **")
         self._check(lib.sb_follower_open(broker._connection, options, made))
         self._follower: Any = made[0]
         self._room = ffi.new("int64_t[]", room // 8)
         self._batch = ffi.new("sb_follower_batch *")
-        self._batch.buffer, self._batch.room = self._room, room & -8
 
     def _error(self, code: int) -> Error:
         return error_for(code, f"follower {self.name!r}", ffi.errno, detail_of(code))
@@ -83,14 +95,46 @@ class Follower(Closable):
 
     def read(self, *, retired: bool = False, moment: bool = False) -> Batch | None:
         """What came since, or None.  TooSmall if there is no room for one record."""
+        return self._read(self._room, len(self._room) * 8, 0, retired=retired, moment=moment)
+
+    def read_some(self, messages: int, size: int) -> Batch | None:
+        """Not more than that; but one message at least, however large, if there is one."""
+        room = max(8, min(size, len(self._room) * 8))
+        return self._read(self._room, room, messages, grows=True)
+
+    def _read(
+        self,
+        buffer: Any,
+        room: int,
+        most: int,
+        *,
+        retired: bool = False,
+        moment: bool = False,
+        grows: bool = False,
+    ) -> Batch | None:
         batch = self._batch
+        batch.buffer, batch.room, batch.most = buffer, room & -8, most
         batch.retired, batch.moment = retired, moment
         code: int = lib.sb_follower_read(self._follower, batch)
         if code == EMPTY:
             return None
+        if code == TOO_SMALL and grows:
+            needed = batch.needed
+            return self._read(ffi.new("int64_t[]", needed // 8), needed, 1)
         self._check(code)
-        memory = memoryview(ffi.buffer(batch.buffer, batch.bytes))
+        memory = memoryview(ffi.buffer(buffer, batch.bytes))
         return Batch(memory, batch.records, batch.messages, bool(batch.whole))
+
+    def stands(self, number: int) -> Place:
+        """Of this queue."""
+        place = ffi.new("sb_follower_place *")
+        self._check(lib.sb_follower_stands(self._follower, number, place))
+        halves = (half.to_bytes(8, "little", signed=True) for half in (place.high, place.low))
+        return Place(place.gate, place.next, place.end, b"".join(halves))
+
+    def retire(self, number: int, position: int) -> None:
+        """release, of a queue that nobody else takes from: what nobody has is done with."""
+        self._check(lib.sb_follower_retire(self._follower, number, position))
 
     def release(self, number: int, position: int) -> None:
         """All below the position of this queue is dealt with."""

@@ -51,12 +51,14 @@ typedef struct sb_follower_options {{
                        * goes on where they stand; SB_IN_USE: somebody who lives has them */
     int64_t follows;  /* SB_FOLLOW_ADDED, SB_FOLLOW_DURABLE or SB_FOLLOW_ALL */
     int64_t from_now; /* 1: a gate that is new stands behind what is there */
+    int64_t skips;    /* 1: messages that are done with already are passed over */
     int64_t tells;    /* 1: SB_RECORD_QUEUE when a queue comes, SB_RECORD_QUEUE_GONE when it goes */
 }} sb_follower_options;
 
 typedef struct sb_follower_batch {{
     void *buffer; /* 8 bytes aligned */
     int64_t room;
+    int64_t most;    /* so many messages at most; 0: as many as there is room for */
     int64_t retired; /* 1: what was retired since it was asked for last, too */
     int64_t moment;  /* 1: no more than stood in the queues at one moment, with each transaction on
                       * durable queues as a whole; read until `whole` */
@@ -81,6 +83,14 @@ int64_t sb_follower_read(sb_follower *follower, sb_follower_batch *batch);
 int64_t sb_follower_release(sb_follower *follower, int64_t number, int64_t position);
 /* All that was read is. */
 int64_t sb_follower_release_all(sb_follower *follower);
+/* The same of a queue that nobody else takes from: what nobody has below the position is done with,
+ * and then its gate moves there. */
+int64_t sb_follower_retire(sb_follower *follower, int64_t number, int64_t position);
+typedef struct sb_follower_place {{
+    int64_t gate, next, end; /* where the gate stands, what is read next, where the queue ends */
+    int64_t high, low;       /* the identity of the queue: made again, it has another */
+}} sb_follower_place;
+int64_t sb_follower_stands(sb_follower *follower, int64_t number, sb_follower_place *place);
 /* Read on from this position of a queue, at or behind its gate. */
 int64_t sb_follower_seek(sb_follower *follower, int64_t number, int64_t position);
 /* Wait until there may be something to read: SB_OK; SB_EMPTY: not in time; SB_INTERRUPTED.  Or

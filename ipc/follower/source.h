@@ -26,7 +26,7 @@ typedef struct source {
 struct sb_follower {
     sb_connection *connection;
     int64_t kind;
-    bool lasting, from_now, tells;
+    bool lasting, from_now, skips, tells;
     char name[L_GATE_NAME_BYTES_MAX + 1];
     following following;
     ready_set ready; /* of its sources */

@@ -82,6 +82,20 @@ int64_t sb_reject(sb_queue *queue, sb_message *message)
     return deal_with(dead_letter_rejected, queue, message);
 }
 
+int64_t sb_reject_at(sb_queue *queue, int64_t position)
+{
+    sb_message message;
+    int64_t code;
+    lane *in = lane_enter(queue, &code);
+    if (!in)
+        return code;
+    code = sb_port_look(&in->port, position, &message);
+    if (code == SB_OK)
+        code = sb_port_take_seen(&in->port, &message);
+    lane_leave(in);
+    return code == SB_OK ? sb_reject(queue, &message) : SB_GONE;
+}
+
 int64_t sb_expire(sb_queue *queue)
 {
     int64_t code;

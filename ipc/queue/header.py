@@ -200,6 +200,9 @@ int64_t sb_ack_many(sb_queue *queue, sb_message *messages, int64_t count);
 int64_t sb_give_back(sb_queue *queue, sb_message *message);
 /* Nobody shall have it: to the dead-letter queue, or dropped.  SB_OK; SB_REVOKED. */
 int64_t sb_reject(sb_queue *queue, sb_message *message);
+/* The same of the message at this position: SB_GONE, it is done with already, or somebody has it;
+ * SB_FULL, there is no room where it goes. */
+int64_t sb_reject_at(sb_queue *queue, int64_t position);
 """
 
 CURSORS = f"""\

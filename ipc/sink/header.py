@@ -41,6 +41,12 @@ int64_t sb_sink_give_up(sb_sink *sink, int64_t number, int64_t first, int64_t en
  * is wrong, and nothing of the next one has happened.  `later` is added to times of expiry. */
 int64_t sb_sink_pour(sb_sink *sink, const void *records, int64_t bytes, int64_t later,
                      int64_t *answers, int64_t timeout_ns, sb_poured *told);
+/* From now on pouring stops before a message that is refused, with the reason as its code and
+ * `refused` 1: whoever pours it goes on behind its record once the sender has it safe.  Of queues
+ * only: an exchange refuses for some of its queues. */
+void sb_sink_stop_at_refused(sb_sink *sink);
+/* All positions below this one are known from now on, whether messages had them or not. */
+int64_t sb_sink_skip(sb_sink *sink, int64_t number, int64_t position);
 /* The same as a transaction: all of them or, with another code than SB_OK, none. */
 int64_t sb_sink_commit(sb_sink *sink, const void *records, int64_t bytes, int64_t later,
                        int64_t *answers, int64_t timeout_ns, sb_poured *told);

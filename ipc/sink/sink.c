@@ -67,6 +67,19 @@ int64_t sb_sink_position(sb_sink *sink, int64_t number)
                  : fail(SB_NOT_FOUND, "records of queue %lld go nowhere", (long long)number);
 }
 
+void sb_sink_stop_at_refused(sb_sink *sink)
+{
+    sink->stops = true;
+}
+
+int64_t sb_sink_skip(sb_sink *sink, int64_t number, int64_t position)
+{
+    const destination *found = destination_of(sink, number);
+    if (!found)
+        return fail(SB_NOT_FOUND, "records of queue %lld go nowhere", (long long)number);
+    return position <= found->ring->last ? SB_OK : outlet_pass(found->ring, position);
+}
+
 /* Records that follow each other and go to the same place. */
 static int64_t stretch_of(const sb_sink *sink, const char *at, const char *end, destination **to,
                           const char **until)

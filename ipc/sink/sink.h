@@ -33,6 +33,7 @@ struct sb_sink {
     int64_t identity[2], retention_ns;
     bool checks; /* it comes from whoever has published it first */
     bool counts; /* each of its numbers comes */
+    bool stops;  /* before a message that is refused */
     outlet *outlets;
     destination *destinations;
     sb_queue *marks; /* the ring that keeps how far streams are in exchanges */

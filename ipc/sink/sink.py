@@ -33,6 +33,7 @@ class Poured:
     appended: int
     seen: int
     refused: int
+    """With `stops_at_refused`: 1 if the next one is, for the reason that `code` has."""
     view: memoryview
     """Of the answers; the sink's next buffer has others there."""
 
@@ -44,7 +45,7 @@ class Poured:
     @property
     def is_full(self) -> bool:
         """The next record finds no room: pour again, from `bytes` on."""
-        return self.code == FULL
+        return self.code == FULL and not self.refused
 
 
 class Sink(Closable):
@@ -58,11 +59,14 @@ class Sink(Closable):
         retention: float | None = RETENTION,
         checks: bool = False,
         counts: bool = False,
+        stops_at_refused: bool = False,
     ) -> None:
         """`checks`: message ids are compared, as they are when a program publishes here.
 
         `counts`: it comes from a remote producer, which may retry what it has left out; for links
         gaps mean nothing.
+
+        `stops_at_refused`: before a message that is refused; go on behind it.  Of queues only.
         """
         if len(origin) != ORIGIN_BYTES:
             raise InvalidArgument(f"an origin has {ORIGIN_BYTES} bytes, not {len(origin)}")
@@ -76,6 +80,8 @@ class Sink(Closable):
         code = lib.sb_sink_open(broker._connection, high, low, kept, checks, counts, made)
         self._check(code, "opening a sink")
         self._sink = made[0]
+        if stops_at_refused:
+            lib.sb_sink_stop_at_refused(self._sink)
 
     def to_queue(self, queue: Queue, number: int = ANY) -> int:
         """Records of the queue with this number go to this one: the first position it lacks."""
@@ -102,6 +108,14 @@ class Sink(Closable):
         code: int = lib.sb_sink_give_up(self._sink, number, first, end)
         self._check(code, "giving up positions of a stream")
 
+    def skip(self, position: int, number: int = ANY) -> None:
+        """All positions below are known from now on, whether messages had them or not."""
+        self._check(lib.sb_sink_skip(self._sink, number, position), "passing a message over")
+
+    def why(self, code: int) -> str:
+        """In words, why a message was refused."""
+        return str(self._error(code, "pouring"))
+
     def pour(self, records: Any, *, later: int = 0, timeout: float | None = 0) -> Poured:
         """Append those that are not known; `later` is added to times of expiry."""
         return self._pour(lib.sb_sink_pour, records, later, timeout)
@@ -119,7 +133,7 @@ class Sink(Closable):
         code = pour(
             self._sink, buffer, len(buffer), later, self._answers, nanoseconds(timeout), told
         )
-        if code not in (OK, FULL, INTERRUPTED):
+        if code not in (OK, FULL, INTERRUPTED) and not told.refused:
             self._check(code, "pouring")
         view = memoryview(ffi.buffer(self._answers, told.answers * 8)).cast("q")
         return Poured(code, told.bytes, told.appended, told.seen, told.refused, view)

@@ -10,7 +10,9 @@ import pytest
 
 import shmbroker
 from shmbroker import Broker, QueueFull
+from shmbroker.core.codes import GONE, OK
 from shmbroker.core.layout import CHUNK_HEADER_BYTES
+from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.follower.follower import Batch, Follower
 from shmbroker.ipc.journal import records
@@ -219,3 +221,45 @@ def test_the_checksum_of_a_record_is_the_crc_32c_of_what_is_in_it(broker: Broker
             _crc, body_crc, whole = struct.unpack_from("<3L", batch.memory)
             assert body_crc == crc32c(bytes(batch.memory[32 : 32 + whole + 7 & -8]), table), length
             follower.release_all()
+
+
+def test_a_batch_of_so_many_messages_or_of_one_however_large(broker: Broker) -> None:
+    queue = broker.declare_queue("orders")
+    with Follower(broker, "far", room=4096) as follower:
+        follower.add(queue)
+        for each in (b"a", b"b", b"c", bytes(1 << 16), b"d"):
+            queue.publish(each)
+        assert bodies(follower.read_some(2, 4096)) == [b"a", b"b"]
+        assert bodies(follower.read_some(100, 16)) == [b"c"]
+        assert bodies(follower.read_some(100, 1024)) == [bytes(1 << 16)]
+        assert bodies(follower.read_some(100, 1024)) == [b"d"]
+        assert follower.read_some(100, 1024) is None
+
+
+def test_who_is_the_only_consumer_retires(broker: Broker) -> None:
+    dead = broker.declare_queue("dead")
+    queue = broker.declare_queue("orders", slots=64, dead_letter="dead")
+    with Follower(broker, "far", skips=True) as follower:
+        number = follower.add(queue)
+        for each in range(4):
+            queue.publish(b"%d" % each)
+        assert lib.sb_reject_at(queue._queue, 1) == OK
+        assert lib.sb_reject_at(queue._queue, 1) == GONE  # it is done with already
+        assert dead.receive(timeout=0) == b"1"
+        assert len(dead) == 0
+        assert bodies(follower.read()) == [b"0", b"2", b"3"]
+        follower.retire(number, 3)
+        place = follower.stands(number)
+        assert (place.gate, place.next, place.end) == (3, 4, 4)
+        assert [bytes(each) for each in queue.receive_many(9, timeout=0)] == [b"3"]
+        assert queue.statistics().dropped == 0
+
+
+def test_a_queue_that_is_made_again_has_another_identity(broker: Broker) -> None:
+    found = set()
+    for _ in range(2):
+        queue = broker.declare_queue("orders")
+        with Follower(broker, "far") as follower:
+            found.add(follower.stands(follower.add(queue)).identity)
+        queue.delete(force=True)
+    assert len(found) == 2

@@ -315,3 +315,23 @@ def test_an_origin_has_16_bytes(broker: Broker) -> None:
     bad: Any = b"short"
     with pytest.raises(InvalidArgument, match="16 bytes"):
         Sink(broker, bad)
+
+
+def test_a_sink_may_stop_before_what_is_refused(broker: Broker) -> None:
+    queue = broker.declare_queue("q", slots=64, when_full="fail")
+    buffer = stream(bodies(0, 70))
+    with Sink(broker, ORIGIN, stops_at_refused=True) as opened:
+        opened.to_queue(queue)
+        told = opened.pour(buffer)
+        assert (told.appended, told.refused, told.code, told.is_full) == (64, 1, FULL, False)
+        assert told.bytes == len(buffer) // 70 * 64
+        assert "full" in opened.why(told.code)
+        assert opened.position() == 64
+        opened.skip(65)
+        opened.skip(3)
+        assert opened.position() == 65
+    assert taken(queue) == bodies(0, 64)
+    with Sink(broker, ORIGIN, stops_at_refused=True) as opened:
+        assert opened.to_queue(queue) == 65
+        assert opened.pour(buffer).appended == 5
+    assert taken(queue) == bodies(65, 70)

@@ -1,4 +1,4 @@
-"""The waits of the sleeper: the list for C, and which of them are worth trying."""
+"""The waits of a sleeper: the list for C, and which of them are worth trying."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ class Waits:
         """
         self._drop(ticket)
         lib.sb_pass_on(queue, position)
+
+    @property
+    def tickets(self) -> list[int]:
+        return list(self._waits)
 
     def remove_all(self) -> None:
         for ticket, (queue, position, _) in list(self._waits.items()):
