@@ -19,6 +19,16 @@ BANNED_IN_CORE = {"os", "time", "socket", "threading", "mmap", "pathlib", "subpr
 
 EFFECTS = {"zmq", "time", "random", "secrets", "socket", "select", "selectors", "threading"}
 CARRIES_OUT: dict[str, set[str]] = {
+    "netbridge/carrier/authenticator.py": {"zmq"},
+    "netbridge/carrier/end.py": {"time"},
+    "netbridge/carrier/link.py": {"zmq", "time", "random", "secrets", "threading"},
+    "netbridge/carrier/listener.py": {"zmq", "time", "secrets"},
+    "netbridge/carrier/monitor.py": {"zmq"},
+    "netbridge/carrier/sleeper.py": {"threading"},
+    "netbridge/carrier/socket.py": {"zmq"},
+    "netbridge/carrier/source.py": set(),
+    "netbridge/carrier/target.py": set(),
+    "netbridge/carrier/thread.py": {"zmq", "time", "threading"},
     "netbridge/security/curve.py": {"zmq"},
     "netbridge/security/key_file.py": set(),
     "netbridge/simulation/world.py": {"random"},  # of the seed

@@ -109,8 +109,10 @@ static int64_t append_one(outlet *to, lane *in, stretch *part)
         to->last = record.sequence;
     bool is_refused = code == SB_INVALID || code == SB_TOO_LARGE || code == SB_DUPLICATE ||
                       (code == SB_FULL && to->queue->when_full == L_FAIL);
-    if (code < 0 && (!is_refused || part->sink->stops)) {
-        part->told->refused = is_refused;
+    if (code < 0 && !is_refused)
+        return code;
+    if (is_refused && part->sink->stops) {
+        part->told->refused = 1;
         return code;
     }
     if (is_refused) { /* it is the sender's business now; the stream goes on */

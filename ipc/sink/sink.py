@@ -33,9 +33,10 @@ class Poured:
     appended: int
     seen: int
     refused: int
-    """With `stops_at_refused`: 1 if the next one is, for the reason that `code` has."""
     view: memoryview
     """Of the answers; the sink's next buffer has others there."""
+    has_stopped: bool = False
+    """Before a message that is refused, for the reason that `code` has."""
 
     @property
     def answers(self) -> list[int]:
@@ -45,7 +46,7 @@ class Poured:
     @property
     def is_full(self) -> bool:
         """The next record finds no room: pour again, from `bytes` on."""
-        return self.code == FULL and not self.refused
+        return self.code == FULL and not self.has_stopped
 
 
 class Sink(Closable):
@@ -80,6 +81,7 @@ class Sink(Closable):
         code = lib.sb_sink_open(broker._connection, high, low, kept, checks, counts, made)
         self._check(code, "opening a sink")
         self._sink = made[0]
+        self._stops = stops_at_refused
         if stops_at_refused:
             lib.sb_sink_stop_at_refused(self._sink)
 
@@ -133,10 +135,11 @@ class Sink(Closable):
         code = pour(
             self._sink, buffer, len(buffer), later, self._answers, nanoseconds(timeout), told
         )
-        if code not in (OK, FULL, INTERRUPTED) and not told.refused:
+        has_stopped = self._stops and told.refused > 0
+        if code not in (OK, FULL, INTERRUPTED) and not has_stopped:
             self._check(code, "pouring")
         view = memoryview(ffi.buffer(self._answers, told.answers * 8)).cast("q")
-        return Poured(code, told.bytes, told.appended, told.seen, told.refused, view)
+        return Poured(code, told.bytes, told.appended, told.seen, told.refused, view, has_stopped)
 
     def close(self, *, forgets: bool = False) -> None:
         """The next who pours this origin goes on; `forgets`: nobody will."""

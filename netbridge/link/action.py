@@ -127,6 +127,14 @@ class Pour:
 
 
 @dataclass(frozen=True, slots=True)
+class Skip:
+    """What is below and not appended was dealt with at its source: it is known from now on."""
+
+    target: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class CloseSink:
     """`forgets`: the source has nothing in doubt, so the origin is free."""
 
@@ -169,6 +177,7 @@ Action: TypeAlias = (
     | Unserved
     | OpenSink
     | Pour
+    | Skip
     | CloseSink
     | Line
 )

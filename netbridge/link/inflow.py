@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shmbroker.netbridge.link.action import Action, CloseSink, OpenSink, Pour
+from shmbroker.netbridge.link.action import Action, CloseSink, OpenSink, Pour, Skip
 from shmbroker.netbridge.link.broken import broken
 from shmbroker.netbridge.link.credit import Window
 from shmbroker.netbridge.link.ending import Reason
@@ -138,6 +138,7 @@ class Inflow:
             self.held[0].records = self.held[0].records[refused.skip :]
             self.window.appended(1, refused.skip)
             self.passed = max(self.passed, said.position + 1)
+            yield Skip(self.target, said.position + 1)
             yield from self._pour()
             yield from self._tell()
         elif self.is_resumed:
@@ -151,7 +152,10 @@ class Inflow:
         if self.is_pouring or self.is_full or self.refused is not None:
             return
         while self.held and not self.held[0].records:
-            self.passed = max(self.passed, self.held.popleft().end)
+            end = self.held.popleft().end
+            if end > max(self.appended, self.passed):
+                yield Skip(self.target, end)
+            self.passed = max(self.passed, end)
         if self.held:
             self.is_pouring = True
             first = self.held[0]

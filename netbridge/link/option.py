@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from shmbroker.ipc.base.units import KIB
 from shmbroker.ipc.instance.config.kind import FLAG, Kind, count, duration, size
 from shmbroker.ipc.instance.config.option import Default, Option
+from shmbroker.netbridge.link.times import LinkTimes
 
 HOUR: Final = 3600.0
 TABLE: Final = "link-defaults"
@@ -59,7 +61,26 @@ class Contradiction(ValueError):
     """Options that do not go together; the message says which."""
 
 
-def heartbeat(given: dict[str, object]) -> tuple[float, float]:
+def times_of(given: Mapping[str, Any]) -> LinkTimes:
+    """The times of a link.  `given` has values by name, as far as they were given."""
+    interval, silence = heartbeat(
+        {name: value for name, value in given.items() if value is not None}
+    )
+    values = {each.name: each.value_of(each.default) for each in LINK_DEFAULTS if each.default}
+    values |= given
+    return LinkTimes(
+        heartbeat_interval=interval,
+        heartbeat_misses=round(silence / interval, 9),
+        connect_timeout=values["connect-timeout"],
+        handshake_timeout=values["handshake-timeout"],
+        pending_ack_timeout=values["pending-ack-timeout"],
+        window_size=values["window-size"],
+        window_messages=values["window-messages"],
+        max_frame_size=values["max-frame-size"],
+    )
+
+
+def heartbeat(given: Mapping[str, object]) -> tuple[float, float]:
     """The interval of heartbeats and the silence after which a link is lost, in seconds.
 
     `given` has values by name, as far as they were given.

@@ -15,7 +15,7 @@ class LinkTimes:
     """Times in seconds."""
 
     heartbeat_interval: float = 0.2
-    heartbeat_misses: int = 3
+    heartbeat_misses: float = 3
     connect_timeout: float = 2.0
     handshake_timeout: float = 5.0
     pending_ack_timeout: float = 60.0

@@ -1,0 +1,349 @@
+"""The end that connects: a plan says to whom and when, and each connection is a new machine."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import zmq
+
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.base.errors import Error, InvalidArgument
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.monitor import LOST, Event, Monitor
+from shmbroker.netbridge.carrier.socket import dealer
+from shmbroker.netbridge.carrier.source import Shipped, Source
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.link.ending import Ending, Reason, State
+from shmbroker.netbridge.link.handshake import Near
+from shmbroker.netbridge.link.machine import Machine
+from shmbroker.netbridge.link.peer import Identity, Wish
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.plan import action as plans
+from shmbroker.netbridge.plan.plans import REFUSED_RETRY, drafts
+from shmbroker.netbridge.plan.text import parse
+from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.security.credential import Credential
+from shmbroker.netbridge.security.curve import new_pair, public_of
+from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, NearEnd
+from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.frame import Body
+from shmbroker.netbridge.wire.words import Refusal, Role
+
+Tell = Callable[[Mapping[str, Any]], None]
+"""For the log: a line, as it is in JSON."""
+FRAMES_MAX = 64
+"""That are taken of a connection in a turn of the thread."""
+SUSPECT: Final = 3
+"""After so many connections in a row that end while CURVE shakes hands it is said to be the
+password: a far end that dies in that millisecond looks the same."""
+
+
+class Link(Closable):
+    """Ships queues of this vhost to queues of another one, as long as it is open."""
+
+    def __init__(
+        self,
+        thread: NetworkThread,
+        name: str,
+        uri: str,
+        credential: Credential,
+        ours: Identity,
+        ships: Iterable[Shipped],
+        *,
+        times: LinkTimes | None = None,
+        role: Role = Role.PEERING,
+        refused_retry: float = REFUSED_RETRY,
+        history: int = 0,
+        tell: Tell = lambda _: None,
+    ) -> None:
+        """`history`: another one whenever positions of its queues may be used twice."""
+        found = drafts(parse(uri), "link", refused_retry)
+        if len(found) != 1:
+            raise InvalidArgument(f"{uri!r} stands for {len(found)} links, and this is one")
+        self.name = name
+        self.credential, self.ours, self.role, self.history = credential, ours, role, history
+        self.ships = tuple(ships)
+        self.times = times or LinkTimes()
+        self.tell = tell
+        self.ended_at = threading.Event()
+        self._thread = thread
+        self._plan = found[0].plan(random.Random())
+        self._connection: _Connection | None = None
+        self._passive: dict[Single, _Connection] = {}
+        self._attempts = time.time_ns()
+        self._key = 0
+        self._suspect = 0
+        self._is_stopping = False
+        thread.ask(self._start)
+
+    def _start(self) -> None:
+        self._thread.members.append(self)
+        self._plan_says(self._plan.start(time.monotonic()))
+
+    @property
+    def state(self) -> str:
+        return self._plan.state.value
+
+    @property
+    def attempts(self) -> int:
+        return sum(self._plan.attempts.values())
+
+    def close(self) -> None:
+        """In good order: what is on its way is confirmed first, if that is soon enough."""
+        if not self.ended_at.is_set():
+            self._thread.call(self._stop)
+            self.ended_at.wait(self.times.pending_ack_timeout + self.times.silence)
+            self._thread.ask(self.end)
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        if self._connection is None:
+            self._plan_says(self._plan.stop(time.monotonic()))
+            self.end()
+        else:
+            end = self._connection.end
+            end.does(end.machine.stop(time.monotonic()))
+
+    def end(self) -> None:
+        self._disconnect()
+        for each in list(self._passive.values()):
+            each.close()
+        self._passive.clear()
+        if self in self._thread.members:
+            self._thread.members.remove(self)
+        self.ended_at.set()
+
+    # --- of the thread ------------------------------------------------------------------------
+
+    @property
+    def due(self) -> float:
+        due = [float("inf") if self._plan.due is None else self._plan.due]
+        due += [each.end.due for each in self._connections]
+        return min(due)
+
+    @property
+    def _connections(self) -> list[_Connection]:
+        return [*([self._connection] if self._connection else []), *self._passive.values()]
+
+    def woken(self, now: float) -> None:
+        for each in self._connections:
+            if each.is_drained and each.end.due <= now:
+                each.end.woken(now)
+        if self._plan.due is not None and self._plan.due <= now:
+            self._plan_says(self._plan.woken(now))
+
+    # --- of the plan --------------------------------------------------------------------------
+
+    def _plan_says(self, actions: plans.Actions) -> None:
+        for action in list(actions):
+            if isinstance(action, plans.Connect):
+                self._connect(action.member)
+            elif isinstance(action, (plans.Disconnect, plans.Release)):
+                self._disconnect()
+            elif isinstance(action, plans.Hold):
+                self._plan.hold_failed(action.member, time.monotonic())
+            elif isinstance(action, plans.Changed):
+                self._log_change(action)
+
+    def _log_change(self, change: plans.Changed) -> None:
+        line = {
+            "event": "link", "level": change.level, "link": self.name,
+            "state": change.state.value, "was": change.was.value, "for": change.seconds,
+            "uri": str(change.member or ""), "reason": change.reason,
+        }  # fmt: skip
+        peer = self._connection and self._connection.end.machine.handshake.peer
+        if peer:
+            line |= {"node": peer.node.hex(), "name": peer.name}
+        self.tell(line)
+
+    def _connect(self, member: Single) -> None:
+        self._disconnect()
+        passive = self._passive.pop(member, None)
+        if passive is not None:
+            passive.close()
+        self._attempts += 1
+        keys = self.credential.keys
+        self._connection = _Connection(self, self._thread, member, keys[self._key % len(keys)])
+        self._connection.open(self._attempts)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # --- of the end ---------------------------------------------------------------------------
+
+    def send(self, end: End, parts: list[Body]) -> bool:
+        connection = next((each for each in self._connections if each.end is end), None)
+        return connection is not None and connection.send(parts)
+
+    def secured(self) -> None:
+        """CURVE has shaken hands."""
+        self._suspect = 0
+        self._plan.connected()
+
+    def became(self, end: End, state: State) -> None:
+        if state is State.SYNCING:
+            self._plan.welcomed()
+        elif state is State.UP:
+            self._plan_says(self._plan.up(time.monotonic()))
+
+    def waits(self, end: End, live: str) -> None:
+        connection = self._connection
+        if connection is not None and connection.end is end:
+            self._connection = None
+            self._passive[connection.member] = connection
+            where = parse(live) if live else None
+            named = where if isinstance(where, Single) else None
+            now = time.monotonic()
+            self._plan_says(self._plan.refused(now, Refusal.PASSIVE, "passive", named))
+
+    def ended(self, end: End, how: Ending) -> None:
+        connection, now = self._connection, time.monotonic()
+        if connection is None or connection.end is not end:
+            self._passive_ended(end, how)
+            return
+        was_secured = connection.is_secured
+        reason = how.reason.value + (f": {how.detail}" if how.detail else "")
+        if self._is_stopping:
+            self._plan_says(self._plan.stop(now))
+            self.end()
+        elif self._plan.present is not None:
+            self._plan_says(self._plan.lost(now, reason, is_malformed=how.state is State.FAILED))
+        elif how.reason is Reason.PEER_PROOF:
+            self._plan_says(self._plan.refused(now, Refusal.CREDENTIALS, reason))
+        elif how.reason.value in REFUSALS:
+            self._plan_says(self._plan.refused(now, Refusal(how.reason.value), reason))
+        elif connection.was_tcp and not was_secured:
+            self._curve_failed(now)
+        else:
+            self._plan_says(self._plan.attempt_failed(now, reason))
+
+    def _curve_failed(self, now: float) -> None:
+        """Its key is another: the password, unless it died in that moment."""
+        self._suspect += 1
+        self._key += 1
+        reason = "credentials: the far end has another key, so another password"
+        if self._suspect >= SUSPECT * len(self.credential.keys):
+            self._suspect = 0
+            self._plan_says(self._plan.refused(now, Refusal.CREDENTIALS, reason))
+        else:
+            self._plan_says(self._plan.attempt_failed(now, reason))
+
+    def _passive_ended(self, end: End, how: Ending) -> None:
+        for member, connection in list(self._passive.items()):
+            if connection.end is end:
+                del self._passive[member]
+                connection.close()
+                if how.reason is Reason.ACTIVE:
+                    self._plan_says(self._plan.active(member, time.monotonic()))
+
+    def told(self, what: str, detail: str) -> None:
+        self.tell({"event": "link", "level": "warning", "link": self.name,
+                   "what": what, "detail": detail})  # fmt: skip
+
+
+REFUSALS: Final = frozenset(each.value for each in Refusal)
+
+
+class _Connection:
+    """One socket, and the end on it."""
+
+    def __init__(self, link: Link, thread: NetworkThread, member: Single, keys: Stretched) -> None:
+        self.member = member
+        self.is_drained = True
+        self.was_tcp = self.is_secured = False
+        self._link, self._thread, self._keys = link, thread, keys
+        self._socket: Any = None
+        self._monitor: Monitor | None = None
+
+    def open(self, attempt: int) -> None:
+        link, thread = self._link, self._thread
+        pair, far = new_pair(), public_of(self._keys.listening)
+        proofs = NearEnd(
+            link.credential, self._keys, Channel(pair[0], far),
+            secrets.token_bytes(CHALLENGE_BYTES),
+        )  # fmt: skip
+        wish = Wish(self.member.vhost, link.name, link.role, link.credential.user, attempt)
+        near = Near(link.ours, wish, proofs, proofs)
+        self.end = End(thread, Machine(link.times, near, time.monotonic()), link)
+        self._socket = dealer(thread.context, link.times, self.member.peer, pair, far)
+        self._monitor = Monitor(self._socket)
+        thread.add(self._monitor.socket, self._happened)
+        thread.add(self._socket, self._readable)
+        try:
+            for target, shipped in enumerate(link.ships):
+                self._ship(target, shipped)
+            self._socket.connect(f"tcp://{self.member.peer}")
+        except (Error, zmq.ZMQError) as error:  # no such queue, no such host
+            link.told("cannot connect", str(error))
+            thread.call(self.end.lost)
+
+    def _ship(self, target: int, shipped: Shipped) -> None:
+        link, end = self._link, self.end
+        source = Source(
+            self._thread.broker, self._thread.sleeper, link.name, shipped,
+            lambda: end.news(target),
+        )  # fmt: skip
+        end.sources[target] = source
+        outlet = source.outlet(target, link.ours.node, link.history)
+        end.does(end.machine.open(outlet, time.monotonic()))
+
+    def _happened(self) -> None:
+        if self._monitor is None:
+            return
+        for event, _ in list(self._monitor.events()):
+            if event is Event.CONNECTED:
+                self.was_tcp = True
+            elif event is Event.SECURED:
+                self.is_secured = True
+                self._link.secured()
+                self.end.connected()
+            elif event in LOST:
+                self._drain()  # what came before it was closed
+                self.end.lost()
+                return
+
+    def _drain(self) -> None:
+        while self._socket is not None and self._take():
+            pass
+
+    def _readable(self) -> None:
+        self.is_drained = False
+        for _ in range(FRAMES_MAX):
+            if not self._take():
+                self.is_drained = True
+                return
+
+    def _take(self) -> bool:
+        if self._socket is None:
+            return False
+        try:
+            parts = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            return False
+        self.end.arrived([part.buffer for part in parts])
+        return True
+
+    def send(self, parts: list[Body]) -> bool:
+        if self._socket is None:
+            return True
+        try:
+            self._socket.send_multipart(parts, zmq.NOBLOCK, copy=False)
+        except zmq.Again:  # IMMEDIATE: there is no connection
+            return False
+        return True
+
+    def close(self) -> None:
+        self.end.close()
+        if self._socket is not None and self._monitor is not None:
+            self._thread.remove(self._monitor.socket)
+            self._thread.remove(self._socket)
+            self._monitor.close()
+            self._socket.close()
+            self._socket = self._monitor = None

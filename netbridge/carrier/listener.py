@@ -1,0 +1,223 @@
+"""The end that is connected to: one ROUTER, and a machine for each who has connected."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import zmq
+
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.netbridge.carrier.authenticator import DOMAIN, key_of
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.monitor import Event, Monitor
+from shmbroker.netbridge.carrier.socket import router
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.link.ending import Ending, Reason, State
+from shmbroker.netbridge.link.handshake import Far
+from shmbroker.netbridge.link.machine import Machine
+from shmbroker.netbridge.link.peer import Identity, Service
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.security.curve import public_of
+from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, FarEnd
+from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.frame import Body
+from shmbroker.netbridge.wire.words import Role
+
+Tell = Callable[[Mapping[str, Any]], None]
+FRAMES_MAX = 256
+"""That are taken in a turn of the thread."""
+PEERS_MAX = 1000
+
+
+class Listener(Closable):
+    def __init__(
+        self,
+        thread: NetworkThread,
+        address: str,
+        key: Stretched,
+        credentials: Credentials,
+        ours: Identity,
+        *,
+        roles: frozenset[Role] = frozenset({Role.PEERING}),
+        vhosts: frozenset[str] = frozenset({"/"}),
+        times: LinkTimes | None = None,
+        tell: Tell = lambda _: None,
+    ) -> None:
+        """`key`: of the password that gives the key pair of this address."""
+        self.times = times or LinkTimes()
+        self.address = ""
+        """Where it listens, with its port."""
+        self._thread, self._ours, self._tell = thread, ours, tell
+        self._key, self._credentials = key, credentials
+        self._roles, self._vhosts = roles, vhosts
+        self._public = public_of(key.listening)
+        self._peers: dict[bytes, End | None] = {}
+        """By routing id; None: it has ended, and its connection is still there."""
+        self._ids: dict[End, bytes] = {}
+        self._descriptors: dict[int, bytes] = {}
+        self._alive: set[int] = set()
+        self._newest: dict[tuple[bytes, str], tuple[bytes, int]] = {}
+        self._is_drained = True
+        thread.ask(lambda: self._start(address))
+
+    def _start(self, address: str) -> None:
+        thread = self._thread
+        self._socket: Any = router(thread.context, self.times, address, self._key.listening, DOMAIN)
+        self._monitor = Monitor(self._socket)
+        thread.add(self._monitor.socket, self._happened)
+        try:
+            self._socket.bind(address)
+        except zmq.ZMQError:
+            self._close_sockets()
+            raise
+        self.address = self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
+        thread.add(self._socket, self._readable)
+        thread.members.append(self)
+
+    def close(self) -> None:
+        """The other ends are told that it closes."""
+        if self.address:
+            self._thread.ask(self._stop)
+            self.address = ""
+
+    def _stop(self) -> None:
+        for end in list(self._ids):
+            end.does(end.machine.stop(time.monotonic(), "the broker stops"))
+        self.end()
+
+    def end(self) -> None:
+        if self in self._thread.members:
+            self._thread.members.remove(self)
+            for end in list(self._ids):
+                end.close()
+            self._close_sockets()
+
+    def _close_sockets(self) -> None:
+        self._thread.remove(self._socket)
+        self._thread.remove(self._monitor.socket)
+        self._monitor.close()
+        self._socket.close()
+
+    # --- of the thread ------------------------------------------------------------------------
+
+    @property
+    def due(self) -> float:
+        return min((each.due for each in self._ids), default=float("inf"))
+
+    def woken(self, now: float) -> None:
+        if self._is_drained:  # else what has come may be what it waits for
+            for end in [each for each in self._ids if each.due <= now]:
+                end.woken(now)
+
+    def _readable(self) -> None:
+        self._is_drained = False
+        for _ in range(FRAMES_MAX):
+            if not self._take():
+                self._is_drained = True
+                return
+
+    def _take(self) -> bool:
+        try:
+            parts = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            return False
+        peer = parts[0].bytes
+        if peer not in self._peers:
+            self._came(peer, parts[0])
+        end = self._peers.get(peer)
+        if end is not None:
+            end.arrived([part.buffer for part in parts[1:]])
+        return True
+
+    def _happened(self) -> None:
+        for event, descriptor in list(self._monitor.events()):
+            if event is Event.ACCEPTED:
+                self._alive.add(descriptor)
+            elif event is Event.DISCONNECTED:
+                self._alive.discard(descriptor)
+                self._gone(self._descriptors.pop(descriptor, b""))
+
+    def _came(self, peer: bytes, part: Any) -> None:
+        """Its first frame.
+
+        A descriptor is used again by later connections.  All that happened to former ones was told
+        before this one was accepted, so it is taken now, and what comes later is of this one.
+        """
+        self._happened()
+        descriptor = part.get(zmq.SRCFD)
+        if descriptor not in self._alive:
+            return
+        self._descriptors[descriptor] = peer
+        if len(self._ids) >= PEERS_MAX:
+            self._peers[peer] = None
+            return
+        channel = Channel(key_of(part), self._public)
+        proofs = FarEnd(self._credentials, channel, secrets.token_bytes(CHALLENGE_BYTES))
+        service = Service(self._vhosts, self._roles, self._roles, newest=self._newest)
+        far = Far(self._ours, service, proofs, proofs)
+        end = End(self._thread, Machine(self.times, far, time.monotonic()), self)
+        self._peers[peer], self._ids[end] = end, peer
+        end.connected()
+
+    def _gone(self, peer: bytes) -> None:
+        """Its connection was closed; what it had sent before counts."""
+        while self._take():
+            pass
+        end = self._peers.pop(peer, None)
+        if end is not None:
+            end.lost()
+            self._ids.pop(end, None)
+
+    # --- of an end ----------------------------------------------------------------------------
+
+    def send(self, end: End, parts: list[Body]) -> bool:
+        try:
+            self._socket.send_multipart([self._ids[end], *parts], zmq.NOBLOCK, copy=False)
+        except zmq.ZMQError:  # ROUTER_MANDATORY: it is gone
+            return False
+        return True
+
+    def became(self, end: End, state: State) -> None:
+        if state is State.SYNCING:
+            self._supersede(end)
+        elif state is State.UP:
+            self._log(end, "up", "")
+
+    def _supersede(self, end: End) -> None:
+        """A former connection of the same link is over, whether it knows or not."""
+        place, attempt = _link_of(end)
+        self._newest[place] = attempt
+        for other in [each for each in self._ids if each is not end]:
+            if other.machine.handshake.peer is not None and _link_of(other)[0] == place:
+                other.does(other.machine.supersede(time.monotonic()))
+
+    def waits(self, end: End, live: str) -> None:
+        """Only the near end waits."""
+
+    def ended(self, end: End, how: Ending) -> None:
+        peer = self._ids.pop(end, None)
+        if peer is not None:
+            if peer in self._peers:
+                self._peers[peer] = None
+            if end.machine.handshake.peer is not None or how.reason is Reason.VHOST:
+                self._log(end, how.state.value, f"{how.reason.value} {how.detail}".strip())
+
+    def _log(self, end: End, state: str, reason: str) -> None:
+        hello = end.machine.handshake.hello if isinstance(end.machine.handshake, Far) else None
+        self._tell({"event": "link", "level": "info", "link": hello.link if hello else "",
+                    "state": state, "name": hello.name if hello else "",
+                    "reason": reason})  # fmt: skip
+
+    def told(self, what: str, detail: str) -> None:
+        self._tell({"event": "link", "level": "warning", "what": what, "detail": detail})
+
+
+def _link_of(end: End) -> tuple[tuple[bytes, str], tuple[bytes, int]]:
+    far = end.machine.handshake
+    hello = far.hello if isinstance(far, Far) else None
+    assert hello is not None
+    return (hello.node, hello.link), (hello.incarnation, hello.attempt)

@@ -1,0 +1,112 @@
+"""A queue that a link ships: read behind a lasting gate, retired as far as the far end confirms.
+
+The link is its only consumer.  What is done with otherwise (expired, moved) is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shmbroker.core.codes import FULL, GONE, OK
+from shmbroker.core.layout import POSITION_BITS, RECORD_WHERE_AT
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.follower.follower import Follower
+from shmbroker.netbridge.carrier.sleeper import ANY, Sleeper
+from shmbroker.netbridge.link.origin import origin_of
+from shmbroker.netbridge.link.outflow import Batch, Outlet
+from shmbroker.netbridge.wire.words import Level, TargetKind
+
+POSITION_MASK = (1 << POSITION_BITS) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """What goes where."""
+
+    queue: str
+    target: str
+
+
+def position_in(record: memoryview) -> int:
+    return int.from_bytes(record[RECORD_WHERE_AT : RECORD_WHERE_AT + 8], "little") & POSITION_MASK
+
+
+class Source:
+    """Of one connection."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        sleeper: Sleeper,
+        link: str,
+        shipped: Shipped,
+        news: Callable[[], None],
+    ) -> None:
+        self._shipped = shipped
+        self._link = link
+        self._queue = broker.queue(shipped.queue)
+        self._sleeper = sleeper
+        self._news = news
+        self._ticket: tuple[int, int] | None = None
+        self._follower = Follower(broker, f"link {link}", kind="link", lasting=True, skips=True)
+        self._number = self._follower.add(self._queue)
+        self._gate = self._follower.stands(self._number).gate
+
+    def outlet(self, target: int, node: bytes, history: int) -> Outlet:
+        place = self._follower.stands(self._number)
+        return Outlet(
+            target=target,
+            kind=TargetKind.QUEUE,
+            name=self._shipped.target,
+            origin=origin_of(node, self._link, place.identity, history),
+            level=Level.DISK if lib.sb_is_durable(self._queue._queue) else Level.SHM,
+            confirmed=place.gate,
+            sent=place.end,
+            end=place.end,
+        )
+
+    def seek(self, position: int) -> None:
+        self._follower.seek(self._number, position)
+
+    def read(self, messages: int, size: int) -> Batch | None:
+        """A copy: the follower's buffer is the next batch's, and libzmq keeps what it sends."""
+        batch = self._follower.read_some(messages, size)
+        if batch is None:
+            self._watch()
+            return None
+        records = bytes(batch.memory)
+        end = self._follower.stands(self._number).next
+        return Batch(position_in(memoryview(records)), end, batch.messages, records)
+
+    def retire(self, end: int) -> None:
+        if end > self._gate:
+            self._follower.retire(self._number, end)
+            self._gate = end
+
+    def set_aside(self, position: int) -> bool:
+        """False: there is no room where it goes."""
+        code: int = lib.sb_reject_at(self._queue._queue, position)
+        if code not in (OK, GONE, FULL):  # gone: it was set aside before
+            raise self._queue._error(code, "setting a message aside of")
+        return code != FULL
+
+    def _watch(self) -> None:
+        position = self._follower.stands(self._number).next
+        if self._ticket is None:
+            ticket = self._sleeper.watch(self._queue._queue, position, ANY, self._rung)
+            self._ticket = ticket, position
+
+    def _rung(self) -> None:
+        self._ticket = None
+        # who has published may have died before it told our gate's bell: look in any case
+        self.seek(self._follower.stands(self._number).next)
+        self._news()
+
+    def close(self) -> None:
+        if self._ticket is not None:
+            ticket, position = self._ticket
+            self._sleeper.forget(ticket, self._queue._queue, position, ANY)
+            self._ticket = None
+        self._follower.close()

@@ -1,0 +1,212 @@
+"""Links for real: two vhosts, two processes, loopback TCP, CURVE and proofs."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+import shmbroker
+from shmbroker import Broker, Queue
+from shmbroker.netbridge.carrier.source import Shipped
+from shmbroker.netbridge.link.times import LinkTimes
+from tests.conftest import vhost_for_a_while
+from tests.support.host import journaling
+from tests.support.link import DEAD, PATIENCE, SOURCE, TARGET, Pair, free_port
+
+ARENA = 256 << 20
+
+
+@dataclass
+class World:
+    near: Broker
+    far: Broker
+    pair: Pair
+    opened: ExitStack
+
+    def begin(self, end: str) -> object:
+        process = self.pair.process(end)
+        self.opened.callback(process.kill)
+        return process
+
+    def both(self) -> None:
+        self.begin("far")
+        self.begin("near")
+
+    def said(self, end: str, **wanted: str) -> str:
+        """Wait for a line of the log with these values: its reason."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            for line in self.pair.lines(end):
+                if wanted.items() <= line.items():
+                    return str(line.get("reason", ""))
+            time.sleep(0.01)
+        raise AssertionError(f"no {wanted} in {self.pair.lines(end)}")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with ExitStack() as opened:
+        names = [opened.enter_context(vhost_for_a_while()) for _ in range(2)]
+        near, far = (
+            opened.enter_context(
+                shmbroker.connect(f"shm://{name}", create=True, arena_bytes=ARENA, name="test")
+            )
+            for name in names
+        )
+        yield World(near, far, Pair(*names, free_port(), tmp_path), opened)
+
+
+def received(far: Broker, count: int, queue: str = TARGET) -> list[bytes]:
+    target, got = far.queue(queue), []
+    while len(got) < count:
+        got += target.receive_many(count - len(got), timeout=PATIENCE)
+    return got
+
+
+def emptied(source: Queue) -> None:
+    """All of it is confirmed."""
+    until = time.monotonic() + PATIENCE
+    while len(source) > 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(source) == 0
+
+
+def bodies(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+def test_a_stream_arrives_once_and_in_order(world: World) -> None:
+    source = world.near.declare_queue(SOURCE, slots=4096)
+    target = world.far.declare_queue(TARGET, slots=4096)
+    source.publish_many(bodies(1000), timeout=PATIENCE)
+    world.both()
+    assert received(world.far, 1000) == bodies(1000)
+    source.publish(b"one more", key="key", properties={"n": 1})
+    with target.get(timeout=PATIENCE) as message:
+        assert (message.body, message.key) == (b"one more", "key")
+        assert message.properties == {"n": 1}
+    assert target.statistics().published == 1001
+
+
+def test_what_is_confirmed_is_done_with_at_the_source(world: World) -> None:
+    source = world.near.declare_queue(SOURCE, slots=64)
+    world.far.declare_queue(TARGET, slots=4096)
+    world.both()
+    for body in bodies(1000):  # in a ring of 64
+        source.publish(body, timeout=PATIENCE)
+    assert received(world.far, 1000) == bodies(1000)
+
+
+def test_a_full_target_holds_the_stream_and_not_another(world: World) -> None:
+    pair = world.pair = replace(
+        world.pair, ships=(Shipped(SOURCE, TARGET), Shipped("other", "other"))
+    )
+    assert pair.ships[1].queue == "other"
+    for broker in (world.near, world.far):
+        broker.declare_queue("other", slots=64)
+    world.near.declare_queue(SOURCE, slots=8192).publish_many(bodies(5000), timeout=PATIENCE)
+    target = world.far.declare_queue(TARGET, slots=64)
+    world.both()
+    world.near.queue("other").publish(b"free", timeout=PATIENCE)
+    assert received(world.far, 1, "other") == [b"free"]
+    assert received(world.far, 5000) == bodies(5000)
+    assert target.statistics().published == 5000
+
+
+def test_a_message_that_is_larger_than_a_frame_comes_in_parts(world: World) -> None:
+    world.pair = replace(world.pair, times=LinkTimes(max_frame_size=64 << 10))
+    source = world.near.declare_queue(SOURCE)
+    world.far.declare_queue(TARGET)
+    large = [bytes([each]) * (each << 20) for each in (3, 1, 9)]
+    for body in (*large, b"small"):
+        source.publish(body, timeout=PATIENCE)
+    world.both()
+    assert received(world.far, 4) == [*large, b"small"]
+
+
+def test_what_the_target_refuses_goes_to_the_dead_letters_of_the_source(world: World) -> None:
+    dead = world.near.declare_queue(DEAD)
+    source = world.near.declare_queue(SOURCE, dead_letter=DEAD)
+    world.far.declare_queue(TARGET, slots=64, when_full="fail")
+    source.publish_many(bodies(70), timeout=PATIENCE)
+    world.both()
+    assert received(world.near, 6, DEAD) == bodies(70)[64:]
+    world.said("near", what="refused by the target")
+    assert received(world.far, 64) == bodies(64)
+    source.publish(b"after", timeout=PATIENCE)
+    assert received(world.far, 1) == [b"after"]
+    emptied(source)
+    assert dead.statistics().published == 6
+
+
+def test_durable_to_durable_waits_for_the_disk_there(world: World, tmp_path: Path) -> None:
+    source = world.near.declare_queue(SOURCE, slots=256, durable=True)
+    world.far.declare_queue(TARGET, slots=4096, durable=True)
+    world.both()
+    (tmp_path / "near").mkdir()
+    (tmp_path / "far").mkdir()
+    with journaling(world.pair.near, tmp_path / "near"):
+        source.publish_many(bodies(200), timeout=PATIENCE)
+        world.said("near", state="up")
+        time.sleep(0.5)
+        assert len(source) == 200  # nothing there is on disk yet
+        with journaling(world.pair.far, tmp_path / "far"):
+            assert received(world.far, 200) == bodies(200)
+            emptied(source)
+
+
+def test_another_password_is_refused(world: World) -> None:
+    source = world.near.declare_queue(SOURCE)
+    world.far.declare_queue(TARGET)
+    source.publish(b"not for all")
+    world.begin("far")
+    world.pair = world.pair.with_password("another horse battery")
+    world.begin("near")
+    assert "credentials" in world.said("near", state="refused")
+    assert len(world.far.queue(TARGET)) == 0
+    assert len(source) == 1
+
+
+def test_a_closed_socket_is_told_at_both_ends(world: World) -> None:
+    for end, other in (("near", "far"), ("far", "near")):
+        world.near.declare_queue(SOURCE)
+        world.far.declare_queue(TARGET)
+        processes = {each: world.begin(each) for each in ("far", "near")}
+        world.said("near", state="up")
+        world.said("far", state="up")
+        processes[end].kill()
+        assert world.said(other, state="lost").startswith("disconnected")
+        processes[other].kill()
+        for each in ("near", "far"):
+            (world.pair.folder / f"{each}.log").unlink()
+
+
+def test_silence_is_told(world: World) -> None:
+    world.near.declare_queue(SOURCE)
+    world.far.declare_queue(TARGET)
+    far = world.begin("far")
+    world.begin("near")
+    world.said("near", state="up")
+    far.send(signal.SIGSTOP)
+    assert world.said("near", state="lost").startswith("silence")
+    far.send(signal.SIGCONT)
+    world.near.queue(SOURCE).publish(b"after it")
+    assert received(world.far, 1) == [b"after it"]
+
+
+def test_a_graceful_stop_confirms_what_is_on_its_way(world: World) -> None:
+    source = world.near.declare_queue(SOURCE, slots=4096)
+    world.far.declare_queue(TARGET, slots=4096)
+    world.begin("far")
+    with world.pair.linked() as link:
+        source.publish_many(bodies(1000), timeout=PATIENCE)
+        received(world.far, 1000)
+    assert link.state == "stopped"
+    assert len(source) == 0
+    assert world.far.queue(TARGET).origins() == ()
