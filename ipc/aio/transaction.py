@@ -14,7 +14,7 @@ from shmbroker.ipc.aio.transaction_queue import TransactionQueue
 from shmbroker.ipc.aio.verb import Face, at_once, twin, twin_to
 from shmbroker.ipc.base.errors import InvalidArgument, TransactionEnded, Unconfirmed
 from shmbroker.ipc.base.timeout import Seconds, seconds
-from shmbroker.ipc.message.confirm import Confirm
+from shmbroker.ipc.message.confirm import Confirm, level_of
 from shmbroker.ipc.transaction import transaction as sync
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Transaction(Face, of=sync.Transaction):
     @twin(sync.Transaction.commit)
     async def commit(self, *, timeout: Seconds | None, confirm: Confirm | None) -> None:
         end = None if timeout is None else monotonic() + seconds(timeout)
-        self._sync._check_confirm(confirm)
+        level_of(confirm)  # refuses what is no level
         nap = NAP_S
         while (code := self._sync._commit(0)) in (FULL, UNFINISHED):
             if code == FULL and end is not None and monotonic() >= end:
@@ -63,15 +63,15 @@ class Transaction(Face, of=sync.Transaction):
         self._sync._check(code, "committing")
         if confirm != "shm":
             left = None if end is None else max(0.0, end - monotonic())
-            await self.confirm(timeout=left)
+            await self.confirm(level=confirm, timeout=left)
 
     @twin(sync.Transaction.confirm)
-    async def confirm(self, *, timeout: Seconds | None) -> None:
+    async def confirm(self, *, level: Confirm | None, timeout: Seconds | None) -> Confirm:
         end = None if timeout is None else monotonic() + seconds(timeout)
         nap = NAP_S
         while True:
             try:
-                return self._sync.confirm(timeout=0)
+                return self._sync.confirm(level=level, timeout=0)
             except Unconfirmed:
                 if end is not None and monotonic() >= end:
                     raise

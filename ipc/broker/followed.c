@@ -1,7 +1,8 @@
 /* The durable queues that the journaler follows: of each its gate, which is adopted, what is done
  * with above its head, and the times that are recorded.
  *
- * The barrier of a queue waits for that gate.  It is moved only after the sync (turn.c), by CAS
+ * The barrier of a queue waits for that gate, and for those of replicas (replica.c).  It is moved
+ * only after the sync (turn.c), by CAS
  * from the word that says that it is ours: a broker that was replaced finds that out there, and
  * confirms nothing any more. */
 
@@ -157,6 +158,8 @@ static int64_t came(void *context, sb_queue *queue, const char *entry, void **ke
                             connection->arena.memory, connection->arena.bytes, connection->id);
     if (code == SB_OK)
         code = adopt(made);
+    if (code == SB_OK)
+        replicas_follow(journaler, made);
     if (code == SB_OK)
         code = dedup_log_begin(&made->once, queue, made->number, &made->cursor);
     if (code == SB_OK)

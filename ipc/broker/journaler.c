@@ -87,7 +87,7 @@ static void rest(sb_journaler *journaler)
     bool is_stuck = !ends_have_room(journaler->ends);
     const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen},
                                  ready_armed(&journaler->ready)};
-    if ((!is_stuck && !is_quiet(journaler)) || unfinished_is_done(journaler) ||
+    if ((!is_stuck && !is_quiet(journaler)) || replicas_have_news(journaler) ||
         atomic_load(&journaler->stopping))
         return;
     if (system_wait_any(words, is_stuck ? 1 : 2, until) != SB_EMPTY)
@@ -111,7 +111,7 @@ static bool await_ends(sb_journaler *journaler)
     int64_t left = overdue < now + IDLE_NS ? overdue - now : IDLE_NS;
     if (!journaler->first_frame && ends_have_room(journaler->ends))
         return false;
-    if (!unfinished_is_done(journaler) && overdue != INT64_MAX)
+    if (!replicas_have_news(journaler) && overdue != INT64_MAX)
         sb_system_wait((int64_t)(intptr_t)&journaler->control, seen, left);
     return true;
 }
@@ -131,6 +131,11 @@ static int64_t drain(sb_journaler *journaler)
         for (int64_t each = 0; each < journaler->count; each++)
             behind |= journaler->queues[each]->safe < journaler->queues[each]->until;
     } while ((code > 0 || (code == SB_OK && await_ends(journaler))) && behind);
+    int64_t last = journaler->noted;
+    while (code >= 0 && journaler->first_frame && journaler->first_frame->number <= last) {
+        await_ends(journaler);
+        code = unfinished_look(journaler);
+    }
     return code;
 }
 
@@ -166,6 +171,7 @@ static void *work(void *context)
         log_note(journaler->connection, "journal: %s: %s", sb_strerror(code), sb_detail(code));
         snprintf(journaler->why, sizeof journaler->why, "%s", sb_detail(code));
     }
+    replicas_put_down(journaler);
     ends_close(journaler->ends, code < 0 ? sb_detail(code) : "the journaler was stopped");
     /* stopped while the disk is full: what is not written is not confirmed, and waits in the
      * rings */
@@ -277,7 +283,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
                     connection->vhost);
     journaler->connection = connection;
     participant_repairs(connection);
-    journaler->whole = commit_gate_whole(connection);
+    journaler->whole = journaler->durable = commit_gate_whole(connection);
     journaler->commit_gate.connection = connection;
     journaler->commit_gate.meanwhile = look_at_ends;
     journaler->commit_gate.context = journaler;
@@ -312,6 +318,7 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     if (code >= 0)
         code = thread_start(&journaler->thread, work, journaler, "the journaler");
     if (code < 0) {
+        replicas_put_down(journaler);
         participant_unlock_journal(connection);
         return code;
     }

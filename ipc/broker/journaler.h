@@ -1,6 +1,6 @@
 /* The journaler's state, for its files: followed.c (the queues), snapshot.c (what is told of them),
- * moment.c, gather.c (their messages), lost.c, full_disk.c, unfinished.c (frames that are not done
- * at all ends), turn.c, and journaler.c, the thread. */
+ * moment.c, gather.c (their messages), lost.c, full_disk.c, unfinished.c (frames that some replica
+ * does not have yet), replica.c (their gates), turn.c, and journaler.c, the thread. */
 
 #ifndef SHMBROKER_BROKER_JOURNALER_H
 #define SHMBROKER_BROKER_JOURNALER_H
@@ -8,6 +8,7 @@
 #include "broker/broker.h"
 #include "commit/commit.h"
 #include "follower/follower.h"
+#include "journal/end.h"
 #include "ring/ring.h"
 
 #define FRAME_BYTES (INT64_C(1) << 20) /* gathered at most; a larger one gains nothing */
@@ -23,6 +24,7 @@ typedef struct followed {
     int64_t seen;       /* the head, while the disk is full */
     retired_set done;   /* and what was done with above the head, at one before */
     int64_t safe;    /* the gate stands here */
+    int64_t replica_gates[REPLICAS_MAX]; /* 1 + the index of each one's, 0: it has none here */
     int64_t written; /* and the disk has what is below */
     int64_t adopted; /* and stood there when we took over */
     int64_t retired; /* the journal knows that all below is */
@@ -34,25 +36,40 @@ typedef struct followed {
     int64_t published_count, published_room;
 } followed;
 
-/* A gate goes there; NULL: the queue is gone. */
+/* Gates go there; NULL: the queue is gone. */
 typedef struct gate_move {
     followed *queue;
     int64_t position;
 } gate_move;
 
+/* A frame that the disk has. */
 typedef struct unfinished {
     struct unfinished *next;
-    int64_t number; /* of the frame */
+    int64_t number;
     int64_t whole;  /* so many transactions are, with it */
     int64_t count, room;
     gate_move *moves;
 } unfinished;
 
+/* An end that counts, with a gate in each durable queue. */
+typedef struct replica {
+    bool has_gates;
+    char name[END_NAME_ROOM];
+    int64_t done;     /* it has all frames up to this number */
+    int64_t whole;    /* so many transactions it has */
+    unfinished *next; /* the first frame of which its gates have not moved, NULL: of all */
+} replica;
+
 struct sb_journaler {
     sb_connection *connection;
     sb_journal *journal;
-    struct ends *ends; /* of the journal */
+    ends *ends; /* of the journal */
+    int64_t news; /* of them, that we know */
+    replica replicas[REPLICAS_MAX]; /* by their numbers */
     unfinished *first_frame, *last_frame, *spare_frames;
+    unfinished *synced; /* the last, while the journal's gates have not moved */
+    int64_t durable;    /* so many transactions are on disk */
+    int64_t noted;      /* the number of the last frame that was noted */
     int folder; /* the journal's, to be looked at only */
     struct {
         bool runs; /* or has ended, and its code was not looked at */
@@ -163,19 +180,35 @@ int64_t journaler_wait_for_room(sb_journaler *journaler, int64_t code);
 
 /* --- unfinished.c ----------------------------------------------------------------------------- */
 
-/* The disk has what was staged: it is confirmed once all ends are done with it. */
+/* The disk has what was staged. */
 int64_t unfinished_note(sb_journaler *journaler);
+/* Where all gates go with the last frame, for a replica that has come. */
+int64_t unfinished_note_all(sb_journaler *journaler);
 /* All transactions that were begun are in frames that the disk has. */
 void unfinished_whole(sb_journaler *journaler);
-/* Whether the oldest is done at all ends. */
-bool unfinished_is_done(sb_journaler *journaler);
-/* Confirm what is done at all ends: the caller has just looked at the fence. */
+/* Confirm what the disk has and what replicas have: the caller has just looked at the fence. */
 int64_t unfinished_confirm(sb_journaler *journaler);
 /* The same with a look at the fence, if there is any; and drop ends that do not progress. */
 int64_t unfinished_look(sb_journaler *journaler);
 /* This queue is freed. */
 void unfinished_forget(sb_journaler *journaler, const followed *gone);
 void unfinished_free(sb_journaler *journaler);
+
+/* --- replica.c -------------------------------------------------------------------------------- */
+
+/* Some replica has come, has gone, or is further. */
+bool replicas_have_news(const sb_journaler *journaler);
+/* Give gates to those that have come, and take them from those that have gone: the caller has just
+ * looked at the fence. */
+int64_t replicas_look(sb_journaler *journaler);
+/* Move the gates of those that are further. */
+void replicas_move(sb_journaler *journaler);
+/* A queue has come: a gate for each of them, and none for those of a former journaler. */
+void replicas_follow(sb_journaler *journaler, followed *each);
+/* So many transactions all of them have, -1: there is none. */
+int64_t replicas_whole(const sb_journaler *journaler);
+/* We end: what they do not have is confirmed by nobody before the next one drops them. */
+void replicas_put_down(sb_journaler *journaler);
 
 /* --- turn.c ----------------------------------------------------------------------------------- */
 

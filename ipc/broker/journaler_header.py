@@ -43,8 +43,8 @@ int64_t sb_journaler_await(sb_journaler *journaler, int64_t seen, int64_t timeou
 const char *sb_journaler_why(sb_journaler *journaler);
 /* Write what is there, and end. */
 int64_t sb_journaler_stop(sb_journaler *journaler);
-/* An end beside the disk, from any thread, before it starts or while it works.  What is written is
- * confirmed when all ends that count are done with it; detach all before it is freed. */
+/* An end beside the disk, from any thread, before it starts or while it works.  One that counts is
+ * a replica with a gate in each durable queue; detach all before it is freed. */
 int64_t sb_journaler_attach(sb_journaler *journaler, const sb_end_options *options, sb_end **end);
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told);
 void sb_journaler_free(sb_journaler *journaler);

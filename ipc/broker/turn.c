@@ -1,5 +1,5 @@
-/* One turn of the journaler: gather, one write, one sync, then the gates move, of all frames that
- * are done at all ends (unfinished.c).
+/* One turn of the journaler: gather, one write, one sync, then the journal's gates move, and those
+ * of replicas when they answer (unfinished.c).
  *
  * The fence is looked at before the disk is written and after it was synced (journaler.c). */
 

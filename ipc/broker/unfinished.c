@@ -1,9 +1,9 @@
-/* Frames that the disk has and that are confirmed when all ends that count are done with them, the
- * oldest first.
+/* Frames that the disk has and that some replica does not have yet, the oldest first.
  *
- * Of each it is remembered where the gates go then, and how many transactions are whole with it.
- * With the disk alone a frame is done as soon as it is here.  What only the files of the journal
- * need is done at once: which messages they need no more, and which ids they list. */
+ * The journal's gates move when the disk has a frame, and those of a replica when it is done with
+ * it (replica.c).  So of each frame it is remembered where gates go, and how many transactions are
+ * whole with it.  With the disk alone it is forgotten at once.  What only the files of the journal
+ * need is done when it is noted: which messages they need no more, and which ids they list. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -61,6 +61,18 @@ static void note_queue(sb_journaler *journaler, followed *each, unfinished *fram
         sb_journal_retire(journaler->journal, each->number, each->retired);
 }
 
+static void append(sb_journaler *journaler, unfinished *made)
+{
+    if (journaler->last_frame)
+        journaler->last_frame->next = made;
+    else
+        journaler->first_frame = made;
+    journaler->last_frame = made;
+    for (int64_t each = 0; each < REPLICAS_MAX; each++)
+        if (journaler->replicas[each].has_gates && !journaler->replicas[each].next)
+            journaler->replicas[each].next = made;
+}
+
 int64_t unfinished_note(sb_journaler *journaler)
 {
     unfinished *made = taken_from_spares(journaler);
@@ -68,33 +80,52 @@ int64_t unfinished_note(sb_journaler *journaler)
         free_all(made);
         return fail_system("memory for a frame in flight");
     }
-    made->number = journal_last_frame(journaler->journal);
+    journaler->noted = made->number = journal_last_frame(journaler->journal);
     made->whole = journaler->begun;
     for (int64_t each = 0; each < journaler_concerned(journaler); each++)
         note_queue(journaler, journaler_concerns(journaler, each), made);
-    if (journaler->last_frame)
-        journaler->last_frame->next = made;
-    else
-        journaler->first_frame = made;
-    journaler->last_frame = made;
+    append(journaler, made);
+    journaler->synced = made;
     return SB_OK;
+}
+
+int64_t unfinished_note_all(sb_journaler *journaler)
+{
+    unfinished *made = taken_from_spares(journaler);
+    if (!made || !has_room(made, journaler->count)) {
+        free_all(made);
+        return fail_system("memory for a frame in flight");
+    }
+    made->number = journaler->noted;
+    made->whole = journaler->last_frame ? journaler->last_frame->whole : journaler->durable;
+    for (int64_t each = 0; each < journaler->count; each++)
+        made->moves[made->count++] =
+            (gate_move){journaler->queues[each], journaler->queues[each]->written};
+    append(journaler, made);
+    return SB_OK;
+}
+
+static void tell_levels(sb_journaler *journaler)
+{
+    commit_gate_journaled(&journaler->commit_gate, journaler->durable, replicas_whole(journaler));
 }
 
 void unfinished_whole(sb_journaler *journaler)
 {
+    journaler->durable = journaler->begun;
     if (journaler->last_frame)
         journaler->last_frame->whole = journaler->begun;
-    else
-        commit_gate_journaled(&journaler->commit_gate, journaler->begun);
+    for (int64_t each = 0; each < REPLICAS_MAX; each++)
+        if (!journaler->replicas[each].next)
+            journaler->replicas[each].whole = journaler->begun;
+    tell_levels(journaler);
 }
 
-/* The one place where what a frame has is confirmed. */
+/* What the disk has. */
 static int64_t move_gates(sb_journaler *journaler, const unfinished *frame)
 {
     for (int64_t each = 0; each < frame->count; each++) {
         followed *moved = frame->moves[each].queue;
-        if (!moved)
-            continue;
         sb_cursor at = moved->cursor;
         at.position = frame->moves[each].position;
         if (sb_cursor_release(&at) < 0)
@@ -102,30 +133,44 @@ static int64_t move_gates(sb_journaler *journaler, const unfinished *frame)
         moved->safe = at.position;
         sb_port_gate_moved(&moved->port);
     }
-    commit_gate_journaled(&journaler->commit_gate, frame->whole);
+    journaler->durable = frame->whole;
     return SB_OK;
 }
 
-int64_t unfinished_confirm(sb_journaler *journaler)
+static bool is_wanted(const sb_journaler *journaler, const unfinished *frame)
 {
-    int64_t done = ends_done(journaler->ends), code = SB_OK;
-    while (journaler->first_frame && journaler->first_frame->number <= done && code == SB_OK) {
-        unfinished *frame = journaler->first_frame;
-        code = move_gates(journaler, frame);
-        if (code != SB_OK)
-            return code;
+    for (int64_t each = 0; each < REPLICAS_MAX; each++)
+        if (journaler->replicas[each].next == frame)
+            return true;
+    return false;
+}
+
+/* Those that all have; replicas are done with them in order. */
+static void let_go(sb_journaler *journaler)
+{
+    unfinished *frame;
+    while ((frame = journaler->first_frame) && !is_wanted(journaler, frame)) {
         journaler->first_frame = frame->next;
         if (!journaler->first_frame)
             journaler->last_frame = NULL;
         frame->next = journaler->spare_frames;
         journaler->spare_frames = frame;
     }
-    return SB_OK;
 }
 
-bool unfinished_is_done(sb_journaler *journaler)
+int64_t unfinished_confirm(sb_journaler *journaler)
 {
-    return journaler->first_frame && journaler->first_frame->number <= ends_done(journaler->ends);
+    /* first: who counts by now has a say in the last frame */
+    int64_t code = replicas_look(journaler);
+    if (code == SB_OK && journaler->synced)
+        code = move_gates(journaler, journaler->synced);
+    journaler->synced = NULL;
+    if (code != SB_OK)
+        return code;
+    replicas_move(journaler);
+    let_go(journaler);
+    tell_levels(journaler);
+    return SB_OK;
 }
 
 int64_t unfinished_look(sb_journaler *journaler)
@@ -134,7 +179,7 @@ int64_t unfinished_look(sb_journaler *journaler)
     ends_drop_overdue(journaler->ends, sb_system_clock());
     while (ends_dropped(journaler->ends, line))
         log_note(journaler->connection, "journal: %s; what waited for it alone goes on", line);
-    if (!unfinished_is_done(journaler))
+    if (!replicas_have_news(journaler))
         return SB_OK;
     int64_t code = fence_check(&journaler->fence);
     return code == SB_OK ? unfinished_confirm(journaler) : code;
@@ -153,4 +198,5 @@ void unfinished_free(sb_journaler *journaler)
     free_all(journaler->first_frame);
     free_all(journaler->spare_frames);
     journaler->first_frame = journaler->last_frame = journaler->spare_frames = NULL;
+    journaler->synced = NULL;
 }

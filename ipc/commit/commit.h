@@ -38,8 +38,11 @@ int64_t commit_at_once(sb_connection *connection, operation *operations, int64_t
 void commit_gate_wait(sb_connection *connection);
 /* After all of it has happened: the number to wait for.  Our commit mutex is held. */
 int64_t commit_gate_passed(sb_connection *connection, int64_t stamp);
-/* Until those up to this number are on disk. */
-int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns);
+/* Until those up to this number have this level, L_CONFIRM_*. */
+int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t level,
+                          int64_t timeout_ns);
+/* The level that they have. */
+int64_t commit_gate_level(sb_connection *connection, int64_t stamp);
 
 /* --- moment.c --------------------------------------------------------------------------------- */
 
@@ -67,7 +70,7 @@ void commit_gate_clear(commit_gate *at);
 /* Let nobody in; and let them in again. */
 void commit_gate_close(commit_gate *at);
 void commit_gate_open(commit_gate *at);
-/* So many are on disk. */
-void commit_gate_journaled(commit_gate *at, int64_t begun);
+/* So many are on disk, and with all replicas, -1: there is none. */
+void commit_gate_journaled(commit_gate *at, int64_t durable, int64_t replicated);
 
 #endif

@@ -51,25 +51,54 @@ void commit_gate_wait(sb_connection *connection)
     atomic_store(closed, 0);
 }
 
-int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t timeout_ns)
+static int64_t unconfirmed(sb_connection *connection, int64_t stamp, int64_t at)
 {
-    int64_t deadline = monotonic_deadline(timeout_ns), seen, code;
-    _Atomic int64_t *journaled = word_of(connection, L_TRANSACTIONS_JOURNALED_AT);
-    while ((seen = atomic_load(journaled)) < stamp) {
+    const char *why = atomic_load(word_of(connection, L_TRANSACTIONS_JOURNALED_AT)) < stamp &&
+                              at != L_TRANSACTIONS_REPLICATED_AT
+                          ? "nobody has said that it is on disk: is a broker running?"
+                      : atomic_load(word_of(connection, L_TRANSACTIONS_REPLICATED_AT))
+                          ? "a replica has not confirmed it"
+                          : "no replica is in sync";
+    return fail(SB_UNCONFIRMED, "the transaction is committed in shared memory, and %s", why);
+}
+
+static int64_t await_word(sb_connection *connection, int64_t at, int64_t stamp, int64_t deadline)
+{
+    int64_t seen, code;
+    while ((seen = atomic_load(word_of(connection, at))) < stamp) {
         int64_t now = sb_system_clock(), left = deadline - now;
         follower_rouse(connection, L_FOLLOWER_JOURNALER);
         if (atomic_load(&connection->closed) != SB_OK)
             return atomic_load(&connection->closed);
         if (left <= 0)
-            return fail(SB_UNCONFIRMED,
-                        "the transaction is committed in shared memory, and nobody has "
-                        "said that it is on disk: is a broker running?");
-        code = sb_system_wait(address_of(connection, L_TRANSACTIONS_JOURNALED_AT), seen,
+            return unconfirmed(connection, stamp, at);
+        code = sb_system_wait(address_of(connection, at), seen,
                               left < AWAIT_NS ? left : AWAIT_NS);
         if (code == SB_INTERRUPTED || (connection->waits_in_slices && code == SB_EMPTY))
             return SB_INTERRUPTED;
     }
     return SB_OK;
+}
+
+int64_t commit_gate_await(sb_connection *connection, int64_t stamp, int64_t level,
+                          int64_t timeout_ns)
+{
+    int64_t deadline = monotonic_deadline(timeout_ns), code = SB_OK;
+    if (level < 0)
+        return await_word(connection, L_TRANSACTIONS_CONFIRMED_AT, stamp, deadline);
+    if (level & L_CONFIRM_DISK)
+        code = await_word(connection, L_TRANSACTIONS_JOURNALED_AT, stamp, deadline);
+    if (code == SB_OK && level & L_CONFIRM_REPLICATED)
+        code = await_word(connection, L_TRANSACTIONS_REPLICATED_AT, stamp + 1, deadline);
+    return code;
+}
+
+int64_t commit_gate_level(sb_connection *connection, int64_t stamp)
+{
+    int64_t durable = atomic_load(word_of(connection, L_TRANSACTIONS_JOURNALED_AT));
+    int64_t replicated = atomic_load(word_of(connection, L_TRANSACTIONS_REPLICATED_AT));
+    return (durable >= stamp ? L_CONFIRM_DISK : 0) |
+           (replicated > stamp ? L_CONFIRM_REPLICATED : 0);
 }
 
 int64_t commit_gate_passed(sb_connection *connection, int64_t stamp)
@@ -167,11 +196,20 @@ void commit_gate_clear(commit_gate *at)
     }
 }
 
-void commit_gate_journaled(commit_gate *at, int64_t begun)
+static void tell(sb_connection *connection, int64_t at, int64_t count)
 {
-    _Atomic int64_t *journaled = word_of(at->connection, L_TRANSACTIONS_JOURNALED_AT);
-    if (atomic_load(journaled) == begun)
+    if (atomic_load(word_of(connection, at)) == count)
         return;
-    atomic_store(journaled, begun);
-    sb_system_wake(address_of(at->connection, L_TRANSACTIONS_JOURNALED_AT), INT32_MAX);
+    atomic_store(word_of(connection, at), count);
+    sb_system_wake(address_of(connection, at), INT32_MAX);
+}
+
+void commit_gate_journaled(commit_gate *at, int64_t durable, int64_t replicated)
+{
+    int64_t both = replicated >= 0 && replicated < durable ? replicated : durable;
+    tell(at->connection, L_TRANSACTIONS_JOURNALED_AT, durable);
+    tell(at->connection, L_TRANSACTIONS_REPLICATED_AT, replicated + 1);
+    /* what was confirmed stays so when a replica joins that does not have it */
+    if (both > atomic_load(word_of(at->connection, L_TRANSACTIONS_CONFIRMED_AT)))
+        tell(at->connection, L_TRANSACTIONS_CONFIRMED_AT, both);
 }

@@ -105,6 +105,10 @@ typedef struct gate_wish {
  * SB_IN_USE: that is in the hand of somebody who runs. */
 int64_t gate_take(sb_queue *queue, sb_port *port, const gate_wish *wish);
 
+/* Gates of this kind, and of this name if one is given, that are in nobody's hand: they leave, and
+ * who waits for them goes on. */
+void gate_drop_left(sb_queue *queue, sb_port *port, int64_t kind, const char *name);
+
 /* --- barrier.c -------------------------------------------------------------------------------- */
 
 /* The barrier of this ring does not wait for this gate any more. */

@@ -72,6 +72,24 @@ static int64_t adopt(sb_queue *queue, sb_port *port, int64_t gate, const char *n
     return gate;
 }
 
+void gate_drop_left(sb_queue *queue, sb_port *port, int64_t kind, const char *name)
+{
+    sb_connection *connection = queue->connection;
+    for (int64_t each = 0; each < gates_high(queue); each++) {
+        const char *gate = gate_at(queue, each);
+        int64_t word = word_load(gate, 0), owner = owner_in(word);
+        bool is_meant = word & L_GATE_ACTIVE && is_lasting(word) &&
+                        word_load(gate, L_GATE_KIND_AT) == kind &&
+                        (!name || is_named(gate, kind, name));
+        bool is_held = owner == connection->id || (owner && participant_runs(connection, owner));
+        if (!is_meant || is_held || gate_seize(port, queue, each) < 0)
+            continue;
+        barrier_without(port, each);
+        sb_port_gate_leave(port, each);
+        sb_port_wake_all(port);
+    }
+}
+
 static int64_t join(sb_queue *queue, sb_port *port, const gate_wish *wish)
 {
     int64_t life = wish->lasting ? L_GATE_LASTING : L_GATE_FLEETING;

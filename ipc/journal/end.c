@@ -23,8 +23,6 @@
 #include "journal/end.h"
 #include "journal/journal.h"
 
-#define END_NAME_ROOM 64
-
 typedef struct in_flight {
     struct in_flight *next;
     _Atomic int64_t holders; /* the list, and who reads it */
@@ -37,7 +35,8 @@ struct sb_end {
     ends *of;
     char name[END_NAME_ROOM];
     int64_t timeout_ns, bytes_max;
-    bool counts, is_said;
+    bool is_said;
+    int64_t replica;      /* its number, -1: it does not count */
     int64_t done, told;   /* numbers of frames */
     int64_t frames, bytes; /* in flight */
     int64_t progress_at;  /* it was further, or got the first frame that is in flight */
@@ -51,6 +50,11 @@ struct ends {
     pthread_mutex_t mutex;
     int64_t holders; /* the writer and the ends */
     sb_end *all;
+    struct {
+        bool is_used;
+        sb_end *end; /* NULL: it was detached, and the writer has not let go of it yet */
+    } replicas[REPLICAS_MAX];
+    _Atomic int64_t news; /* of them */
     _Atomic int64_t attached; /* how many; the writer asks before it takes the mutex */
     in_flight *first, *last;
     int64_t written; /* the number of the last frame */
@@ -107,6 +111,7 @@ static void drop(sb_end *end, const char *why)
         return;
     end->code = SB_CLOSED;
     end->unread = NULL;
+    atomic_fetch_add(&end->of->news, 1);
     snprintf(end->why, sizeof end->why, "end '%s' was dropped: %s", end->name, why);
     ring(end);
 }
@@ -115,7 +120,7 @@ static void take(sb_end *end, in_flight *frame, int64_t now)
 {
     if (end->code != SB_OK)
         return;
-    if (!end->counts && end->frames > 0 && end->bytes + frame->bytes > end->bytes_max) {
+    if (end->replica < 0 && end->frames > 0 && end->bytes + frame->bytes > end->bytes_max) {
         drop(end, "it is behind by more than it may have in flight");
         return;
     }
@@ -217,17 +222,49 @@ void ends_wake(ends *of, _Atomic int64_t *word)
     of->word = word;
 }
 
-int64_t ends_done(ends *of)
+int64_t ends_news(ends *of)
 {
-    int64_t least = INT64_MAX;
-    if (atomic_load(&of->attached) == 0)
-        return least;
+    return atomic_load(&of->news);
+}
+
+void ends_replicas(ends *of, end_replica replicas[REPLICAS_MAX])
+{
     pthread_mutex_lock(&of->mutex);
-    for (const sb_end *each = of->all; each; each = each->next)
-        if (each->code == SB_OK && each->counts && each->done < least)
-            least = each->done;
+    for (int64_t each = 0; each < REPLICAS_MAX; each++) {
+        const sb_end *end = of->replicas[each].end;
+        replicas[each] = (end_replica){.is_used = of->replicas[each].is_used,
+                                       .is_there = end && end->code == SB_OK,
+                                       .done = end ? end->done : 0};
+        if (end)
+            memcpy(replicas[each].name, end->name, sizeof end->name);
+    }
     pthread_mutex_unlock(&of->mutex);
-    return least;
+}
+
+/* The mutex is held. */
+static void forget(ends *of, int64_t number)
+{
+    sb_end *end = of->replicas[number].end;
+    if (end)
+        end->replica = -1;
+    of->replicas[number].is_used = false;
+    of->replicas[number].end = NULL;
+}
+
+void ends_replica_forget(ends *of, int64_t number)
+{
+    pthread_mutex_lock(&of->mutex);
+    forget(of, number);
+    pthread_mutex_unlock(&of->mutex);
+}
+
+void ends_replica_drop(ends *of, int64_t number, const char *why)
+{
+    pthread_mutex_lock(&of->mutex);
+    if (of->replicas[number].end)
+        drop(of->replicas[number].end, why);
+    let_go(of);
+    pthread_mutex_unlock(&of->mutex);
 }
 
 bool ends_have_room(ends *of)
@@ -237,7 +274,7 @@ bool ends_have_room(ends *of)
         return have;
     pthread_mutex_lock(&of->mutex);
     for (const sb_end *each = of->all; each; each = each->next)
-        have &= each->code != SB_OK || !each->counts || each->frames == 0 ||
+        have &= each->code != SB_OK || each->replica < 0 || each->frames == 0 ||
                 each->bytes < each->bytes_max;
     pthread_mutex_unlock(&of->mutex);
     return have;
@@ -252,7 +289,7 @@ int64_t ends_drop_overdue(ends *of, int64_t now)
     for (sb_end *each = of->all; each; each = each->next) {
         int64_t until = each->progress_at + each->timeout_ns;
         char why[END_LINE_ROOM / 2];
-        if (each->code != SB_OK || !each->counts || each->frames == 0)
+        if (each->code != SB_OK || each->replica < 0 || each->frames == 0)
             continue;
         if (now < until) {
             next = until < next ? until : next;
@@ -300,6 +337,30 @@ static bool go_on_after(sb_end *end, int64_t after, int64_t now)
     return true;
 }
 
+/* It counts from now on: it has a number among the replicas.  The mutex is held. */
+static int64_t become_replica(sb_end *end)
+{
+    ends *of = end->of;
+    int64_t unused = -1;
+    for (int64_t each = REPLICAS_MAX - 1; each >= 0; each--) {
+        const sb_end *other = of->replicas[each].end;
+        if (other && other->code == SB_OK && strcmp(other->name, end->name) == 0)
+            return fail(SB_IN_USE, "there is a replica '%s' already", end->name);
+        if (!of->word && of->replicas[each].is_used && (!other || other->code != SB_OK))
+            forget(of, each); /* without a journaler nothing is kept for it */
+        unused = of->replicas[each].is_used ? unused : each;
+    }
+    if (unused < 0)
+        return fail(SB_TOO_MANY, "a journal has at most %d replicas", REPLICAS_MAX);
+    of->replicas[unused].is_used = true;
+    of->replicas[unused].end = end;
+    end->replica = unused;
+    end->progress_at = sb_system_clock();
+    atomic_fetch_add(&of->news, 1);
+    wake(of);
+    return SB_OK;
+}
+
 int64_t ends_attach(ends *to, const sb_end_options *options, sb_end **made)
 {
     if (!options->name || options->timeout_ns <= 0 || options->bytes_max < 0 || options->after < 0)
@@ -310,7 +371,7 @@ int64_t ends_attach(ends *to, const sb_end_options *options, sb_end **made)
     end->of = to;
     end->timeout_ns = options->timeout_ns;
     end->bytes_max = options->bytes_max;
-    end->counts = options->counts;
+    end->replica = -1;
     snprintf(end->name, sizeof end->name, "%s", options->name);
     end->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int64_t code = end->event < 0 ? fail_system("an event for end '%s'", end->name) : SB_OK;
@@ -322,6 +383,8 @@ int64_t ends_attach(ends *to, const sb_end_options *options, sb_end **made)
     if (code == SB_OK && !go_on_after(end, options->after, sb_system_clock()))
         code = fail(SB_GONE, "what comes after frame %s is not in flight any more: read it from "
                     "the journal's segments, and attach after the last frame", frame);
+    if (code == SB_OK && options->counts)
+        code = become_replica(end);
     if (code == SB_OK) {
         end->next = to->all;
         to->all = end;
@@ -342,8 +405,8 @@ int64_t sb_end_count(sb_end *end)
     pthread_mutex_lock(&end->of->mutex);
     int64_t written = end->of->written;
     int64_t code = end->code == SB_OK ? SB_OK : fail(end->code, "%s", end->why);
-    end->counts = true;
-    end->progress_at = sb_system_clock();
+    if (code == SB_OK && end->replica < 0)
+        code = become_replica(end);
     pthread_mutex_unlock(&end->of->mutex);
     return code == SB_OK ? written : code;
 }
@@ -399,6 +462,8 @@ static void progress(sb_end *end, int64_t number)
         eventfd_read(end->event, &rung);
     end->done = number;
     end->progress_at = sb_system_clock();
+    if (end->replica >= 0)
+        atomic_fetch_add(&end->of->news, 1);
     let_go(end->of);
 }
 
@@ -420,7 +485,7 @@ int64_t sb_end_done(sb_end *end, int64_t number)
 void sb_end_state_of(sb_end *end, sb_end_state *state)
 {
     pthread_mutex_lock(&end->of->mutex);
-    *state = (sb_end_state){end->counts, end->done, end->told, end->frames, end->bytes};
+    *state = (sb_end_state){end->replica >= 0, end->done, end->told, end->frames, end->bytes};
     pthread_mutex_unlock(&end->of->mutex);
 }
 
@@ -434,6 +499,9 @@ void sb_end_detach(sb_end *end)
             atomic_fetch_sub(&of->attached, 1);
             break;
         }
+    if (end->replica >= 0)
+        of->replicas[end->replica].end = NULL;
+    atomic_fetch_add(&of->news, 1);
     let_go(of);
     wake(of);
     leave(of);

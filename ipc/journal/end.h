@@ -6,8 +6,18 @@
 #include "base/base.h"
 
 #define END_LINE_ROOM 256
+#define END_NAME_ROOM 64
+#define REPLICAS_MAX 8
 
 typedef struct ends ends;
+
+/* An end that counts is a replica.  Its number stays its own until the writer has let go of it. */
+typedef struct end_replica {
+    bool is_used;  /* this number */
+    bool is_there; /* it was not dropped or detached */
+    char name[END_NAME_ROOM];
+    int64_t done; /* all frames up to this one */
+} end_replica;
 
 int64_t ends_make(ends **made);
 /* No frame comes any more: the ends are told why, and stay until they are detached. */
@@ -19,8 +29,12 @@ int64_t ends_attach(ends *to, const sb_end_options *options, sb_end **made);
 void ends_wake(ends *of, _Atomic int64_t *word);
 /* A frame is written, and not yet synced; and the number of the last one that was. */
 void ends_offer(ends *to, const sb_end_frame *frame);
-/* Up to this number frames are done at all ends that count. */
-int64_t ends_done(ends *of);
+/* Counted up when ends_replicas may say something else than before. */
+int64_t ends_news(ends *of);
+void ends_replicas(ends *of, end_replica replicas[REPLICAS_MAX]);
+/* It was dropped or detached, and the writer has let go of it. */
+void ends_replica_forget(ends *of, int64_t number);
+void ends_replica_drop(ends *of, int64_t number, const char *why);
 /* Whether one more frame may be written: an end that counts may have too much in flight. */
 bool ends_have_room(ends *of);
 /* Drop those that have not progressed in time; when the first of the others is to be dropped. */

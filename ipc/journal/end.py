@@ -114,7 +114,10 @@ class End(Closable):
         self._check(lib.sb_end_done(self._attached(), number))
 
     def count(self) -> int:
-        """From now on it counts: the number of the last frame before."""
+        """It is in sync: from now on a replica, which has a gate of its name in each durable queue.
+
+        The number of the last frame before.
+        """
         return self._check(lib.sb_end_count(self._attached()))
 
     def state(self) -> EndState:

@@ -14,8 +14,7 @@ typedef struct sb_end_options {
                          * is dropped */
     int64_t bytes_max;  /* with more than so many in flight, the writer waits for it if it counts,
                          * and drops it if it does not; one frame may always be in flight */
-    int64_t counts;     /* 1: what is written from now on is confirmed when this end is done with
-                         * it, too */
+    int64_t counts;     /* 1: it is a replica that is in sync (sb_end_count) */
     int64_t after;      /* the number of the last frame that it has; 0: from the next one on */
 } sb_end_options;
 
@@ -38,7 +37,10 @@ typedef struct sb_end_state {
 /* An end of this journal, from any thread.  SB_GONE: frames after that number were written that are
  * not in flight any more; read them from the segments.  SB_CLOSED: no more frames come. */
 int64_t sb_journal_attach(sb_journal *journal, const sb_end_options *options, sb_end **end);
-/* From now on it counts: the number of the last frame before. */
+/* It is in sync, as it has what was written until now or is told of it: a replica, of which a
+ * journal has at most 8, each with a name of its own.  What is written from now on has the level
+ * `replicated` when this end is done with it, too, and each durable queue has a gate of its name.
+ * The number of the last frame before; SB_IN_USE; SB_TOO_MANY; SB_CLOSED. */
 int64_t sb_end_count(sb_end *end);
 /* The next frame, which may not be synced yet: SB_OK; SB_EMPTY; SB_CLOSED: it was dropped, or the
  * writer has ended, sb_detail says why. */

@@ -22,9 +22,10 @@ int64_t sb_transaction_ack(sb_transaction *transaction, sb_queue *queue, sb_mess
  * SB_UNFINISHED: it is committed, and a queue that had room is full again: call again, until it
  * says SB_OK; other calls of this connection finish it as well. */
 int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns);
-/* Wait until all of a transaction that is committed is on disk, in its durable queues: SB_OK at
- * once if it has none.  SB_UNCONFIRMED: not in time; ask again. */
-int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t timeout_ns);
+/* Wait until all of a transaction that is committed has this level in its durable queues; below 0:
+ * the effective one.  SB_CONFIRM_*: the level that it has, SB_CONFIRM_SHM at once if it has no such
+ * queue.  SB_UNCONFIRMED: not in time; ask again. */
+int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t level, int64_t timeout_ns);
 int64_t sb_transaction_rollback(sb_transaction *transaction);
 /* How many operations it has; at most 1,000, one for each queue that a message goes to. */
 int64_t sb_transaction_operations(sb_transaction *transaction);

@@ -417,17 +417,21 @@ int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns)
     return code != SB_OK ? code : leave(transaction, commit(transaction, timeout_ns));
 }
 
-int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t timeout_ns)
+int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t level, int64_t timeout_ns)
 {
+    if (level < L_CONFIRM_EFFECTIVE || level > (L_CONFIRM_DISK | L_CONFIRM_REPLICATED))
+        return fail(SB_INVALID, "%lld is no level of a confirm: SB_CONFIRM_DISK, ...",
+                    (long long)level);
     int64_t code = enter(transaction);
     if (code != SB_OK)
         return code;
-    if (transaction->state == SB_ENDED)
-        code = transaction->stamp
-                   ? commit_gate_await(transaction->connection, transaction->stamp, timeout_ns)
-                   : SB_OK;
-    else
-        code = fail(SB_INVALID, "the transaction is not committed: nothing of it can be on disk");
+    sb_connection *connection = transaction->connection;
+    if (transaction->state != SB_ENDED)
+        code = fail(SB_INVALID, "the transaction is not committed: nothing of it can be confirmed");
+    else if (transaction->stamp)
+        code = commit_gate_await(connection, transaction->stamp, level, timeout_ns);
+    if (code == SB_OK && transaction->stamp)
+        code = commit_gate_level(connection, transaction->stamp);
     return leave(transaction, code);
 }
 

@@ -22,7 +22,7 @@ from shmbroker.ipc.base.errors import (
 from shmbroker.ipc.base.pickled import refuse_pickle
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
 from shmbroker.ipc.exchange.exchange import Exchange
-from shmbroker.ipc.message.confirm import Confirm
+from shmbroker.ipc.message.confirm import Confirm, level_name, level_of
 from shmbroker.ipc.message.message import Message
 from shmbroker.ipc.message.outgoing import outgoing
 from shmbroker.ipc.queue.open_transaction import OpenTransaction
@@ -127,15 +127,15 @@ class Transaction:
     def commit(self, *, timeout: Seconds | None = None, confirm: Confirm | None = None) -> None:
         """All of it happens, at once for whoever looks later.
 
-        With durable queues in it, it is done when all of it is on disk, unless confirm is "shm":
-        Unconfirmed if nobody says so in time; it is committed all the same.
+        With durable queues in it, it is done when all of it has the level `confirm`, None: their
+        effective level.  Unconfirmed if nobody says so in time; it is committed all the same.
 
         QueueFull if a queue has no room within the timeout (None waits for ever), DeliveryRevoked
         if a message is no longer ours, NotFound if a queue was deleted: then nothing has happened,
         and the transaction can be committed again or rolled back.
         """
         deadline = Deadline(nanoseconds(timeout))
-        self._check_confirm(confirm)
+        level_of(confirm)  # refuses what is no level
         code = INTERRUPTED
         while code == INTERRUPTED:
             code = self._commit(deadline.left())
@@ -143,23 +143,23 @@ class Transaction:
             code = self._commit(-1)
         self._check(code, "committing")
         if confirm != "shm":
-            self.confirm(timeout=deadline.seconds_left())
+            self.confirm(level=confirm, timeout=deadline.seconds_left())
 
-    def _check_confirm(self, confirm: Confirm | None) -> None:
-        if confirm not in (None, "shm", "disk"):
-            raise InvalidArgument(f'a transaction confirms "shm" or "disk", not {confirm!r}')
+    def confirm(self, *, level: Confirm | None = None, timeout: Seconds | None = None) -> Confirm:
+        """Wait until all of it has this level, once it is committed: the level that it has.
 
-    def confirm(self, *, timeout: Seconds | None = None) -> None:
-        """Wait until all of it is on disk, once it is committed: Unconfirmed if not in time."""
-        deadline = Deadline(nanoseconds(timeout))
-        code = INTERRUPTED
+        None: the effective level of its queues.  Unconfirmed if not in time.
+        """
+        deadline, wanted = Deadline(nanoseconds(timeout)), level_of(level)
+        code: int = INTERRUPTED
         while code == INTERRUPTED:
-            code = lib.sb_transaction_confirm(self._transaction, deadline.left())
+            code = lib.sb_transaction_confirm(self._transaction, wanted, deadline.left())
         if code < 0:
             error = self._error(code, "confirming")
             if isinstance(error, Unconfirmed):
-                error.ask = lambda timeout: self.confirm(timeout=timeout)
+                error.ask = lambda timeout: self.confirm(level=level, timeout=timeout)
             raise error
+        return level_name(code)
 
     def _commit(self, timeout_ns: int) -> int:
         code: int = lib.sb_transaction_commit(self._transaction, timeout_ns)

@@ -1,4 +1,4 @@
-"""Frames with several ends: confirmed when the disk and all ends that count are done with them."""
+"""Frames with several ends: confirmed by default when the disk and all replicas have them."""
 
 from __future__ import annotations
 
