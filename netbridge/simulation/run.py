@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from shmbroker.netbridge.simulation.fault import Fault, drawn
-from shmbroker.netbridge.simulation.scene import Scene, strike
+from shmbroker.netbridge.simulation.scene import Scene
+from shmbroker.netbridge.simulation.stage import Stage
 from shmbroker.netbridge.simulation.world import World, Wrong
 
 BUSY_SECONDS = 2.0
@@ -26,6 +29,20 @@ class Outcome:
     trace: tuple[str, ...] = ()
 
 
+AnyStage = TypeVar("AnyStage", bound=Stage)
+
+
+def outcome(
+    seed: int, faults: list[Fault], stage: AnyStage, run: Callable[[AnyStage, list[Fault]], None]
+) -> Outcome:
+    wrong = ""
+    try:
+        run(stage, faults)
+    except Wrong as error:
+        wrong = str(error)
+    return Outcome(seed, tuple(faults), wrong, stage.published, tuple(stage.world.trace or ()))
+
+
 def faults_of(seed: int) -> list[Fault]:
     return drawn(seed, BUSY_SECONDS)
 
@@ -33,25 +50,13 @@ def faults_of(seed: int) -> list[Fault]:
 def simulate(seed: int, faults: list[Fault] | None = None, *, traced: bool = False) -> Outcome:
     if faults is None:
         faults = faults_of(seed)
-    world = World(seed)
-    world.trace = [] if traced else None
-    scene = Scene(world)
-    wrong = ""
-    try:
-        _run(scene, faults)
-    except Wrong as error:
-        wrong = str(error)
-    return Outcome(seed, tuple(faults), wrong, scene.published, tuple(world.trace or ()))
+    return outcome(seed, faults, Scene(World(seed, is_traced=traced)), _run)
 
 
 def _run(scene: Scene, faults: list[Fault]) -> None:
     world, history = scene.world, scene.history
     scene.begin(BUSY_SECONDS)
-    for fault in faults:
-        world.at(fault.time, lambda fault=fault: strike(scene, fault))  # type: ignore[misc]
-    healed = max([BUSY_SECONDS, *(fault.time + fault.seconds for fault in faults)])
-    world.run(healed)
-    scene.network.drops.clear()
+    healed = scene.suffers(faults, BUSY_SECONDS)
     until = healed + HEALED_SECONDS
     while not history.is_whole(scene.rings, scene.targets):
         if world.now >= until:

@@ -13,9 +13,10 @@ from shmbroker.netbridge.simulation.end import Secret, SourceEnd, TargetEnd
 from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.history import History
 from shmbroker.netbridge.simulation.host import Host
-from shmbroker.netbridge.simulation.network import DELAY_SECONDS, Network
+from shmbroker.netbridge.simulation.network import DELAY_SECONDS
 from shmbroker.netbridge.simulation.record import Message
 from shmbroker.netbridge.simulation.ring import SourceRing, Store, TargetRing
+from shmbroker.netbridge.simulation.stage import Stage
 from shmbroker.netbridge.simulation.world import World
 from shmbroker.netbridge.wire.frame import Hello
 from shmbroker.netbridge.wire.words import Role, Standing
@@ -33,21 +34,19 @@ NODES = {"east": b"E" * 16, "west": b"W" * 16}
 ALL_ROLES = frozenset(Role)
 
 
-class Scene:
+class Scene(Stage):
+    published = 0
+
     def __init__(self, world: World) -> None:
-        self.world = world
+        super().__init__(world)
         self.history = History()
-        self.network = Network(world)
-        self.east, self.west = Host(world, "east"), Host(world, "west")
         self.disks = {"east": Disk(world), "west": Disk(world)}
         self.rings = [SourceRing(name, self.disks["east"]) for name in QUEUES]
         self.targets = {name: TargetRing(name, self.disks["west"], ROOM) for name in QUEUES}
         self.copies: list[Store] = []
-        self.published = 0
         self.publishes_until = 0.0
         self.consumes_slowly_until = 0.0
         self.sent: dict[int, int] = {}
-        self.attempt = 0
         self.source: SourceEnd | None = None
         self.sinks: list[Accepted] = []
 
@@ -156,6 +155,23 @@ class Scene:
         if host is self.east:
             host.later(0, self.connect)
 
+    def strike(self, fault: Fault) -> None:
+        super().strike(fault)
+        world, kind = self.world, fault.kind
+        host = self.east if fault.host == "east" else self.west
+        if kind == "drop":
+            self.history.has_fault_of_frames = True
+        elif kind == "day":
+            host.day_jumped += fault.seconds * 3600
+        elif kind == "slow-consumer":
+            self.consumes_slowly_until = world.now + fault.seconds
+        elif kind == "stop" and self.source is not None and host.is_up:
+            end = self.source
+            host.at(world.now, lambda: end.does(end.machine.stop(host.clock, "stopped")))
+        elif kind == "copy-restored":
+            self.copies_the_store()
+            world.later(fault.seconds, self.restores_a_copy)
+
     def restores_a_copy(self) -> None:
         """The operator of east puts an older copy of the store in place."""
         if not self.copies or not self.east.is_up:
@@ -209,46 +225,3 @@ class Accepted(TargetEnd):
     def has_ended(self, reason: Reason) -> None:
         if self in self.scene.sinks:
             self.scene.sinks.remove(self)
-
-
-def strike(scene: Scene, fault: Fault) -> None:
-    world, network = scene.world, scene.network
-    world.tell(f"fault: {fault}")
-    host = scene.east if fault.host == "east" else scene.west
-    other = scene.west if host is scene.east else scene.east
-    until = world.now + fault.seconds
-    kind = fault.kind
-    if kind == "cut":
-        network.cut()
-    elif kind == "half-open":
-        network.half_open()
-    elif kind in ("one-way", "partition"):
-        ways = [(host.name, other.name), (other.name, host.name)]
-        for way in ways[: 1 if kind == "one-way" else 2]:
-            network.blocked[way] = max(until, network.blocked.get(way, 0.0))
-    elif kind == "drop":
-        scene.history.has_fault_of_frames = True
-        network.drops[host.name, other.name] = True
-    elif kind in ("kill", "power"):
-        scene.ends(host, loses_power=kind == "power")
-    elif kind == "cut-then-power":
-        # a new connection meets what was appended, and has yet to be synced
-        scene.disks[host.name].slow_until = world.now + 0.5
-        world.later(0.1, network.cut)
-        world.later(0.25, lambda: scene.ends(host, loses_power=True))
-    elif kind == "stand-still":
-        host.stands_until = max(host.stands_until, until)
-    elif kind == "clock":
-        host.jumped += fault.seconds
-    elif kind == "day":
-        host.day_jumped += fault.seconds * 3600
-    elif kind == "slow-disk":
-        scene.disks[host.name].slow_until = until
-    elif kind == "slow-consumer":
-        scene.consumes_slowly_until = until
-    elif kind == "stop" and scene.source is not None and host.is_up:
-        end = scene.source
-        host.at(world.now, lambda: end.does(end.machine.stop(host.clock, "stopped")))
-    elif kind == "copy-restored":
-        scene.copies_the_store()
-        world.later(fault.seconds, scene.restores_a_copy)

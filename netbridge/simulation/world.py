@@ -15,13 +15,13 @@ class Wrong(Exception):
 
 
 class World:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, is_traced: bool = False) -> None:
         self.random = Random(seed)
         self.now = 0.0
         self._queue: list[tuple[float, int, Step]] = []
         self._count = 0
         self.steps = 0
-        self.trace: list[str] | None = None
+        self.trace: list[str] | None = [] if is_traced else None
         """What happened, if somebody wants to read it."""
 
     def at(self, time: float, step: Step) -> None:

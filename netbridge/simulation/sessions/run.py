@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shmbroker.netbridge.simulation.fault import Fault, drawn
-from shmbroker.netbridge.simulation.run import Outcome
+from shmbroker.netbridge.simulation.run import Outcome, outcome
 from shmbroker.netbridge.simulation.sessions.history import SessionHistory
-from shmbroker.netbridge.simulation.sessions.scene import Scene, strike
+from shmbroker.netbridge.simulation.sessions.scene import Scene
 from shmbroker.netbridge.simulation.world import World, Wrong
 
 BUSY_SECONDS = 3.0
@@ -26,27 +26,16 @@ def simulate(
 ) -> Outcome:
     if faults is None:
         faults = faults_of(seed)
-    world = World(seed)
-    world.trace = [] if traced else None
-    scene = Scene(world)
-    wrong = ""
-    try:
-        _run(scene, faults)
-    except Wrong as error:
-        wrong = str(error)
+    scene = Scene(World(seed, is_traced=traced))
     if histories is not None:
         histories.append(scene.history)
-    return Outcome(seed, tuple(faults), wrong, scene.program.messages, tuple(world.trace or ()))
+    return outcome(seed, faults, scene, _run)
 
 
 def _run(scene: Scene, faults: list[Fault]) -> None:
     world = scene.world
     scene.begin()
-    for fault in faults:
-        world.at(fault.time, lambda fault=fault: strike(scene, fault))  # type: ignore[misc]
-    healed = max([BUSY_SECONDS, *(fault.time + fault.seconds for fault in faults)])
-    world.run(healed)
-    scene.network.drops.clear()
+    healed = scene.suffers(faults, BUSY_SECONDS)
     scene.program.is_draining = True
     until = healed + HEALED_SECONDS
     while not scene.is_whole:

@@ -7,14 +7,14 @@ from shmbroker.netbridge.link.handshake import Far, Near
 from shmbroker.netbridge.link.peer import Identity, Service, Wish
 from shmbroker.netbridge.simulation.disk import Disk
 from shmbroker.netbridge.simulation.end import Secret
-from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.history import History
 from shmbroker.netbridge.simulation.host import Host
-from shmbroker.netbridge.simulation.network import DELAY_SECONDS, Network
+from shmbroker.netbridge.simulation.network import DELAY_SECONDS
 from shmbroker.netbridge.simulation.sessions.broker import Process, ServiceEnd
 from shmbroker.netbridge.simulation.sessions.history import SessionHistory
 from shmbroker.netbridge.simulation.sessions.program import Program, ProgramEnd
 from shmbroker.netbridge.simulation.sessions.store import Store
+from shmbroker.netbridge.simulation.stage import Stage
 from shmbroker.netbridge.simulation.world import World, Wrong
 from shmbroker.netbridge.wire.words import Role, Standing
 
@@ -23,21 +23,23 @@ DOWN_SECONDS = 0.3
 ALL_ROLES = frozenset(Role)
 
 
-class Scene:
+class Scene(Stage):
     """The program is on the host east, the broker on west."""
 
     def __init__(self, world: World) -> None:
-        self.world = world
+        super().__init__(world)
         self.links = History()
         self.links.has_fault_of_frames = True
         self.history = SessionHistory()
-        self.network = Network(world)
-        self.east, self.west = Host(world, "east"), Host(world, "west")
-        self.disk = Disk(world)
-        self.store = Store(self.disk)
+        disk = Disk(world)
+        self.disks = {"east": disk, "west": disk}  # only the broker has one, whatever is struck
+        self.store = Store(disk)
         self.process = Process(self.west, self.store)
         self.program = Program(self.east, self.history, self.connect)
-        self.attempt = 0
+
+    @property
+    def published(self) -> int:
+        return self.program.messages
 
     def begin(self) -> None:
         self.program.begin()
@@ -83,14 +85,15 @@ class Scene:
         self.west.at(self.world.now, lambda: far.joined(connection))
         near.joined(connection)
 
-    def broker_ends(self, loses_power: bool) -> None:
+    def ends(self, host: Host, loses_power: bool) -> None:
+        """The broker, whichever host is struck: the program lives on."""
         if not self.west.is_up:
             return
         if not loses_power:
             self.network.killed(self.west)
         self.west.ends()
         if loses_power:
-            self.disk.loses_power()
+            self.store.disk.loses_power()
             self.store.loses_power()
         else:
             self.store.loses_process()
@@ -119,34 +122,3 @@ class Scene:
         self.history.check(self.store.memory)
         if self.program.endings and self.is_whole:
             raise Wrong(f"calls have no end: {list(self.program.endings)}")
-
-
-def strike(scene: Scene, fault: Fault) -> None:
-    world, network = scene.world, scene.network
-    world.tell(f"fault: {fault}")
-    host = scene.east if fault.host == "east" else scene.west
-    other = scene.west if host is scene.east else scene.east
-    until = world.now + fault.seconds
-    kind = fault.kind
-    if kind == "cut":
-        network.cut()
-    elif kind == "half-open":
-        network.half_open()
-    elif kind in ("one-way", "partition"):
-        ways = [(host.name, other.name), (other.name, host.name)]
-        for way in ways[: 1 if kind == "one-way" else 2]:
-            network.blocked[way] = max(until, network.blocked.get(way, 0.0))
-    elif kind == "drop":
-        network.drops[host.name, other.name] = True
-    elif kind in ("kill", "power"):
-        scene.broker_ends(loses_power=kind == "power")
-    elif kind == "cut-then-power":
-        scene.disk.slow_until = world.now + 0.5
-        world.later(0.1, network.cut)
-        world.later(0.25, lambda: scene.broker_ends(loses_power=True))
-    elif kind == "stand-still":
-        host.stands_until = max(host.stands_until, until)
-    elif kind == "clock":
-        host.jumped += fault.seconds
-    elif kind == "slow-disk":
-        scene.disk.slow_until = until
