@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import Error
-from shmbroker.ipc.queue.waits import Waits
+from shmbroker.ipc.queue.orders import Orders
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.bell import Bell
@@ -32,9 +29,7 @@ class Sleeper:
         self._tell_log = tell_log
         self.bells: WeakValueDictionary[tuple[int, int], Bell] = WeakValueDictionary()
         self._watched: dict[int, Bell] = {}
-        self._tickets = count(1)
-        self._orders: deque[tuple[bool, int, Any, int, int]] = deque()
-        self._control = ffi.new("int64_t *")
+        self._orders = Orders()
         self._thread: threading.Thread | None = None
         self._ended: asyncio.Future[None] | None = None
         self._is_stopped = False
@@ -46,7 +41,7 @@ class Sleeper:
             raise self._failure
         if self._thread is None:
             self._start()
-        ticket = next(self._tickets)
+        ticket = next(self._orders.tickets)
         self._watched[ticket] = bell
         self._tell(True, ticket, bell)
         return ticket
@@ -57,12 +52,7 @@ class Sleeper:
         self._tell(False, ticket, bell)
 
     def _tell(self, is_wanted: bool, ticket: int, bell: Bell) -> None:
-        self._orders.append((is_wanted, ticket, bell.queue, bell.position, bell.returned))
-        self._nudge()
-
-    def _nudge(self) -> None:
-        self._control[0] += 1
-        lib.sb_system_wake(int(ffi.cast("intptr_t", self._control)), 1)
+        self._orders.give(is_wanted, ticket, bell.queue, bell.position, bell.returned)
 
     def _start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -76,7 +66,7 @@ class Sleeper:
     def stop(self) -> None:
         """End the thread; from any thread."""
         self._is_stopped = True
-        self._nudge()
+        self._orders.nudge()
 
     async def close(self) -> None:
         """Let everybody who waits find out that the connection is closed, and end the thread."""
@@ -103,27 +93,16 @@ class Sleeper:
     # --- in the thread ------------------------------------------------------------------------
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        waits = Waits()
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
             try:
                 while not self._is_stopped:
-                    rung = self._sleep(waits)
+                    rung = self._orders.sleep()
                     if rung:
                         loop.call_soon_threadsafe(self._ring, rung)
                     else:
                         self._tell_log()
             except Error as error:
                 loop.call_soon_threadsafe(self._fail, error)
-        waits.remove_all()
+        self._orders.waits.remove_all()
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(self._end)
-
-    def _sleep(self, waits: Waits) -> list[int]:
-        seen = self._control[0]  # before we look for orders: a later one ends our sleep
-        while self._orders:
-            is_wanted, ticket, queue, position, returned = self._orders.popleft()
-            if is_wanted:
-                waits.add(ticket, queue, position, returned)
-            else:
-                waits.remove(ticket, queue, position)
-        return waits.sleep(self._control, seen)

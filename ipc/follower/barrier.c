@@ -10,15 +10,24 @@
 /* Do this with a port of the queue. */
 typedef int64_t (*gate_verb)(sb_queue *queue, sb_port *port, int64_t gate, int64_t argument);
 
+static bool begin(sb_queue *queue, sb_port *port, int64_t *code)
+{
+    *code = change_code(queue->connection);
+    if (*code != SB_OK || !queue_look(queue, code))
+        return false;
+    *code = port_to_look(queue, port);
+    if (*code != SB_OK)
+        queue_looked(queue);
+    return *code == SB_OK;
+}
+
 static int64_t with_port(sb_queue *queue, gate_verb verb, int64_t gate, int64_t argument)
 {
-    int64_t code = change_code(queue->connection);
     sb_port port;
-    if (code != SB_OK || !queue_look(queue, &code))
+    int64_t code;
+    if (!begin(queue, &port, &code))
         return code;
-    code = port_to_look(queue, &port);
-    if (code == SB_OK)
-        code = verb(queue, &port, gate, argument);
+    code = verb(queue, &port, gate, argument);
     queue_looked(queue);
     return code;
 }
@@ -35,13 +44,11 @@ static int64_t told(const sb_queue *queue, int64_t gate, int64_t code)
 int64_t sb_gate_open(sb_queue *queue, int64_t kind, const char *name, int64_t from_now)
 {
     const gate_wish wish = {.kind = kind, .name = name, .lasting = true, .from_now = from_now};
-    int64_t code = change_code(queue->connection);
     sb_port port;
-    if (code != SB_OK || !queue_look(queue, &code))
+    int64_t code;
+    if (!begin(queue, &port, &code))
         return code;
-    code = port_to_look(queue, &port);
-    if (code == SB_OK)
-        code = gate_take(queue, &port, &wish);
+    code = gate_take(queue, &port, &wish);
     queue_looked(queue);
     return code;
 }

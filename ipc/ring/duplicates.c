@@ -9,10 +9,8 @@
  * costs nothing. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "message/message.h"
@@ -87,23 +85,14 @@ static int64_t ids_of(const sb_queue *queue)
 
 static int64_t commit_ids(sb_queue *queue)
 {
-    char path[NAME_ROOM];
     void *ring = queue->ring.memory;
     if (word_load(ring, L_RING_IDS_MADE_AT) == 1)
         return SB_OK;
-    queue_path(path, queue->connection->home, queue->reference);
-    int file;
-    int64_t code = trusted_segment(path, O_RDWR, &queue->connection->whose, &file);
-    if (code == SB_SYSTEM && errno == ENOENT)
-        return fail(SB_NOT_FOUND, "queue '%s' was deleted", queue->name);
+    int64_t start = sb_ring_bytes(queue->slots);
+    int64_t bytes = sb_ring_bytes_with(queue->slots, ids_of(queue)) - start;
+    int64_t code = ring_allocate(queue, start, bytes, "message ids");
     if (code != SB_OK)
         return code;
-    int64_t start = sb_ring_bytes(queue->slots);
-    code = sb_system_allocate(file, start,
-                              sb_ring_bytes_with(queue->slots, ids_of(queue)) - start);
-    close(file);
-    if (code != SB_OK)
-        return fail_system("memory for the message ids of queue '%s'", queue->name);
     /* and whoever finds an id in the ring finds this too */
     word_store(ring, L_RING_IDS_MADE_AT, 1);
     return SB_OK;

@@ -1,6 +1,8 @@
 /* A handle of a queue: its ring is mapped, found to be deleted, let go of. */
 
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +24,21 @@ int64_t queue_unusable(sb_queue *queue)
     if (code == SB_OK)
         code = SB_NOT_FOUND;
     return code == SB_NOT_FOUND ? fail(code, "queue '%s' was deleted", queue->name) : code;
+}
+
+int64_t ring_allocate(sb_queue *queue, int64_t start, int64_t bytes, const char *what)
+{
+    char path[NAME_ROOM];
+    queue_path(path, queue->connection->home, queue->reference);
+    int file;
+    int64_t code = trusted_segment(path, O_RDWR, &queue->connection->whose, &file);
+    if (code == SB_SYSTEM && errno == ENOENT)
+        return fail(SB_NOT_FOUND, "queue '%s' was deleted", queue->name);
+    if (code != SB_OK)
+        return code;
+    code = sb_system_allocate(file, start, bytes);
+    close(file);
+    return code == SB_OK ? code : fail_system("memory for the %s of queue '%s'", what, queue->name);
 }
 
 /* --- handles ---------------------------------------------------------------------------------- */

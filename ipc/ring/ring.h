@@ -92,6 +92,8 @@ void queue_unmap(sb_queue *queue);
 void queue_free(sb_queue *queue);
 /* A field of a port, by its offset (L_PORT_*). */
 int64_t *port_field(sb_port *port, int64_t at);
+/* Put memory behind a part of its segment that has none yet. */
+int64_t ring_allocate(sb_queue *queue, int64_t start, int64_t bytes, const char *what);
 
 /* --- lane.c ----------------------------------------------------------------------------------- */
 

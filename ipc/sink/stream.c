@@ -1,10 +1,8 @@
 /* A stream's entry in the table of origins of a ring: found or made, owned, forgotten. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "paging/paging.h"
@@ -19,7 +17,6 @@
 /* Put memory behind more entries: the catalog's lock is held. */
 static int64_t table_grow(sb_queue *queue)
 {
-    char path[NAME_ROOM];
     void *ring = queue->ring.memory;
     int64_t made = word_load(ring, L_RING_ORIGINS_MADE_AT);
     int64_t most = word_load(ring, L_RING_ORIGINS_AT);
@@ -28,18 +25,11 @@ static int64_t table_grow(sb_queue *queue)
     if (more <= 0)
         return fail(SB_NO_PRODUCER, "queue '%s' knows %lld streams from elsewhere, and has room "
                     "for no more: let them be forgotten earlier", queue->name, (long long)made);
-    queue_path(path, queue->connection->home, queue->reference);
-    int file;
-    int64_t code = trusted_segment(path, O_RDWR, &queue->connection->whose, &file);
-    if (code == SB_SYSTEM && errno == ENOENT)
-        return fail(SB_NOT_FOUND, "queue '%s' was deleted", queue->name);
+    int64_t start = sb_ring_origins_at(queue->slots, word_load(ring, L_RING_IDS_AT));
+    int64_t code = ring_allocate(queue, start + made * L_ORIGIN_BYTES, more * L_ORIGIN_BYTES,
+                                 "streams");
     if (code != SB_OK)
         return code;
-    int64_t start = sb_ring_origins_at(queue->slots, word_load(ring, L_RING_IDS_AT));
-    code = sb_system_allocate(file, start + made * L_ORIGIN_BYTES, more * L_ORIGIN_BYTES);
-    close(file);
-    if (code != SB_OK)
-        return fail_system("memory for the streams of queue '%s'", queue->name);
     word_store(ring, L_RING_ORIGINS_MADE_AT, made + more);
     return SB_OK;
 }
