@@ -210,7 +210,7 @@ class Actor:
             line, _, column, _ = list(code.co_positions())[at // 2]
             assert line is not None
             assert column is not None
-            names = self._translation.live[code][line, column]
+            names = self._translation.live_in(code)[line, column]
             found = self._places[code, at] = tuple(
                 sorted(name for name in names if name in code.co_varnames)
             )

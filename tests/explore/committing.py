@@ -23,7 +23,13 @@ from shmbroker.core.commit import (
 )
 from shmbroker.core.run import reserve, unreserve
 from shmbroker.core.take import finish, give_back_once, take_once
-from shmbroker.core.transaction import loan_placed, place_once, room_with, series_drop
+from shmbroker.core.transaction import (
+    loan_placed,
+    place_once,
+    room_with,
+    series_drop,
+    transaction_unplaced,
+)
 from tests.explore.operation import ask, tell
 from tests.explore.processes import (
     ACKED,
@@ -32,16 +38,20 @@ from tests.explore.processes import (
     IS_IT_COMMITTED,
     IS_IT_MY_TURN,
     IS_THERE_ROOM,
+    KEPT,
     PRODUCER_SHIFT,
     REFUSED,
     TAKEN,
     forget,
+    producing,
     repair_all,
 )
 from tests.explore.ring import (
     BODY,
     BODY_BYTES,
+    CHUNK_BYTES,
     COPY,
+    KEPT_COPY,
     LEASES,
     MESSAGE,
     PORT,
@@ -189,3 +199,22 @@ def helping(whom: int) -> int:
         commit_walk(STEPS, at.STEP_ACKNOWLEDGE)
         walk(COPY, 0)
     return operations_in(COPY)
+
+
+@program
+def committing_first(who: int, last: int) -> int:
+    """One message in a transaction, and then others, in its memory as soon as it is free."""
+    committing(who, 1)
+    return producing(who, 2, last)
+
+
+@program
+def keeping(whom: int) -> int:
+    """Copy the message that is to be published, if it has no place yet, as the journaler does."""
+    ask(IS_IT_COMMITTED, whom)
+    if commit_copy(RECORD, TRANSACTION, COPY) != 0:
+        where = load(operation_at(COPY, 0) + at.OPERATION_WHERE_AT)
+        word = load(operation_at(COPY, 0) + at.OPERATION_WORD_AT)
+        if transaction_unplaced(PORT, where, word, KEPT_COPY, CHUNK_BYTES) != 0:
+            tell(KEPT, load(KEPT_COPY + at.CHUNK_HEADER_BYTES))
+    return 0

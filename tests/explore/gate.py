@@ -1,7 +1,8 @@
 """Commits on durable queues, without a ring: a committer, who repairs for it, and the journaler.
 
-What a transaction does is two words that become its number.  The journaler sees one after the
-other; at what it takes for a moment both are the same.
+What a transaction does is two words that become its number: what it acknowledges, and what it
+publishes, if there is room.  The journaler sees one after the other; at what it takes for a moment
+both are the same, or it has noted that the second has no place yet.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from shmbroker.core.commit import (
     commit_copy,
     commit_count,
     commit_decide,
-    commit_excuse,
     commit_is_inside,
-    commit_passed,
     operation_at,
 )
 from tests.explore.memory import PRIVATE_AT, Memory
@@ -38,9 +37,9 @@ COPY: Final = PRIVATE_AT
 IS_THERE_MORE: Final = 1
 IS_THERE_ROOM: Final = 2
 IS_DEAD: Final = 3
+IS_IN_THE_SHARE: Final = 4
 CONFIRMS: Final = 1
-EXCUSED: Final = 2
-MOMENT: Final = 3
+MOMENT: Final = 2
 
 
 @program
@@ -50,9 +49,14 @@ def nothing_is_committed() -> int:
 
 
 @program
+def acknowledged(number: int) -> int:
+    return compare_exchange(DONE, number - 1, number)
+
+
+@program
 def happen(number: int) -> int:
     """As of a ring: whoever comes second changes nothing."""
-    compare_exchange(DONE, number - 1, number)
+    acknowledged(number)
     compare_exchange(DONE + 8, number - 1, number)
     return 0
 
@@ -65,9 +69,8 @@ def committing_often(times: int) -> int:
         store_release(STATE, at.TRANSACTION_PREPARED)
         stamp = commit_decide(TRANSACTIONS, RECORD, STATE)
         happen(number)
-        late = commit_passed(TRANSACTIONS, RECORD)
         store_release(STATE, at.TRANSACTION_NONE)
-        tell(CONFIRMS, number, max(stamp, late))
+        tell(CONFIRMS, number, stamp)
     return 0
 
 
@@ -87,50 +90,66 @@ def forget_copy() -> int:
 
 
 @program
-def clearing(excused: int) -> int:
+def clearing(helped: int) -> int:
     """Nobody is inside, or its serial, or 0: look again."""
-    if commit_is_inside(RECORD, STATE, excused) == 0:
-        return excused
+    if commit_is_inside(RECORD, STATE, helped) == 0:
+        return helped
     serial = commit_copy(RECORD, STATE, COPY)
     if serial != 0:
         if ask(IS_THERE_ROOM) == 1:
             happen(load(operation_at(COPY, 0) + at.OPERATION_WHERE_AT))
         else:
-            commit_excuse(RECORD, serial)
-            tell(EXCUSED, serial)
+            acknowledged(load(operation_at(COPY, 0) + at.OPERATION_WHERE_AT))
     forget_copy()
     return serial
 
 
 @program
+def looking(helped: int, unplaced: int) -> int:
+    """Which message has no place yet, of the one that was helped: what unplaced_see does."""
+    if commit_copy(RECORD, STATE, COPY) == helped:
+        number = load(operation_at(COPY, 0) + at.OPERATION_WHERE_AT)
+        if load_acquire(DONE + 8) < number:
+            unplaced = number
+    forget_copy()
+    return unplaced
+
+
+@program
 def journaling() -> int:
-    """What ipc/broker/moment.c does."""
+    """What ipc/broker/moment.c and gather.c do; the frame that has a message says so."""
     whole = 0
-    excused = -1
+    helped = -1
+    written = 0
+    unplaced = 0
     while ask(IS_THERE_MORE, whole) == 1:
         begun = commit_begun(TRANSACTIONS)
         if begun != whole:
-            cleared = clearing(excused)
+            cleared = clearing(helped)
             if cleared == 0:
                 continue
-            excused = cleared
+            helped = cleared
+            unplaced = looking(helped, unplaced)
         first = load_acquire(DONE)
         second = load_acquire(DONE + 8)
         if commit_begun(TRANSACTIONS) == begun:
-            tell(MOMENT, begun, first << 8 | second)
+            if begun != whole or ask(IS_IN_THE_SHARE) == 1:
+                written = second
+            if written >= unplaced:
+                unplaced = 0
+            tell(MOMENT, first << 16 | written << 8 | unplaced, begun)
             whole = begun
     return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The last moment, who confirms with it, how many were decided, and which were excused."""
+    """The last moment, who confirms with it, and how many were decided."""
 
     begun: int = 0
     first: int = 0
     second: int = 0
     confirms: frozenset[tuple[int, int]] = frozenset()
-    excused: frozenset[int] = frozenset()
     decided: int = 0
 
 
@@ -171,14 +190,15 @@ class CommitsAreWhole(Rules):
         memory: Sequence[int],
     ) -> Hashable:
         assert isinstance(ledger, Known)
-        if event == EXCUSED:
-            return replace(ledger, excused=ledger.excused | {first})
         if event == CONFIRMS:
             known = replace(ledger, confirms=ledger.confirms | {(first, second)})
         else:
-            known = replace(ledger, begun=first, first=second >> 8, second=second & 255)
-            half = max(known.first, known.second)
-            if known.first != known.second and half not in known.excused:
+            written, unplaced = first >> 8 & 255, first & 255
+            if 0 < unplaced <= written:
+                raise Violation(f"transaction {unplaced} has a message twice in a moment")
+            known = replace(ledger, begun=second, first=first >> 16, second=max(written, unplaced))
+            if known.first != known.second:
+                half = max(known.first, known.second)
                 raise Violation(f"transaction {half} is half in a moment")
         for number, stamp in known.confirms:
             if stamp <= known.begun and number > min(known.first, known.second):
@@ -186,7 +206,7 @@ class CommitsAreWhole(Rules):
         return known
 
     def answers(self, view: View, actor: int, question: int, argument: int) -> Sequence[int]:
-        if question == IS_THERE_ROOM:
+        if question in (IS_THERE_ROOM, IS_IN_THE_SHARE):
             return (0, 1)
         if question == IS_DEAD:
             return (1,) if view.killed(argument) else (0,) if view.ended(argument) else ()
@@ -202,7 +222,6 @@ def gate_scenario() -> Scenario:
     memory.word("record.count", RECORD + at.TRANSACTION_COUNT_AT)
     memory.word("record.durable", RECORD + at.TRANSACTION_DURABLE_AT)
     memory.word("record.serial", RECORD + at.TRANSACTION_SERIAL_AT)
-    memory.word("record.parts", RECORD + at.TRANSACTION_PARTS_AT)
     for each in range(0, at.OPERATION_BYTES, 8):
         memory.word(f"operation[{each}]", RECORD + at.TRANSACTION_OPERATIONS_AT + each)
     done = memory.word("done[0]", DONE)

@@ -218,6 +218,8 @@ class RingRules(Rules):
             return self._saw(known, actor, first, second)
         elif event == processes.MISSED:
             return self._missed(known, actor, first)
+        elif event == processes.KEPT and first != 1 << PRODUCER_SHIFT | 1:
+            raise Violation(f"{first:#x} was kept, and is not what was to be published")
         elif event == processes.LEFT:
             return known.leaving(actor)
         elif event == processes.REFUSED and first not in (FULL, ARENA_FULL):

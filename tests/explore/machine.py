@@ -16,6 +16,7 @@ from tests.explore.actor import Actor, Node
 from tests.explore.memory import SHARED
 from tests.explore.operation import Violation, signed
 from tests.explore.scenario import Role, Scenario
+from tests.explore.schedule import FLUSH, KILL, STOP, Action
 from tests.explore.translation import Translation
 
 Buffer = tuple[tuple[int, int], ...]
@@ -273,6 +274,20 @@ class Machine:
         shared = state.shared ^ mark
         key = state.key ^ state.nodes[who].salt ^ end.salt ^ mark
         return State(state.memory, nodes, state.ledger, state.buffers, shared, key)
+
+    def act(self, state: State, action: Action) -> tuple[State, int]:
+        """What an action makes of a state, and the answer to its actor's question."""
+        who = action.who
+        if action.mark == KILL:
+            return self.kill(state, who), 0
+        if action.mark == STOP:
+            return self.stop(state, who), 0
+        if action.mark == FLUSH:
+            return self.flush(state, who), 0
+        if state.nodes[who].kind == operation.ASK:
+            answer = self.choices(state, who)[action.answer]
+            return self.step(state, who, answer), answer
+        return self.step(state, who), 0
 
     # --- the end --------------------------------------------------------------------------------
 

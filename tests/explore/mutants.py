@@ -1124,6 +1124,15 @@ MUTANTS: Final = (
         "    compare_exchange(MESSAGES + 8 * which, HELD, ASIDE)\n    aside_note(RING)\n",
         "    aside_note(RING)\n    compare_exchange(MESSAGES + 8 * which, HELD, ASIDE)\n",
     ),
+    _one(
+        "unplaced-without-a-second-look",
+        "transaction-unplaced",
+        "transaction_unplaced",
+        "    fence_acquire()\n"
+        "    if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:\n"
+        "        return 0\n",
+        "",
+    ),
     # --- the commit gate
     _one(
         "counted-before-it-is-decided",
@@ -1162,11 +1171,11 @@ MUTANTS: Final = (
         "        pass",
     ),
     _one(
-        "excused-once-and-for-all",
+        "helped-once-and-for-all",
         "commit-gate",
         "commit_is_inside",
-        "int(load_acquire(record + TRANSACTION_SERIAL_AT) != excused)",
-        "int(excused < 0)",
+        "int(load_acquire(record + TRANSACTION_SERIAL_AT) != helped)",
+        "int(helped < 0)",
     ),
     _one(
         "copy-without-a-look-at-its-serial",
@@ -1209,18 +1218,55 @@ MUTANTS: Final = (
         ),
     ),
     _one(
-        "parts-not-said",
+        "no-look-for-what-has-no-place",
         "commit-gate",
-        "commit_excuse",
-        "exchange(record + TRANSACTION_PARTS_AT, serial)",
-        "serial",
+        "journaling",
+        "            unplaced = looking(helped, unplaced)\n",
+        "",
     ),
     _one(
-        "passed-without-a-look-for-parts",
+        "what-has-no-place-forgotten-with-the-frame",
         "commit-gate",
-        "commit_passed",
-        "if load_acquire(record + TRANSACTION_PARTS_AT) != load(record + TRANSACTION_SERIAL_AT):",
-        "if True:",
+        "journaling",
+        "if written >= unplaced:",
+        "if whole != begun:",
+    ),
+    _one(
+        "what-had-no-place-forgotten-before-it-is-written",
+        "commit-gate",
+        "journaling",
+        "if written >= unplaced:",
+        "if second >= unplaced:",
+    ),
+    Mutant(
+        "what-had-no-place-forgotten-a-frame-later",
+        "commit-gate",
+        (
+            Mutation(
+                "journaling",
+                "            if written >= unplaced:\n                unplaced = 0\n",
+                "",
+            ),
+            Mutation(
+                "journaling",
+                "            whole = begun\n",
+                "            whole = begun\n"
+                "            if written >= unplaced:\n                unplaced = 0\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "what-has-no-place-looked-at-after-the-rings",
+        "commit-gate",
+        (
+            Mutation("journaling", "            unplaced = looking(helped, unplaced)\n", ""),
+            Mutation(
+                "journaling",
+                "        second = load_acquire(DONE + 8)\n",
+                "        second = load_acquire(DONE + 8)\n"
+                "        unplaced = looking(helped, unplaced)\n",
+            ),
+        ),
     ),
     # --- the bell of a follower
     _one(

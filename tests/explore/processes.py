@@ -67,6 +67,7 @@ ADOPTED: Final = 10
 SETTLED: Final = 14
 FOUND: Final = 15
 ENDED: Final = 16
+KEPT: Final = 17
 
 PRODUCER_SHIFT: Final = 8
 NO_LEASES: Final = 0

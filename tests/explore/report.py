@@ -20,7 +20,7 @@ def replay(machine: Machine, schedule: Iterable[Action]) -> Iterator[str]:
         name = machine.actors[action.who].name
         node = state.nodes[action.who]
         try:
-            reached, answer = _act(machine, state, action)
+            reached, answer = machine.act(state, action)
         except Violation as violation:
             yield f"{number:4} {name:10} {_place(node)} {NAMES[node.kind]}"
             yield f"     VIOLATION: {violation}"
@@ -50,20 +50,6 @@ def explained(machine: Machine, failure: Failure, mutant: str = "") -> str:
         f"replay: {command}{machine.scenario.name} '{schedule}'",
     ]
     return "\n".join(lines)
-
-
-def _act(machine: Machine, state: State, action: Action) -> tuple[State, int]:
-    who = action.who
-    if action.mark == KILL:
-        return machine.kill(state, who), 0
-    if action.mark == STOP:
-        return machine.stop(state, who), 0
-    if action.mark == FLUSH:
-        return machine.flush(state, who), 0
-    if state.nodes[who].kind == operation.ASK:
-        answer = machine.choices(state, who)[action.answer]
-        return machine.step(state, who, answer), answer
-    return machine.step(state, who), 0
 
 
 def _told(machine: Machine, state: State, reached: State, action: Action, answer: int) -> str:

@@ -839,6 +839,23 @@ PLAYS: Final[dict[str, Play]] = {
         transaction=2,
         writers={1: 1, 2: 1},
     ),
+    "transaction-unplaced": Play(
+        replace(
+            ROOMY,
+            producers=1,
+            transactions=True,
+            blocks=1,
+            chunk_role=SHARED,
+        ),
+        (
+            Player(PRODUCER, committing.committing_first, (1, 5), scan=0, owns=True, mortal=False),
+            Player(PRODUCER, committing.keeping, (0,), mortal=False),
+            consumer(mortal=False),
+        ),
+        messages=5,
+        transaction=5,
+        writers={1: 1},
+    ),
     "transaction-ack": Play(
         replace(ROOMY, producers=1, transactions=True),
         (

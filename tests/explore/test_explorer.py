@@ -12,6 +12,7 @@ from tests.explore.schedule import Action, read, written
 from tests.explore.search import CANNOT_FINISH, Outcome, explore
 from tests.explore.toys import FLAG, OTHER_FLAG, CountIs, OneAtATime, WholeBody, toy
 from tests.explore.translation import Mutation, Translation
+from tests.explore.walk import walk
 
 
 def failure_of(outcome: Outcome) -> str:
@@ -24,6 +25,14 @@ def test_a_lost_increment_is_found_by_the_shortest_schedule() -> None:
     assert failure_of(outcome) == "counted 3, not 4" or failure_of(outcome) == "counted 2, not 4"
     assert outcome.failure is not None
     assert len(outcome.failure.schedule) == 8
+
+
+def test_a_walk_meets_what_a_search_finds() -> None:
+    failure = walk(toy(CountIs(4), toys.racy, toys.racy), Translation(), 100)
+    assert failure is not None
+    machine = Machine(toy(CountIs(4), toys.racy, toys.racy), Translation())
+    assert f"VIOLATION at the end: {failure.message}" in explained(machine, failure)
+    assert walk(toy(CountIs(4), toys.careful, toys.careful), Translation(), 100) is None
 
 
 def test_an_atomic_increment_loses_nothing() -> None:

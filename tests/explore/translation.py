@@ -56,6 +56,7 @@ class Translation:
         for mutation in mutations:
             self._mutations.setdefault(mutation.kernel, []).append(mutation)
         self._done: dict[Callable[..., int], Callable[..., object] | None] = {}
+        self._calls: dict[Callable[..., object], set[Callable[..., object]]] = {}
         self.live: dict[CodeType, dict[Place, frozenset[str]]] = {}
 
     def unused(self) -> list[str]:
@@ -69,11 +70,29 @@ class Translation:
     def _translated(self, function: Callable[..., int]) -> Callable[..., object]:
         if function not in self._done:
             self._done[function] = None
-            self._done[function] = self._translate(cast(FunctionType, function))
+            whole = _WHOLE._translated(function) if self is not _WHOLE else None
+            if whole is None or self._mutations.keys() & _WHOLE._reached(whole):
+                self._done[function] = self._translate(cast(FunctionType, function))
+            else:
+                self._done[function] = whole
         done = self._done[function]
         if done is None:
             raise SyntaxError(f"{function.__name__} calls itself: a kernel cannot")
         return done
+
+    def _reached(self, made: Callable[..., object]) -> set[str]:
+        """The names of a translated function and of all that it calls."""
+        reached: set[Callable[..., object]] = set()
+        left = {made}
+        while left:
+            reached |= left
+            left = {callee for each in left for callee in self._calls.get(each, ())} - reached
+        return {each.__name__ for each in reached}
+
+    def live_in(self, code: CodeType) -> dict[Place, frozenset[str]]:
+        """The names that matter at each of its stops."""
+        found = self.live.get(code)
+        return _WHOLE.live[code] if found is None else found
 
     def _translate(self, function: FunctionType) -> Callable[..., object]:
         name = function.__name__
@@ -99,6 +118,7 @@ class Translation:
         scope.update(_ARITHMETIC)
         exec(compile(tree, function.__code__.co_filename, "exec"), scope)
         made = cast(FunctionType, scope[name])
+        self._calls[made] = rewriter.calls
         first = function.__code__.co_firstlineno - 1
         self.live[made.__code__] = {
             (line + first, column): names for (line, column), names in live.items()
@@ -118,6 +138,10 @@ class Translation:
         if isinstance(function, FunctionType) and function in _ours(function):
             return self._translated(function)
         return None
+
+
+_WHOLE: Final = Translation()
+"""Without a mutation: what does not reach a mutated kernel is translated once, here."""
 
 
 def _ours(function: FunctionType) -> tuple[FunctionType, ...]:
@@ -198,6 +222,8 @@ class _Rewriter(ast.NodeTransformer):
         self._translation = translation
         self._scope = scope
         self._stops = 0
+        self.calls: set[Callable[..., object]] = set()
+        """What it calls, translated."""
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
         made = self.visit(node)
@@ -264,6 +290,7 @@ class _Rewriter(ast.NodeTransformer):
         made = self._translation.callee(function, self._scope)
         if made is None:
             return node
+        self.calls.add(made)
         alias = "_translated_" + node.func.id
         self._scope[alias] = made
         node.func = ast.copy_location(_name(alias), node.func)
