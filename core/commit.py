@@ -6,7 +6,7 @@ happens twice (transaction.py).
 
     committer                              journaler
     1. write the record, prepare           1. load begun
-    2. state: COMMITTED                    2. is somebody inside?  wait, help, or excuse
+    2. state: COMMITTED                    2. is somebody inside?  wait, or help
     3. add 1 to begun                      3. see how far each ring is
     4. acknowledge, publish                4. load begun: the same, so this was a moment
     5. state: NONE
@@ -22,15 +22,15 @@ anything else of the record.  What is done by an old copy changes nothing: it wa
 How far one has come who lets it happen is in its steps.  The caller finds each queue and does what
 commit_next says, and says if there was no room.
 
-If a queue has no room, nobody can finish it.  Then the journaler excuses it: it is written in
-parts.  The record says so, and its owner is counted once more when all of it has happened, so that
-it waits for the rest to be on disk.
+If a queue has no room, nobody can finish it, and perhaps nobody makes room before the journaler has
+written what is there.  Then all of it is written that has happened, and with it the messages that
+are still to be published (transaction_unplaced, ipc/broker/unplaced.c).  They are looked at before
+the rings are: so what is published in between is seen twice, and never not at all.
 """
 
 from __future__ import annotations
 
 from shmbroker.core.atomics import (
-    exchange,
     fence_acquire,
     fetch_add,
     load,
@@ -66,7 +66,6 @@ from shmbroker.core.layout import (
     TRANSACTION_DURABLE_AT,
     TRANSACTION_OPERATIONS,
     TRANSACTION_OPERATIONS_AT,
-    TRANSACTION_PARTS_AT,
     TRANSACTION_SERIAL_AT,
     TRANSACTIONS_BEGUN_AT,
 )
@@ -133,29 +132,20 @@ def commit_decide(transactions: int, record: int, committed: int) -> int:
 
 
 @exported
-def commit_passed(transactions: int, record: int) -> int:
-    """All of ours has happened.  If it was written in parts, the number to wait for, else 0."""
-    # SYNC POINT: commit-parts (acquire): pairs with the exchange of commit_excuse
-    if load_acquire(record + TRANSACTION_PARTS_AT) != load(record + TRANSACTION_SERIAL_AT):
-        return 0
-    return commit_count(transactions)
-
-
-@exported
 def commit_begun(transactions: int) -> int:
     """How many were ever counted."""
     return load_acquire(transactions + TRANSACTIONS_BEGUN_AT)
 
 
 @exported
-def commit_is_inside(record: int, committed: int, excused: int) -> int:
+def commit_is_inside(record: int, committed: int, helped: int) -> int:
     """1 if it may be half way, and is not the one with this serial."""
     # SYNC POINT: commit (acquire)
     if load_acquire(committed) != TRANSACTION_COMMITTED:
         return 0
     if load_acquire(record + TRANSACTION_DURABLE_AT) == 0:
         return 0
-    return int(load_acquire(record + TRANSACTION_SERIAL_AT) != excused)
+    return int(load_acquire(record + TRANSACTION_SERIAL_AT) != helped)
 
 
 @exported_cold
@@ -174,13 +164,6 @@ def commit_copy(record: int, committed: int, copy: int) -> int:
             store(target + at, load_acquire(source + at))
     fence_acquire()
     return serial if load_acquire(record + TRANSACTION_SERIAL_AT) == serial else 0
-
-
-@exported
-def commit_excuse(record: int, serial: int) -> int:
-    """It is written in parts: its owner is to find that before the journaler sees how far it is."""
-    # SYNC POINT: commit-parts (sequentially consistent): pairs with the load of commit_passed
-    return exchange(record + TRANSACTION_PARTS_AT, serial)
 
 
 # --- its order ------------------------------------------------------------------------------------

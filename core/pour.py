@@ -5,8 +5,8 @@ Numbers that are known already are passed over.  The messages are published one 
 number is noted, and then tail is moved over all of them: whoever helps tail past some of them
 before that notes their numbers.  So after any death the table says which of them are in the ring.
 
-What needs more than a copy is left to the caller (UNDECIDED): a record of another kind, and a
-message that has more than a body, a key, properties and a priority.
+What needs more than a copy is left to the caller (UNDECIDED): a record of another kind, a message
+with more than a body, a key, properties and a priority, and one that may have an id that counts.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from shmbroker.core.layout import (
     POSITION_MASK,
     POURING_ANSWERS,
     POURING_AT,
+    POURING_CHECKS,
     POURING_COUNT,
     POURING_END,
     POURING_LAST,
@@ -45,19 +46,23 @@ from shmbroker.core.layout import (
     RECORD_LENGTH_AT,
     RECORD_WHERE_AT,
     RING_TAIL_AT,
+    SHAPE_LENGTH_MASK,
 )
 from shmbroker.core.producer import own_sequence_note
 from shmbroker.core.publish import place
 from shmbroker.core.run import cut, cut_published
 from shmbroker.core.tail import tail_load, tail_pass
+from shmbroker.core.word import slot_at
 
 WORD_MASK = 0xFFFFFFFF
 KEPT_OF_MARK = MARK_MAGIC << MARK_MAGIC_SHIFT | MARK_PRIORITY_MASK << MARK_PRIORITY_SHIFT
 """How often a message was delivered elsewhere, and how old it was there, does not count here."""
+SLOTS_AHEAD = 4
+"""The CAS on a slot waits for its line and for all stores before it: so its line is there early."""
 
 
 @kernel
-def is_plain_chunk(chunk: int, length: int) -> int:
+def is_plain_chunk(chunk: int, length: int, checks: int) -> int:
     """1 if these bytes are a chunk that needs no more than a copy."""
     if length < CHUNK_HEADER_BYTES:
         return 0
@@ -66,6 +71,8 @@ def is_plain_chunk(chunk: int, length: int) -> int:
     if shape < 0 or mark >> MARK_MAGIC_SHIFT != MARK_MAGIC:
         return 0
     if (mark >> MARK_FLAGS_SHIFT) & MARK_FLAGS_MASK:
+        return 0
+    if checks != 0 and shape & SHAPE_LENGTH_MASK:
         return 0
     return int(body_offset(shape, mark) + shape_body(shape) == length)
 
@@ -80,6 +87,7 @@ def pour_one(port: int, chunk_from: int, length: int, sequence: int, tail: int) 
     address = load(port + PORT_DATA) + chunk
     for line in range(0, taken, LINE_BYTES):
         prefetch_write(address + AHEAD_BYTES + line)
+    prefetch_write(slot_at(port, tail + SLOTS_AHEAD))
     copy(address, chunk_from, length)
     store(address + CHUNK_ORIGIN_AT, load(port + PORT_PRODUCER) << ORIGIN_PRODUCER_SHIFT | sequence)
     store(address + CHUNK_MARK_AT, load(chunk_from + CHUNK_MARK_AT) & KEPT_OF_MARK)
@@ -147,7 +155,7 @@ def pour_once(port: int, pouring: int) -> int:
             continue
         at = load(pouring + POURING_AT)
         length = load(at + RECORD_LENGTH_AT) & WORD_MASK
-        if not is_plain_chunk(at + RECORD_HEAD_BYTES, length):
+        if not is_plain_chunk(at + RECORD_HEAD_BYTES, length, load(pouring + POURING_CHECKS)):
             code = UNDECIDED
             break
         code = pour_one(port, at + RECORD_HEAD_BYTES, length, sequence, position + 1)

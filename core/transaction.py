@@ -19,8 +19,15 @@ revokes and who pledges do so by CAS on the lease, so one of them wins; see leas
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
-from shmbroker.core.chunk import chunk_address, is_once
+from shmbroker.core.atomics import (
+    compare_exchange,
+    copy,
+    fence_acquire,
+    load,
+    load_acquire,
+    store,
+)
+from shmbroker.core.chunk import body_offset, chunk_address, chunk_fits, is_once, shape_body
 from shmbroker.core.codes import DAMAGED, FULL, INVALID, NO_PRODUCER, OK, REVOKED, UNDECIDED
 from shmbroker.core.gate import gates_floor
 from shmbroker.core.head import head_load
@@ -30,6 +37,7 @@ from shmbroker.core.layout import (
     CHUNK_MARK_AT,
     CHUNK_ORIGIN_AT,
     CHUNK_PUBLISHED_AT,
+    CHUNK_SHAPE_AT,
     DONE,
     LAP_MASK,
     LEASE_DEADLINE_SHIFT,
@@ -218,6 +226,34 @@ def place_once(port: int, chunk: int, origin: int) -> int:
     if keeps_latest(port):
         latest_note(port, position, word_ready(chunk, 0), 0)  # its owner may go on meanwhile
     return OK
+
+
+@exported_cold
+def transaction_unplaced(port: int, chunk: int, origin: int, target: int, room: int) -> int:
+    """Copy a chunk that is to be published, if no slot has it yet: its length; 0 if one has it, or
+    had it.
+
+    Nothing is copied if it is longer than `room`.  Its memory is reused only after tail has passed
+    it, and so after its number is in the table: that is looked at again behind the copy.
+    """
+    noted = number_at(port, origin >> ORIGIN_PRODUCER_SHIFT)
+    address = chunk_address(port, chunk)
+    if noted == 0 or address == 0:
+        return 0
+    # SYNC POINT: sequence (acquire)
+    if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
+        return 0
+    shape = load(address + CHUNK_SHAPE_AT)
+    mark = load(address + CHUNK_MARK_AT)
+    if not chunk_fits(port, chunk, shape, mark):
+        return 0
+    length = body_offset(shape, mark) + shape_body(shape)
+    if length <= room:
+        copy(target, address, length)
+    fence_acquire()
+    if load_acquire(noted) & SEQUENCE_MASK >= origin & SEQUENCE_MASK:
+        return 0
+    return length
 
 
 @exported_cold

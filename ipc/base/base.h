@@ -200,4 +200,9 @@ uint32_t crc32c(uint32_t crc, const void *bytes, size_t count);
 /* The same of what it copies. */
 uint32_t crc32c_copy(uint32_t crc, void *to, const void *from, size_t count);
 
+/* --- copy.c ----------------------------------------------------------------------------------- */
+
+/* memcpy of bytes that may be in no cache: messages of a ring, on their way out. */
+void copy_far(void *to, const void *from, size_t count);
+
 #endif

@@ -137,11 +137,21 @@ class Unconfirmed(Error, TimeoutError):
 
     pending: tuple[tuple[str, int], ...] = ()
     ask: Callable[[Seconds | None], object] | None = None
+    token: object = None
+    """Over a link: what `Broker.retry` takes."""
 
     def confirm(self, timeout: Seconds | None = None) -> None:
         """Wait until it is on disk; Unconfirmed if nobody says so in time."""
         if self.ask is not None:
             self.ask(timeout)
+
+
+class NotLocal(Error):
+    """This needs shared memory, and the connection is a link: the message says what does it."""
+
+
+class TransactionRolledBack(TransactionEnded):
+    """The session was made again at another broker, and what the transaction had is undone."""
 
 
 class RequesterLeft(Error):
@@ -244,6 +254,8 @@ SUBCLASSES: dict[type[Error], int] = {
     SelectorError: codes.INVALID,
     Unroutable: codes.OK,
     NotAsyncio: codes.OK,
+    NotLocal: codes.OK,
+    TransactionRolledBack: codes.ENDED,
 }
 """Errors that only Python has, with the code of what they are to C."""
 

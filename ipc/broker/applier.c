@@ -138,6 +138,7 @@ static int64_t queues_listed(sb_applier *all, const sb_journal_record *record)
             queue->listed = all->lists;
     }
     forget_if(all, is_not_listed);
+    unpublished_free(all); /* what is left of them follows */
     return SB_OK;
 }
 
@@ -239,19 +240,17 @@ static int64_t due_again(restored *queue, char *chunk, const char *body)
     return SB_OK;
 }
 
-/* A chunk as long as its record, reserved and filled: its offset. */
-static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
+int64_t applier_chunk(restored *queue, sb_port *port, const void *body, int64_t length)
 {
-    int64_t chunk = chunk_reserved_for(&queue->port, record->body, record->length);
+    int64_t chunk = chunk_reserved_for(port, body, length);
     if (chunk < 0)
         return chunk;
-    char *to = (char *)sb_port_arena_data(&queue->port) + chunk;
+    char *to = (char *)sb_port_arena_data(port) + chunk;
     int64_t expiry = expiry_of_chunk(to);
     if (expiry)
         word_store(to, L_CHUNK_EXPIRY_AT, expiry + queue->later > 0 ? expiry + queue->later : 1);
-    if (queue->is_schedule &&
-        due_again(queue, to, sb_port_loan_body(&queue->port, chunk)) != SB_OK) {
-        sb_port_unreserve(&queue->port, chunk);
+    if (queue->is_schedule && due_again(queue, to, sb_port_loan_body(port, chunk)) != SB_OK) {
+        sb_port_unreserve(port, chunk);
         return SB_JOURNAL_DAMAGED;
     }
     return chunk;
@@ -260,10 +259,10 @@ static int64_t chunk_restored(restored *queue, const sb_journal_record *record)
 static int64_t message_restored(sb_applier *all, restored *queue, const sb_journal_record *record)
 {
     queue->has_chunks = true;
-    int64_t chunk = chunk_restored(queue, record);
+    int64_t chunk = applier_chunk(queue, &queue->port, record->body, record->length);
     if (chunk < 0 && chunk != SB_JOURNAL_DAMAGED && all->marked_count > 0) {
         marked_drop(all); /* there was room when it was published */
-        chunk = chunk_restored(queue, record);
+        chunk = applier_chunk(queue, &queue->port, record->body, record->length);
     }
     if (chunk == SB_JOURNAL_DAMAGED)
         return fail(chunk, "segment %llx, byte %lld: message %lld of queue '%s' contradicts itself",
@@ -328,6 +327,8 @@ int64_t applier_record(sb_applier *all, const sb_journal_record *record)
         return catalog_noted(all, record);
     if (record->kind == SB_RECORD_QUEUES)
         return queues_listed(all, record);
+    if (record->kind == SB_RECORD_UNPLACED)
+        return unpublished_note(all, record);
     /* a list of ids goes by its queue's number with the sign bit */
     restored **at = applier_place(all, record->queue & INT64_MAX), *queue = *at;
     if (!queue)
@@ -521,5 +522,6 @@ void sb_applier_close(sb_applier *all)
         while (all->queues[hash])
             forget(all, &all->queues[hash]);
     bodies_free(all);
+    unpublished_free(all);
     free(all);
 }

@@ -33,6 +33,14 @@ typedef struct catalog_body {
     char bytes[];
 } catalog_body;
 
+/* Of a committed transaction, and not published by the end. */
+typedef struct unpublished {
+    struct unpublished *next;
+    int64_t id, number; /* of its records, and of its queue */
+    int64_t length;
+    char chunk[];
+} unpublished;
+
 #define HASHES 4096
 
 struct sb_applier {
@@ -43,6 +51,7 @@ struct sb_applier {
     int64_t failed; /* SB_OK, or what has stopped it, and why */
     char why[512];
     catalog_body *bodies, **last;
+    unpublished *unpublished; /* in their order */
     int64_t messages, lists;
     int64_t rows, spare_count, marked_count;
     int32_t spare[L_QUEUE_ROWS];           /* rows of queues that are gone */
@@ -55,11 +64,20 @@ struct sb_applier {
 /* The queue with this number in the journal; NULL is at the place of one that is not there. */
 restored **applier_place(sb_applier *all, int64_t number);
 void applier_path(const sb_applier *all, const restored *queue, char *path);
+/* A chunk as long as its record, reserved by this port and filled: its offset. */
+int64_t applier_chunk(restored *queue, sb_port *port, const void *body, int64_t length);
 /* Append what one record says. */
 int64_t applier_record(sb_applier *all, const sb_journal_record *record);
 /* One for a vhost that has no queues; freed by sb_applier_close. */
 int64_t applier_make(sb_connection *connection, sb_applier **made);
 /* Give back what queues have that are marked as gone. */
 void applier_forget_gone(sb_applier *all);
+
+/* --- unpublished.c ---------------------------------------------------------------------------- */
+
+int64_t unpublished_note(sb_applier *all, const sb_journal_record *record);
+void unpublished_free(sb_applier *all);
+/* Commit what is left, when all has its name. */
+int64_t unpublished_commit(sb_applier *all);
 
 #endif

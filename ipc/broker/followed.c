@@ -185,6 +185,7 @@ static int64_t gone(void *context, void *kept)
         return code;
     ready_drop(&journaler->ready, &one->ready);
     unfinished_forget(journaler, one);
+    unplaced_forget(journaler, one);
     followed_free(one);
     return SB_OK;
 }

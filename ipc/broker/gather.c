@@ -67,6 +67,8 @@ static int64_t gather(sb_journaler *journaler, followed *each, int64_t share)
         }
         if (each->retired < 0 || position - each->retired >= each->queue->slots)
             code = followed_stage_retired(journaler, each);
+        if (code == SB_OK && journaler->unplaced)
+            code = unplaced_has_place(journaler, each, message.chunk);
         if (code == SB_OK)
             code = dedup_log_note(&each->once, &each->port, &message, journaler->journal);
         if (code == SB_OK)
@@ -148,7 +150,7 @@ static void rest_some(sb_journaler *journaler)
 
 static int64_t stage_ready(sb_journaler *journaler, bool whole)
 {
-    int64_t code = SB_OK;
+    int64_t code = unplaced_stage(journaler);
     for (int64_t each = 0; each < journaler->ready.count && code == SB_OK; each++)
         code = followed_stage_news(journaler, journaler->ready.ready[each]->of);
     int64_t share = whole ? ALL_BYTES : share_of_each(journaler);
@@ -157,7 +159,7 @@ static int64_t stage_ready(sb_journaler *journaler, bool whole)
         if (whole || !followed_is_held_back(journaler, each))
             code = gather(journaler, each, share);
     }
-    return code;
+    return code == SB_OK ? unplaced_stage_over(journaler) : code;
 }
 
 int64_t journaler_stage_all(sb_journaler *journaler, bool all, int64_t now)

@@ -284,6 +284,8 @@ int64_t sb_journaler_start(sb_journaler *journaler, sb_connection *connection, i
     journaler->connection = connection;
     participant_repairs(connection);
     journaler->whole = journaler->durable = commit_gate_whole(connection);
+    if (unplaced_was_left(connection))
+        journaler->whole = -1; /* what the former one did not have as messages is one frame again */
     journaler->commit_gate.connection = connection;
     journaler->commit_gate.meanwhile = look_at_ends;
     journaler->commit_gate.context = journaler;
@@ -377,6 +379,7 @@ void sb_journaler_free(sb_journaler *journaler)
     following_end(&journaler->following);
     ready_end(&journaler->ready);
     unfinished_free(journaler);
+    unplaced_forget(journaler, NULL);
     sb_journal_close(journaler->journal);
     audit_end(&journaler->audit);
     fence_end(&journaler->fence);

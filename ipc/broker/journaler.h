@@ -1,6 +1,7 @@
 /* The journaler's state, for its files: followed.c (the queues), snapshot.c (what is told of them),
  * moment.c, gather.c (their messages), lost.c, full_disk.c, unfinished.c (frames that some replica
- * does not have yet), replica.c (their gates), turn.c, and journaler.c, the thread. */
+ * does not have yet), replica.c (their gates), unplaced.c (messages of transactions that wait for
+ * room), turn.c, and journaler.c, the thread. */
 
 #ifndef SHMBROKER_BROKER_JOURNALER_H
 #define SHMBROKER_BROKER_JOURNALER_H
@@ -41,6 +42,19 @@ typedef struct gate_move {
     followed *queue;
     int64_t position;
 } gate_move;
+
+/* A message of a committed transaction that has no place in its ring yet. */
+typedef struct unplaced {
+    struct unplaced *next;
+    followed *in;
+    int64_t participant, serial; /* whose commit, and which */
+    int64_t where, origin;       /* the chunk, and its number */
+    int64_t id;                  /* of its records */
+    int64_t until; /* all below is looked through: then it is over, placed or not; 0: not yet */
+    bool is_staged;
+    int64_t length;
+    char chunk[];
+} unplaced;
 
 /* A frame that the disk has. */
 typedef struct unfinished {
@@ -93,6 +107,9 @@ struct sb_journaler {
     commit_gate commit_gate;
     /* how many transactions at the moment; and of which all is in the journal */
     int64_t begun, whole;
+    unplaced *unplaced; /* what they have still to publish, in their order */
+    int64_t unplaced_id; /* the last that was given */
+    int64_t unplaced_seen[L_PARTICIPANTS]; /* the serial of its commit of which that is known */
     int64_t inboxes; /* followed: so many durable queues have paged */
     bool owes;       /* the reserve is in use for what comes out of pages, and for that alone */
     int64_t owes_at; /* when that was looked at last */
@@ -209,6 +226,25 @@ void replicas_follow(sb_journaler *journaler, followed *each);
 int64_t replicas_whole(const sb_journaler *journaler);
 /* We end: what they do not have is confirmed by nobody before the next one drops them. */
 void replicas_put_down(sb_journaler *journaler);
+
+/* --- unplaced.c ------------------------------------------------------------------------------- */
+
+/* Before the tails of a moment: which messages have no place yet, of commits that the commit gate
+ * has helped.  `helps`: those from before may have room by now. */
+int64_t unplaced_see(sb_journaler *journaler, bool helps);
+/* Before the messages of a frame: those that are new; and all of them when a segment begins. */
+int64_t unplaced_stage(sb_journaler *journaler);
+int64_t unplaced_stage_all(sb_journaler *journaler);
+/* This message is about to be staged: perhaps it was one. */
+int64_t unplaced_has_place(sb_journaler *journaler, const followed *in, const void *chunk);
+/* Behind the messages of a frame: such as will be none. */
+int64_t unplaced_stage_over(sb_journaler *journaler);
+/* All that was staged is on the disk. */
+void unplaced_committed(sb_journaler *journaler);
+/* This queue was deleted; NULL: all of them. */
+void unplaced_forget(sb_journaler *journaler, const followed *gone);
+/* Whether the journal may have some, when another one has written it. */
+bool unplaced_was_left(sb_connection *connection);
 
 /* --- turn.c ----------------------------------------------------------------------------------- */
 

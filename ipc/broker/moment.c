@@ -79,6 +79,8 @@ int64_t journaler_see_a_moment(sb_journaler *journaler, bool passes, bool above)
             commit_gate_clear(&journaler->commit_gate);
         if (code == SB_OK && whole && begun != commit_gate_begun(connection))
             continue;
+        if (code == SB_OK && (whole || journaler->unplaced))
+            code = unplaced_see(journaler, above); /* before the tails */
         if (code == SB_OK)
             code = see(journaler, passes || whole, above || whole, above);
         if (code == SB_OK &&

@@ -177,7 +177,8 @@ static int64_t made_visible(sb_applier *all)
     if (code != SB_OK)
         return code;
     word_store(all->connection->catalog.memory, L_CATALOG_RESTORING_AT, 0);
-    return all->messages;
+    code = unpublished_commit(all);
+    return code == SB_OK ? all->messages : code;
 }
 
 int64_t sb_applier_finish(sb_applier *all)

@@ -99,5 +99,5 @@ int64_t journaler_snapshot(sb_journal *journal, void *context)
         if (code == SB_OK)
             code = dedup_log_stage(&one->once, &one->port, one->cursor.position, journal);
     }
-    return code;
+    return code == SB_OK ? unplaced_stage_all(journaler) : code;
 }

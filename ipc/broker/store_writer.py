@@ -6,6 +6,7 @@ Its code is OK while it works, DISK_FULL while it waits for room; with any other
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Lock
 from typing import Any
 
 from shmbroker.core.codes import CLOSED, DISK_FULL, OK
@@ -20,6 +21,7 @@ class StoreWriter(Closable):
     def __init__(self, kind: str, writer: Any, what: str) -> None:
         """`kind`: its functions are sb_KIND_code and so on; `what` it writes, for people."""
         self._writer = writer
+        self._ending = Lock()  # C joins its thread once
         self._what = what
         self._code = getattr(lib, f"sb_{kind}_code")
         self._await = getattr(lib, f"sb_{kind}_await")
@@ -52,10 +54,13 @@ class StoreWriter(Closable):
 
     def stop(self) -> None:
         """Write what is there, and end."""
-        self._stop(self._writer)
+        with self._ending:
+            if self._writer != ffi.NULL:
+                self._stop(self._writer)
 
     def close(self) -> None:
         """Stop, and free it: nobody may look at its `changes` any more."""
-        if self._writer != ffi.NULL:
-            self._free(self._writer)
-            self._writer = ffi.NULL
+        with self._ending:
+            if self._writer != ffi.NULL:
+                self._free(self._writer)
+                self._writer = ffi.NULL

@@ -50,6 +50,7 @@ static int64_t commit(sb_journaler *journaler)
         return code;
     journaler_tell_room(journaler); /* before whoever waits goes on */
     journaler->commits++;
+    unplaced_committed(journaler);
     code = unfinished_note(journaler);
     if (code == SB_OK)
         code = unfinished_confirm(journaler);

@@ -64,6 +64,19 @@ int64_t ownership_end(sb_connection *connection, int64_t id)
     return SB_OK;
 }
 
+int64_t sb_temporary_queue_as(sb_connection *connection, const char *name, int64_t slots,
+                              const sb_settings *settings, sb_queue **queue)
+{
+    int64_t code = queue_check(connection, name, slots);
+    if (code == SB_OK)
+        code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    int64_t reference = queue_declare(connection, name, slots, settings, L_QUEUE_TEMPORARY);
+    connection_unlock(connection);
+    return reference < 0 ? reference : sb_open_queue(connection, name, queue);
+}
+
 int64_t sb_temporary_queue(sb_connection *connection, int64_t slots, const sb_settings *settings,
                            sb_queue **queue)
 {
@@ -73,12 +86,5 @@ int64_t sb_temporary_queue(sb_connection *connection, int64_t slots, const sb_se
         return fail_system("random numbers");
     snprintf(name, sizeof name, "tmp.%lld.%016llx", (long long)connection->id,
              (unsigned long long)number);
-    int64_t code = queue_check(connection, name, slots);
-    if (code == SB_OK)
-        code = connection_lock(connection);
-    if (code != SB_OK)
-        return code;
-    int64_t reference = queue_declare(connection, name, slots, settings, L_QUEUE_TEMPORARY);
-    connection_unlock(connection);
-    return reference < 0 ? reference : sb_open_queue(connection, name, queue);
+    return sb_temporary_queue_as(connection, name, slots, settings, queue);
 }

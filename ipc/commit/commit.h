@@ -27,6 +27,10 @@ int64_t record_finish(sb_connection *connection, int64_t id);
  * SB_UNFINISHED while a queue has no room, or why it cannot be done.  *serial: which it was, 0:
  * nothing is committed. */
 int64_t record_help(sb_connection *connection, int64_t id, int64_t *serial);
+/* The same of what was decided before the vhost was restored: whether there is room or not. */
+int64_t record_restored(sb_connection *connection, operation *operations, int64_t count);
+/* Its record, in shared memory. */
+char *record_of(sb_connection *connection, int64_t id);
 /* Commit these, and see them happen: the chunks are messages then, and their lanes may be left.
  * With SB_UNFINISHED (the connection is being closed) their lanes are lent, for whoever does the
  * rest. */
@@ -56,7 +60,7 @@ typedef struct commit_gate {
     bool is_closed;
     void (*meanwhile)(void *context); /* while it waits for who is inside; or NULL */
     void *context;
-    int64_t excused[L_PARTICIPANTS]; /* the serial of one that is whole, or written in parts */
+    int64_t helped[L_PARTICIPANTS]; /* the serial of one that has happened, but for want of room */
 } commit_gate;
 /* A message of a durable queue was copied to another one, and is not let go of yet: the journaler
  * does not write the one without the other. */

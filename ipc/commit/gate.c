@@ -5,9 +5,9 @@
  * What makes it a moment is in core/commit.py.  The commit gate only makes sure that there is one,
  * however many commit: a committer waits at it for COMMIT_GATE_NS at most, as the journaler may
  * have died.  The journaler waits for who is inside for HELP_NS, then does what that one has
- * committed (record_help).  If a queue has no room, it cannot: perhaps nobody can take messages
- * there before they are written.  So after INSIDE_NS it goes on, and that one transaction is
- * written in parts. */
+ * committed (record_help).  What has no room it writes apart, with the rest of the transaction
+ * (broker/unplaced.c), for perhaps nobody can take messages there before they are written.  If it
+ * cannot even look at a queue, it goes on after INSIDE_NS: that queue is not in the journal. */
 
 #define _GNU_SOURCE
 #include <time.h>
@@ -103,8 +103,6 @@ int64_t commit_gate_level(sb_connection *connection, int64_t stamp)
 
 int64_t commit_gate_passed(sb_connection *connection, int64_t stamp)
 {
-    if (stamp && connection->late > stamp)
-        stamp = connection->late;
     if (stamp)
         follower_rouse(connection, L_FOLLOWER_JOURNALER);
     return stamp;
@@ -126,15 +124,10 @@ int64_t commit_gate_whole(sb_connection *connection)
     return atomic_load(word_of(connection, L_TRANSACTIONS_JOURNALED_AT));
 }
 
-static char *record_at(sb_connection *connection, int64_t id)
-{
-    return (char *)connection->transactions.memory + L_TRANSACTIONS_AT + id * L_TRANSACTION_BYTES;
-}
-
 static bool is_inside(const commit_gate *at, int64_t id)
 {
-    return sb_commit_is_inside(record_at(at->connection, id),
-                               participant_transaction(at->connection, id), at->excused[id]);
+    return sb_commit_is_inside(record_of(at->connection, id),
+                               participant_transaction(at->connection, id), at->helped[id]);
 }
 
 static int64_t who_is_inside(const commit_gate *at)
@@ -146,21 +139,19 @@ static int64_t who_is_inside(const commit_gate *at)
     return 0;
 }
 
-/* Do what it has committed.  Whether it is inside no more: it is whole, or there is no room for it,
- * and it is written in parts. */
+/* Do what it has committed, as far as there is room.  Whether it is inside no more. */
 static bool help(commit_gate *at, int64_t id, bool is_late)
 {
     int64_t serial, code = record_help(at->connection, id, &serial);
-    if (serial == 0 || (code != SB_OK && !is_late))
+    bool is_done = code == SB_OK || code == SB_UNFINISHED;
+    if (serial == 0 || (!is_done && !is_late))
         return false;
-    at->excused[id] = serial;
-    if (code == SB_OK)
-        return true;
-    sb_commit_excuse(record_at(at->connection, id), serial);
-    log_note(at->connection,
-             "journal: participant %lld stands in the middle of a commit, and it cannot be "
-             "finished: %s: it is not written as a whole",
-             (long long)id, sb_strerror(code));
+    at->helped[id] = serial;
+    if (!is_done)
+        log_note(at->connection,
+                 "journal: participant %lld stands in the middle of a commit, and a queue of it "
+                 "cannot be used: %s",
+                 (long long)id, sb_strerror(code));
     return true;
 }
 

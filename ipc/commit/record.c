@@ -23,7 +23,7 @@
 #include "ring/ring.h"
 #include "vhost/vhost.h"
 
-static char *record_of(sb_connection *connection, int64_t id)
+char *record_of(sb_connection *connection, int64_t id)
 {
     return (char *)connection->transactions.memory + L_TRANSACTIONS_AT + id * L_TRANSACTION_BYTES;
 }
@@ -122,10 +122,11 @@ static int64_t return_series(place *here, const int64_t *steps, int64_t id, bool
 }
 
 /* From this step on, as far as there is room: SB_OK, SB_UNFINISHED, or why to try again.  `id`:
- * whose record it is; 0: nobody's but a copy, and its owner returns the series. */
+ * whose record it is; 0: nobody's but a copy, and its owner returns the series.  Whoever helps goes
+ * on behind a queue that cannot be used. */
 static int64_t walk(sb_connection *connection, void *record, int64_t first, int64_t id)
 {
-    int64_t steps[L_STEPS_BYTES / 8], step, code = SB_OK;
+    int64_t steps[L_STEPS_BYTES / 8], step, code = SB_OK, wrong = SB_OK;
     place here = {.connection = connection};
     sb_commit_walk(steps, first);
     while (code == SB_OK && (step = sb_commit_next(record, steps)) != 0) {
@@ -136,29 +137,33 @@ static int64_t walk(sb_connection *connection, void *record, int64_t first, int6
                                           : return_series(&here, steps, id, first == step);
         if (code == SB_NOT_FOUND)
             code = SB_OK; /* the queue was deleted, with all that was in it */
+        if (code == SB_OK || id != 0)
+            continue;
+        if (step == L_STEP_PUBLISH)
+            sb_commit_block(steps);
+        wrong = code;
+        code = SB_OK;
     }
     turn_away(&here);
-    return code != SB_OK ? code : sb_commit_is_blocked(steps) ? SB_UNFINISHED : SB_OK;
+    return code != SB_OK    ? code
+           : wrong != SB_OK ? wrong
+                            : sb_commit_is_blocked(steps) ? SB_UNFINISHED : SB_OK;
 }
 
 int64_t record_finish(sb_connection *connection, int64_t id)
 {
     void *far = participant_transaction(connection, id);
-    void *transactions = connection->transactions.memory;
     int64_t state = word_load(far, 0);
     if (state != L_TRANSACTION_NONE) {
         char *record = record_of(connection, id);
         bool is_committed = state == L_TRANSACTION_COMMITTED;
         bool is_durable = is_committed && word_load(record, L_TRANSACTION_DURABLE_AT);
         if (is_durable && id != connection->id)
-            sb_commit_count(transactions); /* it may have died before it was */
+            sb_commit_count(connection->transactions.memory); /* it may have died before it was */
         int64_t code = walk(connection, record,
                             is_committed ? L_STEP_ACKNOWLEDGE : L_STEP_RETURN, id);
         if (code != SB_OK)
             return code;
-        int64_t late = is_durable ? sb_commit_passed(transactions, record) : 0;
-        if (late && id == connection->id)
-            connection->late = late;
         word_store(far, 0, L_TRANSACTION_NONE);
     }
     if (id == connection->id)
@@ -195,6 +200,7 @@ typedef struct attempt {
     char *record;
     party *parties;
     int64_t parties_count;
+    bool was_decided; /* so there is no question of room */
     int64_t *leases; /* of each operation what was there before it was pledged */
     int64_t *places; /* room for the positions that are acknowledged in one queue */
 } attempt;
@@ -262,7 +268,7 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
                     "acknowledge it", queue->name);
     if (pledged < 0 || with->publishes == 0)
         return pledged < 0 ? pledged : SB_OK;
-    if (with->publishes > most_in(queue))
+    if (with->publishes > most_in(queue) && !made->was_decided)
         return fail(SB_INVALID,
                     "the transaction publishes %lld messages to queue '%s', which holds "
                     "%lld at most",
@@ -271,6 +277,8 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
                                          made->connection->id, now_ns);
     if (with->series < 0) /* that many others commit to it now */
         return with->series == SB_NO_PRODUCER ? SB_FULL : with->series;
+    if (made->was_decided)
+        return SB_OK;
     int64_t room = room_in(queue, &port, made->places, pledged);
     lane *in = room >= 0 && room < with->publishes ? lane_enter(queue, &code) : NULL;
     for (int64_t before = -1; in && room > before && room < with->publishes;) {
@@ -336,8 +344,8 @@ static int64_t decide(attempt *made, sb_queue **full)
     return SB_OK;
 }
 
-int64_t record_commit(sb_connection *connection, operation *operations, int64_t count,
-                      sb_queue **full)
+static int64_t commit(sb_connection *connection, operation *operations, int64_t count,
+                      bool was_decided, sb_queue **full)
 {
     *full = NULL;
     int64_t code = record_finish(connection, connection->id);
@@ -351,6 +359,7 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
         return code;
     connection->has_record = true;
     attempt made = {.connection = connection, .operations = operations, .count = count,
+                    .was_decided = was_decided,
                     .record = record_of(connection, connection->id),
                     .parties = calloc((size_t)count, sizeof(party)),
                     .leases = calloc((size_t)count, sizeof(int64_t)),
@@ -361,6 +370,18 @@ int64_t record_commit(sb_connection *connection, operation *operations, int64_t 
     free(made.leases);
     free(made.places);
     return code;
+}
+
+int64_t record_commit(sb_connection *connection, operation *operations, int64_t count,
+                      sb_queue **full)
+{
+    return commit(connection, operations, count, false, full);
+}
+
+int64_t record_restored(sb_connection *connection, operation *operations, int64_t count)
+{
+    sb_queue *full;
+    return commit(connection, operations, count, true, &full);
 }
 
 /* --- a transaction of our own ----------------------------------------------------------------- */

@@ -202,6 +202,16 @@ class Broker(Closable):
         )
         return self._queue_of(made[0], codec)
 
+    def _temporary_queue(self, name: str, slots: int | None, settings: Any) -> Queue:
+        """temporary_queue of this name."""
+        wanted, _kept = for_c(settings)
+        made = ffi.new("sb_queue **")
+        code = lib.sb_temporary_queue_as(
+            self._connection, name_bytes(name), slots_for_c(slots), wanted, made
+        )
+        self._check(code, f"temporary queue {name!r}")
+        return self._queue_of(made[0], None)
+
     def declare_exchange(
         self,
         name: str,

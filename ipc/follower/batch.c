@@ -1,7 +1,8 @@
 /* A batch: what came into the queues of a follower, written as records into a buffer.
  *
  * Each queue that is ready has its share of the room, in turn, so that none waits for another's.
- * Nothing is copied but from the arena into the buffer, and the CRC is computed on the way. */
+ * Nothing is copied but from the arena into the buffer.  No checksum is computed: whoever writes a
+ * record to a file seals it there, and a link seals its frames. */
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -10,10 +11,12 @@
 #include "catalog/catalog.h"
 #include "follower/source.h"
 #include "journal/format.h"
+#include "ring/ring.h"
 #include "vhost/vhost.h"
 
 #define SHARE_BYTES (INT64_C(16) << 10) /* of the room, at least, for each queue */
 #define AHEAD_BYTES 2048
+#define SLOTS_AHEAD 4
 
 /* --- records ---------------------------------------------------------------------------------- */
 
@@ -26,11 +29,9 @@ static int64_t write_record(writing *to, int64_t kind, int64_t queue, int64_t po
         return SB_TOO_SMALL;
     }
     memset(to->at + bytes - 8, 0, 8); /* the zeros behind the body, before it comes */
-    uint32_t crc = length ? crc32c_copy(0, to->at + HEAD, body, (size_t)length) : 0;
-    if (length % 8)
-        crc = crc32c(crc, to->at + HEAD + length, (size_t)(bytes - HEAD - length));
+    if (length > 0)
+        copy_far(to->at + HEAD, body, (size_t)length);
     const record_head head = {
-        .body_crc = crc,
         .length = (uint32_t)length,
         .queue = (uint64_t)queue,
         .where = (uint64_t)position | (uint64_t)kind << KIND_SHIFT,
@@ -72,9 +73,11 @@ static int64_t write_declaration(source *of, writing *to)
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* Start to fetch what is behind a message: most often the next one, as long as this. */
-static void prefetch_behind(const char *end, int64_t length)
+/* Start to fetch what is behind a message: most often the next one, as long as this; and a slot
+ * some positions on. */
+static void prefetch_behind(const source *from, const char *end, int64_t length)
 {
+    slot_prefetch(from->queue, from->cursor.position + SLOTS_AHEAD);
     for (int64_t at = 0; at < length && at < AHEAD_BYTES; at += L_LINE_BYTES)
         __builtin_prefetch(end + at);
 }
@@ -117,7 +120,7 @@ static int64_t write_messages(source *from, writing *to, int64_t least)
         if (from->of->skips && state_of(&message) == L_DONE)
             continue;
         int64_t length = end - (const char *)message.chunk;
-        prefetch_behind(end, length);
+        prefetch_behind(from, end, length);
         code = write_record(to, SB_RECORD_MESSAGE, from->number, message.position, message.chunk,
                             length);
         if (code == SB_OK)

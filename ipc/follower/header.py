@@ -74,8 +74,8 @@ int64_t sb_follower_open(sb_connection *connection, const sb_follower_options *o
 int64_t sb_follower_add(sb_follower *follower, sb_queue *queue);
 /* Read what came since, of all queues in turn: how many records.  They are those of the journal's
  * files (ipc/journal/format.h): a head of 32 bytes, the body, zeros up to a multiple of 8.  A
- * message's body is its chunk.  The head has kind, queue, position, length and the CRC of the body;
- * its frame and its own CRC are 0, for whoever writes it to a file seals it there.
+ * message's body is its chunk.  The head has kind, queue, position and length; its frame and CRCs
+ * are 0, for whoever writes it to a file seals it there.
  * Of a durable queue, what the journal has.  SB_EMPTY; SB_TOO_SMALL; SB_STALE: a gate is not ours
  * any more. */
 int64_t sb_follower_read(sb_follower *follower, sb_follower_batch *batch);

@@ -95,6 +95,8 @@ class _State:
             return
         if kind == records.QUEUES:
             self._queues = numbers_in(body)
+            for unplaced in [key for key in self._records if key[0] == records.UNPLACED]:
+                del self._records[unplaced]
             for gone in {of for what, of, *_ in self._records if what in OF_A_QUEUE} - self._queues:
                 self._forget(gone)
             return
@@ -104,6 +106,11 @@ class _State:
             return
         if self._queues is not None and kind == records.QUEUE:
             self._queues.add(queue)
+        if kind == records.UNPLACED:
+            self._records.pop((kind, position), None)
+            if body:
+                self._records[kind, position] = (kind, queue, position, body)
+            return
         same: tuple[Any, ...] = (kind, queue, position, body)
         if kind in OF_A_QUEUE:
             same = (kind, queue, bool(body))

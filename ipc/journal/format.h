@@ -45,7 +45,7 @@
 
 #define JOURNAL_PAGE INT64_C(4096)
 #define JOURNAL_MAGIC UINT64_C(0x6c616e72756f6a62) /* bjournal */
-#define JOURNAL_VERSION 1
+#define JOURNAL_VERSION 2
 #define JOURNAL_BODY_MAX (INT64_C(1) << 31)
 #define JOURNAL_BYTES_MAX (INT64_C(1) << 40) /* of a segment */
 #define UNKNOWN_END INT64_C(0)

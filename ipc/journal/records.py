@@ -17,7 +17,10 @@ QUEUE_GONE: Final = 4
 """A queue is deleted, with all that is in it."""
 CATALOG: Final = 5
 """An exchange, a binding, settings of a pattern, …"""
-TRANSACTION: Final = 6
+UNPLACED: Final = 6
+"""A chunk that a committed transaction has still to publish to its queue, for want of room; without
+a body: the one with this position has its place, or is not needed.  A segment begins with those
+that are left, behind QUEUES."""
 IDS: Final = 7
 """Message ids that a queue remembers, up to the serial that is the position; kept by the queue's
 number with the sign bit."""

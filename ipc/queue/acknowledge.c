@@ -82,17 +82,32 @@ int64_t sb_reject(sb_queue *queue, sb_message *message)
     return deal_with(dead_letter_rejected, queue, message);
 }
 
-int64_t sb_reject_at(sb_queue *queue, int64_t position)
+static bool is_leased(const sb_queue *queue, int64_t position)
 {
-    sb_message message;
+    int64_t head = word_load(queue->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
+    int64_t word = slot_word(queue, position);
+    return position >= head && (word >> L_STATE_SHIFT & L_STATE_MASK) == L_LEASED;
+}
+
+int64_t sb_take_at(sb_queue *queue, int64_t position, sb_message *message)
+{
     int64_t code;
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
-    code = sb_port_look(&in->port, position, &message);
+    code = sb_port_look(&in->port, position, message);
     if (code == SB_OK)
-        code = sb_port_take_seen(&in->port, &message);
+        code = sb_port_take_seen(&in->port, message);
+    if (code != SB_OK)
+        code = is_leased(queue, position) ? SB_REVOKED : SB_GONE;
     lane_leave(in);
+    return code;
+}
+
+int64_t sb_reject_at(sb_queue *queue, int64_t position)
+{
+    sb_message message = {0};
+    int64_t code = sb_take_at(queue, position, &message);
     return code == SB_OK ? sb_reject(queue, &message) : SB_GONE;
 }
 

@@ -273,6 +273,16 @@ int64_t sb_pass_on(sb_queue *queue, int64_t position);
 """
 
 PRIVATE = """\
+/* sb_temporary_queue of this name: that of a program on another host keeps its name. */
+int64_t sb_temporary_queue_as(sb_connection *connection, const char *name, int64_t slots,
+                              const sb_settings *settings, sb_queue **queue);
+/* Take the message at this position: SB_GONE, it is done with already; SB_REVOKED, somebody else
+ * has it. */
+int64_t sb_take_at(sb_queue *queue, int64_t position, sb_message *message);
+/* Messages that were taken, as records of the journal's format (ipc/queue/records.c): how many
+ * bytes they need, and the records, into a buffer of 8 bytes aligned. */
+int64_t sb_records_room(const sb_message *messages, int64_t count);
+void sb_records_of(const sb_message *messages, int64_t count, void *buffer);
 /* sb_get and sb_receive without waiting: they look so many times. */
 int64_t sb_look_and_copy(sb_queue *queue, sb_message *message, sb_room *room, int64_t looks);
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks);

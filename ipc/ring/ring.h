@@ -213,6 +213,12 @@ static inline int64_t slot_word(const sb_queue *queue, int64_t position)
     return word_load(queue->ring.memory,
                      L_RING_SLOTS_START + ((position & (queue->slots - 1)) << L_SLOT_SHIFT));
 }
+/* Start to fetch it. */
+static inline void slot_prefetch(const sb_queue *queue, int64_t position)
+{
+    __builtin_prefetch((const char *)queue->ring.memory + L_RING_SLOTS_START +
+                       ((position & (queue->slots - 1)) << L_SLOT_SHIFT));
+}
 /* One more of a counter of its ring. */
 static inline void ring_count(sb_queue *queue, int64_t counter)
 {

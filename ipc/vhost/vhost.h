@@ -64,7 +64,6 @@ struct sb_connection {
     pthread_mutex_t slow;   /* one thread at a time looks for slow consumers */
     pthread_mutex_t commit_mutex; /* one transaction of ours at a time is committed */
     int64_t stamp;          /* of the last one on durable queues, 0 if the last was on none */
-    int64_t late;           /* of one that was written in parts, when all of it had happened */
     int64_t commits, finished; /* how many were committed, and how many of them have happened */
     bool has_record; /* there is memory behind it */
     sb_queue **queues;      /* by row */

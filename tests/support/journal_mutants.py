@@ -6,14 +6,9 @@ so that it does not, the test says so, and the mutant is to be written anew.
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from tests.support.compiler import PREFIX, write_internals
-
-IPC = Path(__file__).parents[2] / "ipc"
 SHARED = ("base/crc32c.c", "base/detail.c", "base/segment.c", "base/system.c")
 
 CRASH, DAMAGE, SYNC, TAKEOVER, COMPACTING = "crash", "damage", "sync", "takeover", "compacting"
@@ -206,23 +201,3 @@ MUTANTS: Final = (
         "    if (linkat(of->in.file, from->name, of->in.file, name, 0) != 0)\n",
     ),
 )  # fmt: skip
-
-
-def library_with(mutant: Mutant, target: Path) -> Path:
-    """The journal alone, to be preloaded: it comes before that of libshmbroker."""
-    sources = [*IPC.glob("journal/*.c"), *(IPC / name for name in SHARED)]
-    made = []
-    for source in sources:
-        text = source.read_text()
-        if source == IPC / mutant.file:
-            assert text.count(mutant.old) == 1, f"{mutant.name}: write it anew"
-            text = text.replace(mutant.old, mutant.new)
-        made.append(target / f"{source.parent.name}-{source.name}")
-        made[-1].write_text(text)
-    write_internals(target)
-    library = target / "libmutant.so"
-    flags = ["-shared", "-fPIC", "-O1", "-std=gnu11", "-pthread", "-fvisibility=hidden", "-w"]
-    folders = [f"-I{target}", f"-I{IPC}", f"-I{PREFIX / 'include'}"]
-    command = ["cc", *flags, *folders, *made, target / "strerror.c", "-o", library]
-    subprocess.run(command, check=True)
-    return library

@@ -25,11 +25,10 @@ from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.settings.setting import BY_NAME
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.conftest import SHM
-from tests.support.compiler import LIBRARY, PREFIX, write_internals
+from tests.support.changed_library import IPC, ChangedLibrary, all_sources
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 
 ROOT = Path(__file__).parents[3]
-IPC = ROOT / "ipc"
 SMALL = 64 << 10
 ARENA = 4 << 20
 HEAD_BYTES = 9 * 8
@@ -276,25 +275,11 @@ with shmbroker.connect(f"shm://{vhost}") as broker, journaling(vhost, folder):
 
 def library_that_stops(target: Path) -> Path:
     """The library, whose journaler waits after it has looked whether a queue is gone."""
-    made = []
-    for source in IPC.glob("*/*.c"):
-        if source.name == "dropped.c":  # the extension of Python
-            continue
-        text = source.read_text()
-        if source == IPC / "follower" / "following.c":
-            begin = text.index("static bool following_is_gone(")
-            end = text.index("}\n", begin) + 2
-            text = text[:begin] + STOPS_AFTER_A_LOOK + text[end:]
-        made.append(target / f"{source.parent.name}-{source.name}")
-        made[-1].write_text(text)
-    write_internals(target)
-    library = target / "libstops.so"
-    flags = ["-shared", "-fPIC", "-O0", "-std=gnu11", "-pthread", "-fvisibility=hidden", "-w"]
-    folders = [f"-I{target}", f"-I{IPC}", f"-I{PREFIX / 'include'}"]
-    sources = [*made, target / "strerror.c"]
-    kernels = [LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}"]
-    subprocess.run(["cc", *flags, *folders, *sources, *kernels, "-o", library], check=True)
-    return library
+    file = "follower/following.c"
+    text = (IPC / file).read_text()
+    begin = text.index("static bool following_is_gone(")
+    whole = text[begin : text.index("}\n", begin) + 2]
+    return ChangedLibrary(target, all_sources()).made("stops", file, whole, STOPS_AFTER_A_LOOK)
 
 
 def test_a_queue_that_is_deleted_while_the_journaler_looks(vhost: str, tmp_path: Path) -> None:

@@ -81,10 +81,15 @@ def test_a_vhost_that_cannot_be(name: Any) -> None:
         vhosts.delete(name)
 
 
-@pytest.mark.parametrize("url", ["demo", "tcp://demo", "", None, b"shm://demo"])
+@pytest.mark.parametrize("url", ["demo", "", None, b"shm://demo"])
 def test_an_address_that_is_none(url: Any) -> None:
     with pytest.raises(shmbroker.InvalidArgument, match="shm://"):
         shmbroker.connect(url)
+
+
+def test_an_address_of_a_kind_that_is_none() -> None:
+    with pytest.raises(ValueError, match="udp: is not known; there are tcp, shm"):
+        shmbroker.connect("udp://demo", user="u", password="p")
 
 
 @pytest.mark.parametrize("arena_bytes", [0, -1, 4097, 1 << 60, 1 << 80, -(1 << 80), 1.5, None, "1"])

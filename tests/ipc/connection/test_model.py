@@ -25,7 +25,7 @@ class Machine(QueueRules, MessageRules, ExchangeRules, LookRules):
 
 class TestModel(Machine.TestCase):  # type: ignore[name-defined, misc]
     settings = settings(
-        max_examples=EXAMPLES or 500,
+        max_examples=EXAMPLES or 300,
         stateful_step_count=60,
         deadline=None,
         derandomize=not EXAMPLES,

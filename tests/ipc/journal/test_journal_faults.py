@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.changed_library import IPC, ChangedLibrary
 from tests.support.journal_mutants import (
     AHEAD,
     COMPACTING,
@@ -17,10 +18,10 @@ from tests.support.journal_mutants import (
     INHERITING,
     MUTANTS,
     NAMING,
+    SHARED,
     SYNC,
     TAKEOVER,
     Mutant,
-    library_with,
 )
 from tests.support.storage import MADE, RENAMED, entries
 
@@ -35,6 +36,13 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]
     subprocess.run(["cc", *flags, SOURCE, "-o", library, "-ldl"], check=True)
     return library
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> ChangedLibrary:
+    """The journal alone."""
+    sources = [*IPC.glob("journal/*.c"), *(IPC / name for name in SHARED)]
+    return ChangedLibrary(tmp_path_factory.mktemp("journal"), sources)
 
 
 def run(module: str, *arguments: object, preload: str = "", **environment: str) -> str:
@@ -134,8 +142,10 @@ def test_failures(storage: Path, tmp_path: Path, part: str) -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_each_guard_is_needed(storage: Path, tmp_path: Path, mutant: Mutant) -> None:
-    library = str(library_with(mutant, tmp_path))
+def test_each_guard_is_needed(
+    storage: Path, tmp_path: Path, journal: ChangedLibrary, mutant: Mutant
+) -> None:
+    library = str(journal.made(mutant.name, mutant.file, mutant.old, mutant.new))
     if mutant.noticed_by == CRASH:
         said = {crash_points(storage, tmp_path, 1, mutant=library)}
     elif mutant.noticed_by == DAMAGE:

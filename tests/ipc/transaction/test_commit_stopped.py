@@ -7,11 +7,9 @@ up.  Then it is killed and another participant repairs, or it goes on.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import random
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,27 +35,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-class Commit(Stepped):
-    """A program that stands in the middle of a commit."""
-
-    stepping: ctypes.CDLL
-
-    def step(self, instructions: int) -> bool:
-        answer: int = self.stepping.step(self.pid, ctypes.c_long(instructions))
-        assert answer >= 0, "it ended"
-        return answer == 1
-
-
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("committer")
-    library = folder / "stepping.so"
-    source = str(NATIVE / "stepping.c")
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, "-o", str(library)], check=True)
-    Commit.stepping = ctypes.CDLL(str(library))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LD_BIND_NOW", "1")  # not to step through the dynamic linker
-        yield compile_program(NATIVE / "committer.c", folder / "committer")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program(NATIVE / "committer.c", tmp_path_factory.mktemp("made") / "committer")
 
 
 def drained(queue: shmbroker.Queue) -> list[bytes]:
@@ -172,11 +152,11 @@ def check_every_frame(folder: Path) -> int:
     return len(found["c"])
 
 
-def stops(program: Path, bank: Bank) -> Iterator[Commit]:
+def stops(program: Path, bank: Bank) -> Iterator[Stepped]:
     instructions = random.randrange(1, STRIDE)
     while True:
         bank.a.publish(b"coin")
-        with Commit([str(program), bank.vhost]) as commit:
+        with Stepped([str(program), bank.vhost]) as commit:
             if not commit.step(instructions):
                 assert commit.finish() == 0
                 assert bank.verdict()
@@ -234,7 +214,7 @@ def test_one_that_stands_still_is_whole_in_the_journal(
             instructions = random.randrange(1, STRIDE)
             while True:
                 queues["a"].publish(b"coin", timeout=PATIENCE)
-                with Commit([str(program), vhost]) as commit:
+                with Stepped([str(program), vhost]) as commit:
                     stands = commit.step(instructions)
                     queues["other"].publish(b"", timeout=PATIENCE)
                     if ends == "continued" or not stands:
