@@ -134,6 +134,7 @@ static int64_t append_many(outlet *to, lane *in, stretch *part)
     words[L_POURING_END / 8] = (int64_t)(intptr_t)part->end;
     words[L_POURING_LAST / 8] = to->last;
     words[L_POURING_ANSWERS / 8] = (int64_t)(intptr_t)part->answers;
+    words[L_POURING_CHECKS / 8] = to->checks;
     int64_t code = sb_port_pour(&in->port, words);
     int64_t *answers = (int64_t *)(intptr_t)words[L_POURING_ANSWERS / 8];
     int64_t appended = words[L_POURING_COUNT / 8];
@@ -147,14 +148,14 @@ static int64_t append_many(outlet *to, lane *in, stretch *part)
 
 /* --- a ring ----------------------------------------------------------------------------------- */
 
-static bool has_no_room(int64_t code)
+bool has_no_room(int64_t code)
 {
     return code == SB_FULL || code == SB_OVER_SHARE || code == SB_ARENA_FULL;
 }
 
 static int64_t append(outlet *to, lane *in, stretch *part)
 {
-    bool is_many = is_simple(to->queue) && !to->checks && !to->retried;
+    bool is_many = is_simple(to->queue) && !to->retried;
     int64_t code = SB_OK;
     while (code == SB_OK && part->at < part->end) {
         code = is_many ? append_many(to, in, part) : SB_UNDECIDED;
@@ -182,6 +183,12 @@ int64_t outlet_append_now(outlet *to, stretch *part, int64_t deadline)
 
 /* --- a queue that pages ----------------------------------------------------------------------- */
 
+void answers_in_inbox(sb_queue *queue, int64_t *first, const int64_t *end)
+{
+    for (; sb_is_durable(queue) && first < end; first++)
+        *first |= *first >= 0 ? L_IN_INBOX : 0;
+}
+
 /* As inbox_publish_many does it (inbox.c): the paging word is moved before and after. */
 static int64_t append_to_inbox(outlet *to, stretch *part)
 {
@@ -195,8 +202,7 @@ static int64_t append_to_inbox(outlet *to, stretch *part)
     code = outlet_append_now(inbox, part, part->deadline);
     to->last = inbox->last;
     inbox_noted(inbox->queue);
-    for (; sb_is_durable(to->queue) && first < part->answers; first++)
-        *first |= *first >= 0 ? L_IN_INBOX : 0; /* for who waits until it is confirmed */
+    answers_in_inbox(to->queue, first, part->answers);
     return code;
 }
 

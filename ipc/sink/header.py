@@ -21,7 +21,9 @@ typedef struct sb_poured {
  * comes from whoever has published it, and message ids are compared; a link's are not, so that a
  * message may come back to where it was.  `counts`: each position comes, in any order.  Those that
  * are left out stay open, 1000 of them; then what would leave out more is answered
- * SB_TOO_MANY_OPEN, and is not known.  It goes to queues that do not page, record by record. */
+ * SB_TOO_MANY_OPEN, and is not known.  It goes to queues, or through one exchange: there, too many
+ * end the call, and so does SB_UNCONFIRMED, for one that some queues may have and that was left out
+ * since. */
 int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64_t retention_ns,
                      int64_t checks, int64_t counts, sb_sink **sink);
 /* Records that have this number of a queue go to this queue, or through this exchange; -1: records
@@ -41,6 +43,10 @@ int64_t sb_sink_give_up(sb_sink *sink, int64_t number, int64_t first, int64_t en
  * is wrong, and nothing of the next one has happened.  `later` is added to times of expiry. */
 int64_t sb_sink_pour(sb_sink *sink, const void *records, int64_t bytes, int64_t later,
                      int64_t *answers, int64_t timeout_ns, sb_poured *told);
+/* Records of a program, which counts from 0 in each buffer: the first one is at this position now,
+ * the others behind it, and all are published now.  How many they are; SB_INVALID if something else
+ * is among them. */
+int64_t sb_records_number(void *records, int64_t bytes, int64_t first);
 /* From now on pouring stops before a message that is refused, with the reason as its code and
  * `refused` 1: whoever pours it goes on behind its record once the sender has it safe.  Of queues
  * only: an exchange refuses for some of its queues. */

@@ -58,3 +58,22 @@ int64_t record_outgoing(const poured_record *record, int64_t later, sb_outgoing 
         message->ttl_ns = ttl_left(word_load(chunk, L_CHUNK_EXPIRY_AT), later);
     return SB_OK;
 }
+
+int64_t sb_records_number(void *records, int64_t bytes, int64_t first)
+{
+    char *at = records;
+    const char *end = at + bytes;
+    int64_t count = 0, code = SB_OK, now = realtime_ns();
+    for (poured_record record; at < end; at += record.next - at, count++) {
+        code = record_next(at, end, &record);
+        if (code != SB_OK)
+            return code;
+        if (!record.is_message || first + count > (int64_t)L_POSITION_MASK)
+            return fail(SB_INVALID, "record %lld of a publish is no message", (long long)count);
+        word_store(at, L_RECORD_WHERE_AT,
+                   (first + count) | (int64_t)SB_RECORD_MESSAGE << L_RECORD_KIND_SHIFT);
+        if (record.length >= L_CHUNK_HEADER_BYTES)
+            word_store(at + HEAD, L_CHUNK_PUBLISHED_AT, now);
+    }
+    return count;
+}

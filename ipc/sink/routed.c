@@ -4,7 +4,14 @@
  * Records with the same key and properties have one route; those that follow each other go there
  * together.  How far streams are in exchanges is kept in the table of origins of a queue that has
  * no messages: an entry for each stream and exchange.  It may be behind after a death, never ahead:
- * then some records are looked at once more, and the rings know them. */
+ * then some records are looked at once more, and the rings know them.
+ *
+ * Of a stream of which each number comes (counted.c) only the marks say what is open.  They move
+ * past a gap before any ring gets a later message.  Rings cannot say whether they have a number
+ * that is retried: they have later ones.  So it goes to each of them as a stream of its own, of
+ * this one number, which is forgotten when all have it.  A number that the route may have had in
+ * part when somebody died (`tried`: noted before a route gets records), and that was left out then,
+ * is in doubt for good: its retry is SB_UNCONFIRMED. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -19,6 +26,7 @@
 
 #define MARKS "$sink.marks"
 #define TOGETHER 512
+#define ALONE_NS INT64_C(3600000000000) /* as long is a number kept that was retried */
 
 /* Records of one route. */
 typedef struct bundle {
@@ -46,7 +54,9 @@ static int64_t bundle_next(bundle *made, const stretch *part)
     made->at = made->end = part->at;
     for (made->count = 0; made->count < TOGETHER; made->count++) {
         code = record_next(made->end, part->end, &record);
-        if (code != SB_OK || !record.is_message)
+        if (code != SB_OK || !record.is_message ||
+            (part->sink->counts && made->count > 0 &&
+             record.sequence != made->sequences[made->count - 1] + 1))
             break;
         int64_t wrong = record_outgoing(&record, part->later, &message);
         if (made->count > 0 && (wrong != SB_OK || !is_same_route(&made->first, &message)))
@@ -123,6 +133,105 @@ static int64_t route_bundle(destination *to, stretch *part, bundle *all)
     return code == SB_OK ? first : code;
 }
 
+/* --- a stream of which each number comes ------------------------------------------------------ */
+
+/* An identity that belongs to a number of this one. */
+static void identity_of(const int64_t of[2], int64_t number, int64_t identity[2])
+{
+    uint64_t hash[2];
+    siphash_128(of, (const char *)&number, sizeof number, hash);
+    identity[0] = (int64_t)hash[0];
+    identity[1] = (int64_t)hash[1];
+}
+
+static void identity_there(const sb_sink *sink, sb_exchange *exchange, int64_t identity[2])
+{
+    const char *name = sb_exchange_name(exchange);
+    uint64_t hash[2];
+    siphash_128(sink->identity, name, (int64_t)strlen(name), hash);
+    identity[0] = (int64_t)hash[0];
+    identity[1] = (int64_t)hash[1];
+}
+
+static int64_t gap_routed(outlet *marks, int64_t sequence)
+{
+    if (sequence == marks->last + 1)
+        return SB_OK;
+    int64_t code = gap_opened(marks, marks, sequence);
+    return code == SB_OK ? outlet_pass(marks, sequence - 1) : code;
+}
+
+/* The next records may be in rings from now on. */
+static int64_t bundle_tried(destination *to, const stretch *part, const bundle *all)
+{
+    int64_t last = all->sequences[all->count - 1];
+    return part->sink->counts && to->ring->tried->last < last ? outlet_pass(to->ring->tried, last)
+                                                              : SB_OK;
+}
+
+static int64_t number_closed(const outlet *marks, int64_t number)
+{
+    sb_port port;
+    int64_t code = port_to_look(marks->queue, &port);
+    if (code == SB_OK)
+        sb_port_number_give_up(&port, marks->origin, number);
+    return code;
+}
+
+/* Its message goes to each ring that has it not: how many they are. */
+static int64_t route_alone(destination *to, stretch *alone, bundle *one)
+{
+    kept_route *route;
+    int64_t first = SB_OK, code, count = exchange_route(to->exchange, &one->first, &route);
+    for (int64_t each = 0; each < count; each++) {
+        append_bundle(alone, one, route->queues[each], &code);
+        first = first == SB_OK ? code : first;
+    }
+    if (count >= 0)
+        route_leave(route);
+    return first == SB_OK ? count : first;
+}
+
+/* The journal may have it of a durable queue that the number was forgotten, and not yet that it is
+ * closed: there it is forgotten when there is need for its place. */
+static void alone_closed(sb_sink *alone, bool is_done)
+{
+    while (alone->outlets) {
+        outlet *first = alone->outlets;
+        alone->outlets = first->next;
+        outlet_close(first, is_done && !sb_is_durable(first->queue));
+    }
+}
+
+static int64_t route_retry(destination *to, stretch *part, const poured_record *record)
+{
+    bundle one;
+    int64_t identity[2], count = 0;
+    sb_sink sink = *part->sink;
+    stretch alone = *part;
+    if (is_open(to->ring->tried, record->sequence))
+        return fail(SB_UNCONFIRMED, "whoever published number %lld through exchange '%s' died, and "
+                    "later ones came since: some queues may have it",
+                    (long long)record->sequence, sb_exchange_name(to->exchange));
+    identity_there(&sink, to->exchange, identity);
+    identity_of(identity, record->sequence, sink.identity);
+    sink.retention_ns = ALONE_NS;
+    sink.outlets = NULL;
+    alone.sink = &sink;
+    alone.end = record->next;
+    int64_t code = bundle_next(&one, &alone);
+    if (code == SB_OK && one.refused[0] == SB_OK)
+        count = route_alone(to, &alone, &one);
+    if (code == SB_OK)
+        code = count < 0 ? count : number_closed(to->ring, record->sequence);
+    alone_closed(&sink, code == SB_OK);
+    if (code == SB_OK)
+        record_answered(part, record, one.refused[0] != SB_OK ? one.refused[0] : count);
+    return code;
+}
+
+/* --- records of any stream -------------------------------------------------------------------- */
+
 int64_t destination_route(destination *to, stretch *part)
 {
     bundle all;
@@ -134,12 +243,16 @@ int64_t destination_route(destination *to, stretch *part)
             break;
         if (!record.is_message) {
             part->at = record.next;
+        } else if (part->sink->counts && is_open(to->ring, record.sequence)) {
+            code = route_retry(to, part, &record);
         } else if (record.sequence <= to->ring->last) {
-            part->at = record.next;
-            *part->answers++ = SB_DUPLICATE;
-            part->told->seen++;
+            record_answered(part, &record, SB_DUPLICATE);
         } else {
-            code = bundle_next(&all, part);
+            code = part->sink->counts ? gap_routed(to->ring, record.sequence) : SB_OK;
+            if (code == SB_OK)
+                code = bundle_next(&all, part);
+            if (code == SB_OK)
+                code = bundle_tried(to, part, &all);
             if (code == SB_OK)
                 code = route_bundle(to, part, &all);
         }
@@ -166,10 +279,17 @@ static int64_t marks_opened(sb_sink *sink)
 
 int64_t destination_marks(sb_sink *sink, sb_exchange *exchange, outlet **marks)
 {
-    const char *name = sb_exchange_name(exchange);
-    uint64_t hash[2];
-    int64_t code = marks_opened(sink);
-    siphash_128(sink->identity, name, (int64_t)strlen(name), hash);
-    const int64_t identity[2] = {(int64_t)hash[0], (int64_t)hash[1]};
-    return code == SB_OK ? outlet_open_as(sink, sink->marks, identity, marks) : code;
+    int64_t identity[2], tried[2], code = marks_opened(sink);
+    sb_sink counting = *sink;
+    counting.rings_count = sink->counts;
+    identity_there(sink, exchange, identity);
+    identity_of(identity, 0, tried);
+    if (code == SB_OK)
+        code = outlet_open_as(&counting, sink->marks, identity, marks);
+    if (code != SB_OK || !sink->counts)
+        return code;
+    code = outlet_open_as(&counting, sink->marks, tried, &(*marks)->tried);
+    if (code != SB_OK)
+        outlet_close(*marks, false);
+    return code;
 }

@@ -18,7 +18,8 @@ int64_t sb_sink_open(sb_connection *connection, int64_t high, int64_t low, int64
     if (!made)
         return fail_system("memory for a sink");
     *made = (sb_sink){.connection = connection, .identity = {high, low},
-                      .retention_ns = retention_ns, .checks = checks, .counts = counts};
+                      .retention_ns = retention_ns, .checks = checks, .counts = counts,
+                      .rings_count = counts};
     *opened = made;
     return SB_OK;
 }
@@ -39,14 +40,14 @@ static int64_t destination_add(sb_sink *sink, const destination *wanted)
     *made = *wanted;
     made->next = sink->destinations;
     sink->destinations = made;
-    return wanted->ring->last;
+    return stream_last(wanted->ring);
 }
 
 int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue)
 {
     destination made = {.number = number};
-    if (sink->counts && queue->pages)
-        return fail(SB_INVALID, "queue '%s' pages, and knows no open numbers", queue->name);
+    if (sink->rings_count != sink->counts)
+        return fail(SB_INVALID, "a stream of which each number comes has one destination");
     int64_t code = outlet_open(sink, queue, &made.ring);
     return code == SB_OK ? destination_add(sink, &made) : code;
 }
@@ -54,8 +55,9 @@ int64_t sb_sink_to_queue(sb_sink *sink, int64_t number, sb_queue *queue)
 int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange)
 {
     destination made = {.number = number, .exchange = exchange};
-    if (sink->counts)
-        return fail(SB_INVALID, "an exchange knows no open numbers: pour into a queue");
+    if (sink->rings_count && sink->destinations)
+        return fail(SB_INVALID, "a stream of which each number comes has one destination");
+    sink->rings_count = false;
     int64_t code = destination_marks(sink, exchange, &made.ring);
     return code == SB_OK ? destination_add(sink, &made) : code;
 }
@@ -63,7 +65,7 @@ int64_t sb_sink_to_exchange(sb_sink *sink, int64_t number, sb_exchange *exchange
 int64_t sb_sink_position(sb_sink *sink, int64_t number)
 {
     const destination *found = destination_of(sink, number);
-    return found ? found->ring->last
+    return found ? stream_last(found->ring)
                  : fail(SB_NOT_FOUND, "records of queue %lld go nowhere", (long long)number);
 }
 
@@ -77,7 +79,7 @@ int64_t sb_sink_skip(sb_sink *sink, int64_t number, int64_t position)
     const destination *found = destination_of(sink, number);
     if (!found)
         return fail(SB_NOT_FOUND, "records of queue %lld go nowhere", (long long)number);
-    return position <= found->ring->last ? SB_OK : outlet_pass(found->ring, position);
+    return position <= stream_last(found->ring) ? SB_OK : outlet_pass(found->ring, position);
 }
 
 /* Records that follow each other and go to the same place. */

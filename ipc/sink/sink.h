@@ -14,9 +14,11 @@ typedef struct outlet {
     int64_t origin; /* our entry in its table */
     bool checks;    /* messages' own ids are compared */
     bool counts;    /* numbers that are left out are open */
-    int64_t last;   /* all numbers up to this one are known there, or in the inbox, or open */
+    int64_t last;   /* all numbers up to this one are known there, or open; if they do not count:
+                     * or known in the inbox */
     int64_t retried; /* the open one that is published now; 0: none */
     struct outlet *inbox; /* of a queue that pages, once it has one */
+    struct outlet *tried; /* of an exchange: how far its rings may have the stream */
     struct outlet *next;
 } outlet;
 
@@ -33,6 +35,7 @@ struct sb_sink {
     int64_t identity[2], retention_ns;
     bool checks; /* it comes from whoever has published it first */
     bool counts; /* each of its numbers comes */
+    bool rings_count; /* and rings know what is open; through an exchange only its marks do */
     bool stops;  /* before a message that is refused */
     outlet *outlets;
     destination *destinations;
@@ -88,9 +91,20 @@ int64_t outlet_append(outlet *to, stretch *part);
 /* The same to the ring itself, of records that leave out none whose number counts. */
 int64_t outlet_append_now(outlet *to, stretch *part, int64_t deadline);
 void record_answered(stretch *part, const poured_record *record, int64_t what);
+bool has_no_room(int64_t code);
+/* These positions are in the queue's inbox: for who waits until they are confirmed. */
+void answers_in_inbox(sb_queue *queue, int64_t *first, const int64_t *end);
 
 /* --- counted.c -------------------------------------------------------------------------------- */
 
+/* All numbers of the stream up to this one are known, or open. */
+int64_t stream_last(const outlet *of);
+/* Whether the stream has this number open. */
+bool is_open(const outlet *of, int64_t number);
+/* Before a message with this number, which is above the highest of this table, is published: those
+ * that the stream left out are open.  If it is not published after all, they are above the highest
+ * number, and the next gap begins anew. */
+int64_t gap_opened(const outlet *of, outlet *table, int64_t sequence);
 /* Append a stretch of a stream of which each number comes. */
 int64_t counted_append(outlet *to, stretch *part);
 

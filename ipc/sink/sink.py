@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shmbroker.core.codes import FULL, INTERRUPTED, OK
 from shmbroker.core.layout import OPEN_NUMBERS_MAX, RECORD_HEAD_BYTES
@@ -24,8 +23,7 @@ RETENTION = 7 * 86400.0
 FOREVER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Poured:
+class Poured(NamedTuple):
     """What became of a buffer: whether all of it was dealt with, or why the next record waits."""
 
     code: int
@@ -73,6 +71,7 @@ class Sink(Closable):
             raise InvalidArgument(f"an origin has {ORIGIN_BYTES} bytes, not {len(origin)}")
         self._broker = broker
         self._answers = ffi.new("int64_t[]", 1)
+        self._told = ffi.new("sb_poured *")
         high, low = (
             int.from_bytes(half, "little", signed=True) for half in (origin[:8], origin[8:])
         )
@@ -131,7 +130,7 @@ class Sink(Closable):
         most = len(buffer) // RECORD_HEAD_BYTES + 1
         if len(self._answers) < most:
             self._answers = ffi.new("int64_t[]", most)
-        told = ffi.new("sb_poured *")
+        told = self._told
         code = pour(
             self._sink, buffer, len(buffer), later, self._answers, nanoseconds(timeout), told
         )

@@ -52,7 +52,8 @@ static int64_t entry_made(sb_sink *sink, sb_queue *queue, sb_port *port, const i
     int64_t tail = sb_port_true_tail(port), code = SB_OK;
     int64_t entry = tail < 0 ? tail : outlet_place(queue, port);
     if (entry > 0)
-        code = sb_port_origin_begin(port, entry, identity[0], identity[1], tail, 0, sink->counts);
+        code = sb_port_origin_begin(port, entry, identity[0], identity[1], tail, 0,
+                                    sink->rings_count);
     return code == SB_OK ? entry : code;
 }
 
@@ -65,9 +66,9 @@ static int64_t entry_owned(sb_sink *sink, sb_queue *queue, sb_port *port, const 
     int64_t entry = sb_port_origin_find(port, identity[0], identity[1]);
     if (entry == 0)
         entry = entry_made(sink, queue, port, identity);
-    if (entry > 0 && sb_port_origin_is_counted(port, entry) != sink->counts)
+    if (entry > 0 && sb_port_origin_is_counted(port, entry) != sink->rings_count)
         entry = fail(SB_INVALID, "queue '%s': the numbers of this stream %s have gaps",
-                     queue->name, sink->counts ? "may" : "do not");
+                     queue->name, sink->rings_count ? "may" : "do not");
     if (entry > 0 && !sb_port_origin_own(port, entry, 0, id, realtime_ns()))
         entry = SB_IN_USE;
     if (entry > 0)
@@ -113,7 +114,7 @@ static int64_t stream_begun(sb_sink *sink, sb_queue *queue, const int64_t identi
         return entry;
     made->origin = entry;
     made->last = sb_port_producer_last(&port, entry);
-    if (sink->counts && made->last >= 0)
+    if (sink->rings_count && made->last >= 0)
         sb_port_numbers_settle(&port, entry);
     return made->last < 0 ? made->last : SB_OK;
 }
@@ -135,7 +136,7 @@ int64_t outlet_open_as(sb_sink *sink, sb_queue *queue, const int64_t identity[2]
     }
     made->queue = queue;
     made->checks = sink->checks;
-    made->counts = sink->counts;
+    made->counts = sink->rings_count;
     sb_share_queue(queue);
     *opened = made;
     return SB_OK;
@@ -147,7 +148,7 @@ int64_t outlet_inbox(sb_sink *sink, outlet *of, bool makes, outlet **inbox)
     sb_queue *queue = of->inbox || !of->queue->pages ? NULL : inbox_of(of->queue, makes, &code);
     if (queue && code == SB_OK)
         code = outlet_open_as(sink, queue, sink->identity, &of->inbox);
-    if (queue && code == SB_OK && of->inbox->last > of->last)
+    if (queue && code == SB_OK && !of->counts && of->inbox->last > of->last)
         of->last = of->inbox->last;
     *inbox = of->inbox;
     return code;
@@ -211,6 +212,8 @@ void outlet_close(outlet *closed, bool forgets)
 {
     if (closed->inbox)
         outlet_close(closed->inbox, forgets);
+    if (closed->tried)
+        outlet_close(closed->tried, forgets);
     entry_left(closed, forgets);
     sb_close_queue(closed->queue);
     free(closed);

@@ -3,12 +3,10 @@ once, in order."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -24,6 +22,7 @@ from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.sink.sink import Sink
 from shmbroker.perf.machine.process import Process
 from tests.support.records import chunk, record
+from tests.support.repairing import in_repair
 
 ORIGIN = bytes(range(16))
 KILLS = int(os.environ.get("SINK_KILLS", "60"))
@@ -33,7 +32,6 @@ COUNT = 4096
 PATIENCE = 30
 KEYS = 50
 SET = 8
-F_OFD_SETLK = 37
 EXCHANGE = "prices"
 OTHER = "other"
 Pour = Callable[[str, str, int], int]
@@ -192,15 +190,6 @@ def test_sets_that_enter_together(broker: Broker, url: str, tmp_path: Path) -> N
     end = got[1][-1] + 1
     assert end % SET == 0
     assert got == [list(range(0, end, 2)), list(range(1, end, 2))]
-
-
-@contextmanager
-def in_repair(vhost: str, participant: int) -> Iterator[None]:
-    """Somebody repairs what this one has left."""
-    with Path(f"/dev/shm/shmbroker.{vhost}.participants").open("rb+") as file:
-        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, participant, 1, 0)
-        fcntl.fcntl(file, F_OFD_SETLK, lock)
-        yield
 
 
 def test_who_goes_on_waits_until_a_repair_is_done(

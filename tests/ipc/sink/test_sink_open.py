@@ -9,23 +9,27 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import shmbroker
-from shmbroker import Broker, Empty, Queue
+from shmbroker import Broker, Empty, Queue, TooMany, Unconfirmed
 from shmbroker.core.codes import DUPLICATE, INVALID, TOO_MANY_OPEN
 from shmbroker.core.layout import OPEN_NUMBERS_MAX
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.paging.pager import Pager
 from shmbroker.ipc.sink.sink import Sink
 from shmbroker.perf.machine.process import Process
+from tests.ipc.paging.test_paging import eventually
 from tests.support.host import PATIENCE, after_the_host_died, journaling
 from tests.support.records import chunk, record, stream
 
 ORIGIN = bytes(range(16))
 SMALL = 64 << 10
 KILLS = int(os.environ.get("SINK_KILLS", "60"))
+FEW_KILLS = max(15, KILLS // 4)
 LIFE_MS_MAX = 30
 SHUFFLED = 8
 """So many records that follow each other come in any order."""
@@ -177,6 +181,40 @@ def test_an_origin_keeps_its_own_retention(broker: Broker) -> None:
     assert {each.identity for each in queue.origins()} == {(b"a" * 16).hex(), (b"b" * 16).hex()}
 
 
+def several(queue: Queue, count: int) -> list[int]:
+    got: list[int] = []
+    while len(got) < count:
+        got += [int(body) for body in queue.receive_many(count - len(got), timeout=PATIENCE)]
+    return got
+
+
+@pytest.fixture
+def paging(url: str, tmp_path: Path) -> Iterator[Pager]:
+    with shmbroker.connect(url, name="pager") as broker, Pager(broker, tmp_path / "pages") as pager:
+        yield pager
+
+
+@pytest.mark.usefixtures("paging")
+def test_a_queue_that_pages_has_two_tables(broker: Broker) -> None:
+    """A retry goes to ring or inbox, whichever it is the turn of, and both know it then."""
+    queue = broker.declare_queue("q", slots=4, when_full="page")
+    with Sink(broker, ORIGIN, counts=True) as sink:
+        sink.to_queue(queue)
+        sink.pour(one(0) + one(2) + one(4) + one(6) + one(7) + one(10))  # two in the inbox
+        assert (sink.position(), sink.open_positions()) == (11, [1, 3, 5, 8, 9])
+        assert sink.pour(one(3) + one(8) + one(3) + one(6)).seen == 2
+        assert several(queue, 8) == [0, 2, 4, 6, 7, 10, 3, 8]
+        eventually(lambda: queue.statistics().paged == 0)
+        assert sink.pour(one(3) + one(8) + one(10)).seen == 3
+    with Sink(broker, ORIGIN, counts=True) as sink:
+        assert (sink.to_queue(queue), sink.open_positions()) == (11, [1, 5, 9])
+        assert sink.pour(one(9) + one(12) + one(5) + one(8) + one(9)).seen == 2
+        assert sink.open_positions() == [1, 11]
+        sink.give_up(1, 2)
+        assert sink.pour(one(1) + one(11)).answers[0] == DUPLICATE
+    assert several(queue, 4) == [9, 12, 5, 11]
+
+
 # --- deaths ---------------------------------------------------------------------------------------
 
 
@@ -187,34 +225,49 @@ def shuffled(first: int, seed: int) -> list[int]:
     return group
 
 
-def retry_on(url: str, seed: int, begun: int) -> int:
+def opened(broker: Broker, sink: Sink, target: str) -> int:
+    if target == "t":
+        return sink.to_exchange(broker.exchange(target))
+    return sink.to_queue(broker.queue(target))
+
+
+def retry_on(url: str, target: str, seed: int, begun: int) -> int:
     """Pour what is not there, groups in any order, for ever."""
     with (
         shmbroker.connect(url, name="pourer") as broker,
         Sink(broker, ORIGIN, counts=True) as sink,
     ):
-        position = sink.to_queue(broker.queue("q"))
+        position = opened(broker, sink, target)
         os.write(begun, b"!")
         first = max(0, position // SHUFFLED - 3) * SHUFFLED
         for each in sink.open_positions():
-            sink.pour(one(each), timeout=PATIENCE)
+            with suppress(Unconfirmed):  # some queues of a route may have it
+                sink.pour(one(each), timeout=PATIENCE)
         while True:
             order = shuffled(first, seed)
             for each in (*order, order[0]):
-                sink.pour(one(each), timeout=PATIENCE)
+                with suppress(Unconfirmed):
+                    sink.pour(one(each), timeout=PATIENCE)
             first += SHUFFLED
 
 
-@pytest.mark.parametrize("kind", ["plain", "limited"])
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {"slots": 64},
+    "limited": {"slots": 64, "max_messages": 50},
+    "page": {"slots": 16, "when_full": "page"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("paging")
 def test_each_message_is_there_once_whoever_is_killed(
     broker: Broker, url: str, tmp_path: Path, kind: str
 ) -> None:
-    limits = {"max_messages": 50} if kind == "limited" else {}
-    queue = broker.declare_queue("q", slots=64, **limits)
+    queue = broker.declare_queue("q", **KINDS[kind])
     random, got = Random(5), []
     for kill in range(KILLS):
         begun, say = os.pipe()
-        process = Process(partial(retry_on, url, kill, say), tmp_path / "errors")
+        process = Process(partial(retry_on, url, "q", kill, say), tmp_path / "errors")
         os.close(say)
         assert os.read(begun, 1), process.errors.read_text()
         end = time.monotonic() + random.uniform(0, LIFE_MS_MAX / 1000)
@@ -226,8 +279,70 @@ def test_each_message_is_there_once_whoever_is_killed(
         position = sink.to_queue(queue)
         got += taken(queue)
         expected = set(range(position)) - set(sink.open_positions())
+    eventually(lambda: queue.statistics().paged == 0 or got.extend(taken(queue)))
+    got += taken(queue)
     assert sorted(map(int, got)) == sorted(expected)
     assert position > KILLS
+
+
+@pytest.mark.usefixtures("paging")
+def test_each_queue_of_a_route_has_each_message_once_whoever_is_killed(
+    broker: Broker, url: str, tmp_path: Path
+) -> None:
+    queues = [
+        broker.declare_queue("a", slots=64),
+        broker.declare_queue("b", slots=16, when_full="page"),
+    ]
+    broker.declare_exchange("t", "topic")
+    for queue in queues:
+        broker.bind("t", queue.name, "#")
+    random = Random(6)
+    got: list[list[bytes]] = [[], []]
+
+    def take() -> None:
+        for queue, into in zip(queues, got, strict=True):
+            into += taken(queue)
+
+    for kill in range(FEW_KILLS):
+        begun, say = os.pipe()
+        process = Process(partial(retry_on, url, "t", kill, say), tmp_path / "errors")
+        os.close(say)
+        assert os.read(begun, 1), process.errors.read_text()
+        end = time.monotonic() + random.uniform(0, LIFE_MS_MAX / 1000)
+        while time.monotonic() < end:
+            take()
+        assert process.kill() == -9, process.errors.read_text()
+        os.close(begun)
+    with Sink(broker, ORIGIN, counts=True) as sink:
+        position, left = opened(broker, sink, "t"), sink.open_positions()
+    eventually(lambda: take() or queues[1].statistics().paged == 0)
+    take()
+    for bodies in got:
+        positions = [int(body) for body in bodies]
+        assert len(positions) == len(set(positions))
+        assert set(range(position)) - set(positions) <= set(left)
+    assert position > FEW_KILLS
+
+
+def test_a_number_that_some_queues_may_have_is_in_doubt(broker: Broker, sink: Sink) -> None:
+    """One of two queues had no room for it, and its publisher went on with a later one."""
+    queues = [broker.declare_queue("a", slots=64), broker.declare_queue("b", slots=4)]
+    broker.declare_exchange("t", "topic")
+    for queue in queues:
+        broker.bind("t", queue.name, "#")
+    sink.to_exchange(broker.exchange("t"))
+    assert sink.pour(stream([b"x"] * 5)).is_full
+    taken(queues[1])
+    assert sink.pour(one(6)).answers == [2]
+    assert sink.open_positions() == [4, 5]
+    assert sink.pour(one(5)).answers == [2]
+    with pytest.raises(Unconfirmed, match="number 5 through exchange 't'"):
+        sink.pour(one(4))
+    sink.give_up(4, 5)
+    assert sink.pour(one(4) + one(5)).answers == [DUPLICATE, DUPLICATE]
+    with pytest.raises(TooMany):
+        sink.pour(one(5000))
+    assert [len(taken(queue)) for queue in queues] == [7, 2]
 
 
 # --- and the journal ------------------------------------------------------------------------------

@@ -73,3 +73,35 @@ def test_a_set_goes_to_the_inbox(host: Host) -> None:
         assert sink.pour(stream([b"x"], 399)).seen == 1
         assert sink.pour(stream([(400).to_bytes(8, "little")], 400)).answers[0] & IN_INBOX
         assert received(queue, 401) == list(range(401))
+
+
+def test_open_numbers_are_open_after_the_host_died(host: Host) -> None:
+    """Those of the ring, those that the inbox took over, and a retry that is in the inbox."""
+
+    def counted(broker: Broker, *positions: int) -> tuple[int, list[int]]:
+        queue = broker.queue("orders")
+        with Sink(broker, ORIGIN, counts=True) as sink:
+            sink.to_queue(queue)
+            for each in positions:
+                told = sink.pour(stream([each.to_bytes(8, "little")], each), timeout=PATIENCE)
+                if told.answers[0] >= 0:
+                    queue.confirm(told.answers[0], timeout=PATIENCE)
+            return sink.position(), sink.open_positions()
+
+    with host.up() as broker:
+        queue = declare(broker)
+        before = [each for each in range(400) if each % 100 != 7]
+        assert counted(broker, 2, *before[2:]) == (400, [0, 1, 7, 107, 207, 307])
+        assert queue.statistics().paged > 0
+        assert counted(broker, 107, 402) == (403, [0, 1, 7, 207, 307, 400, 401])
+    host.dies()
+    with host.up() as broker:
+        queue = broker.queue("orders")
+        assert counted(broker) == (403, [0, 1, 7, 207, 307, 400, 401])
+        assert counted(broker, 107, 207) == (403, [0, 1, 7, 307, 400, 401])
+        assert received(queue, len(before)) == [*before[2:], 107, 402]
+        eventually(lambda: queue.statistics().paged == 0)
+        assert counted(broker, 404) == (405, [0, 1, 7, 307, 400, 401, 403])
+    host.dies()
+    with host.up() as broker:
+        assert counted(broker, 7, 107, 207) == (405, [0, 1, 307, 400, 401, 403])
