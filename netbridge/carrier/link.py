@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 import threading
@@ -13,25 +14,27 @@ import zmq
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, InvalidArgument
-from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.end import End, Meter
 from shmbroker.netbridge.carrier.monitor import LOST, Event, Monitor
-from shmbroker.netbridge.carrier.socket import dealer
+from shmbroker.netbridge.carrier.socket import dealer, received, send, whole
 from shmbroker.netbridge.carrier.source import Shipped, Source
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.link.ending import Ending, Reason, State
+from shmbroker.netbridge.link.ending import Ending, Reason, State, ending
 from shmbroker.netbridge.link.handshake import Near
 from shmbroker.netbridge.link.machine import Machine
 from shmbroker.netbridge.link.peer import Identity, Wish
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan import action as plans
 from shmbroker.netbridge.plan.plans import REFUSED_RETRY, drafts
+from shmbroker.netbridge.plan.terms import Owner
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.curve import new_pair, public_of
+from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, NearEnd
 from shmbroker.netbridge.security.stretched import Stretched
-from shmbroker.netbridge.wire.frame import Body
+from shmbroker.netbridge.wire.frame import Frame
 from shmbroker.netbridge.wire.words import Refusal, Role
 
 Tell = Callable[[Mapping[str, Any]], None]
@@ -60,9 +63,17 @@ class Link(Closable):
         refused_retry: float = REFUSED_RETRY,
         history: int = 0,
         tell: Tell = lambda _: None,
+        owner: Owner = "link",
+        pair: KeyPair | None = None,
+        meter: Meter | None = None,
+        shows: Callable[[Link], None] = lambda _: None,
     ) -> None:
-        """`history`: another one whenever positions of its queues may be used twice."""
-        found = drafts(parse(uri), "link", refused_retry)
+        """`history`: another one whenever positions of its queues may be used twice.
+
+        `pair`: by which the far end knows this broker; without it each connection has a new one.
+        `shows`: called at each change of what people see of it.
+        """
+        found = drafts(parse(uri), owner, refused_retry)
         if len(found) != 1:
             raise InvalidArgument(f"{uri!r} stands for {len(found)} links, and this is one")
         self.name = name
@@ -70,6 +81,16 @@ class Link(Closable):
         self.ships = tuple(ships)
         self.times = times or LinkTimes()
         self.tell = tell
+        self.pair, self.meter = pair, meter
+        self.over: Callable[[], None] = lambda: None
+        """Called once it has ended."""
+        self.why = ""
+        """The reason of the last end."""
+        self.losses = 0
+        self.since = time.time()
+        """When it became what it is."""
+        self._shown = ""
+        self._shows = shows
         self.ended_at = threading.Event()
         self._thread = thread
         self._plan = found[0].plan(random.Random())
@@ -79,6 +100,7 @@ class Link(Closable):
         self._key = 0
         self._suspect = 0
         self._is_stopping = False
+        self.due = math.inf
         thread.ask(self._start)
 
     def _start(self) -> None:
@@ -93,14 +115,33 @@ class Link(Closable):
     def attempts(self) -> int:
         return sum(self._plan.attempts.values())
 
+    @property
+    def peer(self) -> tuple[Single | None, Identity | None]:
+        """The member that is tried or met, and who it is, if it has said so."""
+        connection = self._connection
+        if connection is None:
+            return None, None
+        return connection.member, connection.end.machine.handshake.peer
+
+    def start(self) -> None:
+        """A new round, if none goes on."""
+        self._thread.call(lambda: self._plan_says(self._plan.start(time.monotonic())))
+
+    def stop(self) -> None:
+        """In good order; `ended_at` says when that is done."""
+        if not self.ended_at.is_set():
+            self._thread.call(self._stop)
+
     def close(self) -> None:
         """In good order: what is on its way is confirmed first, if that is soon enough."""
         if not self.ended_at.is_set():
-            self._thread.call(self._stop)
+            self.stop()
             self.ended_at.wait(self.times.pending_ack_timeout + self.times.silence)
             self._thread.ask(self.end)
 
     def _stop(self) -> None:
+        if self.ended_at.is_set():
+            return
         self._is_stopping = True
         if self._connection is None:
             self._plan_says(self._plan.stop(time.monotonic()))
@@ -116,15 +157,17 @@ class Link(Closable):
         self._passive.clear()
         if self in self._thread.members:
             self._thread.members.remove(self)
-        self.ended_at.set()
+        if not self.ended_at.is_set():
+            self.ended_at.set()
+            self.over()
 
     # --- of the thread ------------------------------------------------------------------------
 
-    @property
-    def due(self) -> float:
-        due = [float("inf") if self._plan.due is None else self._plan.due]
-        due += [each.end.due for each in self._connections]
-        return min(due)
+    def _look(self) -> None:
+        """At all that it waits for."""
+        plan = self._plan.due
+        due = [each.end.due for each in self._connections]
+        self.due = min([*due, math.inf if plan is None else plan])
 
     @property
     def _connections(self) -> list[_Connection]:
@@ -136,6 +179,7 @@ class Link(Closable):
                 each.end.woken(now)
         if self._plan.due is not None and self._plan.due <= now:
             self._plan_says(self._plan.woken(now))
+        self._look()
 
     # --- of the plan --------------------------------------------------------------------------
 
@@ -149,8 +193,21 @@ class Link(Closable):
                 self._plan.hold_failed(action.member, time.monotonic())
             elif isinstance(action, plans.Changed):
                 self._log_change(action)
+            elif isinstance(action, plans.NoMember):
+                self.found_none(action.said)
+        self._look()
+        self._show()
+
+    def _show(self) -> None:
+        if self.state != self._shown:
+            self._shown, self.since = self.state, time.time()
+        self._shows(self)
+
+    def found_none(self, said: Mapping[Single, str]) -> None:
+        """The rounds of its plan are used up."""
 
     def _log_change(self, change: plans.Changed) -> None:
+        self.why = change.reason or self.why
         line = {
             "event": "link", "level": change.level, "link": self.name,
             "state": change.state.value, "was": change.was.value, "for": change.seconds,
@@ -178,18 +235,23 @@ class Link(Closable):
 
     # --- of the end ---------------------------------------------------------------------------
 
-    def send(self, end: End, parts: list[Body]) -> bool:
-        connection = next((each for each in self._connections if each.end is end), None)
-        return connection is not None and connection.send(parts)
+    def send(self, end: End, message: bytes) -> bool:
+        connection = self._connection
+        if connection is None or connection.end is not end:
+            connection = next((each for each in self._connections if each.end is end), None)
+        return connection is not None and connection.send(message)
 
     def secured(self) -> None:
         """CURVE has shaken hands."""
         self._suspect = 0
         self._plan.connected()
+        self._look()
 
     def became(self, end: End, state: State) -> None:
         if state is State.SYNCING:
             self._plan.welcomed()
+            self._look()
+            self._show()
         elif state is State.UP:
             self._plan_says(self._plan.up(time.monotonic()))
 
@@ -210,10 +272,14 @@ class Link(Closable):
             return
         was_secured = connection.is_secured
         reason = how.reason.value + (f": {how.detail}" if how.detail else "")
+        if how.reason is Reason.DISCONNECTED and not connection.was_tcp:
+            reason = UNREACHED
+        self.why = reason
         if self._is_stopping:
             self._plan_says(self._plan.stop(now))
             self.end()
         elif self._plan.present is not None:
+            self.losses += 1
             self._plan_says(self._plan.lost(now, reason, is_malformed=how.state is State.FAILED))
         elif how.reason is Reason.PEER_PROOF:
             self._plan_says(self._plan.refused(now, Refusal.CREDENTIALS, reason))
@@ -243,11 +309,23 @@ class Link(Closable):
                 if how.reason is Reason.ACTIVE:
                     self._plan_says(self._plan.active(member, time.monotonic()))
 
+    def heard(self, end: End, frame: Frame) -> None:
+        """A session is said on links of programs only (netbridge/client)."""
+
+    def unserved(self, end: End, reason: str) -> None:
+        """With others that are served the link goes on."""
+        if any(each.is_opened or not each.is_answered for each in end.machine.outflows.values()):
+            self.told("not served there", reason)
+        else:
+            end.does(end.machine.refuse(Reason.UNSERVED, reason, time.monotonic()))
+
     def told(self, what: str, detail: str) -> None:
         self.tell({"event": "link", "level": "warning", "link": self.name,
                    "what": what, "detail": detail})  # fmt: skip
 
 
+UNREACHED: Final = "nobody listens there, or it cannot be reached"
+"""ZeroMQ does not say which: it closes a socket that was never connected."""
 REFUSALS: Final = frozenset(each.value for each in Refusal)
 
 
@@ -264,14 +342,16 @@ class _Connection:
 
     def open(self, attempt: int) -> None:
         link, thread = self._link, self._thread
-        pair, far = new_pair(), public_of(self._keys.listening)
+        pair = (link.pair.public, link.pair.secret) if link.pair else new_pair()
+        pin = dict(self.member.values).get("key")
+        far = bytes.fromhex(pin) if pin else public_of(self._keys.listening)
         proofs = NearEnd(
             link.credential, self._keys, Channel(pair[0], far),
             secrets.token_bytes(CHALLENGE_BYTES),
         )  # fmt: skip
         wish = Wish(self.member.vhost, link.name, link.role, link.credential.user, attempt)
         near = Near(link.ours, wish, proofs, proofs)
-        self.end = End(thread, Machine(link.times, near, time.monotonic()), link)
+        self.end = End(thread, Machine(link.times, near, time.monotonic()), link, link.meter)
         self._socket = dealer(thread.context, link.times, self.member.peer, pair, far)
         self._monitor = Monitor(self._socket)
         thread.add(self._monitor.socket, self._happened)
@@ -281,8 +361,8 @@ class _Connection:
                 self._ship(target, shipped)
             self._socket.connect(f"tcp://{self.member.peer}")
         except (Error, zmq.ZMQError) as error:  # no such queue, no such host
-            link.told("cannot connect", str(error))
-            thread.call(self.end.lost)
+            why = ending(Reason.NO_SOURCE, str(error))
+            thread.call(lambda: link.ended(self.end, why))
 
     def _ship(self, target: int, shipped: Shipped) -> None:
         link, end = self._link, self.end
@@ -291,7 +371,8 @@ class _Connection:
             lambda: end.news(target),
         )  # fmt: skip
         end.sources[target] = source
-        outlet = source.outlet(target, link.ours.node, link.history)
+        exact = link.times.exact
+        outlet = source.outlet(target, link.ours.node, link.history, exact=exact)
         end.does(end.machine.open(outlet, time.monotonic()))
 
     def _happened(self) -> None:
@@ -321,20 +402,17 @@ class _Connection:
                 return
 
     def _take(self) -> bool:
-        if self._socket is None:
-            return False
-        try:
-            parts = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
-        except zmq.Again:
-            return False
-        self.end.arrived([part.buffer for part in parts])
-        return True
+        parts = [] if self._socket is None else received(self._socket)
+        if parts:
+            self.end.arrived(whole(parts))
+        return bool(parts)
 
-    def send(self, parts: list[Body]) -> bool:
+    def send(self, message: bytes) -> bool:
         if self._socket is None:
             return True
+        self._thread.used(self._socket)
         try:
-            self._socket.send_multipart(parts, zmq.NOBLOCK, copy=False)
+            send(self._socket, message)
         except zmq.Again:  # IMMEDIATE: there is no connection
             return False
         return True

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import zmq
 
 from shmbroker.ipc.base.closable import Closable
+from shmbroker.netbridge.carrier.accepted import CONNECTIONS_MAX, Accepted
 from shmbroker.netbridge.carrier.authenticator import DOMAIN, key_of
 from shmbroker.netbridge.carrier.end import End
-from shmbroker.netbridge.carrier.monitor import Event, Monitor
-from shmbroker.netbridge.carrier.socket import router
+from shmbroker.netbridge.carrier.monitor import STRANGE, Event, Monitor
+from shmbroker.netbridge.carrier.socket import received, router, send, whole
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.handshake import Far
@@ -22,15 +24,28 @@ from shmbroker.netbridge.link.peer import Identity, Service
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.security.curve import public_of
+from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, FarEnd
 from shmbroker.netbridge.security.stretched import Stretched
-from shmbroker.netbridge.wire.frame import Body
-from shmbroker.netbridge.wire.words import Role
+from shmbroker.netbridge.wire.frame import Frame
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role
 
 Tell = Callable[[Mapping[str, Any]], None]
 FRAMES_MAX = 256
 """That are taken in a turn of the thread."""
 PEERS_MAX = 1000
+NEWEST_MAX = 10_000
+"""Links of which it is remembered which connection counts, beyond those that are there."""
+
+
+class Serving(Protocol):
+    """Of links of programs: `netbridge/serving`."""
+
+    def came(self, end: End) -> None: ...
+
+    def heard(self, end: End, frame: Frame) -> None: ...
+
+    def gone(self, end: End) -> None: ...
 
 
 class Listener(Closable):
@@ -38,30 +53,35 @@ class Listener(Closable):
         self,
         thread: NetworkThread,
         address: str,
-        key: Stretched,
+        key: Stretched | KeyPair,
         credentials: Credentials,
         ours: Identity,
         *,
         roles: frozenset[Role] = frozenset({Role.PEERING}),
         vhosts: frozenset[str] = frozenset({"/"}),
         times: LinkTimes | None = None,
+        serves: Serving | None = None,
         tell: Tell = lambda _: None,
     ) -> None:
-        """`key`: of the password that gives the key pair of this address."""
+        """`key`: of the password that gives the key pair of this address, or that pair.
+
+        `serves`: programs, if `roles` admits them.
+        """
         self.times = times or LinkTimes()
         self.address = ""
         """Where it listens, with its port."""
         self._thread, self._ours, self._tell = thread, ours, tell
         self._key, self._credentials = key, credentials
-        self._roles, self._vhosts = roles, vhosts
+        self._roles, self._vhosts, self._serves = roles, vhosts, serves
         self._public = public_of(key.listening)
         self._peers: dict[bytes, End | None] = {}
         """By routing id; None: it has ended, and its connection is still there."""
         self._ids: dict[End, bytes] = {}
         self._descriptors: dict[int, bytes] = {}
-        self._alive: set[int] = set()
+        self._accepted = Accepted(self.times.handshake_timeout)
         self._newest: dict[tuple[bytes, str], tuple[bytes, int]] = {}
         self._is_drained = True
+        self.due = math.inf
         thread.ask(lambda: self._start(address))
 
     def _start(self, address: str) -> None:
@@ -77,6 +97,22 @@ class Listener(Closable):
         self.address = self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
         thread.add(self._socket, self._readable)
         thread.members.append(self)
+
+    def admit(self, credentials: Credentials, roles: frozenset[Role]) -> None:
+        """From now on; connections by what is no longer accepted end."""
+        self._thread.ask(lambda: self._admit(credentials, roles))
+
+    def _admit(self, credentials: Credentials, roles: frozenset[Role]) -> None:
+        self._credentials, self._roles = credentials, roles
+        for end in list(self._ids):
+            far = end.machine.handshake
+            assert isinstance(far, Far)
+            if far.hello is None or not isinstance(far.prover, FarEnd):
+                continue
+            found = credentials.find(far.hello.user, far.hello.role)
+            is_good = found is not None and far.prover.admitted in (*found.keys, None)
+            if not is_good or far.hello.role not in roles:
+                end.does(end.machine.stop(time.monotonic(), "the credentials were changed"))
 
     def close(self) -> None:
         """The other ends are told that it closes."""
@@ -104,14 +140,12 @@ class Listener(Closable):
 
     # --- of the thread ------------------------------------------------------------------------
 
-    @property
-    def due(self) -> float:
-        return min((each.due for each in self._ids), default=float("inf"))
-
     def woken(self, now: float) -> None:
         if self._is_drained:  # else what has come may be what it waits for
             for end in [each for each in self._ids if each.due <= now]:
                 end.woken(now)
+        self._accepted.shut_late(now)
+        self.due = min([self._accepted.due, *(each.due for each in self._ids)])
 
     def _readable(self) -> None:
         self._is_drained = False
@@ -121,25 +155,29 @@ class Listener(Closable):
                 return
 
     def _take(self) -> bool:
-        try:
-            parts = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
-        except zmq.Again:
+        parts = received(self._socket)
+        if not parts:
             return False
         peer = parts[0].bytes
         if peer not in self._peers:
             self._came(peer, parts[0])
         end = self._peers.get(peer)
         if end is not None:
-            end.arrived([part.buffer for part in parts[1:]])
+            end.arrived(whole(parts[1:]))
         return True
 
     def _happened(self) -> None:
+        now = time.monotonic()
         for event, descriptor in list(self._monitor.events()):
             if event is Event.ACCEPTED:
-                self._alive.add(descriptor)
+                if not self._accepted.came(descriptor, now):
+                    self.told("too many connections", f"{CONNECTIONS_MAX} are there")
+                self.due = min(self.due, self._accepted.due)
             elif event is Event.DISCONNECTED:
-                self._alive.discard(descriptor)
+                self._accepted.gone(descriptor)
                 self._gone(self._descriptors.pop(descriptor, b""))
+            elif event in STRANGE:
+                self.told("a stranger was refused", STRANGE[event])
 
     def _came(self, peer: bytes, part: Any) -> None:
         """Its first frame.
@@ -149,19 +187,32 @@ class Listener(Closable):
         """
         self._happened()
         descriptor = part.get(zmq.SRCFD)
-        if descriptor not in self._alive:
+        if descriptor not in self._accepted:
             return
         self._descriptors[descriptor] = peer
+        self._accepted.spoke(descriptor)
         if len(self._ids) >= PEERS_MAX:
-            self._peers[peer] = None
+            self._over(peer)
+            self.told("too many links", f"{PEERS_MAX} are there")
             return
-        channel = Channel(key_of(part), self._public)
+        key = key_of(part)
+        channel = Channel(key, self._public)
+        known = self._thread.known_keys
+        roles = self._roles & known.get(key, frozenset()) if known is not None else self._roles
         proofs = FarEnd(self._credentials, channel, secrets.token_bytes(CHALLENGE_BYTES))
-        service = Service(self._vhosts, self._roles, self._roles, newest=self._newest)
+        service = Service(self._vhosts, roles, roles, newest=self._newest)
         far = Far(self._ours, service, proofs, proofs)
         end = End(self._thread, Machine(self.times, far, time.monotonic()), self)
         self._peers[peer], self._ids[end] = end, peer
         end.connected()
+
+    def _over(self, peer: bytes) -> None:
+        """Nothing is heard of it any more; its connection is shut soon."""
+        self._peers[peer] = None
+        for descriptor, other in self._descriptors.items():
+            if other == peer:
+                self._accepted.ended(descriptor, time.monotonic())
+        self.due = min(self.due, self._accepted.due)
 
     def _gone(self, peer: bytes) -> None:
         """Its connection was closed; what it had sent before counts."""
@@ -174,9 +225,10 @@ class Listener(Closable):
 
     # --- of an end ----------------------------------------------------------------------------
 
-    def send(self, end: End, parts: list[Body]) -> bool:
+    def send(self, end: End, message: bytes) -> bool:
+        self._thread.used(self._socket)
         try:
-            self._socket.send_multipart([self._ids[end], *parts], zmq.NOBLOCK, copy=False)
+            send(self._socket, self._ids[end], message)
         except zmq.ZMQError:  # ROUTER_MANDATORY: it is gone
             return False
         return True
@@ -184,27 +236,44 @@ class Listener(Closable):
     def became(self, end: End, state: State) -> None:
         if state is State.SYNCING:
             self._supersede(end)
+            if self._serves is not None and end.machine.handshake.role in OF_PROGRAMS:
+                self._serves.came(end)
         elif state is State.UP:
             self._log(end, "up", "")
 
     def _supersede(self, end: End) -> None:
         """A former connection of the same link is over, whether it knows or not."""
         place, attempt = _link_of(end)
+        self._newest.pop(place, None)
         self._newest[place] = attempt
+        if len(self._newest) > NEWEST_MAX + PEERS_MAX:
+            del self._newest[next(iter(self._newest))]
         for other in [each for each in self._ids if each is not end]:
             if other.machine.handshake.peer is not None and _link_of(other)[0] == place:
                 other.does(other.machine.supersede(time.monotonic()))
 
+    def unserved(self, end: End, reason: str) -> None:
+        """Of what this end ships."""
+        self.told("not served there", reason)
+
     def waits(self, end: End, live: str) -> None:
         """Only the near end waits."""
 
+    def heard(self, end: End, frame: Frame) -> None:
+        if self._serves is not None:
+            self._serves.heard(end, frame)
+
     def ended(self, end: End, how: Ending) -> None:
+        if self._serves is not None:
+            self._serves.gone(end)
         peer = self._ids.pop(end, None)
         if peer is not None:
             if peer in self._peers:
-                self._peers[peer] = None
+                self._over(peer)
             if end.machine.handshake.peer is not None or how.reason is Reason.VHOST:
                 self._log(end, how.state.value, f"{how.reason.value} {how.detail}".strip())
+            elif how.reason is not Reason.DISCONNECTED:
+                self.told("a stranger was refused", f"{how.reason.value} {how.detail}".strip())
 
     def _log(self, end: End, state: str, reason: str) -> None:
         hello = end.machine.handshake.hello if isinstance(end.machine.handshake, Far) else None

@@ -9,6 +9,8 @@ from typing import Any
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from shmbroker.netbridge.carrier.socket import is_readable
+
 
 class Event(Enum):
     ACCEPTED = zmq.EVENT_ACCEPTED
@@ -22,6 +24,12 @@ class Event(Enum):
 
 
 ALL = sum(each.value for each in Event)
+STRANGE = {
+    Event.FAILED: "it broke off the handshake of CURVE, or took too long",
+    Event.FAILED_PROTOCOL: "it does not speak ZeroMQ with CURVE, or has another key of ours",
+    Event.FAILED_AUTH: "its key is not known",
+}
+"""Of a handshake that fails, and what that says of who has connected."""
 LOST = frozenset({Event.DISCONNECTED, Event.CLOSED})
 
 
@@ -32,7 +40,7 @@ class Monitor:
 
     def events(self) -> Iterator[tuple[Event, int]]:
         """Each with the descriptor of its connection."""
-        while self.socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+        while is_readable(self.socket):
             told = parse_monitor_message(self.socket.recv_multipart(zmq.NOBLOCK))
             yield Event(told["event"]), told["value"]
 

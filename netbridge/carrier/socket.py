@@ -1,12 +1,14 @@
 """The sockets of links: DEALER at the near end, ROUTER at the far end, CURVE always.
 
 ZeroMQ only carries.  Its own reconnecting is off, because a link that is made again is another one.
-TCP_NODELAY is what libzmq always sets.  What is sent is bounded by the credit of each target, so
-the send queue has no limit of its own: a ROUTER would drop silently beyond it.
+TCP_NODELAY is what libzmq always sets.  What is sent is bounded by the credit of each target; the
+limit of the send queue is beyond all credit, for a peer that beats and never reads.  At it a
+ROUTER_MANDATORY refuses to send, and the connection counts as lost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import zmq
@@ -14,22 +16,54 @@ from zmq.utils import z85
 
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.curve import public_of
+from shmbroker.netbridge.wire.frame import Body
 
 LINGER_MS = 1000
 RECEIVED_MAX = 64
 """Messages of a peer that wait here; beyond it TCP holds the peer back."""
+SENT_MAX = 100_000
+"""Frames that wait to be read by a peer."""
 HEAD_ROOM = 8192
+READABLE = int(zmq.POLLIN)
+MORE, LAST = int(zmq.NOBLOCK | zmq.SNDMORE), int(zmq.NOBLOCK)
+"""As integers: a flag of an enum would be made anew for each frame."""
 
 
 def _common(socket: Any, times: LinkTimes, address: str) -> None:
     socket.setsockopt(zmq.RECONNECT_IVL, -1)
     socket.setsockopt(zmq.IMMEDIATE, 1)
     socket.setsockopt(zmq.LINGER, LINGER_MS)
-    socket.setsockopt(zmq.SNDHWM, 0)
+    socket.setsockopt(zmq.SNDHWM, SENT_MAX)
     socket.setsockopt(zmq.RCVHWM, RECEIVED_MAX)
     socket.setsockopt(zmq.MAXMSGSIZE, times.max_frame_size + HEAD_ROOM)
     socket.setsockopt(zmq.HANDSHAKE_IVL, int(times.handshake_timeout * 1000))
     socket.setsockopt(zmq.IPV6, "[" in address)
+
+
+def is_readable(socket: Any) -> bool:
+    return bool(socket.get(zmq.EVENTS) & READABLE)
+
+
+def received(socket: Any) -> list[Any]:
+    """The parts of the next message, none if there is none."""
+    parts: list[Any] = []
+    if is_readable(socket):  # an exception for each time that there is none takes longer
+        parts.append(socket.recv(LAST, copy=False))
+        while parts[-1].more:
+            parts.append(socket.recv(LAST, copy=False))
+    return parts
+
+
+def whole(parts: Sequence[Any]) -> Body:
+    """What a peer has sent; nothing, which is no frame, if that has several parts."""
+    return parts[0].buffer if len(parts) == 1 else b""
+
+
+def send(socket: Any, *parts: bytes) -> None:
+    """zmq.Again: there is nobody."""
+    for part in parts[:-1]:
+        socket.send(part, MORE)
+    socket.send(parts[-1], LAST)
 
 
 def dealer(

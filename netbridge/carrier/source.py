@@ -54,7 +54,7 @@ class Source:
         self._number = self._follower.add(self._queue)
         self._gate = self._follower.stands(self._number).gate
 
-    def outlet(self, target: int, node: bytes, history: int) -> Outlet:
+    def outlet(self, target: int, node: bytes, history: int, *, exact: bool = True) -> Outlet:
         place = self._follower.stands(self._number)
         return Outlet(
             target=target,
@@ -65,20 +65,20 @@ class Source:
             confirmed=place.gate,
             sent=place.end,
             end=place.end,
+            exact=exact,
         )
 
     def seek(self, position: int) -> None:
         self._follower.seek(self._number, position)
 
     def read(self, messages: int, size: int) -> Batch | None:
-        """A copy: the follower's buffer is the next batch's, and libzmq keeps what it sends."""
+        """Its records are there until the next read: they are sent, or in a buffer of their own."""
         batch = self._follower.read_some(messages, size)
         if batch is None:
             self._watch()
             return None
-        records = bytes(batch.memory)
         end = self._follower.stands(self._number).next
-        return Batch(position_in(memoryview(records)), end, batch.messages, records)
+        return Batch(position_in(batch.memory), end, batch.messages, batch.memory)
 
     def retire(self, end: int) -> None:
         if end > self._gate:
@@ -99,9 +99,10 @@ class Source:
             self._ticket = ticket, position
 
     def _rung(self) -> None:
-        self._ticket = None
+        assert self._ticket is not None
         # who has published may have died before it told our gate's bell: look in any case
-        self.seek(self._follower.stands(self._number).next)
+        self.seek(self._ticket[1])
+        self._ticket = None
         self._news()
 
     def close(self) -> None:

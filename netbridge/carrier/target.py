@@ -7,11 +7,9 @@ from collections.abc import Callable
 
 from shmbroker.core.layout import IN_INBOX, RECORD_HEAD_BYTES, RECORD_LENGTH_AT
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.sink.sink import Sink
+from shmbroker.netbridge.carrier.opening import Opening
 from shmbroker.netbridge.carrier.sleeper import ANY, CONFIRMED, ROOM, Sleeper
 from shmbroker.netbridge.carrier.source import position_in
-from shmbroker.netbridge.link.action import OpenSink
 from shmbroker.netbridge.link.inflow import Poured
 from shmbroker.netbridge.wire.frame import Body
 from shmbroker.netbridge.wire.words import Level
@@ -22,28 +20,24 @@ class Target:
 
     def __init__(
         self,
-        broker: Broker,
         sleeper: Sleeper,
-        said: OpenSink,
+        opened: Opening,
         confirmed: Callable[[int], None],
         room: Callable[[], None],
     ) -> None:
+        assert opened.sink is not None
+        said = opened.said
         self._sleeper = sleeper
         self._tell_confirmed, self._tell_room = confirmed, room
         self._is_kept = said.level is not Level.SHM
-        self._queue = broker.queue(said.name)
+        self._later = said.later
+        self._queue, self._sink, self.mark = opened.queue, opened.sink, opened.mark
         self._handle = self._queue._queue
         self._is_durable = bool(lib.sb_is_durable(self._handle))
-        self._sink = Sink(broker, said.origin, stops_at_refused=True)
         self._watched: dict[int, tuple[int, int]] = {}
         self._unconfirmed: deque[tuple[int, int]] = deque()
         """The source's position, and that of the message here below which it stands."""
         self._was_full = False
-        try:
-            self.mark = self._sink.to_queue(self._queue)
-        except BaseException:
-            self._sink.close()
-            raise
         self.confirmed = self.mark
         tail = self._queue.published
         if self._is_durable and self.mark > 0 and tail > 0:
@@ -52,7 +46,7 @@ class Target:
             self._watch_confirm()
 
     def pour(self, records: Body) -> Poured:
-        told = self._sink.pour(records)
+        told = self._sink.pour(records, later=self._later)
         self.mark = max(self.mark, self._sink.position())
         if self._was_full and not told.is_full:  # there may be room for others, too
             lib.sb_pass_on(self._handle, ROOM)

@@ -3,15 +3,20 @@
 Whoever has news for it calls `call`, which writes the eventfd: the sleeper that waits for rings,
 and programs.  Each turn takes events, steps the machines and carries out what they say; what one
 member does in a turn is bounded.
+
+The loop waits with epoll for the descriptors of the sockets.  libzmq signals one only for what is
+new to its socket, and whatever is done with the socket takes the signal.  So a socket that was used
+is asked before the loop sleeps.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import select
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from time import monotonic
@@ -20,10 +25,13 @@ from typing import Any, Protocol, TypeVar
 import zmq
 
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import ConnectionClosed
+from shmbroker.ipc.base.errors import ConnectionClosed, InvalidArgument
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.netbridge.carrier.authenticator import Authenticator
 from shmbroker.netbridge.carrier.sleeper import Sleeper
+from shmbroker.netbridge.carrier.socket import is_readable
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.wire.words import Role
 
 SOCKETS_MAX = 8192
 """Of the context; libzmq's default is 1,023, and each connection has a socket and a monitor."""
@@ -35,7 +43,7 @@ class Member(Protocol):
 
     @property
     def due(self) -> float:
-        """When `woken` wants to be called."""
+        """When `woken` wants to be called; it is asked in each turn."""
 
     def woken(self, now: float) -> None: ...
 
@@ -44,29 +52,60 @@ class Member(Protocol):
 
 
 class NetworkThread(Closable):
-    def __init__(self, broker: Broker) -> None:
-        """Of this broker's vhost.  Close it before the broker."""
-        self.broker = broker
+    def __init__(self, broker: Broker | None = None) -> None:
+        """Of this broker's vhost, or of a program, which has none.  Close it before the broker."""
+        self._broker = broker
+        self._sleeper: Sleeper | None = None
+        self._worker: Worker | None = None
         self.context: zmq.Context[Any] = zmq.Context()
         self.context.set(zmq.MAX_SOCKETS, SOCKETS_MAX)
         self.members: list[Member] = []
         self.failure: BaseException | None = None
-        self._poller = zmq.Poller()
-        self._readable: dict[Any, Callable[[], None]] = {}
-        self._calls: deque[Callable[[], None]] = deque()
+        self._epoll = select.epoll()
+        self._readable: dict[int, tuple[Any, Callable[[], None]]] = {}
+        """By descriptor."""
+        self._descriptors: dict[Any, int] = {}
+        self._used: dict[int, None] = {}
+        """Descriptors of sockets that may have something to read without a signal."""
+        self._due = math.inf
+        self.known_keys: Mapping[bytes, frozenset[Role]] | None = None
+        self._calls: deque[Callable[[], object]] = deque()
         self._eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._is_stopped = False
-        self.sleeper = Sleeper(self.call)
         self._thread = threading.Thread(target=self._run, name="shmbroker-net", daemon=True)
         self._thread.start()
 
+    @property
+    def broker(self) -> Broker:
+        if self._broker is None:
+            raise InvalidArgument("a program on another host has no vhost")
+        return self._broker
+
+    @property
+    def sleeper(self) -> Sleeper:
+        """Made when something waits for a ring."""
+        if self._sleeper is None:
+            self._sleeper = Sleeper(self.call)
+        return self._sleeper
+
+    @property
+    def worker(self) -> Worker:
+        """Made when a link is to pour into a queue."""
+        if self._worker is None:
+            self._worker = Worker(self.call)
+        return self._worker
+
     # --- from any thread ----------------------------------------------------------------------
 
-    def call(self, step: Callable[[], None]) -> None:
+    def call(self, step: Callable[[], object]) -> None:
         """In the thread, soon."""
         self._calls.append(step)
-        with suppress(OSError):  # it has ended
+        with suppress(OSError, ValueError):  # it has ended
             os.eventfd_write(self._eventfd, 1)
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
 
     def ask(self, step: Callable[[], T]) -> T:
         """In the thread, and wait for the answer."""
@@ -83,6 +122,14 @@ class NetworkThread(Closable):
         self.call(answered)
         return answer.result()
 
+    def admit(self, keys: Mapping[bytes, frozenset[Role]] | None) -> None:
+        """Peers with these keys and for these roles only; None: with any."""
+        self.known_keys = keys
+
+    def stop(self) -> None:
+        """From inside: this turn is its last."""
+        self._is_stopped = True
+
     def close(self) -> None:
         if self._thread.is_alive():
             self._is_stopped = True
@@ -95,17 +142,28 @@ class NetworkThread(Closable):
     # --- in the thread ------------------------------------------------------------------------
 
     def add(self, socket: Any, readable: Callable[[], None]) -> None:
-        self._readable[socket] = readable
-        self._poller.register(socket, zmq.POLLIN)
+        descriptor = self._descriptors[socket] = socket.getsockopt(zmq.FD)
+        self._readable[descriptor] = socket, readable
+        self._epoll.register(descriptor, select.EPOLLIN)
+        self._used[descriptor] = None
 
     def remove(self, socket: Any) -> None:
-        if self._readable.pop(socket, None) is not None:
-            self._poller.unregister(socket)
+        descriptor = self._descriptors.pop(socket, None)
+        if descriptor is not None:
+            self._epoll.unregister(descriptor)
+            self._used.pop(descriptor, None)
+            del self._readable[descriptor]
+
+    def used(self, socket: Any) -> None:
+        """It was written to, or read by somebody else than its `readable`."""
+        descriptor = self._descriptors.get(socket)
+        if descriptor is not None:
+            self._used[descriptor] = None
 
     def _run(self) -> None:
-        authenticator = Authenticator(self.context)
+        authenticator = Authenticator(self.context, self._is_known)
         self.add(authenticator.socket, authenticator.readable)
-        self.add(self._eventfd, self._nudged)
+        self._epoll.register(self._eventfd, select.EPOLLIN)
         try:
             while not self._is_stopped:
                 self._turn()
@@ -116,22 +174,39 @@ class NetworkThread(Closable):
             raise
         finally:
             self._is_stopped = True
-            self.sleeper.close()
+            if self._worker is not None:
+                self._worker.close()
+            if self._sleeper is not None:
+                self._sleeper.close()
             authenticator.close()
+            self._epoll.close()
             self.context.destroy(linger=1000)
             self._nudged()
 
+    def _is_known(self, key: bytes) -> bool:
+        return self.known_keys is None or key in self.known_keys
+
     def _turn(self) -> None:
-        due = min((each.due for each in self.members), default=math.inf)
-        wait = None if due == math.inf else max(0, math.ceil((due - monotonic()) * 1000))
-        for socket, _ in self._poller.poll(wait):
-            readable = self._readable.get(socket)
-            if readable is not None:  # another of them may have closed it
-                readable()
-        now = monotonic()
-        for member in list(self.members):
+        ready = self._unsignalled()
+        wait = 0.0 if ready else max(0.0, self._due - monotonic())
+        ready += [each for each, _ in self._epoll.poll(None if wait == math.inf else wait)]
+        for descriptor in ready:
+            if descriptor == self._eventfd:
+                self._nudged()
+            elif descriptor in self._readable:  # another of them may have closed it
+                self._used[descriptor] = None
+                self._readable[descriptor][1]()
+        now, due = monotonic(), math.inf
+        for member in tuple(self.members):
             if member.due <= now:
                 member.woken(now)
+            due = min(due, member.due)
+        self._due = due
+
+    def _unsignalled(self) -> list[int]:
+        """Descriptors of sockets that have something to read, and were used."""
+        used, self._used = self._used, {}
+        return [each for each in used if is_readable(self._readable[each][0])]
 
     def _nudged(self) -> None:
         with suppress(BlockingIOError):

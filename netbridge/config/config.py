@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,13 +18,15 @@ from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError, Give
 from shmbroker.ipc.instance.config.option import NETBRIDGE_TABLES, OPTIONS, Option
 from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
-from shmbroker.netbridge.link.option import LINK_DEFAULTS, Contradiction, heartbeat
+from shmbroker.netbridge.link.option import FORMS, LINK_DEFAULTS, Contradiction, heartbeat, times_of
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.plan.bridge import BRIDGES, paced
 from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
-from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.plan.uri import Members, Single
 from shmbroker.netbridge.security.option import CREDENTIALS, SECURITY
 from shmbroker.netbridge.wire.words import Role
 
-OURS: Final = (*CONNECTORS, *ACCEPTORS, *LINK_DEFAULTS, *CREDENTIALS, *SECURITY)
+OURS: Final = (*CONNECTORS, *ACCEPTORS, *BRIDGES, *LINK_DEFAULTS, *CREDENTIALS, *SECURITY)
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
 
@@ -46,6 +48,20 @@ class Acceptor:
 
 
 @dataclass(frozen=True, slots=True)
+class Bridge:
+    """A queue that is shipped to another broker."""
+
+    name: str
+    queue: str
+    to: Members
+    address: str
+    """Where its messages go there."""
+    credentials: str
+    times: LinkTimes
+    refused_retry: float
+
+
+@dataclass(frozen=True, slots=True)
 class Login:
     """One of the credentials, with its secrets not looked up yet."""
 
@@ -61,6 +77,7 @@ class Network:
     folder: Path
     connectors: Mapping[str, Single]
     acceptors: Mapping[str, Acceptor]
+    bridges: Mapping[str, Bridge]
     logins: Mapping[str, Login]
     link_defaults: Mapping[str, Any]
     """By name; times in seconds."""
@@ -68,6 +85,14 @@ class Network:
     """The interval, and the silence after which a link is lost."""
     key_file: Path | None
     known_keys: Path | None
+
+    def listening_as(self, former: Network) -> Network:
+        """With the acceptors of the former one: where a broker listens needs a restart."""
+        kept = {
+            name: replace(self.acceptors.get(name, each), uri=each.uri)
+            for name, each in former.acceptors.items()
+        }
+        return replace(self, acceptors=kept)
 
 
 def layers(folder: Path, flags: Mapping[str, object] | None = None) -> Layers:
@@ -107,12 +132,17 @@ def network(folder: Path, given: Given) -> Network:
     except Contradiction as error:
         raise ConfigError(f"{place}: [link-defaults]: {error}") from None
     security = tables.get("security", {})
+    logins = {name: _login(name, each) for name, each in _named(tables, "credentials").items()}
     found = Network(
         folder,
         {name: each["uri"] for name, each in _named(tables, "connectors").items()},
         {name: _acceptor(name, each) for name, each in _named(tables, "acceptors").items()},
-        {name: _login(name, each) for name, each in _named(tables, "credentials").items()},
-        {each.name: _default(each) for each in LINK_DEFAULTS if each.default is not None} | links,
+        {
+            name: _bridge(name, each, links, logins, place)
+            for name, each in _named(tables, "bridges").items()
+        },
+        logins,
+        _defaults() | links,
         beat,
         folder / security["key-file"] if security.get("key-file") else None,
         folder / security["known-keys"] if security.get("known-keys") else None,
@@ -173,6 +203,37 @@ def _acceptor(name: str, values: Mapping[str, Any]) -> Acceptor:
 def _login(name: str, values: Mapping[str, Any]) -> Login:
     user = values["user"] or name
     return Login(name, user, values["password"], values["role"], values["accept-also"])
+
+
+def _bridge(
+    name: str,
+    values: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    logins: Mapping[str, Login],
+    place: Path,
+) -> Bridge:
+    known = [each.name for each in logins.values() if Role.PEERING in each.roles]
+    whose = values["credentials"] or (known[0] if len(known) == 1 else None)
+    if whose not in known:
+        what = "says no credentials" if whose is None else f"names [credentials.{whose}]"
+        there = f"there are {', '.join(known)}" if known else "there is none"
+        raise ConfigError(f'{place}: [bridges.{name}] {what}: of role "peering" {there}')
+    said = dict(values["to"].values)  # a uri of one broker may have them, too
+    own = {each.name: said.get(each.name, values[each.name]) for each in LINK_DEFAULTS}
+    own = {key: value for key, value in own.items() if value is not None}
+    form = next((each for each in FORMS if each & own.keys()), set())
+    is_other = {each for other in FORMS for each in other if form and other is not form}
+    try:
+        times = times_of({key: each for key, each in defaults.items() if key not in is_other} | own)
+    except Contradiction as error:
+        raise ConfigError(f"{place}: [bridges.{name}]: {error}") from None
+    retry = (_defaults() | dict(defaults) | own)["refused-retry-interval"]
+    to, address = paced(values["to"], values), values["forwarding-address"] or values["queue"]
+    return Bridge(name, values["queue"], to, address, whose, times, retry)
+
+
+def _defaults() -> dict[str, Any]:
+    return {each.name: _default(each) for each in LINK_DEFAULTS if each.default is not None}
 
 
 def _with_keys(found: Network, place: Path) -> Network:

@@ -115,6 +115,8 @@ class OpenSink:
     origin: bytes
     level: Level
     exact: bool
+    later: int
+    """Nanoseconds to be added to deadlines of messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,13 @@ class Skip:
 
     target: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owes:
+    """A confirm that is told soon; only the machine itself hears of it."""
+
+    target: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +187,7 @@ Action: TypeAlias = (
     | OpenSink
     | Pour
     | Skip
+    | Owes
     | CloseSink
     | Line
 )

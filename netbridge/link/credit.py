@@ -28,7 +28,7 @@ class Allowance:
     @property
     def is_open(self) -> bool:
         """One message may go as long as there are bytes left, however large it is."""
-        return self.left_messages > 0 and self.left_bytes > 0
+        return self.sent_messages < self.messages and self.sent_bytes < self.bytes
 
     def raise_to(self, messages: int, size: int) -> None:
         self.messages = max(self.messages, messages)
@@ -91,8 +91,7 @@ class Window:
         step_bytes = (self.times.memory if size == NO_LIMIT else size) // 4
         is_small = limits[1] - told[1] < max(1, step_bytes)
         is_small &= messages == NO_LIMIT or limits[0] - told[0] < max(1, messages // 4)
-        idle = self.appended_bytes == self.came.sent_bytes
-        if limits == told or (is_small and not idle):
+        if limits == told or is_small:
             return None
         return self._telling(target, limits)
 

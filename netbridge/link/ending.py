@@ -54,6 +54,9 @@ class Reason(Enum):
     ACTIVE = "active"
     """The member that was passive serves now."""
     STOPPED = "stopped"
+    UNSERVED = "not served there"
+    """The far end has none of the targets."""
+    NO_SOURCE = "cannot be shipped"
     PENDING_ACK_TIMEOUT = "pending-ack-timeout"
     CREDENTIALS = "credentials"
     PASSIVE = "passive"
@@ -90,6 +93,8 @@ OF_REASON: Final = {
     Reason.PEER_CLOSING: (State.LOST, Retry.AT_ONCE),
     Reason.MOVED: (State.LOST, Retry.AT_ONCE),
     Reason.ACTIVE: (State.LOST, Retry.AT_ONCE),
+    Reason.UNSERVED: (State.LOST, Retry.BACK_OFF),
+    Reason.NO_SOURCE: (State.LOST, Retry.BACK_OFF),
     Reason.STOPPED: (State.STOPPED, Retry.NEVER),
     Reason.PENDING_ACK_TIMEOUT: (State.STOPPED, Retry.NEVER),
     Reason.CREDENTIALS: (State.REFUSED, Retry.REFUSED_INTERVAL),

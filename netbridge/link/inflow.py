@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shmbroker.netbridge.link.action import Action, CloseSink, OpenSink, Pour, Skip
+from shmbroker.netbridge.link.action import Action, CloseSink, OpenSink, Owes, Pour, Skip
 from shmbroker.netbridge.link.broken import broken
 from shmbroker.netbridge.link.credit import Window
 from shmbroker.netbridge.link.ending import Reason
@@ -32,6 +32,9 @@ from shmbroker.netbridge.wire.frame import (
 )
 
 Steps = Iterator[Frame | Action]
+FEW = 16
+"""Confirms of fewer messages wait a moment for more: a frame for each message would cost both ends
+more than the message did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,10 @@ class Held:
 
 
 class Inflow:
-    def __init__(self, said: Open, times: LinkTimes) -> None:
+    def __init__(self, said: Open, times: LinkTimes, later: int = 0) -> None:
+        """`later`: what our clock says more than the source's, in nanoseconds."""
         self.said = said
+        self.later = later
         self.target = said.target
         self.times = times
         self.window = Window(times)
@@ -77,7 +82,7 @@ class Inflow:
 
     def begin(self) -> Steps:
         of = self.said
-        yield OpenSink(of.target, of.kind, of.name, of.origin, of.level, of.exact)
+        yield OpenSink(of.target, of.kind, of.name, of.origin, of.level, of.exact, self.later)
 
     def opened(self, mark: int, confirmed: int, message_bytes: int) -> Steps:
         self.is_opened = True
@@ -197,10 +202,19 @@ class Inflow:
         credit = self.window.news(self.target)
         if credit is not None:
             yield credit
-        end = self.passed if self.confirmed >= self.appended else self.confirmed
-        if end > self.told:
-            self.told = end
-            yield Confirm(self.target, end, self.said.level)
+        if self._reached - self.told >= FEW:
+            yield from self.tell_confirmed()
+        elif self._reached > self.told:
+            yield Owes(self.target)
+
+    @property
+    def _reached(self) -> int:
+        return self.passed if self.confirmed >= self.appended else self.confirmed
+
+    def tell_confirmed(self) -> Steps:
+        if self._reached > self.told:
+            self.told = self._reached
+            yield Confirm(self.target, self.told, self.said.level)
 
     @property
     def is_idle(self) -> bool:

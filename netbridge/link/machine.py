@@ -10,9 +10,10 @@ rises; `day_ms` is the time of day, for which nothing is decided.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
-from shmbroker.netbridge.link.action import Action, Became, Ended, Heard, Send, Waits
+from shmbroker.netbridge.link.action import Action, Became, Ended, Heard, Owes, Send, Waits
 from shmbroker.netbridge.link.broken import Broken, broken
 from shmbroker.netbridge.link.ending import Ending, Reason, State, ending
 from shmbroker.netbridge.link.handshake import Far, Near, unexpected
@@ -40,9 +41,11 @@ from shmbroker.netbridge.wire.frame import (
     Unopened,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import Role
+from shmbroker.netbridge.wire.words import OF_PROGRAMS
 
 Steps = Iterator[Frame | Action]
+CONFIRM_SECONDS = 0.001
+"""Confirms of a few messages are told after so long."""
 
 
 class Machine:
@@ -61,6 +64,8 @@ class Machine:
         self.inflows: dict[int, Inflow] = {}
         self.closing: Ending | None = None
         """We have said that we close, or heard it."""
+        self.owing: dict[int, float] = {}
+        """Targets, and when their confirms are told."""
         self.has_drained = self.peer_has_drained = False
 
     # --- its life -----------------------------------------------------------------------------
@@ -92,6 +97,8 @@ class Machine:
         if self.state in BEFORE:
             return self.until
         due = min(self.heartbeat.silent_at, self.heartbeat.beat_at)
+        if self.owing:
+            due = min(due, next(iter(self.owing.values())))
         return due if self.closing is None else min(due, self.until)
 
     def stop(self, now: float, detail: str = "") -> list[Action]:
@@ -101,6 +108,10 @@ class Machine:
     def move(self, uri: str, now: float) -> list[Action]:
         """The other end shall go to another broker."""
         return self._run(self._close(ending(Reason.STOPPED, uri, uri), Moved(uri), now), now)
+
+    def refuse(self, reason: Reason, detail: str, now: float) -> list[Action]:
+        """The owner makes no use of it."""
+        return self._break(ending(reason, detail), now)
 
     def supersede(self, now: float) -> list[Action]:
         """The other end has made a newer connection."""
@@ -132,10 +143,12 @@ class Machine:
     @property
     def has_work(self) -> bool:
         """`turn` has something to do."""
-        is_open = self.ending is None and self.state in OPEN
-        goes_on = self.closing is None
-        flows = self.outflows.values()
-        return is_open and any(each.parts or (goes_on and each.has_work) for each in flows)
+        if self.ending is not None or self.state not in OPEN:
+            return False
+        for flow in self.outflows.values():
+            if flow.parts or (self.closing is None and flow.has_work):
+                return True
+        return False
 
     def turn(self, now: float) -> list[Action]:
         """A bounded step of each flow, if the socket takes more."""
@@ -197,9 +210,13 @@ class Machine:
             return done
         try:
             for step in steps:
-                done.append(self._send(step, now) if isinstance(step, Frame) else step)
-            for step in self._drain():
-                done.append(self._send(step, now) if isinstance(step, Frame) else step)
+                if isinstance(step, Owes):
+                    self.owing.setdefault(step.target, now + CONFIRM_SECONDS)
+                else:
+                    done.append(self._send(step, now) if isinstance(step, Frame) else step)
+            if self.closing is not None:
+                for step in self._drain():
+                    done.append(self._send(step, now) if isinstance(step, Frame) else step)
         except Broken as error:
             done += self._end(error.ending)
         return done
@@ -208,6 +225,8 @@ class Machine:
         return self._end(how) if self.ending is None else []
 
     def _send(self, frame: Frame, now: float) -> Send:
+        if isinstance(frame, Open):
+            frame = replace(frame, clock_ns=int(now * NS))
         number = self.sent
         self.sent += 1
         self.heartbeat.sent_at = now
@@ -235,8 +254,15 @@ class Machine:
         if self.closing is not None and now >= self.until:
             late = ending(Reason.PENDING_ACK_TIMEOUT, "not all was confirmed in time")
             raise Broken(late if self.closing.reason is Reason.STOPPED else self.closing)
+        yield from self._confirm_owed(now)
         if self.heartbeat.is_due(now):
             yield Beat(self.handshake.ours.epoch)
+
+    def _confirm_owed(self, now: float) -> Steps:
+        for target in [each for each, at in self.owing.items() if at <= now]:
+            del self.owing[target]
+            if target in self.inflows:
+                yield from self.inflows[target].tell_confirmed()
 
     def _activate(self) -> Steps:
         if self.state is State.PEER_PASSIVE and not self.is_near:
@@ -262,7 +288,7 @@ class Machine:
                 raise unexpected(frame, "of a passive member")
             raise broken(Reason.ACTIVE, "")
         elif isinstance(frame, Open):
-            yield from self._asked(frame)
+            yield from self._asked(frame, now)
         else:
             yield from self._flowed(frame, now)
 
@@ -276,8 +302,10 @@ class Machine:
         yield from self._synced()
 
     def _synced(self) -> Steps:
-        if self.state is State.SYNCING:
-            if all(flow.is_answered for flow in self.outflows.values()):
+        """A link with targets of which none is served is not up."""
+        flows = self.outflows.values()
+        if self.state is State.SYNCING and all(flow.is_answered for flow in flows):
+            if not flows or any(flow.is_opened for flow in flows):
                 self.state = State.UP
                 yield Became(self.state)
 
@@ -286,13 +314,14 @@ class Machine:
         self.outflows[outlet.target] = flow
         yield from flow.begin()
 
-    def _asked(self, frame: Open) -> Steps:
+    def _asked(self, frame: Open, now: float) -> Steps:
         if frame.target in self.inflows:
             raise unexpected(frame, f"of target {frame.target}, which is open")
         if len(self.inflows) >= INFLOWS_MAX:
             yield Unopened(frame.target, "there are too many targets")
             return
-        flow = self.inflows[frame.target] = Inflow(frame, self.times)
+        later = int(now * NS) - frame.clock_ns
+        flow = self.inflows[frame.target] = Inflow(frame, self.times, later)
         yield from flow.begin()
 
     def _beat(self, frame: Beat) -> None:
@@ -308,8 +337,9 @@ class Machine:
             if flow is None:
                 raise unexpected(frame, "of a target that is not open")
             yield from getattr(flow, step)(frame)
-            yield from self._synced()
-        elif isinstance(frame, OF_SESSIONS) and self.handshake.role is Role.CLIENT:
+            if self.state is State.SYNCING:
+                yield from self._synced()
+        elif isinstance(frame, OF_SESSIONS) and self.handshake.role in OF_PROGRAMS:
             yield Heard(frame)
         elif isinstance(frame, (Closing, Moved)):
             self._closes(frame, now)
@@ -338,17 +368,17 @@ class Machine:
         self.until = now + self.times.pending_ack_timeout
 
     def _drain(self) -> Steps:
-        if self.closing is None:
-            return
+        yield from self._confirm_owed(float("inf"))
         flows: list[Any] = [*self.outflows.values(), *self.inflows.values()]
         if not self.has_drained and all(flow.is_idle for flow in flows):
             self.has_drained = True
             yield Drained()
-        if self.has_drained and self.peer_has_drained:
+        if self.has_drained and self.peer_has_drained and self.closing is not None:
             raise Broken(self.closing)
 
 
 INFLOWS_MAX = 10_000
+NS: Final = 1_000_000_000
 BEFORE: Final = (State.CONNECTING, State.HANDSHAKING)
 OPEN: Final = (State.SYNCING, State.UP)
 ANSWERS: Final = (Opened, Unopened, Credit, Confirm, Reject)

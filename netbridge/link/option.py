@@ -77,6 +77,8 @@ def times_of(given: Mapping[str, Any]) -> LinkTimes:
         window_size=values["window-size"],
         window_messages=values["window-messages"],
         max_frame_size=values["max-frame-size"],
+        origin_retention=values["origin-retention"],
+        exact=values["use-duplicate-detection"],
     )
 
 

@@ -107,7 +107,7 @@ class Outflow:
 
     def begin(self) -> Steps:
         of = self.outlet
-        yield Open(of.target, of.kind, of.name, of.origin, of.level, of.exact)
+        yield Open(of.target, of.kind, of.name, of.origin, of.level, of.exact, 0)
 
     # --- resuming -----------------------------------------------------------------------------
 
@@ -158,8 +158,9 @@ class Outflow:
     def _may_read(self) -> bool:
         """Nothing goes past a message that is being set aside: the target's mark would pass it, and
         after a crash it would be taken for appended."""
-        is_free = not (self.is_reading or self.parts or self.aside) and self.has_news
-        return is_free and self.allowance.is_open
+        if not self.has_news or self.is_reading or self.parts or self.aside:
+            return False
+        return self.allowance.is_open
 
     def turn(self, goes_on: bool) -> Steps:
         """One read, or one part; `goes_on`: what is not yet begun may begin."""

@@ -29,6 +29,10 @@ class LinkTimes:
     """What this end puts together of parts; larger messages are rejected at their source."""
     clock_difference: float = 1.0
     """Between the hosts: more is a warning."""
+    origin_retention: float = 7 * 86400.0
+    """How long a target keeps the mark of an idle origin; -1: for ever."""
+    exact: bool = True
+    """False: what is in doubt after a loss may come twice."""
 
     @property
     def silence(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from shmbroker.ipc.base.errors import Error
 from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.wire.frame import Body, Command, Frame
 
@@ -83,11 +84,11 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Unmade:
-    """What the program had, and the new session could not have."""
+    """What the program had, and has no more: its queue was deleted, or the new session could not
+    have it."""
 
     target: int
-    code: int
-    detail: str
+    error: Error
 
 
 # --- of the broker ------------------------------------------------------------------------------

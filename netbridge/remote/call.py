@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shmbroker.netbridge.remote.options import NO_LIMIT
 from shmbroker.netbridge.wire.frame import Body
 from shmbroker.netbridge.wire.words import Demand, Verb
 
@@ -24,6 +25,8 @@ class Call:
     count: int = 1
     body: Body = b""
     demand: Demand = Demand.EFFECTIVE
+    wait_ms: int = NO_LIMIT
+    """For so long the broker may wait for room, for a message, for a reply."""
     until: float = NEVER
     number: int = UNSENT
     """Of its command in this session."""
@@ -34,6 +37,8 @@ class Call:
     """Its outcome was told; what it takes is given back."""
     generation: int = 0
     """Of the deliveries that it settles."""
+    settles: tuple[int, ...] = ()
+    """Of a transaction: deliveries that are acknowledged with it."""
 
     @property
     def was_sent(self) -> bool:

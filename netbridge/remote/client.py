@@ -10,7 +10,7 @@ kept until it is answered; what becomes of it at a loss is in `fate.py`.
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Iterable
 from typing import Final
 
 from shmbroker.core.codes import ENDED, OK, REVOKED, UNCONFIRMED
@@ -27,6 +27,7 @@ from shmbroker.netbridge.remote.action import (
     Tell,
     Unmade,
 )
+from shmbroker.netbridge.remote.body import raised, why_ended
 from shmbroker.netbridge.remote.broken import SessionBroken
 from shmbroker.netbridge.remote.call import NEVER, OF_DELIVERIES, STANDING, Call
 from shmbroker.netbridge.remote.calls import Calls
@@ -35,24 +36,12 @@ from shmbroker.netbridge.remote.numbers import OPEN_MAX
 from shmbroker.netbridge.remote.options import NO_LIMIT, Mode, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.remote.parts import Assembly, parted
+from shmbroker.netbridge.remote.phase import OVER, RECOVERING, Phase
 from shmbroker.netbridge.remote.prefetched import Prefetched
 from shmbroker.netbridge.remote.producing import Producing
 from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, Frame, Result, Seen
 from shmbroker.netbridge.wire.words import Verb
 
-
-class Phase(Enum):
-    IDLE = "idle"
-    CONNECTING = "connecting"
-    ATTACHING = "attaching"
-    REMAKING = "remaking"
-    UP = "up"
-    LOST = "lost"
-    CLOSED = "closed"
-
-
-RECOVERING: Final = (Phase.CONNECTING, Phase.ATTACHING, Phase.REMAKING)
-OVER: Final = (Phase.IDLE, Phase.LOST, Phase.CLOSED)
 WAITING_MEMORY: Final = 64 << 20
 
 
@@ -109,13 +98,26 @@ class Client:
         return self._done()
 
     def lost(self, now: float, kind: Event = Event.LOST) -> list[Action]:
-        """The link has ended, or no member could be reached where that is not tried again."""
-        if self.phase in OVER:
+        """The link has ended; one that was never up is an attempt, and its plan tries again."""
+        if self.phase in (*OVER, Phase.CONNECTING):
             return self._done()
         if self.options.failover_mode is Mode.APPLICATION:
             self._give_up(kind)
-        elif self.phase is not Phase.CONNECTING:
+        else:
             self._recovers(now)
+        return self._done()
+
+    def unreachable(self, now: float) -> list[Action]:
+        """No member could be reached, and that is not tried again."""
+        if self.phase is Phase.CONNECTING:
+            self._give_up(Event.FAILOVER_FAILED)
+        return self._done()
+
+    def abandon(self) -> list[Action]:
+        """At once, whatever is on its way."""
+        if self.phase not in OVER:
+            self._give_up(Event.CLOSED)
+        self.phase = Phase.CLOSED
         return self._done()
 
     def received(self, frame: Frame, now: float) -> list[Action]:
@@ -142,7 +144,7 @@ class Client:
         if self.phase in OVER:
             self.phase = Phase.CLOSED
         else:
-            self._call(Call(self._id(), Verb.END, is_internal=True), now)
+            self._call(Call(self.next_id(), Verb.END, is_internal=True), now)
         return self._done()
 
     # --- calls --------------------------------------------------------------------------------
@@ -152,9 +154,6 @@ class Client:
         call.until = now + self._patience(timeout)
         self._call(call, now)
         return self._done()
-
-    def next_id(self) -> int:
-        return self._id()
 
     def cancel(self, id: int, now: float) -> list[Action]:
         call = self.calls.find(id)
@@ -175,7 +174,7 @@ class Client:
             return self._done()
         first = self.producers[token.producer].unknown[token]
         again = Call(id, first.verb, first.target, first.value, first.count, first.body)
-        again.demand, again.repeated = first.demand, True
+        again.demand, again.wait_ms, again.repeated = first.demand, first.wait_ms, True
         return self.call(again, now)
 
     def work(self, transaction: int) -> None:
@@ -203,14 +202,16 @@ class Client:
         if call.verb in OF_DELIVERIES and not self._may_settle(call):
             return
         if self.phase in OVER:
-            self._finish(call, Outcome(End.FAILED, Why.CLOSED), fate(call.verb, False, GIVEN_UP))
+            self._finish(
+                call, Outcome(End.FAILED, Why.CLOSED), fate(call.verb, False, Loss.GIVEN_UP)
+            )
             return
         if call.verb is Verb.LEAVE:
             self._leave(call.target)
         self.calls.put(call)
         self._pump()
 
-    def _id(self) -> int:
+    def next_id(self) -> int:
         self.ids += 1
         return self.ids
 
@@ -330,7 +331,7 @@ class Client:
         waiting = list(self.calls.waiting)
         self.calls.waiting.clear()
         for call in internal:
-            made = Call(self._id(), call.verb, call.target, call.value, body=call.body)
+            made = Call(self.next_id(), call.verb, call.target, call.value, body=call.body)
             if call.verb is Verb.PRODUCER:
                 made.value = self.producers[call.target].floor(
                     [each for each in waiting if each.target == call.target]
@@ -437,6 +438,7 @@ class Client:
             value=call.value,
             count=call.count,
             demand=call.demand,
+            wait_ms=call.wait_ms,
             repeated=call.repeated,
             seen=self.seen,
             more=False,
@@ -487,6 +489,10 @@ class Client:
         consumer = self.consumers.get(frame.consumer)
         if consumer is None:  # it has left, and its messages are given back there
             return
+        if not frame.messages:
+            self._leave(frame.consumer)
+            self._did.append(Unmade(frame.consumer, why_ended(frame.body)))
+            return
         consumer.take(frame.first, frame.messages, len(frame.body))
         numbers = range(frame.first, frame.first + frame.messages)
         self.in_hand.update(dict.fromkeys(numbers, consumer))
@@ -507,8 +513,7 @@ class Client:
             self._refused(call, frame)
         else:
             self._made(call, frame, now)
-            why = Why.DONE
-            outcome = Outcome(End.OK, why, frame.code, frame.value, frame.level, frame.body)
+            outcome = Outcome(End.OK, Why.DONE, frame.code, frame.value, frame.level, frame.body)
             self._known(call, outcome)
             self._finish(call, outcome, Fate.GOES_ON)
         self._look_whether_made(Event.FAILOVER_COMPLETED)
@@ -520,7 +525,10 @@ class Client:
         self.settling.difference_update(call.numbers)
         if code < OK and code != REVOKED:  # it is in hand still
             return
-        for number in call.numbers:
+        self._dealt_with(call.numbers)
+
+    def _dealt_with(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
             consumer = self.in_hand.pop(number, None)
             if consumer is not None:
                 consumer.settle(number)
@@ -540,6 +548,8 @@ class Client:
             flow = Prefetched(call.target, call.value, size)
             flow = self.consumers.setdefault(call.target, flow)
             self._say(flow.telling())
+        elif call.verb is Verb.COMMIT:
+            self._dealt_with(call.settles)
         elif call.verb is Verb.GET and frame.code:
             taken = range(frame.value, frame.value + frame.code)
             self.in_hand.update(dict.fromkeys(taken, None))
@@ -548,7 +558,7 @@ class Client:
 
     def _gives_back(self, frame: Result, now: float) -> None:
         """What was taken for a call that nobody waits for."""
-        back = Call(self._id(), Verb.GIVE_BACK, 0, frame.value, frame.code, is_internal=True)
+        back = Call(self.next_id(), Verb.GIVE_BACK, 0, frame.value, frame.code, is_internal=True)
         back.generation = self.generation
         self._call(back, now)
 
@@ -565,8 +575,7 @@ class Client:
         why = Why.ANSWERED
         if call.is_internal and call.verb in STANDING:
             self._leave(call.target)
-            detail = bytes(frame.body).decode(errors="replace")
-            self._did.append(Unmade(call.target, frame.code, detail))
+            self._did.append(Unmade(call.target, raised(frame.code, frame.body)))
         elif call.verb in OF_DELIVERIES and frame.code == REVOKED:
             why = Why.REVOKED
         elif call.verb is Verb.COMMIT and frame.code == ENDED:
@@ -586,9 +595,6 @@ class Client:
         producing = self.producers.get(call.target)
         if producing is not None and call.value:
             first = call.value + published
-            void = Call(self._id(), Verb.DECIDED, call.target, first, call.count - published)
+            void = Call(self.next_id(), Verb.DECIDED, call.target, first, call.count - published)
             void.is_internal = True
             self.calls.put(void)
-
-
-GIVEN_UP: Final = Loss.GIVEN_UP

@@ -51,6 +51,7 @@ WHEN_SENT: Final[dict[Verb, tuple[Fate, Fate]]] = {
     Verb.DECIDED: _CHANGE,
     Verb.SCHEDULE: _CHANGE,
     Verb.REQUEST: (Fate.UNKNOWN, Fate.UNKNOWN),
+    Verb.REPLY: _CHANGE,  # who has asked drops a second reply
     Verb.GET: _LOOK,  # what was taken and has not come is given back with the session
     Verb.ACK: _CHANGE,
     Verb.GIVE_BACK: _CHANGE,
@@ -66,6 +67,7 @@ WHEN_SENT: Final[dict[Verb, tuple[Fate, Fate]]] = {
     Verb.UNBIND: _CHANGE,
     Verb.DELETE: _CHANGE,
     Verb.SETTINGS: _CHANGE,
+    Verb.OPERATE: _CHANGE,
     Verb.CANCEL_SCHEDULED: _CHANGE,
     Verb.LOOK: _LOOK,
     Verb.END: _LOOK,

@@ -26,6 +26,7 @@ from shmbroker.netbridge.remote.parts import Assembly, parted
 from shmbroker.netbridge.wire.frame import (
     Attach,
     Attached,
+    Body,
     Command,
     Delivery,
     Frame,
@@ -43,8 +44,9 @@ class SessionLimits:
     ttl: float = 60.0
     window: int = 16 * MIB
     """Bytes that are kept at most, whatever the program asks for."""
-    held: int = 64 * MIB
-    """Bytes of commands that wait."""
+    held: int = 32 * MIB
+    """Bytes of commands that wait for their turn; and of those that are being carried out, which
+    wait for room, say.  One may be larger."""
     frame_bytes: int = 4 * MIB
     message_bytes: int = 256 * MIB
 
@@ -92,6 +94,7 @@ class Session:
         self.held: deque[Command] = deque()
         self.held_bytes = 0
         self.pending: dict[int, Command] = {}
+        self.pending_bytes = 0
         self.flows: dict[int, Flow] = {}
         self.in_hand: dict[int, int] = {}
         """By delivery: its consumer, 0 if it was asked for singly."""
@@ -187,8 +190,10 @@ class Session:
         self.seen += 1
         self.held.append(command)
         self.held_bytes += len(command.body) + 64
-        if self.held_bytes > self.limits.held:
-            raise SessionBroken("its commands wait, because it does not say what it has seen")
+        if self.held_bytes > self.limits.held and len(self.held) > 1:
+            raise SessionBroken(
+                "its commands wait: it is to wait for answers, and say what it sees"
+            )
 
     def _go_on(self) -> None:
         while self.held and self._has_room:
@@ -199,10 +204,12 @@ class Session:
 
     @property
     def _has_room(self) -> bool:
-        return not self.keeps or self.kept_bytes < self.window
+        has_window = not self.keeps or self.kept_bytes < self.window
+        return has_window and self.pending_bytes < self.limits.held
 
     def _step(self, command: Command) -> None:
         self.pending[command.number] = command
+        self.pending_bytes += len(command.body)
         verb = command.verb
         if verb is Verb.END:
             self.pending.clear()
@@ -229,6 +236,18 @@ class Session:
         else:
             self._finish(command.number, REVOKED)
 
+    def begins_to_settle(self, deliveries: list[int]) -> bool:
+        """With a transaction: what is settled in another way meanwhile is not."""
+        may = all(each in self.in_hand and each not in self.settling for each in deliveries)
+        if may:
+            self.settling.update(deliveries)
+        return may
+
+    def has_settled(self, deliveries: list[int]) -> None:
+        self.settling.difference_update(deliveries)
+        for each in deliveries:
+            self.in_hand.pop(each, None)
+
     def _leave(self, consumer: int) -> None:
         """What it has in hand stays in hand: a program may acknowledge behind its consumer."""
         self.flows.pop(consumer, None)
@@ -241,7 +260,7 @@ class Session:
         code: int,
         value: int = 0,
         level: Level = Level.SHM,
-        body: bytes = b"",
+        body: Body = b"",
         takes: int = 0,
     ) -> list[Action]:
         """`takes`: so many messages were taken; they are the next deliveries."""
@@ -254,7 +273,7 @@ class Session:
             self._returned(value, takes)
         return self._done()
 
-    def deliver(self, consumer: int, messages: int, body: bytes) -> list[Action]:
+    def deliver(self, consumer: int, messages: int, body: Body) -> list[Action]:
         """These were taken for this consumer; they are the next deliveries."""
         first = self._takes(consumer, messages)
         flow = self.flows.get(consumer)
@@ -264,6 +283,12 @@ class Session:
         flow.sent_messages += messages
         flow.sent_bytes += len(body)
         self._answer(Delivery(self.said, consumer, first, messages, False, body))
+        return self._done()
+
+    def ends_consumer(self, consumer: int, why: Body) -> list[Action]:
+        """Nothing more comes; what it has in hand stays in hand."""
+        if self.flows.pop(consumer, None) is not None and not self.is_over:
+            self._answer(Delivery(self.said, consumer, self.next_delivery, 0, False, why))
         return self._done()
 
     def room(self, consumer: int) -> tuple[int, int]:
@@ -286,9 +311,10 @@ class Session:
         self._did.append(GiveBack(numbers))
 
     def _finish(
-        self, call: int, code: int, value: int = 0, level: Level = Level.SHM, body: bytes = b""
+        self, call: int, code: int, value: int = 0, level: Level = Level.SHM, body: Body = b""
     ) -> None:
         command = self.pending.pop(call)
+        self.pending_bytes -= len(command.body)
         if command.verb in OF_DELIVERIES and not command.repeated:
             is_dealt_with = code >= OK or code == REVOKED
             for number in range(command.value, command.value + command.count):

@@ -58,6 +58,10 @@ class Sessions:
             self._look(each)
         return done
 
+    def end(self, session: Session) -> Done:
+        """The broker has ended it."""
+        return self._end(session)
+
     @property
     def deadline(self) -> float:
         return min((each.until for each in self.by_id.values()), default=NEVER)

@@ -24,6 +24,10 @@ class Credentials:
     def __init__(self, credentials: Iterable[Credential]) -> None:
         self._all = tuple(credentials)
 
+    def named(self, name: str) -> Credential | None:
+        """That of [credentials.NAME]."""
+        return next((each for each in self._all if each.name == name), None)
+
     def find(self, user: str, role: Role) -> Credential | None:
         """The one by which this user may have links of this role."""
         return next((each for each in self._all if each.user == user and role in each.roles), None)

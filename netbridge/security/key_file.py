@@ -28,6 +28,11 @@ class KeyPair:
     public: bytes
     secret: bytes = field(repr=False)
 
+    @property
+    def listening(self) -> bytes:
+        """The secret CURVE key of an acceptor."""
+        return self.secret
+
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:

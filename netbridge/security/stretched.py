@@ -34,6 +34,12 @@ class Stretched:
             maxmem=MEMORY_BYTES, dklen=KEY_BYTES,
         )  # fmt: skip
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stretched) and (self.user, self._seed) == (other.user, other._seed)
+
+    def __hash__(self) -> int:
+        return hash((self.user, self._seed))
+
     def __repr__(self) -> str:
         return f"Stretched({self.user!r}, ***)"
 

@@ -78,9 +78,9 @@ class LinkEnd:
         self.connection = connection
         self.does(self.machine.connected(self.host.clock))
 
-    def arrived(self, parts: list[Body]) -> None:
+    def arrived(self, message: Body) -> None:
         try:
-            number, frame = decode(parts, TIMES.max_frame_size)
+            number, frame = decode(message, TIMES.max_frame_size)
         except Malformed as error:
             self.does(self.machine.malformed(error, self.host.clock))
         else:

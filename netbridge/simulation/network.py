@@ -23,7 +23,7 @@ class Ear(Protocol):
 
     host: Host
 
-    def arrived(self, parts: list[Body]) -> None: ...
+    def arrived(self, message: Body) -> None: ...
     def lost(self) -> None: ...
 
 
@@ -37,7 +37,7 @@ class Connection:
         self.arrives = [0.0, 0.0]
         self.is_late = False
 
-    def send(self, side: int, parts: list[Body]) -> None:
+    def send(self, side: int, message: Body) -> None:
         network = self.network
         if self.is_told[side]:
             return
@@ -47,26 +47,26 @@ class Connection:
         bounds = LATE_SECONDS if self.is_late else DELAY_SECONDS
         time = network.world.now + network.world.between(*bounds)
         self.arrives[side] = max(time, self.arrives[side])
-        self._arrive(side, parts, self.arrives[side])
+        self._arrive(side, message, self.arrives[side])
 
-    def _arrive(self, side: int, parts: list[Body], time: float) -> None:
-        self.network.world.at(time, lambda: self._came(side, parts))
+    def _arrive(self, side: int, message: Body, time: float) -> None:
+        self.network.world.at(time, lambda: self._came(side, message))
 
-    def _came(self, side: int, parts: list[Body]) -> None:
+    def _came(self, side: int, message: Body) -> None:
         to = self.ends[1 - side]
         free = self.network.free_at(self.ends[side].host.name, to.host.name)
         if free > self.network.world.now:
-            self._arrive(side, parts, free)
+            self._arrive(side, message, free)
         elif self.is_told[1 - side]:
             return
         elif to.host.life == self.lives[1 - side]:
-            to.host.at(self.network.world.now, lambda: self._heard(1 - side, parts))
+            to.host.at(self.network.world.now, lambda: self._heard(1 - side, message))
         elif to.host.is_up:
             self.tell(side)  # nobody has this connection any more
 
-    def _heard(self, side: int, parts: list[Body]) -> None:
+    def _heard(self, side: int, message: Body) -> None:
         if not self.is_told[side]:
-            self.ends[side].arrived(parts)
+            self.ends[side].arrived(message)
 
     def close(self, side: int) -> None:
         """One end closes; the other one is told behind the last frame."""

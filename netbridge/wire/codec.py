@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
 from typing import Any, Final
 
 import msgpack
@@ -21,6 +21,8 @@ from shmbroker.netbridge.wire.malformed import Malformed
 
 HEAD_BYTES_MAX = 8192
 VALUES_MAX = 64
+LENGTH: Final = struct.Struct("<I")
+"""Of the head, in front of it."""
 
 _NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
 _BOUNDS: Final = {kind: bounds_of(kind) for kind in KINDS}
@@ -32,32 +34,37 @@ _NOT_MESSAGEPACK: Final = (
 )
 
 
-def encode(frame: Frame, number: int) -> list[Body]:
-    """The parts of the message for a frame that is the so-manieth on its connection."""
+def encode(frame: Frame, number: int) -> bytes:
+    """The message for a frame that is the so-manieth on its connection."""
     kind = type(frame)
     values: list[object] = [_NUMBERS[kind], number]
     for name, bound in _BOUNDS[kind]:
-        values.append(_said(kind, name, bound.write, getattr(frame, name)))
+        try:
+            values.append(bound.write(getattr(frame, name)))
+        except Malformed as error:
+            raise Malformed(f"{named(kind)}: {name} {error}") from None
     frame.check()
     head: bytes = msgpack.packb(values)
-    return [head, frame.body] if isinstance(frame, Carrying) else [head]
+    body = frame.body if isinstance(frame, Carrying) else b""
+    return b"".join((LENGTH.pack(len(head)), head, body))
 
 
-def decode(parts: Sequence[Body], frame_bytes: int) -> tuple[int, Frame]:
+def decode(message: Body, frame_bytes: int) -> tuple[int, Frame]:
     """The number of a frame and the frame; Malformed, and no other error, says what is wrong."""
-    if not 1 <= len(parts) <= 2:
-        raise Malformed(f"a frame has one part or two, not {len(parts)}")
-    size = sum(len(part) for part in parts)
-    if len(parts[0]) > HEAD_BYTES_MAX or size > frame_bytes:
-        raise Malformed(f"a frame with a head of {len(parts[0])} bytes and {size} bytes in all")
-    values = _values(parts[0])
+    whole = memoryview(message)
+    size = len(whole) - LENGTH.size
+    length = LENGTH.unpack_from(whole)[0] if size >= 0 else 0
+    if not 0 < length <= min(HEAD_BYTES_MAX, size) or size > frame_bytes:
+        raise Malformed(f"a frame with a head of {length} bytes and {size} bytes in all")
+    values = _values(whole[LENGTH.size : LENGTH.size + length])
+    body = whole[LENGTH.size + length :]
     kind = _kind(values[0])
     number = values[1]
     if type(number) is not int or not 0 <= number <= COUNT_MAX:
         raise Malformed(f"{named(kind)}: the number of the frame is no number")
-    if issubclass(kind, Carrying) != (len(parts) == 2):
-        raise Malformed(f"{named(kind)}: a frame of {len(parts)} parts")
-    return number, _made(kind, values[2:], parts[1:])
+    if len(body) and not issubclass(kind, Carrying):
+        raise Malformed(f"{named(kind)}: {len(body)} bytes behind the head")
+    return number, _made(kind, values[2:], body)
 
 
 def _values(head: Body) -> list[Any]:
@@ -83,27 +90,22 @@ def _kind(number: object) -> type[Frame]:
     return KINDS[number]
 
 
-def _made(kind: type[Frame], values: list[object], bodies: Sequence[Body]) -> Frame:
+def _made(kind: type[Frame], values: list[object], body: memoryview) -> Frame:
     bounds = _BOUNDS[kind]
     if len(values) < len(bounds) or (len(values) > len(bounds) and kind not in GROWING):
         raise Malformed(f"{named(kind)}: {len(values)} fields, not {len(bounds)}")
-    given: dict[str, object] = {
-        name: _said(kind, name, bound.read, value)
-        for (name, bound), value in zip(bounds, values, strict=False)
-    }
-    if bodies:
-        given["body"] = bodies[0]
+    given: list[object] = []
+    for (name, bound), value in zip(bounds, values, strict=False):
+        try:
+            given.append(bound.read(value))
+        except Malformed as error:
+            raise Malformed(f"{named(kind)}: {name} {error}") from None
+    if issubclass(kind, Carrying):
+        given.append(body)  # it is the last field
     make: Any = kind
-    frame: Frame = make(**given)
+    frame: Frame = make(*given)
     try:
         frame.check()
     except Malformed as error:
         raise Malformed(f"{named(kind)}: {error}") from None
     return frame
-
-
-def _said(kind: type[Frame], name: str, read: Any, value: object) -> object:
-    try:
-        return read(value)
-    except Malformed as error:
-        raise Malformed(f"{named(kind)}: {name} {error}") from None

@@ -34,6 +34,8 @@ class Number(Bound):
             raise Malformed(f"is {value}, not {self.least} to {self.most}")
         return value
 
+    write = read
+
 
 @dataclass(frozen=True, slots=True)
 class Flag(Bound):
@@ -41,6 +43,8 @@ class Flag(Bound):
         if type(value) is not bool:
             raise Malformed(f"is {type(value).__name__}, not true or false")
         return value
+
+    write = read
 
 
 @dataclass(frozen=True, slots=True)

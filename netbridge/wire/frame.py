@@ -63,6 +63,8 @@ Version: TypeAlias = Annotated[int, Number(1, version.MOST)]
 BeatMs: TypeAlias = Annotated[int, Number(BEAT_MS_MIN, BEAT_MS_MAX)]
 FrameBytes: TypeAlias = Annotated[int, Number(FRAME_BYTES_MIN, FRAME_BYTES_MAX)]
 Window: TypeAlias = Annotated[int, Number(-1, MESSAGE_BYTES_MAX)]
+Wait: TypeAlias = Annotated[int, Number(-1, COUNT_MAX)]
+"""-1: for ever."""
 Code: TypeAlias = Annotated[int, Number(-(1 << 31), (1 << 31) - 1)]
 Yes: TypeAlias = Annotated[bool, Flag()]
 Name: TypeAlias = Annotated[str, Text(NAME_BYTES_MAX, 1)]
@@ -162,6 +164,8 @@ class Open(Frame):
     """At which messages are to be confirmed."""
     exact: Yes
     """Once each; false: what is in doubt may come twice."""
+    clock_ns: Count
+    """Of the source's host, when this is sent: deadlines of messages are of this clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +338,8 @@ class Command(Carrying):
     value: Count
     count: Count
     demand: Annotated[Demand, Choice(Demand)]
+    wait_ms: Wait
+    """For so long it may wait at the broker: for room, for a message, for a reply."""
     repeated: Yes
     """A former session may have carried it out."""
     seen: Count
@@ -363,6 +369,7 @@ class Delivery(Carrying):
     first: Count
     """The number of its first message among those of the session."""
     messages: Count
+    """0: the consumer has ended, and the body says why."""
     more: Yes
     body: Body
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 
 class Role(Enum):
@@ -15,6 +16,10 @@ class Role(Enum):
     WITNESS = "witness"
     ADMIN = "admin"
     VIEWER = "viewer"
+
+
+OF_PROGRAMS: Final = frozenset({Role.CLIENT, Role.ADMIN, Role.VIEWER})
+"""Whose links carry a session."""
 
 
 class Standing(Enum):
@@ -74,6 +79,7 @@ class Verb(Enum):
     """These numbers of a producer will not come again."""
     SCHEDULE = "schedule"
     REQUEST = "request"
+    REPLY = "reply"
     GET = "get"
     ACK = "ack"
     GIVE_BACK = "give-back"
@@ -90,6 +96,8 @@ class Verb(Enum):
     UNBIND = "unbind"
     DELETE = "delete"
     SETTINGS = "settings"
+    OPERATE = "operate"
+    """What an operator does with a queue: purge, move, pause, ..."""
     CANCEL_SCHEDULED = "cancel-scheduled"
     LOOK = "look"
     """Statistics, lists, and whatever else changes nothing."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shmbroker import aio
+    from shmbroker.connecting import cluster, connect
     from shmbroker.ipc.base.errors import (
         AlreadyDealtWith,
         ArenaFull,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         NotASegment,
         NotAsyncio,
         NotFound,
+        NotLocal,
         OtherHeader,
         QueueFull,
         Replaced,
@@ -42,13 +44,14 @@ if TYPE_CHECKING:
         SystemRefused,
         TooMany,
         TransactionEnded,
+        TransactionRolledBack,
         Unconfirmed,
         Unroutable,
         Untrusted,
     )
     from shmbroker.ipc.base.timeout import Seconds
     from shmbroker.ipc.catalog.catalog import BindingInfo, ExchangeInfo, QueueInfo, SubscriptionInfo
-    from shmbroker.ipc.connection.broker import Broker, connect
+    from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.exchange.exchange import Exchange
     from shmbroker.ipc.exchange.named_subscription import NamedSubscription
     from shmbroker.ipc.follower.gates import Gate
@@ -128,6 +131,7 @@ __all__ = [
     "NotASegment",
     "NotAsyncio",
     "NotFound",
+    "NotLocal",
     "Options",
     "Origin",
     "OtherHeader",
@@ -165,12 +169,14 @@ __all__ = [
     "TransactionEnded",
     "TransactionMessage",
     "TransactionQueue",
+    "TransactionRolledBack",
     "Unconfirmed",
     "Unroutable",
     "Untrusted",
     "When",
     "__version__",
     "aio",
+    "cluster",
     "connect",
     "vhost",
 ]
@@ -225,7 +231,6 @@ _MODULES = {
     "TransactionMessage": "transaction.message",
     "TransactionQueue": "transaction.queue",
     "When": "schedule.scheduled",
-    "connect": "connection.broker",
 }
 """Where a name is that is no error."""
 
@@ -236,6 +241,8 @@ def __getattr__(name: str) -> object:
     value: object
     if name == "aio":
         value = import_module("shmbroker.aio")
+    elif name in ("cluster", "connect"):
+        value = getattr(import_module("shmbroker.connecting"), name)
     elif name == "__version__":
         value = import_module("importlib.metadata").version("shmbroker")
     elif name == "vhost":

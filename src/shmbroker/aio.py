@@ -5,6 +5,8 @@ What both interfaces share is here too: messages, errors, information.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, cast
+
 from shmbroker import (
     AlreadyDealtWith,
     AnySerializer,
@@ -43,6 +45,7 @@ from shmbroker import (
     NotASegment,
     NotAsyncio,
     NotFound,
+    NotLocal,
     Options,
     Origin,
     OtherHeader,
@@ -70,10 +73,12 @@ from shmbroker import (
     TooMany,
     TransactionEnded,
     TransactionMessage,
+    TransactionRolledBack,
     Unconfirmed,
     Unroutable,
     Untrusted,
     When,
+    connecting,
 )
 from shmbroker.ipc.aio import (
     Broker,
@@ -88,8 +93,13 @@ from shmbroker.ipc.aio import (
     Subscription,
     Transaction,
     TransactionQueue,
-    connect,
 )
+from shmbroker.ipc.aio.broker import Connecting
+from shmbroker.ipc.aio.broker import connect as connect_local
+from shmbroker.ipc.aio.verb import twin_function
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.client.cluster import Cluster
 
 __all__ = [
     "AlreadyDealtWith",
@@ -136,6 +146,7 @@ __all__ = [
     "NotASegment",
     "NotAsyncio",
     "NotFound",
+    "NotLocal",
     "Options",
     "Origin",
     "OtherHeader",
@@ -168,9 +179,31 @@ __all__ = [
     "TransactionEnded",
     "TransactionMessage",
     "TransactionQueue",
+    "TransactionRolledBack",
     "Unconfirmed",
     "Unroutable",
     "Untrusted",
     "When",
+    "cluster",
     "connect",
 ]
+
+
+@twin_function(connecting.connect)
+def connect(url: str, **options: Any) -> Connecting:
+    if connecting.is_local(url):
+        for name in ("user", "password"):
+            options.pop(name, None)
+        return connect_local(url, **options)
+    from shmbroker.netbridge.client.connecting import ConnectingOver
+
+    options.pop("arena_bytes", None)
+    return cast(Connecting, ConnectingOver(connecting.login_of(url, **options)))
+
+
+@twin_function(connecting.cluster)
+def cluster(uri: str, **login: Any) -> Cluster:
+    from shmbroker.netbridge.client.cluster import Cluster
+    from shmbroker.netbridge.client.connecting import ConnectingOver
+
+    return Cluster(connecting.login_of(uri, **login), ConnectingOver)

@@ -23,9 +23,10 @@ from shmbroker.netbridge.remote.action import (
     Unmade,
 )
 from shmbroker.netbridge.remote.call import Call
-from shmbroker.netbridge.remote.client import Client, Phase
+from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import Mode, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
+from shmbroker.netbridge.remote.phase import Phase
 from shmbroker.netbridge.simulation.end import ROUNDING_SECONDS, LinkEnd
 from shmbroker.netbridge.simulation.history import History
 from shmbroker.netbridge.simulation.host import Host
@@ -167,7 +168,7 @@ class Program:
         elif isinstance(action, Tell):
             self._tells(action.event)
         elif isinstance(action, Unmade):
-            raise Wrong(f"{action.target} was not made again: {action.detail}")
+            raise Wrong(f"{action.target} was not made again: {action.error}")
 
     def _tells(self, event: Event) -> None:
         self.host.world.tell(f"program: {event.value}")

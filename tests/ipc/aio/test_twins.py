@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import shmbroker
+import shmbroker.aio
 from shmbroker.ipc import aio
 from shmbroker.ipc.aio.verb import Face, described, documentation
+from shmbroker.ipc.connection.broker import connect
 
 ONLY_SYNC = {
     "repair_for": "a thread of the live broker waits in it, and nothing of asyncio does",
@@ -98,8 +100,10 @@ def test_with_the_same_documentation(face: type[Face]) -> None:
 
 
 def test_connect_is_a_twin_too() -> None:
-    assert signature(aio.connect) == signature(shmbroker.connect)
-    assert aio.connect.__doc__ == shmbroker.connect.__doc__
+    assert signature(aio.connect) == signature(connect)
+    assert aio.connect.__doc__ == connect.__doc__
+    assert signature(shmbroker.aio.connect) == signature(shmbroker.connect)
+    assert shmbroker.aio.connect.__doc__ == shmbroker.connect.__doc__
 
 
 def test_a_body_that_differs_is_refused_when_it_is_imported() -> None:

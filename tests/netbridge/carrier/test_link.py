@@ -209,4 +209,7 @@ def test_a_graceful_stop_confirms_what_is_on_its_way(world: World) -> None:
         received(world.far, 1000)
     assert link.state == "stopped"
     assert len(source) == 0
+    until = time.monotonic() + PATIENCE  # the far end forgets the origin after it has answered
+    while world.far.queue(TARGET).origins() and time.monotonic() < until:
+        time.sleep(0.01)
     assert world.far.queue(TARGET).origins() == ()

@@ -63,6 +63,15 @@ GOOD: dict[str, tuple[object, object]] = {
     "acceptors.x.update-cluster-filter": (["rack.#"], ("rack.#",)),
     "credentials.x.user": ("me", "me"),
     "credentials.x.role": ("cluster", (Role.CLUSTER,)),
+    "bridges.x.queue": ("orders", "orders"),
+    "bridges.x.to": ("a:5", Single("a", 5)),
+    "bridges.x.forwarding-address": ("orders", "orders"),
+    "bridges.x.credentials": ("x", "x"),
+    "bridges.x.retry-interval": ("1s", 1.0),
+    "bridges.x.retry-interval-multiplier": (2, 2.0),
+    "bridges.x.max-retry-interval": (5000, 5.0),
+    "bridges.x.initial-connect-attempts": (3, 3),
+    "bridges.x.reconnect-attempts": (0, 0),
     "security.key-file": ("k", "k"),
     "security.known-keys": ("k", "k"),
     "link-defaults.heartbeat-interval": ("10ms", 0.01),
@@ -95,6 +104,15 @@ BAD: dict[str, tuple[object, str]] = {
     "credentials.x.password": (5, "text, { env ="),
     "credentials.x.accept-also": ([5], "text, { env ="),
     "credentials.x.role": ("boss", "one of client, cluster"),
+    "bridges.x.queue": ("", "text"),
+    "bridges.x.to": ("static:(a,b)", "one broker or one service"),
+    "bridges.x.forwarding-address": (5, "text"),
+    "bridges.x.credentials": ("a/b", "the NAME of"),
+    "bridges.x.retry-interval": (0, "in 1ms…1h"),
+    "bridges.x.retry-interval-multiplier": (0.5, "in 1…10"),
+    "bridges.x.max-retry-interval": ("2h", "in 1ms…1h"),
+    "bridges.x.initial-connect-attempts": (-2, "in 0…, -1: no limit"),
+    "bridges.x.reconnect-attempts": (-2, "in 0…, -1: no limit"),
     "security.key-file": (5, "a folder"),
     "security.known-keys": (5, "a folder"),
     "link-defaults.heartbeat-interval": ("9ms", "in 10ms…60s"),
@@ -113,6 +131,10 @@ BAD: dict[str, tuple[object, str]] = {
     "link-defaults.refused-retry-interval": (0, "in 100ms…1d, -1: no limit"),
     "link-defaults.max-frame-size": ("65MiB", "in 64KiB…64MiB"),
 }
+
+
+BAD |= {key.replace("link-defaults", "bridges.x"): bad for key, bad in BAD.items()
+        if key.startswith("link-defaults")}  # fmt: skip
 
 
 def key_of(option: Option) -> str:

@@ -12,15 +12,18 @@ from shmbroker.netbridge.link.action import (
     BeginHistory,
     Ended,
     Line,
+    OpenSink,
     Pour,
     Read,
     Release,
     Seek,
+    Send,
     SetAside,
     Unserved,
 )
 from shmbroker.netbridge.link.ending import Reason, State
 from shmbroker.netbridge.link.inflow import Poured
+from shmbroker.netbridge.link.machine import CONFIRM_SECONDS
 from shmbroker.netbridge.link.origin import origin_of
 from shmbroker.netbridge.link.outflow import HEAD_ROOM, Batch
 from shmbroker.netbridge.link.times import NO_LIMIT, LinkTimes
@@ -28,6 +31,7 @@ from shmbroker.netbridge.wire.frame import (
     Confirm,
     Credit,
     Frame,
+    Open,
     Part,
     Passed,
     Records,
@@ -136,14 +140,39 @@ def test_without_duplicate_detection_what_is_in_doubt_is_sent_again() -> None:
     assert of.sent(Records)[0].redelivered
 
 
-def test_a_target_that_is_not_there_leaves_the_link_up() -> None:
+def test_a_link_with_no_target_that_is_there_is_not_up() -> None:
     of = pair()
     of.near.open(OUTLET, 0)
     of.connect()
     of.hears(of.far, of.far.unopened(0, "there is no queue q", 0))
     assert of.of(Unserved) == [Unserved(0, "there is no queue q")]
-    assert of.near.state is State.UP
+    assert of.near.state is State.SYNCING
     assert not of.near.has_work
+
+
+def test_a_target_that_is_not_there_leaves_another_one_up() -> None:
+    of = pair()
+    of.near.open(OUTLET, 0)
+    of.near.open(replace(OUTLET, target=1), 0)
+    of.connect()
+    of.hears(of.far, of.far.unopened(0, "there is no queue q", 0))
+    of.hears(of.far, of.far.opened(1, 0, 0, 1 << 20, 0))
+    assert of.near.state is State.UP
+
+
+def test_a_deadline_is_told_with_the_clock_that_it_is_of() -> None:
+    """The far end's clock is 2 s ahead: deadlines that come are 2 s later there."""
+    of = pair()
+    of.near.open(OUTLET, 0)
+    of.connect()
+    (asked,) = of.sent(Open)
+    done = of.far.received(of.far.received_frames, replace(asked, target=7, clock_ns=10**9),
+                           3.0, DAY_MS)  # fmt: skip
+    (opened,) = [each for each in done if isinstance(each, OpenSink)]
+    assert opened.later == 2 * 10**9
+    late = of.near.open(replace(OUTLET, target=8), 4.5)
+    assert [each.frame.clock_ns for each in late if isinstance(each, Send)
+            and isinstance(each.frame, Open)] == [4_500_000_000]  # fmt: skip
 
 
 # --- credit -------------------------------------------------------------------------------------
@@ -247,8 +276,25 @@ def test_a_message_is_released_when_it_is_confirmed_not_when_it_is_appended() ->
     pour(of, Poured(128, 4, 4))
     assert not of.of(Release)
     of.hears(of.far, of.far.confirmed(0, 3, 0))
+    of.settle()
     of.hears(of.far, of.far.confirmed(0, 4, 0))
+    of.settle()
     assert [each.end for each in of.of(Release)] == [3, 4]
+
+
+def test_confirms_of_single_messages_are_told_together_and_soon() -> None:
+    of = pair().opened()
+    ship(of, 0, 40)
+    for end in range(1, 16):
+        pour(of, Poured(32, 1, end))
+        of.hears(of.far, of.far.confirmed(0, end, 0))
+    assert not of.sent(Confirm, "far")
+    assert of.far.deadline <= of.now + CONFIRM_SECONDS
+    of.settle()
+    assert [each.end for each in of.sent(Confirm, "far")] == [15]
+    pour(of, Poured(32 * 25, 25, 40))
+    of.hears(of.far, of.far.confirmed(0, 40, 0))
+    assert [each.end for each in of.sent(Confirm, "far")] == [15, 40], "of many they are at once"
 
 
 @pytest.mark.parametrize("frame", [Confirm(0, 99, Level.DISK), Reject(0, 99, ""), Credit(7, 1, 1)])
@@ -290,6 +336,7 @@ def test_a_rejected_message_goes_back_with_its_reason_and_the_others_go_on() -> 
     assert len(of.of(Pour, "far")[1].records) == 64
     pour(of, Poured(64, 2, 4))
     of.hears(of.far, of.far.confirmed(0, 4, 0))
+    of.settle()
     assert of.of(Release)[-1].end == 4
 
 
@@ -299,6 +346,7 @@ def test_a_rejected_message_at_the_end_is_released_too() -> None:
     pour(of, Poured(0, 0, 0, refused="no", position=0, skip=32))
     assert not of.of(Release)
     of.hears(of.near, of.near.dealt(0, 0, 0))
+    of.settle()
     assert of.of(Release) == [Release(0, 1, Level.DISK)]
 
 
@@ -310,6 +358,7 @@ def test_a_message_too_large_for_the_target_never_travels() -> None:
     assert not of.near.has_work, "the mark of the target must not pass it before it is safe"
     of.hears(of.near, of.near.dealt(0, 0, 0))
     assert of.near.has_work
+    of.settle()
     assert of.of(Release) == [Release(0, 1, Level.DISK)]
     assert not of.sent(Records)
 

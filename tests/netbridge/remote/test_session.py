@@ -6,17 +6,20 @@ from typing import Any
 
 import pytest
 
+from shmbroker import Empty, NotFound
 from shmbroker.core.codes import EMPTY, FULL, OK, REVOKED, UNCONFIRMED
 from shmbroker.netbridge.remote.action import Drop, Over, Unmade
+from shmbroker.netbridge.remote.body import ended, refusal
 from shmbroker.netbridge.remote.call import Call
-from shmbroker.netbridge.remote.client import Client, Phase
+from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.numbers import OPEN_MAX, Numbers, Verdict
 from shmbroker.netbridge.remote.options import Mode
 from shmbroker.netbridge.remote.outcome import End, Why
+from shmbroker.netbridge.remote.phase import Phase
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Result, Seen
 from shmbroker.netbridge.wire.words import Demand, Level, Verb
-from tests.support.session_ends import LIMITS, STANDING, Ends, ends
+from tests.support.session_ends import LIMITS, STANDING, Ends, ends, options
 
 DETECTED, REATTACHED = "failure-detected", "reattached"
 COMPLETED, FAILED = "failover-completed", "failover-failed"
@@ -191,6 +194,14 @@ def test_application_mode_tells_once_and_waits_for_the_program() -> None:
     assert of.client.phase is Phase.UP
 
 
+def test_an_attempt_that_fails_is_no_loss_in_either_mode() -> None:
+    for mode in Mode:
+        of = Ends(Client(b"s" * 16, options(mode)))
+        of.does(of.client.start(of.now))
+        of.does(of.client.lost(of.now))
+        assert (of.client.phase, of.events()) == (Phase.CONNECTING, [])
+
+
 def test_closing_in_good_order_comes_behind_all_calls() -> None:
     of = ends()
     call = of.call(Verb.LOOK)
@@ -243,7 +254,7 @@ def test_a_delivery_that_is_acked_twice_raises() -> None:
 
 def test_the_broker_settles_nothing_that_is_in_nobodys_hand() -> None:
     of = ends()
-    command = Command(0, Verb.ACK, 0, 3, 1, Demand.EFFECTIVE, False, 0, False, b"")
+    command = Command(0, Verb.ACK, 0, 3, 1, Demand.EFFECTIVE, -1, False, 0, False, b"")
     of.client.calls.sent[0] = Call(99, Verb.ACK, value=3)
     of.client.calls.next = 1
     of.broker_does(of.session.received(command))
@@ -487,19 +498,44 @@ def test_a_program_that_never_says_what_it_has_seen_is_let_go() -> None:
     session.window = 100
     did = []
     for number in range(40):
-        frame = Command(number, Verb.LOOK, 0, 0, 1, Demand.EFFECTIVE, False, 0, False, bytes(30))
+        frame = Command(
+            number, Verb.LOOK, 0, 0, 1, Demand.EFFECTIVE, -1, False, 0, False, bytes(30)
+        )
         did += session.received(frame)
         did += session.done(number, 0, body=bytes(50)) if number in session.pending else []
     assert len(session.pending) < 20
     of.broker_did += did
-    assert of.broken()[0] == "its commands wait, because it does not say what it has seen"
+    assert of.broken()[0].startswith("its commands wait")
+
+
+def asks(number: int, size: int) -> Command:
+    return Command(number, Verb.LOOK, 0, 0, 1, Demand.EFFECTIVE, -1, False, 0, False, bytes(size))
+
+
+def test_commands_that_are_not_answered_hold_up_the_next_ones() -> None:
+    session = ends().session
+    session.limits = SessionLimits(held=1000)
+    for number in range(5):
+        session.received(asks(number, 600))
+        if number == 1:
+            assert (len(session.pending), session.pending_bytes) == (2, 1200)
+    assert len(session.pending) == 2
+    session.done(0, OK)
+    assert (len(session.pending), session.pending_bytes) == (2, 1200)
+
+
+def test_one_command_may_be_larger_than_all_that_may_wait() -> None:
+    of = ends()
+    of.session.limits = SessionLimits(held=1000)
+    of.broker_does(of.session.received(asks(0, 5000)))
+    assert (of.broken(), len(of.performed)) == ([], 1)
 
 
 @pytest.mark.parametrize(
     "frame",
     [
         Seen(5),
-        Command(7, Verb.LOOK, 0, 0, 1, Demand.EFFECTIVE, False, 0, False, b""),
+        Command(7, Verb.LOOK, 0, 0, 1, Demand.EFFECTIVE, -1, False, 0, False, b""),
         Result(0, 0, 0, 0, Level.SHM, False, b""),
     ],
     ids=["seen-beyond", "out-of-turn", "of-the-other-end"],
@@ -526,6 +562,24 @@ def test_unmade_names_what_is_missing() -> None:
     client.connected(0.0)
     client.received(Attached(False, 0, 1000), 0.0)
     client.received(Attached(False, 0, 1000), 0.0)
-    did = client.received(Result(0, 0, EMPTY, 0, Level.SHM, False, b"no such queue"), 0.0)
-    assert Unmade(2, EMPTY, "no such queue") in did
+    code, body = refusal(Empty("no such queue"))
+    did = client.received(Result(0, 0, code, 0, Level.SHM, False, body), 0.0)
+    (unmade,) = [each for each in did if isinstance(each, Unmade)]
+    assert (unmade.target, type(unmade.error)) == (2, Empty)
     assert client.phase is Phase.UP
+
+
+def test_a_consumer_whose_queue_is_deleted_is_told_once_also_on_another_link() -> None:
+    of = consuming()
+    of.deliver(2)
+    of.loses_to_program = True
+    of.broker_does(of.session.ends_consumer(2, ended(NotFound("q was deleted"))))
+    of.cut()
+    of.connect()
+    (unmade,) = of.of(Unmade)
+    assert (type(unmade.error), str(unmade.error)) == (NotFound, "q was deleted")
+    assert of.outcome(ack(of, 0)) is None  # it goes to the broker
+    of.broker_dies()
+    of.performed.clear()
+    of.connect()
+    assert Verb.CONSUMER not in [each.verb for each in of.performed]

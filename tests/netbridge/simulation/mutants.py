@@ -97,7 +97,7 @@ MUTANTS: Final = (
     Mutant(
         "confirmed-when-it-is-appended",
         inflow.Inflow,
-        "_tell",
+        "_reached",
         "self.passed if self.confirmed >= self.appended else self.confirmed",
         "self.passed",
     ),
@@ -112,8 +112,8 @@ MUTANTS: Final = (
         "gone-on-past-what-is-being-set-aside",
         outflow.Outflow,
         "_may_read",
-        "or self.aside)",
-        ")",
+        "or self.aside:",
+        ":",
     ),
     Mutant(
         "set-aside-by-a-former-connection-not-waited-for",
@@ -149,7 +149,7 @@ MUTANTS: Final = (
         "credit-not-looked-at",
         Allowance,
         "is_open",
-        "self.left_messages > 0 and self.left_bytes > 0",
+        "self.sent_messages < self.messages and self.sent_bytes < self.bytes",
         "True",
     ),
     Mutant(

@@ -1,0 +1,28 @@
+"""The gates that bridges have left in their queues."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from contextlib import suppress
+
+from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.follower.follower import Follower
+
+KIND = "link"
+PREFIX = "link "
+
+
+def drop(broker: Broker, wanted: Container[str]) -> None:
+    """Those in nobody's hand whose bridge is not wanted any more: they would hold their queues for
+    ever.  What was not shipped stays in the queue, for whoever takes from it."""
+    for entry in broker.queues():
+        with suppress(Error):  # the queue was deleted meanwhile, or somebody has taken the gate
+            queue = broker.queue(entry.name)
+            for gate in queue.gates():
+                name = gate.name.removeprefix(PREFIX)
+                is_left = gate.kind == KIND and gate.is_lasting and gate.owner is None
+                if is_left and gate.name.startswith(PREFIX) and name not in wanted:
+                    follower = Follower(broker, gate.name, kind=KIND, lasting=True)
+                    follower.add(queue)
+                    follower.close(leaves=True)

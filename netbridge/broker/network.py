@@ -1,0 +1,312 @@
+"""The network of a live broker: one thread, its listeners, and its bridges.
+
+Of one thread at a time, that of `owner.Owner`.  A bridge that is changed is closed in good order,
+and its successor begins when it has ended: both would have the same gate of the same queue.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.connection.broker import connect
+from shmbroker.netbridge.broker import gates
+from shmbroker.netbridge.broker.meter import BridgeMeter
+from shmbroker.netbridge.broker.table import Row, Table
+from shmbroker.netbridge.carrier.link import Link
+from shmbroker.netbridge.carrier.listener import Listener
+from shmbroker.netbridge.carrier.source import Shipped
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.config.config import Acceptor, Bridge
+from shmbroker.netbridge.config.config import Network as Wanted
+from shmbroker.netbridge.link.option import times_of
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.remote.session import SessionLimits
+from shmbroker.netbridge.security import key_file
+from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.security.key_file import KeyPair
+from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.serving.service import Service
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Of a broker that is live."""
+
+    vhost: str
+    folder: Path
+    served: frozenset[str]
+    """The network vhosts that others may ask for."""
+    ours: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the configuration says, with its secrets looked up."""
+
+    wanted: Wanted
+    credentials: Credentials
+
+    def credential(self, bridge: Bridge) -> Credential:
+        found = self.credentials.named(bridge.credentials)
+        assert found is not None, "the configuration was checked"
+        return found
+
+    @property
+    def pair(self) -> KeyPair | None:
+        return key_file.read(self.wanted.key_file) if self.wanted.key_file else None
+
+    def key_of(self, acceptor: Acceptor) -> Stretched | KeyPair:
+        if acceptor.credentials is None:
+            pair = self.pair
+            assert pair is not None, "the configuration was checked"
+            return pair
+        found = self.credentials.named(acceptor.credentials)
+        assert found is not None
+        return found.keys[0]
+
+    def known_keys(self) -> dict[bytes, frozenset[Role]] | None:
+        """None: any key may come, and proves what it may by its password."""
+        if self.wanted.known_keys is None:
+            return None
+        return {
+            each.public: frozenset(each.roles) for each in key_file.known(self.wanted.known_keys)
+        }
+
+
+@dataclass(slots=True)
+class Running:
+    """A bridge that is there, or was stopped by its name."""
+
+    bridge: Bridge
+    credential: Credential
+    link: Link | None = None
+
+
+class Network(Closable):
+    def __init__(
+        self,
+        place: Place,
+        given: Given,
+        stopped: set[str],
+        tell: Tell,
+        later: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """`stopped`: bridges that `link stop` has stopped, and are not to begin.
+
+        `later`: in the owner's thread.
+        """
+        self.place, self.given, self.stopped, self.tell = place, given, stopped, tell
+        self._later = later
+        self._is_closed = False
+        self.listeners: dict[str, Listener] = {}
+        self.unbound: dict[str, Acceptor] = dict(given.wanted.acceptors)
+        """Acceptors whose address somebody else has."""
+        self.bridges: dict[str, Running] = {}
+        self._broker = connect(f"shm://{place.vhost}", name=f"network of {place.ours.name}"[:56])
+        self._thread = NetworkThread(self._broker)
+        self._thread.admit(given.known_keys())
+        self._sessions = self._serving()
+        self._table: Table | None = None
+        self._told: set[str] = set()
+        self.listen()
+        gates.drop(self._broker, given.wanted.bridges)
+        self._bridge(given.wanted.bridges)
+
+    # --- listening ----------------------------------------------------------------------------
+
+    def _serving(self) -> Service | None:
+        """The sessions of programs, if an acceptor admits any; with the longest of their ttls."""
+        ttls = [
+            each.session_ttl
+            for each in self.given.wanted.acceptors.values()
+            if OF_PROGRAMS & set(each.roles)
+        ]
+        return Service(self._thread, limits=SessionLimits(ttl=max(ttls))) if ttls else None
+
+    def listen(self) -> bool:
+        """Where it does not yet.  False: an address is taken, as by a live that is just ending."""
+        for name, acceptor in list(self.unbound.items()):
+            address = f"tcp://{acceptor.uri.peer}"
+            try:
+                self.listeners[name] = Listener(
+                    self._thread,
+                    address,
+                    self.given.key_of(acceptor),
+                    self.given.credentials,
+                    self.place.ours,
+                    roles=frozenset(acceptor.roles),
+                    vhosts=self.place.served,
+                    times=times_of(self.given.wanted.link_defaults),
+                    serves=self._sessions,
+                    tell=self.tell,
+                )
+            except zmq.ZMQError as error:
+                if name not in self._told:
+                    self._told.add(name)
+                    self._say(name, "error", "cannot listen", f"{address}: {error}")
+                continue
+            del self.unbound[name]
+            self._say(name, "info", "listening", self.listeners[name].address)
+        return not self.unbound
+
+    def _say(self, acceptor: str, level: str, state: str, detail: str) -> None:
+        self.tell({"event": "acceptor", "level": level, "acceptor": acceptor,
+                   "state": state, "detail": detail})  # fmt: skip
+
+    # --- bridges ------------------------------------------------------------------------------
+
+    def _bridge(self, wanted: Mapping[str, Bridge]) -> None:
+        self._show(wanted)
+        for name in self.bridges.keys() - wanted.keys():
+            self._end(name)
+        for name, bridge in wanted.items():
+            credential = self.given.credential(bridge)
+            former = self.bridges.get(name)
+            if former is None:
+                self.bridges[name] = Running(bridge, credential)
+                self._begin(name)
+            elif former.bridge != bridge or former.credential != credential:
+                former.bridge, former.credential = bridge, credential
+                self._end_then(name, partial(self._begin, name))
+
+    def _show(self, wanted: Mapping[str, Bridge]) -> None:
+        """A table with a row for each."""
+        former = self._table.rows if self._table is not None else {}
+        if wanted.keys() == former.keys() and self._table is not None:
+            return
+        self._table = Table(self.place.vhost, self.place.folder, wanted)
+        for name, row in self._table.rows.items():
+            if name in former:
+                row.inherit(former[name])
+            running = self.bridges.get(name)
+            if running is not None and running.link is not None:
+                assert isinstance(running.link.meter, BridgeMeter)
+                running.link.meter.row = row
+                self._shows(row, running.bridge, running.link)
+
+    def _begin(self, name: str) -> None:
+        running, table = self.bridges.get(name), self._table
+        if running is None or running.link is not None or table is None or self._is_closed:
+            return
+        row, bridge = table.rows[name], running.bridge
+        if name in self.stopped:
+            row.show(_text(bridge, "stopped"))
+            return
+        meter = BridgeMeter(row)
+        running.link = Link(
+            self._thread,
+            name,
+            str(bridge.to),
+            running.credential,
+            self.place.ours,
+            [Shipped(bridge.queue, bridge.address)],
+            times=bridge.times,
+            role=Role.PEERING,
+            refused_retry=bridge.refused_retry,
+            tell=self.tell,
+            pair=self.given.pair,
+            meter=meter,
+            shows=lambda link: self._shows(meter.row, bridge, link),
+        )
+
+    def _shows(self, row: Row, bridge: Bridge, link: Link) -> None:
+        row.show(_text(bridge, link.state, link))
+        row.set("attempts", link.attempts)
+        row.set("losses", link.losses)
+
+    def _end_then(self, name: str, then: Callable[[], None]) -> None:
+        """Close it in good order, and do that when it is closed."""
+        running = self.bridges[name]
+        link, running.link = running.link, None
+        if link is None:
+            then()
+            return
+        link.over = partial(self._later, then)
+        link.stop()
+
+    def _end(self, name: str) -> None:
+        self._end_then(name, self._forget)
+        del self.bridges[name]
+
+    def _forget(self) -> None:
+        if not self._is_closed:
+            gates.drop(self._broker, self.given.wanted.bridges)
+
+    # --- orders -------------------------------------------------------------------------------
+
+    def stop_link(self, name: str) -> None:
+        self.stopped.add(name)
+        self._end_then(name, lambda: None)
+
+    def start_link(self, name: str) -> None:
+        """One that runs already begins a new round."""
+        self.stopped.discard(name)
+        link = self.bridges[name].link
+        if link is None:
+            self._begin(name)
+        else:
+            link.start()
+
+    def reload(self, given: Given) -> None:
+        """What is not changed goes on.  Where it listens needs a restart."""
+        former, self.given = self.given, given
+        self._thread.admit(given.known_keys())
+        for name, acceptor in given.wanted.acceptors.items():
+            before = former.wanted.acceptors.get(name)
+            listener = self.listeners.get(name)
+            if before is None or listener is None:
+                continue
+            key = given.key_of(acceptor)
+            if key.listening != former.key_of(before).listening:
+                listener.close()
+                del self.listeners[name]
+                self.unbound[name] = acceptor
+            else:
+                listener.admit(given.credentials, frozenset(acceptor.roles))
+        self.listen()
+        self._bridge(given.wanted.bridges)
+
+    def close(self, *, at_once: bool = False) -> None:
+        """In good order: what is on its way is confirmed first."""
+        self._is_closed = True
+        links = [each.link for each in self.bridges.values() if each.link is not None]
+        if not at_once:
+            for link in links:
+                link.stop()
+            for listener in self.listeners.values():
+                listener.close()
+            until = max((each.times.pending_ack_timeout for each in links), default=0)
+            ends_at = time.monotonic() + until + 1
+            for link in links:
+                link.ended_at.wait(max(0.0, ends_at - time.monotonic()))
+        if self._sessions is not None:
+            self._sessions.close()
+        self._thread.close()
+        self._broker.close()
+
+
+def _text(bridge: Bridge, state: str, link: Link | None = None) -> dict[str, object]:
+    member, peer = link.peer if link is not None else (None, None)
+    return {
+        "name": bridge.name,
+        "queue": bridge.queue,
+        "address": bridge.address,
+        "plan": str(bridge.to),
+        "state": state,
+        "since": link.since if link is not None else time.time(),
+        "member": str(member or ""),
+        "peer": peer.name if peer is not None else "",
+        "node": peer.node.hex() if peer is not None else "",
+        "reason": link.why if link is not None else "",
+    }

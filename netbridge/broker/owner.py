@@ -1,0 +1,137 @@
+"""Owns the network of a broker: it is there while the broker is live, and its tables ask for it.
+
+One thread does all of it, one order after the other, because closing and listening may take time
+that the instance has not.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+from shmbroker.ipc.base.errors import Error, InvalidArgument
+from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.log import Log
+from shmbroker.netbridge.broker.lines import Lines
+from shmbroker.netbridge.config.config import Network as Wanted
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.wire.words import Standing
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.broker.network import Network
+
+RETRY_SECONDS: Final = 0.2
+"""An address that another process has: nobody tells when it is free."""
+ROOT: Final = "/"
+
+
+class Owner:
+    def __init__(self, config: Config, wanted: Wanted, credentials: Credentials, log: Log) -> None:
+        self._config, self._log = config, log
+        self._wanted, self._credentials = wanted, credentials
+        self._incarnation = os.urandom(16)
+        self._ours: Identity | None = None
+        self._network: Network | None = None
+        self._stopped: set[str] = set()
+        self._lines = Lines(log.write, time.monotonic)
+        self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        threading.Thread(target=self._run, name="network owner", daemon=True).start()
+
+    # --- of the instance ----------------------------------------------------------------------
+
+    def begin(self, node: bytes, epoch: int) -> None:
+        """The broker is live."""
+        ours = Identity(node, self._incarnation, self._config.name, Standing.LIVE, epoch)
+        self._orders.put(lambda: self._begin(ours))
+
+    def end(self, *, at_once: bool) -> None:
+        """It is live no more; returns when nothing of its network is left."""
+        self._asked(lambda: self._end(at_once))
+
+    def reload(self, wanted: Wanted, credentials: Credentials) -> None:
+        self._orders.put(lambda: self._reload(wanted, credentials))
+
+    def order(self, given: Mapping[str, object]) -> None:
+        """`link stop` or `link start`; an Error says why not."""
+        self._asked(lambda: self._order(str(given.get("verb")), str(given.get("name"))))
+
+    def _asked(self, step: Callable[[], None]) -> None:
+        answer: Future[None] = Future()
+
+        def answered() -> None:
+            try:
+                step()
+                answer.set_result(None)
+            except Exception as error:  # noqa: BLE001  # the caller's to deal with
+                answer.set_exception(error)
+
+        self._orders.put(answered)
+        answer.result()
+
+    # --- in the thread ------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        waits: object = False
+        while True:
+            try:
+                order = self._orders.get(timeout=RETRY_SECONDS if waits else None)
+            except Empty:
+                order = self._listen
+            try:
+                order()
+            except (Error, OSError) as error:
+                self._lines.tell({"event": "network", "level": "error", "what": told(error)})
+            waits = self._network.unbound if self._network is not None else self._ours is not None
+
+    def _listen(self) -> None:
+        if self._network is not None:
+            self._network.listen()
+        elif self._ours is not None:
+            self._begin(self._ours)
+
+    def _begin(self, ours: Identity) -> None:
+        if self._network is not None or not (self._wanted.acceptors or self._wanted.bridges):
+            return
+        self._ours = ours
+        from shmbroker.netbridge.broker.network import Given, Network, Place
+
+        named = self._config.network_vhost
+        served = frozenset({named} if named else {ROOT, self._config.vhost})
+        place = Place(self._config.vhost, self._config.folder, served, ours)
+        given = Given(self._wanted, self._credentials)
+        self._network = Network(place, given, self._stopped, self._lines.tell, self._orders.put)
+
+    def _end(self, at_once: bool) -> None:
+        network, self._network, self._ours = self._network, None, None
+        if network is not None:
+            network.close(at_once=at_once)
+
+    def _reload(self, wanted: Wanted, credentials: Credentials) -> None:
+        # where it listens needs a restart
+        self._wanted = wanted.listening_as(self._wanted)
+        self._credentials = credentials
+        if self._network is None:
+            if self._ours is not None:
+                self._begin(self._ours)
+            return
+        from shmbroker.netbridge.broker.network import Given
+
+        self._network.reload(Given(self._wanted, credentials))
+
+    def _order(self, verb: str, name: str) -> None:
+        network = self._network
+        if network is None or name not in network.bridges:
+            raise InvalidArgument(f"there is no link {name!r}: shmbroker link list")
+        if verb == "stop":
+            network.stop_link(name)
+        elif verb == "start":
+            network.start_link(name)
+        else:
+            raise InvalidArgument(f"a link is not {verb!r}")

@@ -1,0 +1,104 @@
+"""Connecting to a broker by its uri, or to one of a list."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.netbridge.client.face import AWAITING, BLOCKING
+from shmbroker.netbridge.client.session import Session
+from shmbroker.netbridge.client.waiting import Awaiting, Blocking, Way, finished
+from shmbroker.netbridge.link.option import LINK_DEFAULTS, times_of
+from shmbroker.netbridge.plan.terms import of_session
+from shmbroker.netbridge.plan.text import parse
+from shmbroker.netbridge.plan.uri import Uri, singles
+from shmbroker.netbridge.remote.options import Mode, SessionOptions
+from shmbroker.netbridge.security.credential import Credential
+from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.words import Role
+
+USER: Final = re.compile(r"tcp://([^/@,()?]*)@", re.IGNORECASE)
+OF_LINKS: Final = {option.name for option in LINK_DEFAULTS}
+
+
+def separated(uri: str, user: str | None, password: str | None) -> tuple[str, str, str]:
+    """The uri without user and password, which may stand in it."""
+    for each in USER.findall(uri):
+        name, _, secret = each.partition(":")
+        user, password = user or name, password or secret
+    user = user or os.environ.get("SHMBROKER_USER")
+    password = password or os.environ.get("SHMBROKER_PASSWORD")
+    if not user or not password:
+        raise InvalidArgument(
+            f"connecting to {USER.sub('tcp://', uri)} takes a user and a password: user= and "
+            "password=, or SHMBROKER_USER and SHMBROKER_PASSWORD"
+        )
+    return USER.sub("tcp://", uri), user, password
+
+
+def options_of(found: Uri) -> SessionOptions:
+    values = getattr(found, "values", ())
+    session = of_session(dict(values))
+    return SessionOptions(
+        failover_mode=Mode(session["failover-mode"]),
+        reconnect_deadline=session["reconnect-deadline"],
+        call_timeout=session["call-timeout"],
+        call_failover_timeout=session["call-failover-timeout"],
+        confirmation_window=session["confirmation-window"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    uri: str
+    user: str | None = field(repr=False)
+    password: str | None = field(repr=False)
+    name: str | None
+
+
+def session_of(way: Way, login: Login) -> tuple[Session, str]:
+    """A session that has begun, and the vhost that it asks for."""
+    where, user, password = separated(login.uri, login.user, login.password)
+    found = parse(where)
+    members = list(singles(found))
+    if not members:
+        raise InvalidArgument(f"{where!r} names no broker that is reached over TCP")
+    of_link = {key: value for key, value in members[0].values if key in OF_LINKS}
+    credential = Credential("client", user, (Role.CLIENT,), (Stretched(user, password),))
+    name = login.name or f"pid-{os.getpid()}"
+    session = Session(way, where, credential, options_of(found), times_of(of_link), name)
+    return session, members[0].vhost
+
+
+def connect(login: Login) -> Any:
+    session, vhost = session_of(Blocking(), login)
+    finished(session.open())
+    return BLOCKING["Broker"](session, vhost)
+
+
+class ConnectingOver:
+    """What connect of asyncio answers: `async with` it, or await it."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._broker: Any = None
+
+    async def _connect(self) -> Any:
+        session, vhost = session_of(Awaiting(), self._login)
+        await session.open()
+        return AWAITING["Broker"](session, vhost)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._connect().__await__()
+
+    async def __aenter__(self) -> Any:
+        self._broker = await self
+        return self._broker
+
+    async def __aexit__(self, *told: object) -> None:
+        if self._broker is not None:
+            await self._broker.close()

@@ -1,0 +1,84 @@
+"""An exchange of a broker on another host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.ipc.aio.verb import twin
+from shmbroker.ipc.base.errors import InvalidArgument, Unroutable
+from shmbroker.ipc.base.timeout import Seconds, nanoseconds, seconds
+from shmbroker.ipc.exchange import exchange as local
+from shmbroker.ipc.message.confirm import Confirm
+from shmbroker.ipc.message.group import grouped
+from shmbroker.ipc.message.outgoing import parts
+from shmbroker.ipc.schedule.scheduled import When, delay_ns, time_ns
+from shmbroker.netbridge.client.producing import demand_of
+from shmbroker.netbridge.client.record import copied, record
+from shmbroker.netbridge.remote.body import asked
+from shmbroker.netbridge.wire.words import Verb
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.client.broker import Broker
+
+NS = 1e9
+
+
+class Exchange:
+    """Made by Broker.exchange and Broker.declare_exchange."""
+
+    def __init__(self, broker: Broker, name: str, kind: str) -> None:
+        self._broker, self._session = broker, broker._session
+        self.name, self.kind = name, kind
+        self._producing = broker._producing("exchange", name)
+
+    @twin(local.Exchange.publish)
+    async def publish(
+        self,
+        body: Any,
+        *,
+        key: str,
+        properties: Mapping[str, Any] | None,
+        ttl: Seconds | None,
+        priority: int | None,
+        message_id: str | bytes | None,
+        group: str | None,
+        mandatory: bool,
+        deliver_after: Seconds | None,
+        deliver_at: When | None,
+        confirm: Confirm | None,
+        timeout: Seconds | None,
+    ) -> int:
+        from shmbroker.netbridge.client.queue import identified
+
+        nanoseconds(timeout)
+        demand = demand_of(confirm or "shm")
+        properties = identified(grouped(properties, group), message_id)
+        message = record(parts(body, key, properties, ttl, priority))
+        if deliver_after is not None and deliver_at is not None:
+            raise InvalidArgument("a message has deliver_after or deliver_at, not both")
+        if deliver_after is not None or deliver_at is not None:
+            said = asked(
+                exchange=self.name, body=copied(body), key=key, properties=properties,
+                ttl=None if ttl is None else seconds(ttl), priority=priority,
+                after=None if deliver_after is None else delay_ns(deliver_after) / NS,
+                at=None if deliver_at is None else time_ns(deliver_at) / NS,
+            )  # fmt: skip
+            what = f"publishing to exchange {self.name!r}"
+            done = await self._session.begin(
+                what, Verb.SCHEDULE, body=said, demand=demand, waits=timeout
+            )
+        else:
+            done = await self._producing.publish(message, timeout, demand)
+        if mandatory and not done.value:
+            raise Unroutable(
+                f"exchange {self.name!r}: no binding takes a message with key {key!r}, and it is "
+                "mandatory: bind a queue, or declare an alternate exchange"
+            )
+        return done.value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self._broker).exchange, (self._broker, self.name)
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.name!r} of {self._broker.uri}>"

@@ -1,0 +1,91 @@
+"""What was delivered to a consumer and nobody has asked for yet."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from shmbroker.ipc.base.errors import ConnectionClosed, Error
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
+from shmbroker.ipc.message.copied import CopiedMessage
+from shmbroker.netbridge.client.record import delivered
+from shmbroker.netbridge.wire.frame import Body
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.client.session import Session
+
+Arrived = tuple[CopiedMessage, int, int]
+"""With the generation of its session, and its number there."""
+
+
+class Inbox:
+    """Filled by the network thread, emptied by one consumer."""
+
+    def __init__(self, session: Session, prefetch: int) -> None:
+        self._session = session
+        self._arrived: deque[Arrived] = deque()
+        self._signal = session.way.signal()
+        self._error: Error | None = None
+        self.target = next(session.targets)
+        self.prefetch = prefetch
+        self.is_closed = False
+        session.receivers[self.target] = self
+
+    # --- in the network thread ----------------------------------------------------------------
+
+    def take(self, generation: int, first: int, messages: int, body: Body) -> None:
+        for number, copy in enumerate(delivered(body), first):
+            self._arrived.append((copy, generation, number))
+        self._signal.set()
+        if self.is_closed:  # just now: nobody else looks any more
+            self.give_back()
+
+    def drop(self) -> None:
+        self._arrived.clear()
+        if self._session.is_closed:
+            self._error = ConnectionClosed("the session has ended")
+            self._signal.set()
+
+    def unmade(self, error: Error) -> None:
+        self._error = error
+        self._signal.set()
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self._arrived)
+
+    # --- of the consumer ----------------------------------------------------------------------
+
+    async def next(self, timeout: Seconds | None) -> Arrived | None:
+        """None if none came in time."""
+        deadline = Deadline(nanoseconds(timeout))
+        while True:
+            signal = self._signal
+            try:
+                return self._arrived.popleft()
+            except IndexError:
+                pass
+            if self._error is not None:
+                raise self._error
+            if signal.is_set:
+                self._signal = self._session.way.signal()
+                if self._arrived or self._error:
+                    self._signal.set()
+            elif not await self._session.way.wait(signal, deadline.seconds_left()):
+                return None
+
+    def give_back(self) -> None:
+        """What nobody has asked for.  Any thread; each message is in one hand only."""
+        with suppress(IndexError):
+            while True:
+                _copy, generation, number = self._arrived.pop()
+                self._session.give_back(generation, number)
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._session.receivers.pop(self.target, None)
+        if self._error is None:
+            self._error = ConnectionClosed("this consumer was closed")
+        self._signal.set()
+        self.give_back()

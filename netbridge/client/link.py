@@ -1,0 +1,97 @@
+"""The link of a program to whichever broker its plan finds; its session is said on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.link import Link
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.link.ending import Ending, State
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.security.credential import Credential
+from shmbroker.netbridge.wire.frame import Frame
+from shmbroker.netbridge.wire.words import Role
+
+
+class Speaker(Protocol):
+    """A session; all of it is called in the network thread."""
+
+    link: ProgramLink | None
+
+    def link_is_up(self) -> None: ...
+
+    def link_is_lost(self) -> None: ...
+
+    def heard(self, frame: Frame) -> None: ...
+
+    def found_none(self, said: Mapping[Single, str]) -> None: ...
+
+
+class ProgramLink(Link):
+    def __init__(
+        self,
+        thread: NetworkThread,
+        name: str,
+        uri: str,
+        credential: Credential,
+        ours: Identity,
+        times: LinkTimes,
+        speaker: Speaker,
+    ) -> None:
+        self._speaker = speaker
+        speaker.link = self
+        self._attached: End | None = None
+        super().__init__(
+            thread, name, uri, credential, ours, (), times=times, role=Role.CLIENT, owner="program"
+        )
+
+    @property
+    def member(self) -> Single | None:
+        """Whom the session is attached to."""
+        return self._plan.present
+
+    def try_again(self) -> None:
+        """Unless it does so anyway."""
+        if self._plan.due is None:
+            self._plan_says(self._plan.start(time.monotonic()))
+
+    def give_up(self) -> None:
+        self._attached = None
+        self._plan_says(self._plan.stop(time.monotonic()))
+
+    def say(self, frame: Frame) -> None:
+        if self._attached is not None:
+            self._attached.say(frame)
+
+    def disconnect(self) -> None:
+        """The session is over, or has no use for this connection."""
+        if self._attached is not None:
+            self._attached.lost()
+
+    # --- of the end ---------------------------------------------------------------------------
+
+    def heard(self, end: End, frame: Frame) -> None:
+        if end is self._attached:
+            self._speaker.heard(frame)
+
+    def became(self, end: End, state: State) -> None:
+        super().became(end, state)
+        if state is State.UP:
+            self._attached = end
+            self._speaker.link_is_up()
+
+    def ended(self, end: End, how: Ending) -> None:
+        was_attached = end is self._attached
+        if was_attached:
+            self._attached = None
+        super().ended(end, how)
+        if was_attached:
+            self._speaker.link_is_lost()
+
+    def found_none(self, said: Mapping[Single, str]) -> None:
+        self._speaker.found_none(said)

@@ -1,0 +1,73 @@
+"""A call that was begun: it ends with an outcome, or with the error of it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import TEXTS
+from shmbroker.ipc.base.errors import (
+    AlreadyDealtWith,
+    ConnectionClosed,
+    DeliveryRevoked,
+    Error,
+    TransactionRolledBack,
+    Unconfirmed,
+)
+from shmbroker.netbridge.remote.body import raised
+from shmbroker.netbridge.remote.outcome import End, Outcome, Why
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.client.session import Session
+
+BY_WHY: dict[Why, type[Error]] = {
+    Why.REVOKED: DeliveryRevoked,
+    Why.DEALT_WITH: AlreadyDealtWith,
+    Why.ROLLED_BACK: TransactionRolledBack,
+}
+
+
+class Pending:
+    """Await it once; whoever does not still has it done."""
+
+    __slots__ = ("_session", "count", "generation", "id", "outcome", "signal", "what")
+
+    def __init__(self, session: Session, what: str, count: int = 1) -> None:
+        self._session = session
+        self.count = count
+        self.what = what
+        self.id = self.generation = 0
+        self.outcome: Outcome | None = None
+        self.signal = session.way.signal()
+
+    def end(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.signal.set()
+
+    def __await__(self) -> Generator[Any, None, Outcome]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> Outcome:
+        try:
+            await self._session.way.wait(self.signal)
+        except BaseException:  # cancelled, or Ctrl-C
+            self._session.cancel(self)
+            raise
+        assert self.outcome is not None
+        if self.outcome.end is not End.OK:
+            raise self._error(self.outcome)
+        return self.outcome
+
+    def _error(self, outcome: Outcome) -> Error:
+        if outcome.end is End.UNKNOWN:
+            error = Unconfirmed(f"{self.what}: {outcome.why.value}; whether it was done is unknown")
+            if outcome.token is not None:
+                error.token = outcome.token
+                error.ask = self._session.retries(outcome.token, self.what)
+            return error
+        if outcome.why is Why.ANSWERED:
+            error_there = raised(outcome.code, outcome.body)
+            error_there.published = outcome.value if outcome.code in TEXTS else 0
+            return error_there
+        kind = BY_WHY.get(outcome.why, ConnectionClosed)
+        return kind(f"{self.what}: {outcome.why.value}; it was not done")

@@ -1,0 +1,99 @@
+"""The producer that a session has for a queue or an exchange: made with the first message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
+from shmbroker.ipc.message.confirm import Confirm, level_of
+from shmbroker.netbridge.client.record import BATCH, plain_batch
+from shmbroker.netbridge.remote.body import asked, told
+from shmbroker.netbridge.remote.outcome import Outcome
+from shmbroker.netbridge.wire.words import Demand, Verb
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.client.pending import Pending
+    from shmbroker.netbridge.client.session import Session
+
+PIECE_BYTES = 256 << 10
+"""Of one command: the broker pours one while the next is on its way."""
+
+
+def demand_of(confirm: Confirm | None) -> Demand:
+    level_of(confirm)  # refuses what is no level
+    return Demand.EFFECTIVE if confirm is None else Demand(confirm)
+
+
+class Producing:
+    def __init__(self, session: Session, noun: str, name: str) -> None:
+        """`noun`: queue or exchange."""
+        self._session = session
+        self._noun, self._name = noun, name
+        self._what = f"publishing to {noun} {name!r}"
+        self._target = 0
+        self.is_durable = False
+
+    async def publish(
+        self, records: bytes, timeout: Seconds | None, demand: Demand, count: int = 1
+    ) -> Outcome:
+        target = self._target or await self._open()
+        try:
+            return await self._begin(target, records, count, timeout, demand)
+        except NotFound:  # it was deleted; one of its name is another
+            self.forget()
+            raise
+
+    async def publish_many(
+        self, bodies: Sequence[bytes], timeout: Seconds | None, demand: Demand
+    ) -> int:
+        """In pieces that are on their way together; an error says how many were published."""
+        target = self._target or await self._open()
+        deadline = Deadline(nanoseconds(timeout))
+        begun = [
+            self._begin(target, plain_batch(piece), len(piece), deadline.seconds_left(), demand)
+            for piece in pieces(bodies)
+        ]
+        done = 0
+        for each in begun:
+            try:
+                await each
+                done += each.count
+            except Error as error:
+                error.published = done + error.published
+                raise
+        return done
+
+    def _begin(
+        self, target: int, records: bytes, count: int, timeout: Seconds | None, demand: Demand
+    ) -> Pending:
+        return self._session.begin(
+            self._what, Verb.PUBLISH, target, 0, count, records, demand, waits=timeout
+        )
+
+    async def _open(self) -> int:
+        target = next(self._session.targets)
+        body = asked(**{self._noun: self._name})
+        made = await self._session.begin(self._what, Verb.PRODUCER, target, body=body)
+        self.is_durable = bool(told(made.body).get("durable"))
+        if not self._target:  # another thread was not faster
+            self._target = target
+        return self._target
+
+    def forget(self) -> None:
+        target, self._target = self._target, 0
+        if target:
+            self._session.begin(self._what, Verb.LEAVE, target)
+
+
+def pieces(bodies: Sequence[bytes]) -> list[Sequence[bytes]]:
+    """So that none has many bytes, or too many messages."""
+    found: list[Sequence[bytes]] = []
+    start = size = 0
+    for end, body in enumerate(bodies):
+        if end > start and (end - start == BATCH or size + len(body) > PIECE_BYTES):
+            found.append(bodies[start:end])
+            start, size = end, 0
+        size += len(body) + 64
+    return [*found, bodies[start:]] if start < len(bodies) else found

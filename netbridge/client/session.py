@@ -1,0 +1,328 @@
+"""A session: the machine of netbridge/remote, carried out over a link in a thread of its own."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import Any, Protocol
+
+from shmbroker.ipc.base.errors import ConnectionClosed, Error
+from shmbroker.ipc.base.timeout import Seconds, nanoseconds
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.client.link import ProgramLink
+from shmbroker.netbridge.client.pending import Pending
+from shmbroker.netbridge.client.waiting import Way, finished
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.remote.action import (
+    Action,
+    Connect,
+    Disconnect,
+    Drop,
+    Event,
+    Finish,
+    Hand,
+    Say,
+    StopConnecting,
+    Tell,
+    Unmade,
+)
+from shmbroker.netbridge.remote.body import asked
+from shmbroker.netbridge.remote.call import NEVER, Call
+from shmbroker.netbridge.remote.client import Client
+from shmbroker.netbridge.remote.options import NO_LIMIT, SessionOptions
+from shmbroker.netbridge.remote.outcome import Token
+from shmbroker.netbridge.remote.phase import Phase
+from shmbroker.netbridge.security.credential import Credential
+from shmbroker.netbridge.wire.frame import Body, Frame
+from shmbroker.netbridge.wire.words import Demand, Standing, Verb
+
+NS_PER_MS = 1_000_000
+ID_BYTES = 16
+Listener = Callable[[Event, str], object]
+
+
+class Receiver(Protocol):
+    """Of what is delivered to a consumer; called in the network thread."""
+
+    def take(self, generation: int, first: int, messages: int, body: Body) -> None: ...
+
+    def drop(self) -> None:
+        """What was not asked for so far will come again."""
+
+    def unmade(self, error: Error) -> None:
+        """Its queue was deleted, or the new session could not have it."""
+
+
+class Session:
+    def __init__(
+        self,
+        way: Way,
+        uri: str,
+        credential: Credential,
+        options: SessionOptions,
+        times: LinkTimes,
+        name: str,
+    ) -> None:
+        self.way = way
+        self.options = options
+        self.uri = uri
+        self.targets = count(1)
+        self.transactions = count(1)
+        self.receivers: dict[int, Receiver] = {}
+        self.listeners: list[Listener] = []
+        self._client = Client(secrets.token_bytes(ID_BYTES), options)
+        self._pending: dict[int, Pending] = {}
+        self._opened = way.signal()
+        self._failure = ""
+        self._acks: deque[tuple[str, int, int, int]] = deque()
+        self._is_acking = False
+        self._thread = NetworkThread()
+        node, incarnation = secrets.token_bytes(ID_BYTES), secrets.token_bytes(ID_BYTES)
+        ours = Identity(node, incarnation, name, Standing.NONE, 0)
+        self.link: ProgramLink | None = None
+        self._over: Any = None
+        self._thread.ask(self._begin)
+        try:
+            ProgramLink(
+                self._thread, self._client.session.hex(), uri, credential, ours, times, self
+            )
+        except BaseException:
+            self._thread.close()
+            raise
+
+    def _begin(self) -> None:
+        self._thread.members.append(self)
+        self._does(self._client.start(time.monotonic()))
+
+    async def open(self) -> None:
+        """Until it is attached to a broker; ConnectionClosed says what each member has said."""
+        try:
+            await self.way.wait(self._opened)
+        except BaseException:
+            self.shut()
+            raise
+        if self._failure:
+            self.shut()
+            raise ConnectionClosed(f"connecting to {self.uri}: {self._failure}")
+
+    @property
+    def is_closed(self) -> bool:
+        return self._client.phase in (Phase.CLOSED, Phase.LOST) or self._thread.has_ended
+
+    @property
+    def generation(self) -> int:
+        return self._client.generation
+
+    @property
+    def message_bytes_max(self) -> int:
+        return self.options.message_bytes
+
+    @property
+    def is_up(self) -> bool:
+        return self._client.phase is Phase.UP
+
+    @property
+    def member(self) -> Single | None:
+        return None if self.link is None else self.link.member
+
+    async def close(self) -> None:
+        """In good order: behind all that was called before."""
+        if not self.is_closed:
+            over = self.way.signal()
+            self._soon(partial(self._close, over))
+            await self.way.wait(over, self.options.call_timeout)
+        self.shut()
+
+    def _close(self, over: Any) -> None:
+        self._over = over
+        self._does(self._client.close(time.monotonic()))
+
+    def drop(self) -> None:
+        """Without waiting: nobody has the connection any more."""
+        with suppress(ConnectionClosed):
+            self._soon(self._thread.stop)
+
+    def shut(self) -> None:
+        self._thread.close()
+
+    def _soon(self, step: Callable[[], object]) -> None:
+        """In the network thread."""
+        if self._thread.has_ended:
+            raise ConnectionClosed("the connection was closed before")
+        self._thread.call(step)
+
+    # --- calls, from any thread ---------------------------------------------------------------
+
+    def begin(
+        self,
+        what: str,
+        verb: Verb,
+        target: int = 0,
+        value: int = 0,
+        count: int = 1,
+        body: Body = b"",
+        demand: Demand = Demand.EFFECTIVE,
+        *,
+        waits: Seconds | None = 0,
+        generation: int = 0,
+        settles: tuple[int, ...] = (),
+    ) -> Pending:
+        """`waits`: for so long the broker may wait for room, or a message; None: for ever."""
+        waits_ns = nanoseconds(waits)
+        limit = self.options.call_timeout
+        timeout = NEVER if waits_ns < 0 or limit == NO_LIMIT else waits_ns / 1e9 + limit
+        call = Call(0, verb, target, value, count, body, demand, generation=generation)
+        call.settles = settles
+        call.wait_ms = NO_LIMIT if waits_ns < 0 else -(-waits_ns // NS_PER_MS)
+        pending = Pending(self, what, count)
+        self._soon(partial(self._call, pending, call, None if waits_ns == 0 else timeout))
+        return pending
+
+    def _call(self, pending: Pending, call: Call, timeout: float | None) -> None:
+        pending.id = call.id = self._client.next_id()
+        self._pending[call.id] = pending
+        self._does(self._client.call(call, time.monotonic(), timeout))
+
+    def cancel(self, pending: Pending) -> None:
+        self._thread.call(lambda: self._does(self._client.cancel(pending.id, time.monotonic())))
+
+    def give_back(self, generation: int, first: int, messages: int = 1) -> None:
+        """Nobody waits for that."""
+        what = "giving back what was sent ahead"
+        body = asked(positions=[])
+        self.begin(what, Verb.GIVE_BACK, 0, first, messages, body, generation=generation)
+
+    def ack_soon(self, queue: str, generation: int, delivery: int, position: int) -> None:
+        """Nobody waits for that: what has gathered when the network thread comes is one command."""
+        self._acks.append((queue, generation, delivery, position))
+        if not self._is_acking:
+            self._is_acking = True
+            self._soon(self._ack)
+
+    def _ack(self) -> None:
+        self._is_acking = False  # before we look: what comes later calls again
+        acks = self._acks
+        while acks:
+            queue, generation, first, position = acks.popleft()
+            positions = [position]
+            while acks and acks[0][:3] == (queue, generation, first + len(positions)):
+                positions.append(acks.popleft()[3])
+            body = asked(queue=queue, positions=positions)
+            call = Call(0, Verb.ACK, 0, first, len(positions), body, generation=generation)
+            self._call(Pending(self, "acknowledging"), call, None)
+
+    def retries(self, token: Token, what: str) -> Callable[[Seconds | None], object]:
+        """For Unconfirmed.confirm."""
+
+        def ask(timeout: Seconds | None) -> object:
+            asked = self.retry(token, what)
+            return finished(_result(asked)) if self.way.is_blocking else asked
+
+        return ask
+
+    def retry(self, token: Token, what: str) -> Pending:
+        pending = Pending(self, what)
+
+        def again() -> None:
+            pending.id = self._client.next_id()
+            self._pending[pending.id] = pending
+            self._does(self._client.retry(token, pending.id, time.monotonic()))
+
+        self._soon(again)
+        return pending
+
+    def work(self, transaction: int) -> None:
+        self._soon(partial(self._client.work, transaction))
+
+    def want(self, consumer: int, messages: int) -> None:
+        self._soon(lambda: self._does(self._client.want(consumer, messages)))
+
+    def reconnect(self) -> None:
+        self._soon(lambda: self._does(self._client.reconnect(time.monotonic())))
+
+    # --- of the thread ------------------------------------------------------------------------
+
+    @property
+    def due(self) -> float:
+        return self._client.deadline
+
+    def woken(self, now: float) -> None:
+        self._does(self._client.tick(now))
+
+    def end(self) -> None:
+        """The thread ends: whoever still waits is told."""
+        self._does(self._client.abandon())
+
+    def link_is_up(self) -> None:
+        self._does(self._client.connected(time.monotonic()))
+
+    def link_is_lost(self) -> None:
+        self._does(self._client.lost(time.monotonic()))
+
+    def heard(self, frame: Frame) -> None:
+        self._does(self._client.received(frame, time.monotonic()))
+
+    def found_none(self, said: Mapping[Single, str]) -> None:
+        self._failure = "; ".join(f"{member.peer}: {why}" for member, why in said.items())
+        self._does(self._client.unreachable(time.monotonic()))
+
+    def _does(self, actions: list[Action]) -> None:
+        for action in actions:
+            self._carry_out(action)
+        if not self._opened.is_set and (self.is_up or self.is_closed):
+            self._failure = "" if self.is_up else self._failure or "no broker has answered"
+            self._opened.set()
+        if self._over is not None and self.is_closed:
+            self._over.set()
+
+    def _carry_out(self, action: Action) -> None:
+        if isinstance(action, Say):
+            if self.link is not None:
+                self.link.say(action.frame)
+        elif isinstance(action, Finish):
+            pending = self._pending.pop(action.call, None)
+            if pending is not None:
+                pending.generation = self._client.generation
+                pending.end(action.outcome)
+        elif isinstance(action, (Hand, Drop, Unmade)):
+            self._of_consumer(action)
+        elif isinstance(action, Tell):
+            for listener in self.listeners:
+                listener(action.event, action.detail)
+        elif self.link is not None:
+            self._of_link(self.link, action)
+
+    def _of_link(self, link: ProgramLink, action: Action) -> None:
+        if isinstance(action, Disconnect):
+            if self.is_closed:
+                link.give_up()
+            else:
+                link.disconnect()
+        elif isinstance(action, Connect):
+            link.try_again()
+        elif isinstance(action, StopConnecting) and not self.is_up:
+            link.give_up()
+
+    def _of_consumer(self, action: Hand | Drop | Unmade) -> None:
+        target = action.target if isinstance(action, Unmade) else action.consumer
+        receiver = self.receivers.get(target)
+        if receiver is None:
+            if isinstance(action, Hand):  # it has left just now
+                self.give_back(action.generation, action.first, action.messages)
+        elif isinstance(action, Hand):
+            receiver.take(action.generation, action.first, action.messages, action.body)
+        elif isinstance(action, Drop):
+            receiver.drop()
+        else:
+            receiver.unmade(action.error)
+
+
+async def _result(pending: Pending) -> Any:
+    return await pending

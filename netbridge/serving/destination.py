@@ -1,0 +1,179 @@
+"""Where a producer's messages go: a queue, or an exchange and the queues behind it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, Protocol
+
+from shmbroker.core.layout import CONFIRM_EFFECTIVE
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.exchange.exchange import Exchange
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Poured, Sink
+from shmbroker.netbridge.serving.confirms import Confirms
+
+Waits = Callable[[Any, int], Confirms]
+"""Who waits for confirms of a queue, as C knows it, at a level."""
+
+
+def origin_of(session: bytes, producer: int) -> bytes:
+    """Of a producer without one of its own: in all generations of its session the same."""
+    return blake2b(b"%b %d" % (session, producer), digest_size=ORIGIN_BYTES).digest()
+
+
+class Destination(Protocol):
+    """Of one thread at a time."""
+
+    may_confirm: bool
+    """A level above `shm` may be asked for."""
+
+    @property
+    def full(self) -> Any:
+        """The queue, as C knows it, that has no room."""
+
+    def position(self) -> int: ...
+
+    def pour(self, records: memoryview) -> Poured: ...
+
+    def give_up(self, first: int, count: int) -> None: ...
+
+    def pass_over(self, number: int) -> None:
+        """It is known from now on, without a message."""
+
+    def confirms(self, level: int) -> bool:
+        """Whether there is anything to wait for."""
+
+    def confirm(self, position: int, level: int, told: Callable[[int], None]) -> None: ...
+
+    def close(self, *, forgets: bool) -> None: ...
+
+
+class ToQueue:
+    def __init__(
+        self, broker: Broker, shared: Broker, name: str, origin: bytes, waits: Waits
+    ) -> None:
+        """`shared`: the connection by which confirms are waited for."""
+        self._queue = broker.queue(name)
+        self._waits = waits
+        self.may_confirm = bool(lib.sb_is_durable(self._queue._queue))
+        self._waited_for = shared.queue(name) if self.may_confirm else self._queue
+        self._sink = Sink(broker, origin, checks=True, counts=True, stops_at_refused=True)
+        try:
+            self._sink.to_queue(self._queue)
+        except BaseException:
+            self._sink.close()
+            raise
+        self.full = self._queue._queue
+
+    def __str__(self) -> str:
+        return f"queue {self._queue.name!r}"
+
+    def position(self) -> int:
+        return self._sink.position()
+
+    def begin(self, floor: int) -> int:
+        """All numbers below are decided: the highest that is known."""
+        if floor > 1:
+            self._sink.give_up(0, floor - 1)
+        return self.position()
+
+    def pour(self, records: memoryview) -> Poured:
+        return self._sink.pour(records, later=time.monotonic_ns())
+
+    def give_up(self, first: int, count: int) -> None:
+        self._sink.give_up(first - 1, first - 1 + count)
+
+    def pass_over(self, number: int) -> None:
+        self._sink.give_up(number - 1, number)
+
+    def confirms(self, level: int) -> bool:
+        return self.may_confirm
+
+    def confirm(self, position: int, level: int, told: Callable[[int], None]) -> None:
+        """-1: it was published before; where is not known, but below what is there now."""
+        where = position if position >= 0 else max(0, self._queue.published - 1)
+        self._waits(self._waited_for._queue, level).wait(where, told)
+
+    def close(self, *, forgets: bool) -> None:
+        self._sink.close(forgets=forgets)
+
+
+class ToExchange:
+    def __init__(
+        self, broker: Broker, shared: Broker, name: str, origin: bytes, waits: Waits
+    ) -> None:
+        self._broker, self._shared, self._waits = broker, shared, waits
+        self._exchange: Exchange = broker.exchange(name)
+        self.may_confirm = True
+        self._sink = Sink(broker, origin, checks=True, counts=True)
+        try:
+            self._sink.to_exchange(self._exchange)
+        except BaseException:
+            self._sink.close()
+            raise
+
+    def __str__(self) -> str:
+        return f"exchange {self._exchange.name!r}"
+
+    @property
+    def full(self) -> Any:
+        """Any of its queues may be; it is tried again when one that is full has room."""
+        queues = self._queues(self._broker)
+        full = [each for each in queues if len(each) >= each.slots]
+        return (full or queues)[0]._queue
+
+    def position(self) -> int:
+        return self._sink.position()
+
+    def begin(self, floor: int) -> int:
+        if floor > 1:
+            self._sink.give_up(0, floor - 1)
+        return self.position()
+
+    def pour(self, records: memoryview) -> Poured:
+        return self._sink.pour(records, later=time.monotonic_ns())
+
+    def give_up(self, first: int, count: int) -> None:
+        self._sink.give_up(first - 1, first - 1 + count)
+
+    def pass_over(self, number: int) -> None:
+        """Each of its queues does so by itself."""
+
+    def confirms(self, level: int) -> bool:
+        return level != CONFIRM_EFFECTIVE and bool(self._durable())
+
+    def confirm(self, position: int, level: int, told: Callable[[int], None]) -> None:
+        """All that its durable queues have now: it is among that."""
+        waiting = self._durable()
+        levels: list[int] = []
+
+        def one(level: int) -> None:
+            levels.append(level)
+            if len(levels) == len(waiting):
+                told(min(levels))
+
+        for queue in waiting:
+            self._waits(queue._queue, level).wait(max(0, queue.published - 1), one)
+
+    def _durable(self) -> list[Queue]:
+        queues = self._queues(self._shared)
+        return [each for each in queues if lib.sb_is_durable(each._queue)]
+
+    def _queues(self, broker: Broker) -> list[Queue]:
+        """That its bindings lead to."""
+        bindings = broker.bindings()
+        exchanges, queues = {self._exchange.name}, set()
+        grows = True
+        while grows:
+            reached = [each for each in bindings if each.exchange in exchanges]
+            further = {each.destination for each in reached if each.to == "exchange"} - exchanges
+            queues |= {each.destination for each in reached if each.to == "queue"}
+            exchanges |= further
+            grows = bool(further)
+        return [broker.queue(name) for name in sorted(queues)]
+
+    def close(self, *, forgets: bool) -> None:
+        self._sink.close(forgets=forgets)

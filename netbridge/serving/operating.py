@@ -1,0 +1,56 @@
+"""What an operator does with a queue: of the worker, with the session's connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.netbridge.remote.body import asked, named, told
+from shmbroker.netbridge.serving.answer import Answer
+from shmbroker.netbridge.serving.declaring import checked
+from shmbroker.netbridge.wire.frame import Command
+
+Fields = dict[str, Any]
+
+
+def _moved(queue: Queue, fields: Fields) -> Answer:
+    """Without waiting for room: others wait for the worker."""
+    other = queue._broker.queue(named(fields, "other"))
+    moves = queue.move_to if fields["does"] == "move_to" else queue.copy_to
+    return Answer(value=moves(other, fields.get("limit"), fields.get("selector"), timeout=0))
+
+
+def _retried(queue: Queue, fields: Fields) -> Answer:
+    retried = queue.retry(fields.get("limit"))
+    return Answer(value=retried.sent, body=asked(stayed=retried.stayed))
+
+
+def _paused(queue: Queue, fields: Fields) -> Answer:
+    (queue.pause if fields["does"] == "pause" else queue.resume)()
+    return Answer()
+
+
+DOES: dict[str, Callable[[Queue, Fields], Answer]] = {
+    "purge": lambda queue, _: Answer(value=queue.purge()),
+    "expire": lambda queue, _: Answer(value=queue.expire()),
+    "let_go": lambda queue, fields: Answer(value=queue.let_go(fields.get("group"))),
+    "pause": _paused,
+    "resume": _paused,
+    "move_to": _moved,
+    "copy_to": _moved,
+    "retry": _retried,
+}
+
+
+def operated(broker: Broker, command: Command) -> Answer:
+    fields = told(command.body)
+    does = checked("operate", fields.get("does"), DOES)
+    answer: Answer = does(broker.queue(named(fields, "queue")), fields)
+    return answer
+
+
+def cancelled(broker: Broker, command: Command) -> Answer:
+    queue = broker.queue(named(told(command.body), "queue"))
+    return Answer(code=int(queue.cancel_scheduled(command.value)))

@@ -1,0 +1,213 @@
+"""A producer of a session: what it publishes goes into a queue, or through an exchange, once.
+
+Its numbers are those of a stream at the queue's sink, so a publish that is said again is known.
+What finds no room waits here, and what was published behind it waits as well: the order stays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shmbroker.core.codes import DUPLICATE, FULL, OK, TOO_MANY_OPEN, UNCONFIRMED
+from shmbroker.core.layout import (
+    CONFIRM_EFFECTIVE,
+    CONFIRM_SHM,
+    RECORD_HEAD_BYTES,
+    RECORD_LENGTH_AT,
+)
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.errors import Error, InvalidArgument, error_for
+from shmbroker.ipc.message.confirm import LEVELS, level_name
+from shmbroker.ipc.sink.sink import Poured
+from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
+from shmbroker.netbridge.remote.body import PASSED_OVER, SEEN
+from shmbroker.netbridge.serving.alarms import NEVER, Alarm
+from shmbroker.netbridge.serving.destination import Destination
+from shmbroker.netbridge.wire.frame import Command
+from shmbroker.netbridge.wire.words import Demand, Level
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.serving.served import Served
+
+LEVEL_NUMBERS = {
+    each: CONFIRM_EFFECTIVE if each is Demand.EFFECTIVE else LEVELS[each.value] for each in Demand
+}
+LEVEL_WORDS = {number: Level(level_name(number)) for number in LEVELS.values()}
+
+
+def until(command: Command) -> float:
+    return NEVER if command.wait_ms < 0 else time.monotonic() + command.wait_ms / 1000
+
+
+@dataclass(slots=True)
+class Publish:
+    command: Command
+    until: float
+    offset: int = 0
+    done: int = 0
+    """Messages of it that were dealt with."""
+    position: int = -1
+    """Of the last one."""
+    passed_over: bool = False
+    alarm: Alarm | None = None
+
+
+class Producer:
+    def __init__(self, served: Served, destination: Destination) -> None:
+        self._served = served
+        self._to = destination
+        self._waiting: deque[Publish] = deque()
+        self._ticket: int | None = None
+
+    # --- publishing ---------------------------------------------------------------------------
+
+    def publish(self, command: Command) -> None:
+        level = LEVEL_NUMBERS[command.demand]
+        if level > CONFIRM_SHM and not self._to.may_confirm:
+            raise InvalidArgument(
+                f"{self._to} is not durable: it cannot confirm {command.demand.value!r}"
+            )
+        if command.value < 1:
+            raise InvalidArgument("messages of a producer are numbered from 1 on")
+        buffer = ffi.from_buffer(command.body)
+        count = lib.sb_records_number(buffer, len(buffer), command.value - 1)
+        if count != command.count:
+            raise InvalidArgument(f"a publish of {command.count} messages has {count}")
+        self._waiting.append(Publish(command, until(command)))
+        if len(self._waiting) == 1:
+            self._go_on()
+
+    def decided(self, first: int, count: int) -> None:
+        """These numbers will not come."""
+        self._to.give_up(first, count)
+
+    def _go_on(self) -> None:
+        while self._waiting:
+            publish = self._waiting[0]
+            try:
+                is_done = self._pour(publish)
+            except Error as error:
+                self._refuse(publish, error)
+                continue
+            if not is_done:
+                self._wait_for_room(publish)
+                return
+            if self._waiting and self._waiting[0] is publish:
+                self._waiting.popleft()
+                self._published(publish)
+
+    def _pour(self, publish: Publish) -> bool:
+        """False: the next message finds no room."""
+        told = self._pour_rest(publish)
+        while told.has_stopped and told.code == DUPLICATE:
+            self._pass_over(publish)
+            told = self._pour_rest(publish)
+        if told.has_stopped:
+            code = told.code if told.code < OK else TOO_MANY_OPEN
+            raise error_for(code, f"publishing to {self._to}")
+        if told.is_full and publish.until <= time.monotonic():
+            raise error_for(FULL, f"publishing to {self._to}")
+        return not told.is_full
+
+    def _pour_rest(self, publish: Publish) -> Poured:
+        known = self._to.position()
+        told = self._to.pour(memoryview(publish.command.body)[publish.offset :])
+        publish.offset += told.bytes
+        self._note(publish, told, known)
+        publish.done += len(told.view)
+        return told
+
+    def _pass_over(self, publish: Publish) -> None:
+        """The queue has, or had, a message with the id of the next one."""
+        self._to.pass_over(publish.command.value + publish.done)
+        record = memoryview(publish.command.body)[publish.offset :]
+        length = int.from_bytes(record[RECORD_LENGTH_AT : RECORD_LENGTH_AT + 4], "little")
+        publish.offset += RECORD_HEAD_BYTES + (length + 7 & -8)
+        publish.done += 1
+        publish.passed_over = True
+
+    def _note(self, publish: Publish, told: Poured, known: int) -> None:
+        if not told.view:
+            return
+        last = told.view[-1]
+        if last >= 0:
+            publish.position = last
+        elif last == DUPLICATE and known < publish.command.value:
+            publish.passed_over = True
+
+    def _refuse(self, publish: Publish, error: Error) -> None:
+        self._drop(publish)
+        self._served.refuse(publish.command, error, published=publish.done)
+
+    def _drop(self, publish: Publish) -> None:
+        self._waiting.remove(publish)
+        if publish.alarm is not None:
+            publish.alarm.cancel()
+
+    # --- room ---------------------------------------------------------------------------------
+
+    def _wait_for_room(self, publish: Publish) -> None:
+        service = self._served.service
+        if publish.alarm is None:
+            publish.alarm = service.alarms.at(publish.until, lambda: self._late(publish))
+        if self._ticket is None:
+            self._ticket = service.sleeper.watch(self._to.full, ROOM, ANY, self._rung)
+
+    def _rung(self) -> None:
+        self._ticket = None
+        before = len(self._waiting)
+        self._go_on()
+        if len(self._waiting) < before:  # there may be room for others, too
+            lib.sb_pass_on(self._to.full, ROOM)
+
+    def _late(self, publish: Publish) -> None:
+        if publish in self._waiting:
+            self._refuse(publish, error_for(FULL, f"publishing to {self._to}"))
+            if not self._waiting:
+                self._forget_room()
+
+    def _forget_room(self) -> None:
+        if self._ticket is not None:
+            self._served.service.sleeper.forget(self._ticket, self._to.full, ROOM, ANY)
+            self._ticket = None
+
+    # --- confirming ---------------------------------------------------------------------------
+
+    def _published(self, publish: Publish) -> None:
+        if publish.alarm is not None:
+            publish.alarm.cancel()
+        level = LEVEL_NUMBERS[publish.command.demand]
+        if level == CONFIRM_SHM or not self._to.confirms(level):
+            self._answer(publish, CONFIRM_SHM)
+            return
+        alarm = self._served.service.alarms.at(
+            publish.until, lambda: self._answer(publish, UNCONFIRMED)
+        )
+        publish.alarm = alarm
+
+        def confirmed(level: int) -> None:
+            alarm.cancel()
+            self._answer(publish, level)
+
+        self._to.confirm(publish.position, level, confirmed)
+
+    def _answer(self, publish: Publish, level: int) -> None:
+        command = publish.command
+        if level < OK:
+            error = error_for(level, f"publishing to {self._to}")
+            self._served.refuse(command, error, published=max(0, publish.position))
+            return
+        seen = PASSED_OVER if publish.passed_over else SEEN
+        code = OK if publish.position >= 0 else seen
+        self._served.done(command, code, max(0, publish.position), LEVEL_WORDS[level])
+
+    def close(self, *, forgets: bool) -> None:
+        self._forget_room()
+        for publish in self._waiting:
+            if publish.alarm is not None:
+                publish.alarm.cancel()
+        self._waiting.clear()
+        self._to.close(forgets=forgets)

@@ -1,0 +1,157 @@
+"""Requests of programs, and their replies: one queue for all of them, as asyncio has it.
+
+Whoever replies publishes into that queue; who has asked is known by the correlation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from shmbroker.core.codes import NO_REPLY
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.errors import Error, NotFound, QueueFull, RequesterLeft, error_for
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.message.properties import pack
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.request.request import CORRELATION, REPLY_TO
+from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
+from shmbroker.netbridge.remote.body import asked, named, told
+from shmbroker.netbridge.serving.alarms import Alarm
+from shmbroker.netbridge.serving.producer import until
+from shmbroker.netbridge.wire.frame import Command
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.serving.served import Served
+    from shmbroker.netbridge.serving.service import Service
+
+SLOTS = 4096
+"""So many replies may wait; beyond that the oldest makes place."""
+A_MESSAGE: int = lib.SB_A_MESSAGE
+
+
+def publish_now(queue: Queue, body: bytes, **options: Any) -> None:
+    """Nobody waits for the disk."""
+    queue.publish(body, timeout=0, confirm="shm", **options)
+
+
+class Request:
+    """Waits for room, and then for its reply."""
+
+    def __init__(
+        self, served: Served, command: Command, queue: Queue, fields: Mapping[str, Any]
+    ) -> None:
+        self.served, self.command = served, command
+        self._queue, self._fields = queue, fields
+        self._ticket: int | None = None
+        self.alarm: Alarm | None = None
+
+    def go_on(self, correlation: str, replies: str) -> None:
+        self._ticket = None
+        fields = self._fields
+        properties = {**(fields.get("properties") or {}), REPLY_TO: replies}
+        options = {name: fields.get(name) for name in ("key", "ttl", "priority", "group")}
+        properties[CORRELATION] = correlation
+        try:
+            publish_now(self._queue, named(fields, "body", bytes), properties=properties, **options)
+        except QueueFull:
+            again = lambda: self.served.service.requests.again(correlation)  # noqa: E731
+            sleeper = self.served.service.sleeper
+            self._ticket = sleeper.watch(self._queue._queue, ROOM, ANY, again)
+
+    def close(self) -> None:
+        if self.alarm is not None:
+            self.alarm.cancel()
+        if self._ticket is not None:
+            self.served.service.sleeper.forget(self._ticket, self._queue._queue, ROOM, ANY)
+            self._ticket = None
+
+
+class Requests:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._replies: Queue | None = None
+        self._numbers = count(1)
+        self._waiting: dict[str, Request] = {}
+        self._ticket: int | None = None
+
+    def opened(self) -> Queue:
+        """Of the worker: the queue for replies."""
+        if self._replies is None:
+            self._replies = self._service.broker.temporary_queue(
+                slots=SLOTS, max_deliveries=None, when_full="drop-oldest"
+            )
+        return self._replies
+
+    def ask(self, request: Request) -> None:
+        correlation = f"{next(self._numbers):016x}"
+        self._waiting[correlation] = request
+        command = request.command
+        late = lambda: self._failed(correlation, error_for(NO_REPLY, "a request"))  # noqa: E731
+        request.alarm = self._service.alarms.at(until(command), late)
+        self.again(correlation)
+        self._watch()
+
+    def again(self, correlation: str) -> None:
+        request = self._waiting.get(correlation)
+        if request is None or self._replies is None:
+            return
+        try:
+            request.go_on(correlation, self._replies.name)
+        except Error as error:
+            self._failed(correlation, error)
+
+    def _failed(self, correlation: str, error: Error) -> None:
+        request = self._waiting.pop(correlation, None)
+        if request is not None:
+            request.close()
+            request.served.refuse(request.command, error)
+
+    def forget(self, served: Served) -> None:
+        """Its session is over."""
+        mine = [each for each, request in self._waiting.items() if request.served is served]
+        for correlation in mine:
+            self._waiting.pop(correlation).close()
+
+    # --- replies ------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        if self._ticket is None and self._waiting and self._replies is not None:
+            sleeper = self._service.sleeper
+            self._ticket = sleeper.watch(self._replies._queue, A_MESSAGE, ANY, self._rung)
+
+    def _rung(self) -> None:
+        self._ticket = None
+        assert self._replies is not None
+        message = ffi.new("sb_message[]", 1)
+        try:
+            while lib.sb_get_many(self._replies._queue, message, 1, 0) == 1:
+                self._came(self._replies, message)
+        finally:
+            self._watch()
+
+    def _came(self, replies: Queue, message: Any) -> None:
+        length = ffi.new("int64_t *")
+        held = lib.sb_message_properties(message, length)
+        packed = ffi.buffer(held, length[0])[:]
+        body = ffi.buffer(message[0].body, message[0].length)[:]
+        lib.sb_ack(replies._queue, message)
+        request = self._waiting.pop(str(told(packed).get(CORRELATION, "")), None)
+        if request is not None:
+            request.close()
+            answer = asked(body=body, properties=packed)
+            request.served.done(request.command, body=answer)
+
+
+def reply(broker: Broker, command: Command) -> None:
+    """Of the worker: into the queue of whoever has asked."""
+    fields = told(command.body)
+    name = named(fields, "queue")
+    properties = dict(fields.get("properties") or {})
+    pack(properties)
+    properties[CORRELATION] = fields.get("correlation")
+    try:
+        publish_now(broker.queue(name), named(fields, "body", bytes), properties=properties)
+    except NotFound:
+        raise RequesterLeft(f"queue {name!r} is gone: nobody waits for this reply") from None

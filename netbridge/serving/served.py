@@ -1,0 +1,450 @@
+"""A session, and what it has in the vhost: producers, consumers, what is in hand, its queues.
+
+It has a connection of its own as soon as it does more than look, so that the vhost knows this
+program as one of its participants: groups, single consumers and shares of the memory are its own,
+and what is left in hand, and temporary queues, go when it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from shmbroker.core.codes import GONE, INVALID, OK, REVOKED, UNCONFIRMED
+from shmbroker.core.layout import CONFIRM_EFFECTIVE
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument, error_for
+from shmbroker.ipc.connection.broker import Broker, connect
+from shmbroker.ipc.message.confirm import level_of
+from shmbroker.ipc.queue.consuming import Consuming
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.selector.selection import Selection
+from shmbroker.netbridge.remote.body import asked, ended, named, refusal, told
+from shmbroker.netbridge.remote.session import Session
+from shmbroker.netbridge.serving.answer import Answer
+from shmbroker.netbridge.serving.commit import Commit, begun, not_committed
+from shmbroker.netbridge.serving.consumer import Consumer, Get
+from shmbroker.netbridge.serving.declaring import (
+    Fields,
+    declared,
+    described,
+    settings_of,
+    subscription,
+)
+from shmbroker.netbridge.serving.destination import ToExchange, ToQueue, origin_of
+from shmbroker.netbridge.serving.hands import Batch, Hands, TakenBatch
+from shmbroker.netbridge.serving.looking import browsed, looked
+from shmbroker.netbridge.serving.operating import cancelled, operated
+from shmbroker.netbridge.serving.producer import LEVEL_WORDS, Producer, until
+from shmbroker.netbridge.serving.requests import Request, reply
+from shmbroker.netbridge.serving.scheduling import scheduled
+from shmbroker.netbridge.serving.taking import Taken
+from shmbroker.netbridge.serving.watcher import Watcher
+from shmbroker.netbridge.wire.frame import Body, Command
+from shmbroker.netbridge.wire.words import Level, Role, Verb
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.serving.service import Service
+
+T = TypeVar("T")
+
+
+class Served:
+    def __init__(self, service: Service, session: Session, program: str, role: Role) -> None:
+        self.service, self.session = service, session
+        self.program, self.role = program, role
+        self.producers: dict[int, Producer] = {}
+        self.consumers: dict[int, Consumer | Watcher] = {}
+        self.gets: set[Get] = set()
+        self.commits: set[Commit] = set()
+        self.hands = Hands()
+        self._temporary: dict[int, str] = {}
+        self._own: Broker | None = None
+
+    def own(self) -> Broker:
+        """Of the worker: its connection."""
+        if self._own is None:
+            self._own = connect(f"shm://{self.service.broker.vhost}", name=self.program or None)
+        return self._own
+
+    # --- what is asked for ----------------------------------------------------------------------
+
+    def perform(self, command: Command) -> None:
+        verb = VERBS.get(command.verb)
+        try:
+            if verb is None:
+                raise InvalidArgument(f"{command.verb.value!r} is no verb of this broker")
+            if self.role is Role.VIEWER and not _only_looks(command):
+                raise InvalidArgument(f"a viewer only looks: {command.verb.value!r} is not allowed")
+            verb(self, command)
+        except Error as error:
+            self.refuse(command, error)
+
+    def in_worker(self, command: Command, work: Callable[[], T], then: Callable[[T], None]) -> None:
+        """`then` is told what was made, also if the session is over by then; unless it failed."""
+
+        def came(made: T | Exception) -> None:
+            if isinstance(made, Error):
+                self.refuse(command, made)
+            elif isinstance(made, Exception):  # an argument of another type, as msgpack brings it
+                self.refuse(command, InvalidArgument(f"{type(made).__name__}: {made}"))
+            else:
+                try:
+                    then(made)
+                except Error as error:
+                    self.refuse(command, error)
+
+        self.service.worker.do(work, came)
+
+    def in_one_go(self, work: Callable[[Broker, Command], Answer], command: Command) -> None:
+        """With the session's connection."""
+        self.in_worker(command, lambda: work(self.own(), command), partial(self._answer, command))
+
+    def looks(self, work: Callable[[Broker, Command], Answer], command: Command) -> None:
+        """With the shared connection."""
+        broker = self.service.broker
+        self.in_worker(command, lambda: work(broker, command), partial(self._answer, command))
+
+    def _answer(self, command: Command, answer: Answer) -> None:
+        self.done(command, answer.code, answer.value, answer.level, answer.body)
+
+    # --- what came of it ------------------------------------------------------------------------
+
+    def done(
+        self, command: Command, code: int = OK, value: int = 0, level: Level = Level.SHM,
+        body: Body = b"",
+    ) -> None:  # fmt: skip
+        session = self.session
+        self.service.does(session, session.done(command.number, code, value, level, body))
+
+    def refuse(self, command: Command, error: Error, published: int = 0) -> None:
+        code, body = refusal(error)
+        self.done(command, code, published, body=body)
+
+    def took(self, command: Command, taken: Taken) -> None:
+        session = self.session
+        self.hands.add(session.next_delivery, taken.count, TakenBatch(taken.queue, taken.messages))
+        did = session.done(command.number, OK, body=taken.body, takes=taken.count)
+        self.service.does(session, did)
+
+    def delivers(self, consumer: int, count: int, body: Body, batch: Batch) -> None:
+        session = self.session
+        self.hands.add(session.next_delivery, count, batch)
+        self.service.does(session, session.deliver(consumer, count, body))
+
+    # --- producers ------------------------------------------------------------------------------
+
+    def open_producer(self, command: Command) -> None:
+        fields = told(command.body)
+        origin = fields.get("origin") or origin_of(self.session.id, command.target)
+        service = self.service
+
+        def opened() -> tuple[Producer, int, bool]:
+            kind, field = (ToQueue, "queue") if "queue" in fields else (ToExchange, "exchange")
+            name = named(fields, field)
+            to = kind(self.own(), service.broker, name, origin, service.confirms)
+            return Producer(self, to), to.begin(command.value), to.may_confirm
+
+        def came(made: tuple[Producer, int, bool]) -> None:
+            producer, highest, durable = made
+            if self.session.is_over:
+                producer.close(forgets=False)
+                return
+            self.producers[command.target] = producer
+            self.done(command, value=highest, body=asked(durable=durable))
+
+        self.in_worker(command, opened, came)
+
+    def publish(self, command: Command) -> None:
+        self._producer(command).publish(command)
+
+    def decided(self, command: Command) -> None:
+        self._producer(command).decided(command.value, command.count)
+        self.done(command)
+
+    def _producer(self, command: Command) -> Producer:
+        producer = self.producers.get(command.target)
+        if producer is None:
+            raise InvalidArgument(f"there is no producer {command.target}")
+        return producer
+
+    def schedule(self, command: Command) -> None:
+        fields = told(command.body)
+        service = self.service
+
+        def came(made: tuple[int, object, int]) -> None:
+            """Its id, and where it is: in the schedule, on disk as soon as that has it."""
+            number, ring, position = made
+            if ring is None:
+                self.done(command, value=number)
+                return
+            alarm = service.alarms.at(until(command), lambda: self._unconfirmed(command, number))
+
+            def confirmed(level: int) -> None:
+                alarm.cancel()
+                if level < OK:
+                    self.refuse(command, error_for(level, "scheduling"))
+                else:
+                    self.done(command, value=number, level=LEVEL_WORDS[level])
+
+            service.confirms(ring, CONFIRM_EFFECTIVE).wait(position, confirmed)
+
+        work = lambda: scheduled(self.own(), service.broker, fields, command.demand)  # noqa: E731
+        self.in_worker(command, work, came)
+
+    def _unconfirmed(self, command: Command, value: int) -> None:
+        self.refuse(command, error_for(UNCONFIRMED, "publishing"), published=value)
+
+    # --- requests -------------------------------------------------------------------------------
+
+    def request(self, command: Command) -> None:
+        fields = told(command.body)
+
+        def opened() -> Queue:
+            self.service.requests.opened()
+            return self.own().queue(named(fields, "queue"))
+
+        def came(queue: Queue) -> None:
+            if not self.session.is_over:
+                self.service.requests.ask(Request(self, command, queue, fields))
+
+        self.in_worker(command, opened, came)
+
+    def reply(self, command: Command) -> None:
+        self.in_worker(command, lambda: reply(self.own(), command), lambda _: self.done(command))
+
+    # --- taking ---------------------------------------------------------------------------------
+
+    def open_consumer(self, command: Command) -> None:
+        fields = told(command.body)
+
+        def came(consumer: Consumer | Watcher) -> None:
+            if self.session.is_over:
+                consumer.close()
+                return
+            self.consumers[command.target] = consumer
+            self.done(command, body=described(consumer.queue))
+
+        self.in_worker(command, lambda: self._consumer(command, fields), came)
+
+    def _consumer(self, command: Command, fields: Fields) -> Consumer | Watcher:
+        """Of the worker."""
+        own, text = self.own(), fields.get("selector")
+        if fields.get("looks"):
+            start = fields.get("start", "now")
+            return Watcher(self, command.target, own, named(fields, "queue"), start, text)
+        by_name = "subscription" in fields
+        queue = subscription(own, fields) if by_name else own.queue(named(fields, "queue"))
+        selection = None if text is None else Selection(text)
+        consuming = Consuming(queue, fields.get("priority", 0), fields.get("exclusive", False))
+        if command.value or not by_name:
+            consuming.begin()
+        return Consumer(self, command.target, queue, selection, consuming)
+
+    def lost_consumer(self, target: int, error: Error) -> None:
+        """Its queue was deleted: nothing more will come.  Or our connection was closed, because a
+        consumer was slow: then the session is over, and its program makes another."""
+        self.consumers.pop(target).close()
+        if isinstance(error, ConnectionClosed):
+            self.service.ends(self.session, str(error))
+        else:
+            self.service.does(self.session, self.session.ends_consumer(target, ended(error)))
+
+    def get(self, command: Command) -> None:
+        fields = told(command.body)
+        selector = fields.get("selector")
+
+        def opened() -> Get:
+            queue = self.own().queue(named(fields, "queue"))
+            return Get(self, command, queue, None if selector is None else Selection(selector))
+
+        def came(get: Get) -> None:
+            if not self.session.is_over:
+                self.gets.add(get)
+                get.go_on()
+
+        self.in_worker(command, opened, came)
+
+    def settle(self, command: Command) -> None:
+        if command.repeated:
+            self._settle_again(command)
+            return
+        how = {Verb.ACK: _ack, Verb.GIVE_BACK: _give_back, Verb.REJECT: _reject}[command.verb]
+        if self.hands.settle(how, command.value, command.count) == command.count:
+            self.done(command)
+        else:
+            self.refuse(command, error_for(REVOKED, "settling deliveries"))
+
+    def _settle_again(self, command: Command) -> None:
+        """What a former session was given, and has settled perhaps: by its place."""
+        fields = told(command.body)
+        positions = named(fields, "positions", list)
+        settle = lib.sb_ack if command.verb is Verb.ACK else lib.sb_reject
+
+        def settled() -> bool:
+            queue = self.own().queue(named(fields, "queue"))
+            message = ffi.new("sb_message *")
+            codes = []
+            for position in positions:
+                code = lib.sb_take_at(queue._queue, position, message)
+                codes.append(settle(queue._queue, message) if code == OK else code)
+            return all(code in (OK, GONE) for code in codes)
+
+        def came(is_ours: bool) -> None:
+            if is_ours:
+                self.done(command)
+            else:
+                self.refuse(command, error_for(REVOKED, "settling deliveries of a former session"))
+
+        self.in_worker(command, settled, came)
+
+    def give_back(self, deliveries: tuple[int, ...]) -> None:
+        self.hands.give_back(deliveries)
+
+    # --- the rest -------------------------------------------------------------------------------
+
+    def temporary_queue(self, command: Command) -> None:
+        fields = told(command.body)
+        mine = f"tmp.{self.session.id.hex()}.{command.target}"
+        name = str(fields.get("name") or mine)
+
+        def made() -> Queue:
+            own = self.own()
+            own.repair()  # a former session of this program may have died with a queue of this name
+            return own._temporary_queue(name, fields.get("slots"), settings_of(fields))
+
+        def came(queue: Queue) -> None:
+            self._temporary[command.target] = queue.name
+            self.done(command, body=described(queue))
+
+        self.in_worker(command, made, came)
+
+    def commit(self, command: Command) -> None:
+        def came(made: Commit | bool) -> None:
+            if isinstance(made, bool):
+                if made:
+                    self.done(command)
+                else:
+                    self.refuse(command, not_committed())
+                return
+            if self.session.is_over:
+                made.close()
+                return
+            self.commits.add(made)
+            try:
+                made.begin()
+            except Error as error:
+                made.fails(error)
+            else:
+                made.go_on()
+
+        self.in_worker(command, lambda: begun(self, command), came)
+
+    def confirm(self, command: Command) -> None:
+        """That all up to a position of a queue is there at a level."""
+        fields = told(command.body)
+        service = self.service
+        level = level_of(fields.get("level"))
+
+        def came(queue: Queue) -> None:
+            code = lib.sb_confirm(queue._queue, 0, level, 0)
+            if code == INVALID:  # it is not durable
+                raise queue._error(code, "confirming what was published to")
+            position = fields.get("position")
+            where = queue.published - 1 if position is None else position
+            alarm = service.alarms.at(until(command), lambda: self._unconfirmed(command, 0))
+
+            def confirmed(level: int) -> None:
+                alarm.cancel()
+                if level < OK:
+                    self.refuse(command, queue._error(level, "confirming what was published to"))
+                else:
+                    self.done(command, level=LEVEL_WORDS[level])
+
+            service.confirms(queue._queue, level).wait(max(0, where), confirmed)
+
+        self.in_worker(command, lambda: service.broker.queue(named(fields, "queue")), came)
+
+    def operate(self, command: Command) -> None:
+        if told(command.body).get("does") == "confirm":
+            self.confirm(command)
+        else:
+            self.in_one_go(operated, command)
+
+    def leave(self, command: Command) -> None:
+        """Behind what the worker still opens."""
+        target = command.target
+
+        def left() -> None:
+            if target in self._temporary:
+                self.own().delete_queue(self._temporary.pop(target), force=True)
+
+        def came(_: object) -> None:
+            if producer := self.producers.pop(target, None):
+                producer.close(forgets=False)
+            if consumer := self.consumers.pop(target, None):
+                consumer.close()
+            self.done(command)
+
+        self.in_worker(command, left, came)
+
+    def close(self, *, forgets: bool) -> None:
+        self.service.requests.forget(self)
+        for waiting in (*self.gets, *self.commits, *self.consumers.values()):
+            waiting.close()
+        for producer in self.producers.values():
+            producer.close(forgets=forgets)
+        self.consumers.clear()
+        self.producers.clear()
+        self.service.worker.do(self._disconnect, lambda _: None)
+
+    def _disconnect(self) -> None:
+        """Of the worker, behind what it still opens for us."""
+        if self._own is not None:
+            self._own.close()
+
+
+def _ack(batch: Batch, start: int, count: int) -> int:
+    return batch.ack(start, count)
+
+
+def _give_back(batch: Batch, start: int, count: int) -> int:
+    return batch.give_back(start, count)
+
+
+def _reject(batch: Batch, start: int, count: int) -> int:
+    return batch.reject(start, count)
+
+
+def _only_looks(command: Command) -> bool:
+    if command.verb is Verb.CONSUMER:
+        return bool(told(command.body).get("looks"))
+    return command.verb in (Verb.LOOK, Verb.BROWSE, Verb.ACK, Verb.LEAVE)
+
+
+def _declares(served: Served, command: Command) -> None:
+    served.in_one_go(declared, command)
+
+
+VERBS: dict[Verb, Callable[[Served, Command], None]] = {
+    Verb.PRODUCER: Served.open_producer,
+    Verb.PUBLISH: Served.publish,
+    Verb.DECIDED: Served.decided,
+    Verb.SCHEDULE: Served.schedule,
+    Verb.REQUEST: Served.request,
+    Verb.REPLY: Served.reply,
+    Verb.CONSUMER: Served.open_consumer,
+    Verb.GET: Served.get,
+    Verb.ACK: Served.settle,
+    Verb.GIVE_BACK: Served.settle,
+    Verb.REJECT: Served.settle,
+    Verb.COMMIT: Served.commit,
+    Verb.TEMPORARY_QUEUE: Served.temporary_queue,
+    Verb.LEAVE: Served.leave,
+    Verb.OPERATE: Served.operate,
+    Verb.CANCEL_SCHEDULED: lambda served, command: served.in_one_go(cancelled, command),
+    Verb.LOOK: lambda served, command: served.looks(looked, command),
+    Verb.BROWSE: lambda served, command: served.looks(browsed, command),
+    **dict.fromkeys((Verb.DECLARE, Verb.BIND, Verb.UNBIND, Verb.DELETE, Verb.SETTINGS), _declares),
+}

@@ -1,0 +1,180 @@
+"""The sessions of a vhost: links of programs come here, and what they ask for is carried out.
+
+All of it is of the network thread.  Memory is bounded by the limits of each session
+(`SessionLimits`), and by `SESSIONS_MAX`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from shmbroker.ipc._native import ffi
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.remote.action import (
+    Action,
+    Disconnect,
+    GiveBack,
+    Over,
+    Perform,
+    Say,
+    Wanted,
+)
+from shmbroker.netbridge.remote.session import Session, SessionLimits
+from shmbroker.netbridge.remote.sessions import Done, Sessions
+from shmbroker.netbridge.serving.alarms import Alarms
+from shmbroker.netbridge.serving.confirms import Confirms
+from shmbroker.netbridge.serving.requests import Requests
+from shmbroker.netbridge.serving.served import Served
+from shmbroker.netbridge.wire.frame import Frame
+from shmbroker.netbridge.wire.words import Role
+
+CONFIRMS_MAX = 1000
+"""Queues of which it is remembered who waits, beyond those of which somebody waits."""
+
+
+def _program_at(end: End | None) -> tuple[str, Role]:
+    """Its name and what its link is for."""
+    handshake = end and end.machine.handshake
+    if not handshake or handshake.peer is None or handshake.role is None:
+        return "", Role.VIEWER
+    return handshake.peer.name, handshake.role
+
+
+class Service(Closable):
+    def __init__(self, thread: NetworkThread, *, limits: SessionLimits | None = None) -> None:
+        """Of the vhost of this thread's broker.  Close it before the thread."""
+        self.broker, self.sleeper = thread.broker, thread.sleeper
+        self.alarms = Alarms()
+        self.worker = Worker(thread.call)
+        self.soon = thread.call
+        self._thread = thread
+        self._sessions = Sessions(limits or SessionLimits())
+        self._served: dict[Session, Served] = {}
+        self._ends: dict[int, End] = {}
+        self._numbers: dict[End, int] = {}
+        self._counter = count(1)
+        self.requests = Requests(self)
+        self._confirms: dict[tuple[int, int], Confirms] = {}
+        self._waiting: deque[tuple[int, Session | None, Action]] = deque()
+        self._is_busy = False
+        thread.ask(lambda: thread.members.append(self))
+
+    def close(self) -> None:
+        """All sessions are over; those who go on make them again elsewhere."""
+        self._thread.ask(self.end)
+        self.worker.close()
+
+    def end(self) -> None:
+        if self in self._thread.members:
+            self._thread.members.remove(self)
+            for session in list(self._served):
+                self._carry(0, session, session.end())
+            for confirms in self._confirms.values():
+                confirms.close()
+
+    # --- of the thread ------------------------------------------------------------------------
+
+    @property
+    def due(self) -> float:
+        return min(self._sessions.deadline, self.alarms.due)
+
+    def woken(self, now: float) -> None:
+        self.alarms.ring(now)
+        self._does(self._sessions.tick(now))
+
+    # --- of the links -------------------------------------------------------------------------
+
+    def came(self, end: End) -> None:
+        """A program has shown who it is."""
+        number = self._numbers[end] = next(self._counter)
+        self._ends[number] = end
+
+    def heard(self, end: End, frame: Frame) -> None:
+        number = self._numbers.get(end)
+        if number is not None:
+            self._does(self._sessions.received(number, frame, time.monotonic()))
+
+    def gone(self, end: End) -> None:
+        number = self._numbers.pop(end, None)
+        if number is not None:
+            del self._ends[number]
+            self._does(self._sessions.detached(number, time.monotonic()))
+
+    # --- of the sessions ----------------------------------------------------------------------
+
+    def does(self, session: Session, actions: Iterable[Action]) -> None:
+        """What a machine says to something that has happened."""
+        self._carry(self._sessions.link_of(session), session, actions)
+
+    def _does(self, done: Done) -> None:
+        for link, session, actions in done:
+            self._carry(link, session, actions)
+
+    def _carry(self, link: int, session: Session | None, actions: Iterable[Action]) -> None:
+        """One action after the other, in the order in which the machines said them."""
+        self._waiting.extend((link, session, action) for action in actions)
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            while self._waiting:
+                self._carry_out(*self._waiting.popleft())
+        finally:
+            self._is_busy = False
+
+    def _carry_out(self, link: int, session: Session | None, action: Action) -> None:
+        if isinstance(action, Say):
+            end = self._ends.get(link)
+            if end is not None:
+                end.say(action.frame)
+        elif isinstance(action, Disconnect):
+            end = self._ends.get(link)
+            if end is not None:
+                end.does(end.machine.stop(time.monotonic(), action.why))
+        elif session is not None:
+            self._of_session(self._served_of(session, link), action)
+            if isinstance(action, Over) and action.forgets:
+                self._carry(link, None, [Disconnect("by the program")])
+
+    def _served_of(self, session: Session, link: int) -> Served:
+        served = self._served.get(session)
+        if served is None:
+            end = self._ends.get(link)
+            served = self._served[session] = Served(self, session, *_program_at(end))
+        return served
+
+    def _of_session(self, served: Served, action: Action) -> None:
+        if isinstance(action, Perform):
+            served.perform(action.command)
+        elif isinstance(action, Wanted):
+            consumer = served.consumers.get(action.consumer)
+            if consumer is not None:
+                consumer.rung()
+        elif isinstance(action, GiveBack):
+            served.give_back(action.deliveries)
+        elif isinstance(action, Over):
+            self._served.pop(served.session, None)
+            served.close(forgets=action.forgets)
+
+    def ends(self, session: Session, why: str) -> None:
+        """The vhost has thrown it out; its link goes with it."""
+        link = self._sessions.link_of(session)
+        self._does(self._sessions.end(session))
+        self._carry(link, None, [Disconnect(why)])
+
+    def confirms(self, queue: Any, level: int) -> Confirms:
+        """Who waits for confirms of this queue, as C knows it by the shared connection."""
+        key = int(ffi.cast("intptr_t", queue)), level
+        found = self._confirms.get(key)
+        if found is None:
+            if len(self._confirms) >= CONFIRMS_MAX:
+                self._confirms = {k: each for k, each in self._confirms.items() if not each.is_idle}
+            found = self._confirms[key] = Confirms(self.sleeper, queue, level)
+        return found

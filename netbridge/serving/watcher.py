@@ -1,0 +1,138 @@
+"""A consumer that takes nothing: each message of a queue is copied for it, as a subscriber sees it.
+
+The ring keeps what it has not acknowledged, unless the queue is non_destructive: there everybody
+sees all messages, and nobody waits for anybody.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from shmbroker.core.codes import EMPTY, OK
+from shmbroker.ipc._native import lib
+from shmbroker.ipc.base.errors import Empty, Error
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.message.copied import CopiedMessage
+from shmbroker.ipc.message.room import length_of
+from shmbroker.ipc.queue.retained_reader import RetainedReader
+from shmbroker.ipc.queue.subscription import Subscription
+from shmbroker.ipc.selector.selection import Selection
+from shmbroker.netbridge.carrier.sleeper import ANY
+from shmbroker.netbridge.serving.looking import record
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.serving.served import Served
+
+BATCH = 256
+BATCH_BYTES = 256 << 10
+
+
+class ShownBatch:
+    """The gate stands before the first that is not acknowledged."""
+
+    def __init__(self, watcher: Watcher, positions: list[int]) -> None:
+        self._watcher = watcher
+        self._positions = positions
+
+    def ack(self, start: int, count: int) -> int:
+        self._watcher.seen(self._positions[start : start + count])
+        return count
+
+    give_back = reject = ack
+
+
+class Watcher:
+    def __init__(
+        self, served: Served, target: int, broker: Broker, name: str, start: str, text: str | None
+    ) -> None:
+        self.queue = broker.queue(name)
+        self._served, self._target = served, target
+        selection = None if text is None else Selection(text)
+        self._keeps = not lib.sb_is_non_destructive(self.queue._queue)
+        self._subscription: Subscription = (
+            broker.subscribe(name, start="now" if start == "now" else "earliest", timeout=0)
+            if self._keeps
+            else RetainedReader(self.queue, selection, 0)
+        )
+        self._unseen: set[int] = set()
+        self._ticket: tuple[int, int] | None = None
+        self._comes_again = False
+
+    def offer(self) -> None:
+        """Show what has come, as far as the session has room."""
+        self._comes_again = False
+        session = self._served.session
+        messages, size = session.room(self._target)
+        if not messages:
+            return
+        records: list[bytes] = []
+        positions: list[int] = []
+        used = 0
+        while len(records) < min(messages, BATCH) and used < min(size, BATCH_BYTES):
+            shown = self._next()
+            if shown is None:
+                break
+            records.append(record(*shown))
+            positions.append(shown[0].position)
+            used += len(records[-1])
+        if not records:
+            self._watch()
+            return
+        if self._keeps:
+            self._unseen.update(positions)
+        batch = ShownBatch(self, positions)
+        self._served.delivers(self._target, len(records), b"".join(records), batch)
+        if not self._comes_again:
+            self._comes_again = True
+            self._served.service.soon(self.rung)
+
+    def _next(self) -> tuple[CopiedMessage, bytes] | None:
+        """And its chunk.  The gate stays: a subscription moves it with what it has returned."""
+        reader = self._subscription
+        if not self._keeps:
+            with suppress(Empty):
+                shown = reader.get(timeout=0)
+                return shown, reader._room.bytes[: length_of(reader._room.messages + 0)]
+            return None
+        length = reader._next(0)
+        if length == EMPTY:
+            return None
+        if length < OK:
+            raise self.queue._error(length, "reading")
+        message, chunk = reader._room.messages + 0, reader._room.bytes[:length]
+        return CopiedMessage.of(message.position, message.word, message.length, chunk), chunk
+
+    def rung(self) -> None:
+        if self._served.consumers.get(self._target) is not self:
+            return
+        try:
+            self.offer()
+        except Error as error:
+            self._served.lost_consumer(self._target, error)
+
+    def seen(self, positions: list[int]) -> None:
+        if not self._keeps:
+            return
+        self._unseen.difference_update(positions)
+        cursor = self._subscription._cursor
+        stands = min(self._unseen, default=cursor.position)
+        lib.sb_gate_move(self.queue._queue, cursor.gate, stands)
+
+    def _watch(self) -> None:
+        if self._ticket is None:
+            position = self._subscription.position
+            sleeper = self._served.service.sleeper
+            ticket = sleeper.watch(self.queue._queue, position, ANY, self._told)
+            self._ticket = ticket, position
+
+    def _told(self) -> None:
+        self._ticket = None
+        self.rung()
+
+    def close(self) -> None:
+        if self._ticket is not None:
+            ticket, position = self._ticket
+            self._served.service.sleeper.forget(ticket, self.queue._queue, position, ANY)
+            self._ticket = None
+        self._subscription.close()

@@ -1,0 +1,57 @@
+"""Opening a target may wait for a repair; the network thread does not."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from threading import enumerate as threads
+
+import shmbroker
+from shmbroker.netbridge.carrier.listener import Listener
+from tests.conftest import vhost_for_a_while
+from tests.support.link import PATIENCE, SOURCE, TARGET, Pair, free_port
+from tests.support.repairing import in_repair
+
+AT_ONCE = 1.0
+"""What waits for the repair waits for five seconds."""
+
+
+def answers_at_once(listener: Listener) -> bool:
+    asked = time.monotonic()
+    listener._thread.ask(lambda: None)
+    return time.monotonic() - asked < AT_ONCE
+
+
+def wait_for_opening(listener: Listener) -> None:
+    until = time.monotonic() + PATIENCE
+    while not any(each.name == "shmbroker-net-worker" for each in threads()):
+        assert answers_at_once(listener)
+        assert time.monotonic() < until
+
+
+def test_while_the_death_of_the_last_owner_is_repaired_the_thread_answers(tmp_path: Path) -> None:
+    with (
+        vhost_for_a_while() as near_name,
+        vhost_for_a_while() as far_name,
+        shmbroker.connect(f"shm://{near_name}", create=True) as near,
+        shmbroker.connect(f"shm://{far_name}", create=True) as far,
+    ):
+        pair = Pair(near_name, far_name, free_port(), tmp_path)
+        source, target = near.declare_queue(SOURCE), far.declare_queue(TARGET)
+        source.publish(b"first")
+        first = pair.process("far")
+        with pair.linked():
+            assert target.receive_many(1, timeout=PATIENCE) == [b"first"]
+            (pourer,) = (each.id for each in far.participants() if each.name == "far")
+            first.kill()
+            repair = ExitStack()
+            repair.enter_context(in_repair(far_name, pourer))
+            with repair, pair.listening() as listener:
+                wait_for_opening(listener)
+                source.publish(b"second")
+                for _ in range(100):
+                    assert answers_at_once(listener)
+                assert len(target) == 0
+                repair.close()
+                assert target.receive_many(1, timeout=PATIENCE) == [b"second"]

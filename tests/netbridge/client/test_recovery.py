@@ -1,0 +1,168 @@
+"""Links that break and brokers that die, under programs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+import shmbroker
+from shmbroker import ConnectionClosed, DeliveryRevoked, TransactionRolledBack, Unconfirmed
+from tests.support.serving import Site
+
+LOGIN = {"user": "site", "password": "correct horse battery"}
+PATIENCE = 20
+
+
+@pytest.fixture
+def mortal(vhost: str, tmp_path: Path) -> Iterator[Site]:
+    """A broker in a process of its own, which may be killed and begun again."""
+    with shmbroker.connect(f"shm://{vhost}", name="test") as broker:
+        made = Site(broker, tmp_path)
+        with made.opened:
+            made.process = made.begin()  # type: ignore[attr-defined]
+            yield made
+
+
+def connected(to: Site, **options: str) -> tuple[Any, SimpleQueue[str]]:
+    """A connection, and what its listener is told."""
+    named = "&".join(f"{name.replace('_', '-')}={value}" for name, value in options.items())
+    uri = f"failover:(tcp://127.0.0.1:{to.port})?startup-max-reconnect-attempts=-1&{named}"
+    broker: Any = shmbroker.connect(uri.rstrip("&"), **LOGIN)
+    told: SimpleQueue[str] = SimpleQueue()
+    broker.on_event(lambda event, _: told.put(event.value))
+    return broker, told
+
+
+def cut(broker: Any) -> None:
+    """The connection breaks, for both ends."""
+    session = broker._session
+    session._thread.ask(session.link.disconnect)
+
+
+def test_a_cut_goes_unnoticed_but_for_the_listener(served: Site) -> None:
+    broker, told = connected(served)
+    with broker:
+        queue = broker.declare_queue("q")
+        queue.publish(b"1")
+        message = queue.get(timeout=5)
+        cut(broker)
+        queue.publish(b"2")
+        assert told.get(timeout=PATIENCE) == "failure-detected"
+        assert told.get(timeout=PATIENCE) == "reattached"
+        message.ack()
+        assert queue.receive(timeout=5) == b"2"
+        assert queue.statistics().depth == 0
+
+
+def test_a_close_in_good_order_is_one_line_at_the_broker(served: Site) -> None:
+    with connected(served)[0] as broker:
+        broker.declare_queue("q").publish(b"1")
+    said = [served.said.get(timeout=PATIENCE) for _ in range(2)]
+    assert [each["state"] for each in said] == ["up", "stopped"]
+    assert served.said.empty()
+    assert {each["level"] for each in said} == {"info"}
+
+
+def test_a_loop_goes_on_behind_a_cut(served: Site) -> None:
+    broker, _ = connected(served)
+    with broker:
+        queue = broker.declare_queue("q")
+        queue.publish_many([b"%d" % number for number in range(100)])
+        got = []
+        for message in queue.consume(timeout=1, prefetch=10):
+            got.append(message.body)
+            if len(got) in (5, 50, 51):
+                cut(broker)
+        assert got == [b"%d" % number for number in range(100)]
+
+
+def test_a_broker_that_is_killed_and_comes_again_loses_nothing(mortal: Any) -> None:
+    broker, told = connected(mortal)
+    with broker:
+        queue = broker.declare_queue("q", slots=4096)
+        queue.publish(b"first")
+        held = queue.get(timeout=5)
+        half = threading.Event()
+
+        def publish() -> None:
+            for number in range(200):
+                queue.publish(b"%d" % number)
+                if number == 50:
+                    half.set()
+
+        publishing = threading.Thread(target=publish)
+        publishing.start()
+        assert half.wait(PATIENCE)
+        mortal.process.kill()
+        mortal.begin()
+        publishing.join(60)
+        assert told.get(timeout=PATIENCE) == "failure-detected"
+        assert told.get(timeout=PATIENCE) == "failover-completed"
+        with pytest.raises(DeliveryRevoked):
+            held.ack()
+        got = [message.body for message in queue.consume(timeout=0.5, prefetch=50)]
+        assert got == [b"first", *(b"%d" % number for number in range(200))]
+
+
+def test_a_transaction_of_a_session_that_is_gone_was_rolled_back(mortal: Any) -> None:
+    broker, told = connected(mortal)
+    with broker:
+        queue = broker.declare_queue("q")
+        transaction = broker.transaction()
+        transaction.publish(queue, b"x")
+        mortal.process.kill()
+        mortal.begin()
+        while told.get(timeout=PATIENCE) != "failover-completed":
+            pass
+        with pytest.raises(TransactionRolledBack):
+            transaction.commit(timeout=5)
+        assert queue.statistics().depth == 0
+        queue.publish(b"the session stays usable")
+
+
+def test_after_the_deadline_every_call_ends(mortal: Any) -> None:
+    broker, told = connected(mortal, reconnect_deadline="300ms")
+    with broker:
+        queue = broker.declare_queue("q")
+        queue.publish(b"1")
+        mortal.process.kill()
+        with pytest.raises((ConnectionClosed, Unconfirmed)):
+            queue.publish(b"2")
+        assert told.get(timeout=PATIENCE) == "failure-detected"
+        assert told.get(timeout=PATIENCE) == "failover-failed"
+        with pytest.raises(ConnectionClosed):
+            queue.publish(b"3")
+        assert broker.is_closed
+
+
+def test_a_program_that_decides_itself_is_told_and_retries(mortal: Any) -> None:
+    broker, told = connected(mortal, failover_mode="application")
+    with broker:
+        queue = broker.declare_queue("q", slots=8)
+        for number in range(8):
+            queue.publish(b"%d" % number)
+        caught: list[Unconfirmed] = []
+
+        def publish() -> None:
+            with pytest.raises(Unconfirmed) as error:
+                queue.publish(b"in doubt")  # it waits for room
+            caught.append(error.value)
+
+        waiting = threading.Thread(target=publish)
+        waiting.start()
+        while not broker._session._client.calls.sent:
+            pass
+        mortal.process.kill()
+        waiting.join(PATIENCE)
+        assert told.get(timeout=PATIENCE) == "lost"
+        mortal.begin()
+        broker.reconnect()
+        assert queue.receive(timeout=5) == b"0"
+        broker.retry(caught[0].token)
+        got = [message.body for message in queue.consume(timeout=0.5)]
+        assert got == [*(b"%d" % number for number in range(1, 8)), b"in doubt"]
