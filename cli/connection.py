@@ -1,11 +1,13 @@
-"""The vhost that a command uses, and the connection to it."""
+"""The broker that a command uses, in shared memory or over a link, and the connection to it."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -18,8 +20,32 @@ if TYPE_CHECKING:
 
 VARIABLE = "SHMBROKER_VHOST"
 DEFAULT = "default"
+SHARED: Final = "shm://"
+FAR: Final = "shmbroker.link"
+"""Where the context of a command has the broker that is reached over a link."""
+PASSWORD: Final = re.compile(r":(?!//)[^,()?]*@")
+NEEDS_MEMORY: Final = {
+    "check queue": "it looks at the memory and the processes of the broker's host",
+    "check vhost": "it looks at the memory and the processes of the broker's host",
+    "doctor": "it examines this host",
+    "link list": "the table of links lies in shared memory",
+    "link start": "the broker takes orders on its own host",
+    "link stop": "the broker takes orders on its own host",
+    "queue latency": "histograms lie in shared memory",
+    "run": "a broker runs on its own host",
+    "top": "it reads shared memory",
+}
+"""The verbs that cannot be over a link, and why."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
+
+
+@dataclass(slots=True)
+class Far:
+    """A broker that is reached over a link."""
+
+    url: str = ""
+    password: str | None = None
 
 
 def chosen_vhost(ctx: click.Context) -> str:
@@ -38,16 +64,104 @@ def vhost_names(_ctx: click.Context, _option: click.Parameter, incomplete: str) 
     return [name for name in vhost.names() if name.startswith(incomplete)]
 
 
-def vhost_option(function: Function) -> Function:
-    """The option `--vhost`, resolved."""
+def _far(ctx: click.Context) -> Far:
+    far: Far = ctx.meta.setdefault(FAR, Far())
+    return far
+
+
+def verb_of(ctx: click.Context) -> str:
+    """As it is called, without the name of the program."""
+    words = ""
+    while ctx.parent is not None:
+        words = f"{ctx.info_name} {words}"
+        ctx = ctx.parent
+    return words.rstrip()
+
+
+def is_over_link() -> bool:
+    return bool(_far(click.get_current_context()).url)
+
+
+def _vhost(ctx: click.Context, _option: click.Parameter, value: str | None) -> str:
+    """Called after the other options, which are eager."""
+    far = _far(ctx)
+    if value and far.url:
+        raise click.UsageError("either --vhost or --url")
+    if far.url.startswith(SHARED):
+        value, far.url = far.url.removeprefix(SHARED), ""
+    if far.password is not None and not far.url:
+        raise click.UsageError("--password-file goes with --url tcp://HOST:PORT")
+    return value or chosen_vhost(ctx)
+
+
+def _url(ctx: click.Context, _option: click.Parameter, value: str | None) -> None:
+    from shmbroker.ipc.base.errors import NotLocal
+
+    if value is None:
+        return
+    if PASSWORD.search(value):
+        raise click.UsageError(
+            "all on this host see a command line: say the password by SHMBROKER_PASSWORD, or "
+            "--password-file FILE"
+        )
+    if ":" not in value:
+        raise click.UsageError(f"a url is tcp://HOST:PORT/VHOST or shm://VHOST, and not {value!r}")
+    verb = verb_of(ctx)
+    if verb in NEEDS_MEMORY and not value.startswith(SHARED):
+        raise NotLocal(
+            f"`shmbroker {verb}` cannot be over a link: {NEEDS_MEMORY[verb]}: call it there, "
+            "with --vhost"
+        )
+    _far(ctx).url = value
+
+
+def _password(ctx: click.Context, _option: click.Parameter, value: str | None) -> None:
+    from pathlib import Path
+
+    from shmbroker.ipc.instance.config.secret import Secret
+
+    if value is not None:
+        _far(ctx).password = Secret("file", value).revealed("--password-file", Path())
+
+
+def url_option(function: Function) -> Function:
+    """The option `--url`."""
     option = click.option(
-        "--vhost",
-        metavar="NAME",
-        shell_complete=vhost_names,
-        callback=lambda ctx, _option, value: value or chosen_vhost(ctx),
-        help=f"Name of the vhost.  [env {VARIABLE}, else '{DEFAULT}']",
-    )
+        "--url", metavar="URL", is_eager=True, expose_value=False, callback=_url,
+        help="A broker on another host: tcp://[USER@]HOST:PORT/VHOST, or a list such as "
+        "failover:(tcp://a,tcp://b).  [user and password: env SHMBROKER_USER, SHMBROKER_PASSWORD]",
+    )  # fmt: skip
     return option(function)
+
+
+def vhost_option(function: Function) -> Function:
+    """The options that say which broker: `--vhost`, resolved, or `--url`."""
+    options = (
+        click.option(
+            "--password-file", metavar="FILE", is_eager=True, expose_value=False,
+            callback=_password, help="With --url: the file that holds the password.",
+        ),
+        url_option,
+        click.option(
+            "--vhost", metavar="NAME", shell_complete=vhost_names, callback=_vhost,
+            help=f"Name of the vhost.  [env {VARIABLE}, else '{DEFAULT}']",
+        ),
+    )  # fmt: skip
+    for option in options:
+        function = option(function)
+    return function
+
+
+def opened(
+    ctx: click.Context, vhost: str, name: str | None = None, *, observe: bool = False
+) -> Broker:
+    """The connection to the broker that a command uses; it is named after the command."""
+    import shmbroker
+
+    far, name = _far(ctx), name or ctx.command_path
+    if far.url:
+        return shmbroker.connect(far.url, name=name, password=far.password)
+    return shmbroker.connect(f"{SHARED}{vhost}", name=name, observe=observe)
 
 
 def observed(vhost: str) -> AbstractContextManager[Broker]:
@@ -58,14 +172,19 @@ def observed(vhost: str) -> AbstractContextManager[Broker]:
 @contextmanager
 def connected(vhost: str, *, observe: bool = False) -> Iterator[Broker]:
     """A connection that lasts as long as the block, named after the command that runs."""
-    import shmbroker
     from shmbroker.ipc.vhost import vhost as vhosts
 
-    name = click.get_current_context().command_path
     with suggesting("vhost", vhost, vhosts.names, f"shmbroker vhost create {vhost}"):
-        broker = shmbroker.connect(f"shm://{vhost}", name=name, observe=observe)
+        broker = opened(click.get_current_context(), vhost, observe=observe)
     with broker:
         yield broker
+
+
+def critical_queues(broker: Broker) -> dict[str, str]:
+    """What is wrong with queues that need a broker and have none; over a link they have one."""
+    from shmbroker.ipc.queue.writer import without_writer
+
+    return {} if is_over_link() else without_writer(broker)
 
 
 def queue_named(broker: Broker, name: str) -> Queue:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shmbroker.cli.connection import observed
+from shmbroker.cli.connection import observed, url_option
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import confirm, json_option, print_json, say, yes_option
 from shmbroker.cli.units import format_count
@@ -48,6 +48,7 @@ def of_vhosts() -> list[Finding]:
 )
 @yes_option
 @json_option
+@url_option
 @click.pass_context
 def doctor(ctx: click.Context, fix: bool, yes: bool, as_json: bool) -> None:
     """Examine this host and suggest remedies.

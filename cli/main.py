@@ -37,6 +37,7 @@ VERBS = {
     "key": "key:key",
     "kill": "instance:kill",
     "latency": "latency:latency",
+    "link": "link:link",
     "mask": "mask:mask",
     "participants": "participants:participants",
     "producer": "producer:producer",

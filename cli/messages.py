@@ -8,7 +8,13 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from shmbroker.cli.connection import connected, observed, queue_named, vhost_option
+from shmbroker.cli.connection import (
+    connected,
+    is_over_link,
+    observed,
+    queue_named,
+    vhost_option,
+)
 from shmbroker.cli.fields import (
     browsed_fields,
     scheduled_fields,
@@ -43,8 +49,9 @@ count_option = click.option(
     help="Not more than so many.  [default: as many as are there now]",
 )  # fmt: skip
 room_option = click.option(
-    "--timeout", type=DURATION, help="Wait so long while TO is full.  [for ever]"
-)
+    "--timeout", type=DURATION, help="Wait so long while TO is full.  [for ever; with --url not]",
+    callback=lambda _ctx, _option, value: 0.0 if value is None and is_over_link() else value,
+)  # fmt: skip
 
 
 @verb(

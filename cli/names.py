@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from shmbroker.cli.connection import chosen_vhost
+from shmbroker.cli.connection import chosen_vhost, opened
 from shmbroker.ipc.base.errors import Error
 
 if TYPE_CHECKING:
@@ -22,10 +22,8 @@ class Named(Protocol):
 def names(
     ctx: click.Context, incomplete: str, of: Callable[[Broker], Iterable[Named]]
 ) -> list[str]:
-    import shmbroker
-
     try:
-        with shmbroker.connect(f"shm://{chosen_vhost(ctx)}", name="completion") as broker:
+        with opened(ctx, chosen_vhost(ctx), "completion") as broker:
             found = [each.name for each in of(broker)]
     except (Error, OSError):  # completion shows no errors
         return []

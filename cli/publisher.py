@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shmbroker.cli.connection import exchange_named, queue_named
+from shmbroker.cli.connection import exchange_named, is_over_link, queue_named
 from shmbroker.cli.output import say
 from shmbroker.cli.units import DURATION
-from shmbroker.ipc.base.errors import QueueFull, Unconfirmed
+from shmbroker.ipc.base.errors import Error, QueueFull, Unconfirmed
 from shmbroker.ipc.base.timeout import nanoseconds
 from shmbroker.ipc.vhost import vhost as vhosts
 
@@ -51,20 +51,25 @@ class Publisher:
     def __call__(self, body: bytes) -> None:
         self._begin(body)
         room = f"waiting for room: {self._place} is full"
-        self.taken += self._patiently(self._publish, lambda: room)
+        self.taken += self._patiently(self._publish, QueueFull, lambda: room)
         self.published += 1
         if self.waits:
             self.unconfirmed += 1
-            self._patiently(self._confirm, self._why_unconfirmed)
+            self._patiently(self._confirm, Unconfirmed, self._why_unconfirmed)
             self.unconfirmed -= 1
 
-    def _patiently(self, step: Callable[[float | None], int], why: Callable[[], str]) -> int:
-        """Do it; if that takes longer than a second, say why, once."""
+    def _patiently(
+        self, step: Callable[[float | None], int], ends: type[Error], why: Callable[[], str]
+    ) -> int:
+        """Do it; if that takes longer than a second, say why, once.
+
+        `ends`: how it ends if it may be done again.  A publish over a link may be Unconfirmed.
+        """
         timeout = self._timeout
         quiet = QUIET_SECONDS if timeout is None else min(QUIET_SECONDS, timeout)
         try:
             return step(quiet)
-        except (QueueFull, Unconfirmed):
+        except ends:
             if quiet == timeout:
                 raise
             if (text := why()) not in self._is_said:
@@ -75,7 +80,7 @@ class Publisher:
     def _why_unconfirmed(self) -> str:
         if self._level in ("replicated", "disk+replicated"):
             return f"waiting for replicas: not all have the message that is in {self._place}"
-        runs = vhosts.has_journaler(self._vhost)
+        runs = is_over_link() or vhosts.has_journaler(self._vhost)
         why = "its broker has not written it yet" if runs else "no broker writes its journal"
         return f"waiting for the disk: the message is in shared memory of {self._place}, and {why}"
 
@@ -100,6 +105,7 @@ class QueuePublisher(Publisher):
         super().__init__(broker, f"queue {name!r}", timeout)
         self._queue = queue_named(broker, name)
         is_durable = isinstance(self._queue, DurableQueue)
+        is_durable |= is_over_link() and getattr(self._queue, "is_durable", False)
         if confirm not in (None, "shm") and not is_durable:
             raise click.ClickException(f"queue {name!r} is not durable: it is not on disk")
         self._level = confirm
@@ -145,6 +151,21 @@ class ExchangePublisher(Publisher):
         return self._publication.confirm(timeout)
 
 
+class FarExchangePublisher(Publisher):
+    """One command: the broker waits for room and confirms, and nobody asks how far it is."""
+
+    def __init__(
+        self, broker: Broker, name: str, timeout: float | None, options: dict[str, Any]
+    ) -> None:
+        super().__init__(broker, f"a queue of exchange {name!r}", timeout)
+        self._exchange = exchange_named(broker, name)
+        self._options = options
+
+    def __call__(self, body: bytes) -> None:
+        self.taken += self._exchange.publish(body, timeout=self._timeout, **self._options)
+        self.published += 1
+
+
 def publisher(
     broker: Broker,
     queue: str | None,
@@ -157,6 +178,8 @@ def publisher(
 ) -> Publisher:
     if exchange is not None:
         given = {**options, "key": key or "", "mandatory": mandatory}
+        if is_over_link():
+            return FarExchangePublisher(broker, exchange, timeout, {**given, "confirm": confirm})
         return ExchangePublisher(broker, exchange, timeout, confirm, given)
     assert queue is not None
     return QueuePublisher(broker, queue, timeout, confirm, {**options, "key": key})

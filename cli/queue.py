@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from shmbroker.cli.connection import connected, observed, queue_named, vhost_option
+from shmbroker.cli.connection import (
+    connected,
+    critical_queues,
+    observed,
+    queue_named,
+    vhost_option,
+)
 from shmbroker.cli.fields import (
     group_fields,
     queue_fields,
@@ -110,11 +116,9 @@ def declare(name: str, slots: int, vhost: str, **settings: Any) -> None:
 @vhost_option
 def list_(as_json: bool, names: bool, vhost: str) -> None:
     """List all queues."""
-    from shmbroker.ipc.queue.writer import without_writer
-
     with observed(vhost) as broker:
         found = broker.queues()
-        critical = {} if names else without_writer(broker)
+        critical = {} if names else critical_queues(broker)
     if as_json:
         print_json([queue_fields(q, critical.get(q.name)) for q in found])
     elif names:
@@ -157,11 +161,9 @@ def stat(name: str, as_json: bool, vhost: str) -> None:
     `critical` says what is wrong if the queue needs a broker and has none.  `origins` are streams
     of messages that come from elsewhere, and up to which position each is known here.
     """
-    from shmbroker.ipc.queue.writer import without_writer
-
     with observed(vhost) as broker:
         found = queue_named(broker, name)
-        critical = without_writer(broker).get(name)
+        critical = critical_queues(broker).get(name)
         statistics, gates = found.statistics(), found.gates()
         fields = statistics_fields(
             found.name, found.slots, found.is_paused, critical, statistics, gates, found.origins()

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -22,6 +22,9 @@ from shmbroker.cli.units import DURATION, SIZE, format_size
 
 if TYPE_CHECKING:
     from shmbroker.ipc.spool.spool import Spool
+
+
+ELF_HEADERS = "0x10"
 
 
 class Stopped(Exception):
@@ -112,16 +115,21 @@ def run(
 
 def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     from shmbroker.ipc.instance.instance import Instance
+    from shmbroker.netbridge.broker.owner import Owner
     from shmbroker.netbridge.config.config import load
     from shmbroker.netbridge.config.logins import credentials
     from shmbroker.netbridge.config.reload import Reloader
 
     progress = show if sys.stderr.isatty() else None
     config, network = load(folder, flags)
-    for warning in credentials(network)[1]:
+    known, warnings = credentials(network)
+    for warning in warnings:
         click.echo(f"shmbroker: warning: {warning}", err=True)
     instance = Instance(config, moved=moved, progress=progress)
-    instance.reload = Reloader(folder, flags)
+    if network.logins:
+        keep_out_of_cores()
+    owner = Owner(config, network, known, instance.log)
+    instance.network, instance.reload = owner, Reloader(folder, flags, owner.reload)
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
         f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
         f"end it: shmbroker stop {folder}")  # fmt: skip
@@ -129,6 +137,12 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
         click.echo(f"shmbroker: {instance.why}", err=True)
     sys.stdout.flush()
     os._exit(code)  # its threads sleep in the kernel, so a normal exit would wait for them
+
+
+def keep_out_of_cores() -> None:
+    """A core of this process has no heap and no stacks: passwords stand there."""
+    with suppress(OSError):  # a kernel without cores
+        Path("/proc/self/coredump_filter").write_text(ELF_HEADERS)
 
 
 def show(done: int, size: int) -> None:

@@ -36,7 +36,7 @@ class Beat:
             os.fchmod(file, trust.PRIVATE_MODE)
             os.posix_fallocate(file, 0, BYTES)
             self.memory = mmap.mmap(file, BYTES)
-            _name(file, path)
+            give_name(file, path)
         finally:
             os.close(file)
 
@@ -54,7 +54,7 @@ class Beat:
         struct.pack_into("q", self.memory, 8, 0)
 
 
-def _name(file: int, path: Path) -> None:
+def give_name(file: int, path: Path) -> None:
     """Instead of what is there; Untrusted if that is another user's, and stays."""
     try:
         path.unlink(missing_ok=True)

@@ -44,6 +44,8 @@ class Live(Candidate):
             self._go_live_later(str(error))
             return
         self._has_room("start")
+        if self.network is not None:
+            self.network.begin(self.store.node, self.epoch)
         self._do(self.machine.went_live())
         self.lock.failback_done()
         self._lock_changed()
@@ -204,6 +206,8 @@ class Live(Candidate):
     def _let_go(self) -> None:
         """Write what is there, and leave the vhost."""
         journaler, pager, broker = self.journaler, self.pager, self.broker
+        if self.network is not None:  # while there is somebody who confirms
+            self.network.end(at_once=self.machine.is_lost)
         if self.spooling is not None:
             self.spooling.end()
             self.spooling = None

@@ -19,12 +19,21 @@ from typing import Final, TypeVar
 from shmbroker.ipc.base.errors import (
     Error,
     InUse,
+    InvalidArgument,
     SystemRefused,
 )
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.broker.journaler import Journaler, Progress
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.instance import full_disk, mending, notify, process, reloading, rings
+from shmbroker.ipc.instance import (
+    full_disk,
+    mending,
+    notify,
+    ordering,
+    process,
+    reloading,
+    rings,
+)
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
 from shmbroker.ipc.instance.lock import lock_test
@@ -80,6 +89,8 @@ class Loop:
         self.reload: Callable[[Config], reloading.Reloaded] | None = None
         """Reads the configuration again."""
         self.reloads = 0
+        self.network: ordering.Networked | None = None
+        """Where it listens and what it ships, while it is live."""
         self.why = ""
         self.epoch = 0
         self.is_ready = False
@@ -311,6 +322,20 @@ class Loop:
             self.log.write("reloaded", applied=found.applied, ignored=found.ignored)
         place = self.config.folder / RUN / reloading.FILE
         self._written(place, lambda: write_whole(place, answer))
+
+    def _asked_to(self, _number: int, _frame: FrameType | None) -> None:
+        self.inbox.put(lambda: self._in_background(self._carry_out))
+
+    def _carry_out(self) -> None:
+        order, why = ordering.given(self.config.folder), ""
+        try:
+            if self.network is None:
+                raise InvalidArgument("this broker has no network")
+            self.network.order(order)
+        except Error as error:
+            why = str(error)
+        place = self.config.folder
+        self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, order, why))
 
     def _signalled(self, _number: int, _frame: FrameType | None) -> None:
         self.inbox.put(lambda: self._do(self.machine.stop()))

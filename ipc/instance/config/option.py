@@ -26,7 +26,7 @@ from shmbroker.ipc.instance.config.kind import (
 
 Default = str | bool | int | float | list[str]
 
-NAMED_TABLES: Final = ("connectors", "acceptors", "credentials")
+NAMED_TABLES: Final = ("connectors", "acceptors", "credentials", "bridges")
 """Any number of each, with names: [connectors.NAME]."""
 NETBRIDGE_TABLES: Final = (*NAMED_TABLES, "link-defaults", "security")
 """Read by netbridge/config/; here it is only known that they are there."""

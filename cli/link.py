@@ -1,0 +1,163 @@
+"""`shmbroker link`: the links of a broker, seen and ordered."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from shmbroker.cli.connection import observed, vhost_option
+from shmbroker.cli.group import Group
+from shmbroker.cli.output import (
+    json_option,
+    names_option,
+    print_json,
+    print_names,
+    print_table,
+    say,
+)
+from shmbroker.cli.units import DURATION, format_duration
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.broker.table import Seen
+
+PERCENTILES = (50, 99, 99.9)
+COLUMNS = ["LINK", "STATE", "SINCE", "PEER", "MEMBER", "SENT", "LAG", "P99", "ATTEMPTS", "REASON"]
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    shmbroker link list --vhost orders
+    shmbroker link stop to-berlin --vhost orders
+    """,
+)
+def link() -> None:
+    """The links of a broker to others."""
+
+
+@link.command(
+    "list",
+    examples="""
+    shmbroker link list
+    shmbroker link list --vhost orders --json | jq -r '.[] | select(.state != "up") | .name'
+    """,
+)
+@json_option
+@names_option
+@vhost_option
+def list_(vhost: str, as_json: bool, names: bool) -> None:
+    """Show the links of the broker that is live for a vhost, as they are now.
+
+    It reads shared memory, so it works as well if the broker hangs.  LAG is the number of messages
+    that the far end has not confirmed.
+    """
+    found = [fields(each, vhost) for each in rows(vhost)]
+    if names:
+        print_names(str(each["name"]) for each in found)
+    elif as_json:
+        print_json(found)
+    else:
+        print_table(COLUMNS, [cells(each) for each in found])
+
+
+def rows(vhost: str) -> tuple[Seen, ...]:
+    from shmbroker.netbridge.broker.table import read
+
+    table = read(vhost)
+    return table.rows if table is not None else ()
+
+
+def fields(seen: Seen, vhost: str) -> dict[str, object]:
+    text, histogram = dict(seen.text), seen.histogram
+    since = text.pop("since", None)
+    return {
+        **text,
+        "since": datetime.fromtimestamp(since, UTC).isoformat(timespec="milliseconds")
+        if since
+        else None,
+        "seconds": round(time.time() - since, 3) if since else None,
+        "lag": depth_of(vhost, str(text.get("queue", ""))),
+        **seen.counters,
+        "append_confirm_ns": {
+            **{f"p{percent:g}": histogram.percentile(percent) for percent in PERCENTILES},
+            "max": histogram.maximum,
+            "messages": histogram.total,
+        },
+    }
+
+
+def depth_of(vhost: str, queue: str) -> int | None:
+    """None if there is no such queue."""
+    from shmbroker.ipc.base.errors import Error
+
+    try:
+        with observed(vhost) as broker:
+            return len(broker.queue(queue))
+    except (Error, click.ClickException):
+        return None
+
+
+def cells(of: dict[str, object]) -> list[object]:
+    times = of["append_confirm_ns"]
+    assert isinstance(times, dict)
+    p99 = format_duration(times["p99"] / 1e9) if times["messages"] else None
+    seconds = of["seconds"]
+    since = format_duration(round(seconds)) if isinstance(seconds, float) else None
+    return [of.get("name"), of.get("state"), since, of.get("peer"), of.get("member"),
+            of["messages"], of["lag"], p99, of["attempts"], of.get("reason")]  # fmt: skip
+
+
+def ordered(verb: str, name: str, vhost: str, timeout: float, states: tuple[str, ...]) -> None:
+    from shmbroker.ipc.instance import ordering
+    from shmbroker.netbridge.broker.table import read
+
+    table = read(vhost)
+    if table is None:
+        raise click.ClickException(f"vhost {vhost!r} has no broker with links")
+    ends_at = time.monotonic() + timeout
+    answer = ordering.asked(table.folder, {"verb": verb, "name": name}, timeout)
+    if answer is None:
+        raise click.ClickException(f"{table.folder} has not answered in {timeout:g} s")
+    if "why" in answer:
+        raise click.ClickException(str(answer["why"]))
+    while not any(
+        each.text.get("name") == name and each.text.get("state") in states for each in rows(vhost)
+    ):
+        if time.monotonic() >= ends_at:
+            raise click.ClickException(f"link {name!r} has not ended in {timeout:g} s")
+        time.sleep(0.01)
+
+
+timeout_option = click.option(
+    "--timeout", type=DURATION, default="70s", show_default=True, help="Wait at most this long."
+)
+
+
+@link.command(examples="shmbroker link stop to-berlin --vhost orders")
+@click.argument("name")
+@timeout_option
+@vhost_option
+def stop(name: str, timeout: float, vhost: str) -> None:
+    """Stop a link until it is started, or the broker is.
+
+    What is on its way is confirmed first.  The queue goes on taking messages.
+    """
+    ordered("stop", name, vhost, timeout, ("stopped",))
+    say(f"link {name} is stopped")
+
+
+@link.command(examples="shmbroker link start to-berlin --vhost orders")
+@click.argument("name")
+@timeout_option
+@vhost_option
+def start(name: str, timeout: float, vhost: str) -> None:
+    """Start a link that was stopped, refused, or has no member left to try."""
+    ordered("start", name, vhost, timeout, ALIVE)
+    say(f"link {name} is started")
+
+
+ALIVE = ("connecting", "handshaking", "syncing", "up", "lost", "backoff", "unreachable",
+         "peer-passive", "refused", "failed")  # fmt: skip

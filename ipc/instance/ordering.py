@@ -1,0 +1,80 @@
+"""Orders to a broker that runs: a file and a signal, and its answer in another file, in run/.
+
+order.lock   held by whoever gives an order, until it is answered
+order        JSON: an id, and what is wanted
+answer       JSON: the same id, and what came of it
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from shmbroker.ipc.base import trust
+from shmbroker.ipc.instance import status
+from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.watch import Watch
+from shmbroker.ipc.instance.whole import read_whole, write_whole
+
+ORDER: Final = "order"
+ANSWER: Final = "answer"
+SIGNAL: Final = signal.SIGUSR1
+
+
+class Networked(Protocol):
+    """The network of an instance, which knows nothing of networks."""
+
+    def begin(self, node: bytes, epoch: int) -> None:
+        """It is live."""
+
+    def end(self, *, at_once: bool) -> None:
+        """It is live no more."""
+
+    def order(self, given: Mapping[str, object]) -> None:
+        """Carry it out; an Error says why not."""
+
+
+def asked(folder: Path, wanted: Mapping[str, object], timeout: float) -> dict[str, Any] | None:
+    """The answer of a broker that runs; None if it does not answer in time."""
+    run = folder / RUN
+    ends_at = time.monotonic() + timeout
+    number = secrets.token_hex(8)
+    with _alone(run):
+        watch = Watch(run)
+        try:
+            write_whole(run / ORDER, {"id": number, **wanted})
+            status.signalled(folder, SIGNAL, 0)
+            while (answer := read_whole(run / ANSWER, trust.seen_files())).get("id") != number:
+                if time.monotonic() >= ends_at:
+                    return None
+                watch.wait(ends_at - time.monotonic())
+            return answer
+        finally:
+            watch.close()
+
+
+@contextmanager
+def _alone(run: Path) -> Iterator[None]:
+    trust.make_folder(run)
+    lock = trust.opened(run / "order.lock", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def given(folder: Path) -> dict[str, Any]:
+    return read_whole(folder / RUN / ORDER)
+
+
+def answered(folder: Path, order: Mapping[str, Any], why: str) -> None:
+    answer = {"id": order.get("id"), **({"why": why} if why else {})}
+    write_whole(folder / RUN / ANSWER, answer)
