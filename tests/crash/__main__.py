@@ -8,6 +8,8 @@ python -m tests.crash failover --times 20 --backlog 1073741824
 python -m tests.crash growth --lives 1000000 --connects 100000
 python -m tests.crash scarce --times 10
 python -m tests.crash stream --kills 500
+python -m tests.crash links --kills 500
+python -m tests.crash frames --frames 1000000
 """
 
 from __future__ import annotations
@@ -22,14 +24,19 @@ from tempfile import TemporaryDirectory
 from shmbroker.perf.machine.process import Process
 from shmbroker.perf.scenarios.failover.trial import failover
 from tests.conftest import vhost_for_a_while
+from tests.crash.frames import play as play_frames
 from tests.crash.growth import grow
+from tests.crash.links import KINDS
+from tests.crash.links import play as play_link
 from tests.crash.repair import measure
 from tests.crash.round import Fault, crash
 from tests.crash.scarce import on_a_small_disk, with_few_descriptors
 from tests.crash.stream import TARGETS
 from tests.crash.stream import play as play_stream
+from tests.support.forwarder import limit
+from tests.support.hosts import has_hosts
 
-VERBS = ("kill", "repair", "failover", "growth", "scarce", "stream")
+VERBS = ("kill", "repair", "failover", "growth", "scarce", "stream", "links", "frames")
 SCARCE_STEPS = 30
 FEW = 100
 AT_REST_SECONDS = 0.3
@@ -109,6 +116,33 @@ def streams(kills: int, seed: int | None) -> int:
     return int(failed)
 
 
+def links(strikes: int, seed: int | None) -> int:
+    """So many kills, stops, cuts and losses in all, with queues in memory and durable ones."""
+    first, failed = seed or int.from_bytes(os.urandom(3)), False
+    cases = [(kind, durable) for kind in KINDS for durable in (False, True)]
+    for number, (kind, durable) in enumerate(cases):
+        with TemporaryDirectory(prefix="links-") as folder:
+            outcome = play_link(Path(folder), kind, durable, strikes // len(cases), first + number)
+        sys.stdout.write(f"{outcome}\n")
+        failed |= bool(outcome.faults)
+    if has_hosts():
+        with TemporaryDirectory(prefix="links-") as folder:
+            packets, delay = limit(Path(folder))
+        told = f"{packets:,.0f} packets/s, {delay * 1e6:.0f} us one way"
+        sys.stdout.write(f"the forwarder itself: {told}\n")
+    return int(failed)
+
+
+def frames(many: int, seed: int | None) -> int:
+    """So many, some of them damaged, to a listener with the address sanitizer."""
+    with TemporaryDirectory(prefix="frames-") as folder:
+        outcome = play_frames(
+            Path(folder), many, seed or int.from_bytes(os.urandom(3)), sanitizes=True
+        )
+    sys.stdout.write(f"{outcome}\n")
+    return int(bool(outcome.faults))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash",
@@ -122,6 +156,7 @@ def main() -> int:
     parser.add_argument("--backlog", type=int, default=0, help="failover: and with so many bytes")
     parser.add_argument("--lives", type=int, default=1000000, help="growth: of queues")
     parser.add_argument("--connects", type=int, default=100000, help="growth: of programs")
+    parser.add_argument("--frames", type=int, default=1000000, help="frames: how many")
     given = parser.parse_args()
     if given.verb == "growth":
         return growth(given.lives, given.connects)
@@ -133,6 +168,10 @@ def main() -> int:
         return scarce(given.times, given.seed)
     if given.verb == "stream":
         return streams(given.kills, given.seed)
+    if given.verb == "frames":
+        return frames(given.frames, given.seed)
+    if given.verb == "links":
+        return links(given.kills, given.seed)
     if given.verb == "failover" and given.backlog:
         return beside_a_backlog(given.times, given.seed, given.backlog)
     if given.verb == "failover":

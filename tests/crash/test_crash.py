@@ -1,4 +1,4 @@
-"""Two hundred kills, and as many stops as fall between them; `make crash` has more."""
+"""A hundred kills, and as many stops as fall between them; `make crash` has more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from tests.crash.round import crash
 
-KILLS = 200
+KILLS = 100
 
 
 def test_nothing_is_lost_whoever_is_killed() -> None:

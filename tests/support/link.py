@@ -24,6 +24,7 @@ from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role, Standing
 from shmbroker.perf.machine.process import Process
+from tests.support.hosts import Host
 
 SOURCE, TARGET, DEAD = "outbox", "inbox", "dead"
 PATIENCE = 30
@@ -55,6 +56,12 @@ class Pair:
     times: LinkTimes = LinkTimes()  # noqa: RUF009  # it is frozen
     ships: tuple[Shipped, ...] = (Shipped(SOURCE, TARGET),)
     credential: Credential = SITE
+    hosts: tuple[Host, Host] | None = None
+    """Near and far, if they have hosts of their own."""
+
+    @property
+    def address(self) -> str:
+        return f"{self.hosts[1].address if self.hosts else '127.0.0.1'}:{self.port}"
 
     def lines(self, end: str) -> list[dict[str, Any]]:
         path = self.folder / f"{end}.log"
@@ -72,14 +79,14 @@ class Pair:
             ours = Identity(b"f" * 16, os.urandom(16), "far", Standing.LIVE, 0)
             yield opened.enter_context(
                 Listener(
-                    thread, f"tcp://127.0.0.1:{self.port}", SITE.keys[0], Credentials([SITE]),
+                    thread, f"tcp://{self.address}", SITE.keys[0], Credentials([SITE]),
                     ours, times=self.times, tell=partial(self._tell, "far"),
                 )
             )  # fmt: skip
 
     @contextmanager
     def linked(self) -> Iterator[Link]:
-        uri = f"failover:(tcp://127.0.0.1:{self.port})?max-reconnect-delay=50ms"
+        uri = f"failover:(tcp://{self.address})?max-reconnect-delay=50ms"
         with ExitStack() as opened:
             broker = opened.enter_context(shmbroker.connect(f"shm://{self.near}", name="near"))
             thread = opened.enter_context(NetworkThread(broker))
@@ -98,6 +105,8 @@ class Pair:
         """It lives until it is killed."""
 
         def live() -> int:
+            if self.hosts is not None:
+                self.hosts[end == "far"].enter()
             with self.listening() if end == "far" else self.linked():
                 Event().wait()
             return 0

@@ -78,8 +78,8 @@ class Pair:
         for action in actions:
             (self.near_did if end is self.near else self.far_did).append(action)
             if isinstance(action, Send):
-                parts = encode(action.frame, action.number)
-                number, frame = decode(parts, TIMES.max_frame_size)
+                message = encode(action.frame, action.number)
+                number, frame = decode(message, TIMES.max_frame_size)
                 day_ms = self.day_ms if other is self.near else DAY_MS
                 self.hears(other, other.received(number, frame, self.now, day_ms))
 
@@ -99,6 +99,11 @@ class Pair:
 
     def turn(self) -> None:
         self.hears(self.near, self.near.turn(self.now))
+
+    def settle(self) -> None:
+        """Confirms of a few messages are told a moment later."""
+        self.now = self.far.deadline
+        self.hears(self.far, self.far.tick(self.now))
 
     def of(self, kind: type[Kind], end: str = "near") -> list[Kind]:
         did = self.near_did if end == "near" else self.far_did

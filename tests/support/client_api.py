@@ -1,0 +1,91 @@
+"""A program written once, for every way to connect: in shared memory or over TCP, with threads or
+asyncio.  What may be awaited is: `await it(queue.publish(b"x"))`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import shmbroker
+import shmbroker.aio
+from tests.support.serving import Site
+
+TRANSPORTS = ("shm", "tcp")
+STYLES = ("sync", "asyncio")
+
+
+async def it(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def each(messages: Any) -> AsyncIterator[Any]:
+    if hasattr(messages, "__aiter__") and not hasattr(messages, "__next__"):
+        async for message in messages:
+            yield message
+    else:
+        for message in messages:
+            yield message
+
+
+@asynccontextmanager
+async def entered(what: Any) -> AsyncIterator[Any]:
+    what = what if hasattr(what, "__aenter__") else await it(what)
+    if is_sync(what):
+        with what as inside:
+            yield inside
+    else:
+        async with what as inside:
+            yield inside
+
+
+def is_sync(what: Any) -> bool:
+    return not hasattr(what, "__aenter__") or getattr(what, "_is_sync", False)
+
+
+@dataclass
+class Api:
+    """One way."""
+
+    transport: str
+    style: str
+    vhost: str
+    uri: str
+    opened: list[Any]
+
+    @property
+    def is_over_link(self) -> bool:
+        return self.transport == "tcp"
+
+    async def connect(self, **options: Any) -> Any:
+        if self.is_over_link:
+            options = {"user": "site", "password": "correct horse battery", **options}
+        how = shmbroker.connect if self.style == "sync" else shmbroker.aio.connect
+        broker = await it(how(self.uri, **options))
+        self.opened.append(broker)
+        return broker
+
+    def run(self, program: Callable[[Api, Any], Awaitable[None]]) -> None:
+        async def whole() -> None:
+            try:
+                await program(self, await self.connect())
+            finally:
+                for broker in self.opened:
+                    await it(broker.close())
+
+        asyncio.run(whole())
+
+
+def ways(vhost: str, folder: Path, transport: str, style: str) -> Iterator[Api]:
+    if transport == "shm":
+        yield Api(transport, style, vhost, f"shm://{vhost}", [])
+        return
+    with ExitStack() as opened:
+        broker = opened.enter_context(shmbroker.connect(f"shm://{vhost}", name="test"))
+        site = Site(broker, folder)
+        opened.enter_context(site.served())
+        yield Api(transport, style, vhost, f"tcp://127.0.0.1:{site.port}", [])

@@ -1,0 +1,28 @@
+"""Which process runs which tests, and in which order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+SPARK: Final = "tests/perf/spark/"
+BEFORE: Final = "tests/ipc/instance/"
+
+
+class Scheduling(LoadFileScheduling):
+    """A file goes to one process; the files of Spark all go to the same: Java starts once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
+
+
+def sort_tests(items: list[pytest.Item]) -> None:
+    """Spark's come after many that fork, because Spark makes a process large; but not last: they
+    take minutes, and the other processes would have nothing to do."""
+    spark = [each for each in items if each.nodeid.startswith(SPARK)]
+    others = [each for each in items if not each.nodeid.startswith(SPARK)]
+    before = [at for at, each in enumerate(others, 1) if each.nodeid.startswith(BEFORE)]
+    at = before[-1] if before else 0
+    items[:] = [*others[:at], *spark, *others[at:]]
