@@ -22,17 +22,19 @@ demo-fan-out: $(VENV)/installed  ## A C producer, Numba, Python and asyncio cons
 demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools with Spark and report a slow consumer (2 min)
 	$(BIN)/python examples/latency_demo.py
 
-# in the order of the folders: what forks comes before Spark, which makes a process large
+# Two processes a core, because the tests wait for other processes half of the time.
 test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(shell expr 2 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
 
 crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for every message
 	$(BIN)/python -m tests.crash --kills 2000
 	$(BIN)/python -m tests.crash failover --times 100
 	$(BIN)/python -m tests.crash scarce --times 10
 	$(BIN)/python -m tests.crash stream --kills 500
+	$(BIN)/python -m tests.crash links --kills 500
+	$(BIN)/python -m tests.crash frames --frames 1000000
 
 attack: $(VENV)/installed  ## Attack the broker for an hour, using only its documented interface
 	$(BIN)/python -m tests.attack --minutes 60

@@ -9,16 +9,27 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import shmbroker
 from shmbroker.ipc.vhost import vhost as vhosts
+from tests.support.scheduling import Scheduling, sort_tests
 
 SHM = Path("/dev/shm")
 
 # a shell starts what runs in the background with Ctrl-C ignored, and what we start would inherit it
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    sort_tests(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    return Scheduling(config, log)
 
 
 @pytest.fixture

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.ipc.journal.test_journal_faults import run, storage
-from tests.support.compiler import LIBRARY, PREFIX, write_internals
+from tests.support.changed_library import ChangedLibrary, all_sources
 from tests.support.storage import FOLDER_SYNCED, UNLINKED, entries
 
 __all__ = ["storage"]  # a fixture
 
-IPC = Path(__file__).parents[3] / "ipc"
 SCRIPT = "tests.support.paging_script"
 JOURNAL_SYNC_US = 2000  # the pager is ahead of the journal, as far as it may be
-FLAGS = ["-fPIC", "-O0", "-std=gnu11", "-pthread", "-fvisibility=hidden", "-w"]
 
 
 def crash_points(storage: Path, folder: Path, seed: int, every: int, mutant: str = "") -> str:
@@ -87,39 +83,14 @@ MUTANTS = (
 
 
 @pytest.fixture(scope="module")
-def library_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mutant], Path]:
-    """All of the library but its kernels, to be preloaded; what is not changed is compiled once."""
-    work = tmp_path_factory.mktemp("mutants")
-    write_internals(work)
-    folders = [f"-I{work}", f"-I{IPC}", f"-I{PREFIX / 'include'}"]
-
-    def compiled(source: Path, target: Path) -> Path:
-        subprocess.run(["cc", "-c", *FLAGS, *folders, source, "-o", target], check=True)
-        return target
-
-    objects = {
-        source: compiled(source, work / f"{source.parent.name}-{source.stem}.o")
-        for source in [work / "strerror.c", *IPC.glob("*/*.c")]
-        if source.name != "dropped.c"  # the extension of Python
-    }
-
-    def made(mutant: Mutant) -> Path:
-        text = (IPC / mutant.file).read_text()
-        assert text.count(mutant.old) == 1, f"{mutant.name}: write it anew"
-        changed = work / f"{mutant.name}.c"
-        changed.write_text(text.replace(mutant.old, mutant.new))
-        parts = objects | {IPC / mutant.file: compiled(changed, work / f"{mutant.name}.o")}
-        library = work / f"lib{mutant.name}.so"
-        link = ["cc", "-shared", "-pthread", *parts.values(), LIBRARY, "-o", library]
-        subprocess.run([*link, f"-Wl,-rpath,{LIBRARY.parent}"], check=True)
-        return library
-
-    return made
+def library(tmp_path_factory: pytest.TempPathFactory) -> ChangedLibrary:
+    return ChangedLibrary(tmp_path_factory.mktemp("mutants"), all_sources())
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_each_guard_is_needed(
-    storage: Path, tmp_path: Path, library_with: Callable[[Mutant], Path], mutant: Mutant
+    storage: Path, tmp_path: Path, library: ChangedLibrary, mutant: Mutant
 ) -> None:
-    said = crash_points(storage, tmp_path, 1, 12, str(library_with(mutant)))
+    made = library.made(mutant.name, mutant.file, mutant.old, mutant.new)
+    said = crash_points(storage, tmp_path, 1, 12, str(made))
     assert said.startswith("call "), said

@@ -20,6 +20,8 @@ from shmbroker.core.spinning import REST_MAX_NS
 from shmbroker.ipc._native import ffi, lib
 
 WAITS = 200
+LATE_MAX = WAITS // 10
+"""Waits whose time was over before they looked, because somebody else had the processor."""
 TINY_S = 1e-4  # longer than Python takes to ask again what is left of it
 WATCHDOG_S = 60
 ALLOWED = sorted(os.sched_getaffinity(0))
@@ -62,7 +64,7 @@ def spins_of(vhost: str, wait: Callable[[shmbroker.Queue], None], **how: Any) ->
 @two_processors
 def test_a_thread_that_may_run_anywhere_always_spins(vhost: str) -> None:
     spins, _ = on(set(ALLOWED), lambda: spins_of(vhost, wait_in_vain))
-    assert spins == WAITS
+    assert WAITS - LATE_MAX <= spins <= WAITS
 
 
 @two_processors
@@ -101,13 +103,13 @@ def test_a_thread_that_is_freed_spins_each_time_again(vhost: str) -> None:
                 wait_in_vain(queue)
             return spun(queue)[0] - before
 
-    assert on({ALLOWED[0]}, freed) == WAITS
+    assert WAITS - LATE_MAX <= on({ALLOWED[0]}, freed) <= WAITS
 
 
 @pytest.mark.parametrize(("spin", "wanted"), [(1e-6, WAITS), (0.0, 0)])
 def test_who_has_said_how_long_is_obeyed(vhost: str, spin: float, wanted: int) -> None:
     spins, _ = on({ALLOWED[0]}, lambda: spins_of(vhost, wait_in_vain, spin=spin))
-    assert spins == wanted
+    assert wanted - LATE_MAX <= spins <= wanted
 
 
 def test_who_does_not_wait_does_not_spin(vhost: str) -> None:

@@ -112,7 +112,7 @@ properties_of = st.dictionaries(
 )
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=700, deadline=None)
 @given(
     expressions,
     properties_of,

@@ -27,10 +27,10 @@ def test_a_consumer_that_stalls_shows_in_the_tail(client: str) -> None:
 
 
 def test_of_a_burst_all_are_due_at_once() -> None:
-    pace = Pace(1_000, seconds=0.1, burst=50, client="c")
+    pace = Pace(100, seconds=1.0, burst=50, client="c")
     told = open_loop.run(pace)
     assert told.histogram.total == 100
-    assert told.achieved > 1_000  # the last burst is due, and there, when half of the time is over
+    assert told.achieved > 120  # the last burst is due when half of the time is over
 
 
 def test_the_knee() -> None:
