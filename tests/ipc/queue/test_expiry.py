@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from shmbroker import Broker, Empty, InvalidArgument, Queue, aio
+from shmbroker import Broker, Empty, InvalidArgument, Message, Queue, aio
 from tests.support.victim import KILLS, Confirm, dying
 
 SOON = 0.002
@@ -25,6 +26,14 @@ def over(seconds: float = SOON) -> None:
 
 def bodies(queue: Queue) -> list[bytes]:
     return [message.body for message in queue.browse()]
+
+
+def taken_in_time(queue: Queue) -> Message:
+    """A message with a time to live, taken before its time, however often we are too late."""
+    while True:
+        queue.publish(b"x", ttl=SOON)
+        with suppress(Empty):
+            return queue.get_nowait()
 
 
 def test_it_is_not_delivered_after_its_time(broker: Broker) -> None:
@@ -76,7 +85,6 @@ def test_behind_others_it_leaves_as_well(broker: Broker) -> None:
     orders.publish(b"first")
     orders.publish(b"late", ttl=SOON)
     orders.publish(b"last", ttl=LONG)
-    assert orders.expire() == 0
     over()
     assert orders.expire() == 1
     assert (bodies(orders), bodies(broker.queue("late"))) == ([b"first", b"last"], [b"late"])
@@ -85,8 +93,7 @@ def test_behind_others_it_leaves_as_well(broker: Broker) -> None:
 
 def test_one_that_comes_back_expires_too(broker: Broker) -> None:
     orders = broker.declare_queue("orders")
-    orders.publish(b"x", ttl=SOON)
-    message = orders.get_nowait()
+    message = taken_in_time(orders)
     over()
     assert orders.expire() == 0  # it is in our hand
     message.give_back()
@@ -106,7 +113,8 @@ def test_one_that_a_dead_process_had_expires_too(
     with dying(vhost, work, tmp_path, Random(1)):
         orders.publish(b"x", ttl=0.5)
         while not orders.statistics().taken:
-            pass
+            if orders.expire():  # they were too late: once more
+                orders.publish(b"x", ttl=0.5)
         over(0.5)
         assert orders.expire() == 0
     broker.repair()
