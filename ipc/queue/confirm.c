@@ -72,6 +72,28 @@ int64_t sb_published(sb_queue *queue)
     return code;
 }
 
+static int64_t last_of(sb_queue *queue, int64_t *last, int64_t inbox)
+{
+    int64_t tail = ring_published(queue);
+    if (tail > 0)
+        *last = (tail - 1) | inbox;
+    return tail > 0 ? 1 : tail;
+}
+
+int64_t sb_published_last(sb_queue *queue, int64_t last[2])
+{
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    int64_t count = last_of(queue, last, 0);
+    code = SB_OK;
+    sb_queue *inbox = queue->pages ? inbox_of(queue, false, &code) : NULL;
+    if (inbox && count >= 0)
+        code = last_of(inbox, last + count, L_IN_INBOX);
+    queue_looked(queue);
+    return count < 0 ? count : code < 0 ? code : count + code;
+}
+
 static int64_t unconfirmed(const sb_queue *queue, sb_port *port, int64_t position, int64_t level)
 {
     int64_t missing = ~sb_port_confirm_level(port, position);

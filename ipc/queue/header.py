@@ -273,6 +273,11 @@ int64_t sb_pass_on(sb_queue *queue, int64_t position);
 """
 
 PRIVATE = """\
+/* Where the last message is that was published, in the ring and in the inbox of a queue that pages:
+ * when these are confirmed, all that was published so far is.  How many they are. */
+int64_t sb_published_last(sb_queue *queue, int64_t last[2]);
+/* This handle serves others: it keeps nobody from deleting the queue. */
+void sb_queue_serve(sb_queue *queue);
 /* sb_temporary_queue of this name: that of a program on another host keeps its name. */
 int64_t sb_temporary_queue_as(sb_connection *connection, const char *name, int64_t slots,
                               const sb_settings *settings, sb_queue **queue);

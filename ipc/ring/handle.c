@@ -159,6 +159,11 @@ void queue_note_first_use(sb_queue *queue, int64_t use)
         group_join(queue);
 }
 
+void sb_queue_serve(sb_queue *queue)
+{
+    queue_note_use(queue, L_USE_SERVES);
+}
+
 const char *sb_queue_name(sb_queue *queue)
 {
     return queue->name;

@@ -47,9 +47,14 @@ int64_t sb_sink_pour(sb_sink *sink, const void *records, int64_t bytes, int64_t 
  * the others behind it, and all are published now.  How many they are; SB_INVALID if something else
  * is among them. */
 int64_t sb_records_number(void *records, int64_t bytes, int64_t first);
+/* The queue behind an exchange that had no room for a record, the last one; NULL: none had. */
+sb_queue *sb_sink_full(const sb_sink *sink);
+/* The queues that have had something of the stream since it was opened, as many as there is room
+ * for; how many there are. */
+int64_t sb_sink_queues(const sb_sink *sink, sb_queue **queues, int64_t room);
 /* From now on pouring stops before a message that is refused, with the reason as its code and
- * `refused` 1: whoever pours it goes on behind its record once the sender has it safe.  Of queues
- * only: an exchange refuses for some of its queues. */
+ * `refused` 1: whoever pours it goes on behind its record once the sender has it safe.  Through an
+ * exchange, one of its queues refuses it, and the others have it. */
 void sb_sink_stop_at_refused(sb_sink *sink);
 /* All positions below this one are known from now on, whether messages had them or not. */
 int64_t sb_sink_skip(sb_sink *sink, int64_t number, int64_t position);

@@ -74,21 +74,29 @@ static int64_t bundle_next(bundle *made, const stretch *part)
     return code == SB_EMPTY || made->count > 0 ? SB_OK : code;
 }
 
+/* Why the next record of a bundle waits, or is refused where the sink stops. */
+typedef struct obstacle {
+    int64_t code;
+    bool is_refused;
+} obstacle;
+
 /* All of a bundle that is not known goes to one queue: how many records of it are dealt with. */
-static int64_t append_bundle(stretch *part, bundle *all, sb_queue *queue, int64_t *code)
+static int64_t append_bundle(stretch *part, bundle *all, sb_queue *queue, obstacle *met)
 {
     int64_t answers[TOGETHER];
     sb_poured told = {0};
     outlet *to;
-    *code = outlet_open(part->sink, queue, &to);
+    *met = (obstacle){outlet_open(part->sink, queue, &to)};
     stretch there = {.sink = part->sink, .at = all->at, .end = all->end, .later = part->later,
                      .deadline = part->deadline, .answers = answers, .told = &told};
-    if (*code == SB_OK)
-        *code = outlet_append(to, &there);
-    if (*code == SB_NOT_FOUND) { /* deleted since: nobody wants it there */
-        *code = SB_OK;
+    if (met->code == SB_OK)
+        *met = (obstacle){outlet_append(to, &there), part->sink->stops && told.refused > 0};
+    if (met->code == SB_NOT_FOUND) { /* deleted since: nobody wants it there */
+        met->code = SB_OK;
         return all->count;
     }
+    if (has_no_room(met->code) && !met->is_refused)
+        part->sink->full = to->queue;
     int64_t done = there.answers - answers;
     for (int64_t each = 0; each < done; each++)
         if (answers[each] < 0 && answers[each] != SB_DUPLICATE)
@@ -114,23 +122,37 @@ static int64_t bundle_done(destination *to, stretch *part, const bundle *all, in
     return SB_OK;
 }
 
+static int64_t stopped(stretch *part, int64_t code)
+{
+    part->told->refused = 1;
+    return code;
+}
+
 static int64_t route_bundle(destination *to, stretch *part, bundle *all)
 {
     kept_route *route;
-    int64_t least = all->count, first = SB_OK, code;
+    obstacle first = {SB_OK}, met;
+    int64_t least = all->count;
+    if (all->refused[0] != SB_OK && part->sink->stops)
+        return stopped(part, all->refused[0]);
     if (all->refused[0] != SB_OK)
         return bundle_done(to, part, all, 1, 0);
     int64_t count = exchange_route(to->exchange, &all->first, &route);
     if (count < 0)
         return count;
     for (int64_t each = 0; each < count; each++) {
-        int64_t done = append_bundle(part, all, route->queues[each], &code);
+        int64_t done = append_bundle(part, all, route->queues[each], &met);
+        /* one that is full comes before one that refuses: then all others have the record */
+        if (met.code != SB_OK &&
+            (done < least || first.code == SB_OK || (done == least && first.is_refused)))
+            first = met;
         least = done < least ? done : least;
-        first = first == SB_OK ? code : first;
     }
     route_leave(route);
-    code = bundle_done(to, part, all, least, count);
-    return code == SB_OK ? first : code;
+    int64_t code = bundle_done(to, part, all, least, count);
+    if (code != SB_OK)
+        return code;
+    return first.is_refused ? stopped(part, first.code) : first.code;
 }
 
 /* --- a stream of which each number comes ------------------------------------------------------ */
@@ -182,10 +204,11 @@ static int64_t number_closed(const outlet *marks, int64_t number)
 static int64_t route_alone(destination *to, stretch *alone, bundle *one)
 {
     kept_route *route;
-    int64_t first = SB_OK, code, count = exchange_route(to->exchange, &one->first, &route);
+    obstacle met;
+    int64_t first = SB_OK, count = exchange_route(to->exchange, &one->first, &route);
     for (int64_t each = 0; each < count; each++) {
-        append_bundle(alone, one, route->queues[each], &code);
-        first = first == SB_OK ? code : first;
+        append_bundle(alone, one, route->queues[each], &met);
+        first = first == SB_OK ? met.code : first;
     }
     if (count >= 0)
         route_leave(route);

@@ -69,6 +69,20 @@ int64_t sb_sink_position(sb_sink *sink, int64_t number)
                  : fail(SB_NOT_FOUND, "records of queue %lld go nowhere", (long long)number);
 }
 
+sb_queue *sb_sink_full(const sb_sink *sink)
+{
+    return sink->full;
+}
+
+int64_t sb_sink_queues(const sb_sink *sink, sb_queue **queues, int64_t room)
+{
+    int64_t count = 0;
+    for (const outlet *each = sink->outlets; each; each = each->next, count++)
+        if (count < room)
+            queues[count] = each->queue;
+    return count;
+}
+
 void sb_sink_stop_at_refused(sb_sink *sink)
 {
     sink->stops = true;

@@ -40,6 +40,7 @@ struct sb_sink {
     outlet *outlets;
     destination *destinations;
     sb_queue *marks; /* the ring that keeps how far streams are in exchanges */
+    sb_queue *full;  /* the last one that had no room for a record */
 };
 
 /* A part of the caller's buffer on its way. */

@@ -65,7 +65,8 @@ class Sink(Closable):
         `counts`: it comes from a remote producer, which may retry what it has left out; for links
         gaps mean nothing.
 
-        `stops_at_refused`: before a message that is refused; go on behind it.  Of queues only.
+        `stops_at_refused`: before a message that is refused; go on behind it.  Through an exchange
+        one of its queues refuses it, and the others have it.
         """
         if len(origin) != ORIGIN_BYTES:
             raise InvalidArgument(f"an origin has {ORIGIN_BYTES} bytes, not {len(origin)}")
@@ -112,6 +113,20 @@ class Sink(Closable):
     def skip(self, position: int, number: int = ANY) -> None:
         """All positions below are known from now on, whether messages had them or not."""
         self._check(lib.sb_sink_skip(self._sink, number, position), "passing a message over")
+
+    @property
+    def full(self) -> Any:
+        """The queue behind an exchange, as C knows it, that had no room for the next record; None
+        if none had."""
+        found = lib.sb_sink_full(self._sink)
+        return None if found == ffi.NULL else self._broker._handles.shared(found)
+
+    def queues(self) -> list[Any]:
+        """As C knows them: those that have had something of the stream since it was opened."""
+        count: int = lib.sb_sink_queues(self._sink, ffi.NULL, 0)
+        found = ffi.new("sb_queue *[]", count)
+        lib.sb_sink_queues(self._sink, found, count)
+        return [self._broker._handles.shared(each) for each in found]
 
     def why(self, code: int) -> str:
         """In words, why a message was refused."""

@@ -28,6 +28,7 @@ from shmbroker.netbridge.config.config import Acceptor, Bridge
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.plan.bridge import address_of
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.security import key_file
 from shmbroker.netbridge.security.credential import Credential, Credentials
@@ -210,7 +211,7 @@ class Network(Closable):
             str(bridge.to),
             running.credential,
             self.place.ours,
-            [Shipped(bridge.queue, bridge.address)],
+            [_shipped(bridge)],
             times=bridge.times,
             role=Role.PEERING,
             refused_retry=bridge.refused_retry,
@@ -294,6 +295,11 @@ class Network(Closable):
             self._sessions.close()
         self._thread.close()
         self._broker.close()
+
+
+def _shipped(bridge: Bridge) -> Shipped:
+    kind, name = address_of(bridge.address)
+    return Shipped(bridge.queue, name, kind)
 
 
 def _text(bridge: Bridge, state: str, link: Link | None = None) -> dict[str, object]:

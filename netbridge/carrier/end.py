@@ -38,7 +38,6 @@ from shmbroker.netbridge.link.outflow import Batch, Outflow
 from shmbroker.netbridge.wire.codec import decode, encode
 from shmbroker.netbridge.wire.frame import Body, Frame
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import TargetKind
 
 TURNS_MAX = 16
 """Steps of a machine in a turn of the thread; then others have theirs."""
@@ -233,12 +232,8 @@ class End:
             self.targets.pop(number).close(forgets=action.forgets)
 
     def _open(self, said: OpenSink) -> None:
-        number, now = said.target, time.monotonic()
-        if said.kind is not TargetKind.QUEUE:
-            self.does(self.machine.unopened(number, "links pour into queues only", now))
-            return
         opening = Opening(self.thread.broker, said, self.machine.times.origin_retention)
-        self._opening[number] = opening
+        self._opening[said.target] = opening
         self.thread.worker.do(opening.begin, partial(self._opened, opening))
 
     def _opened(self, opening: Opening, failure: Exception | None) -> None:

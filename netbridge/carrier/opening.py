@@ -1,4 +1,4 @@
-"""A sink that is about to be opened for a target.
+"""A sink that is about to be opened for a target: a queue, or an exchange.
 
 That waits for the catalog's lock, and for whoever repairs what the former owner of the stream has
 left.  So the worker does it, and the network thread is told.
@@ -6,11 +6,14 @@ left.  So the worker does it, and the network thread is told.
 
 from __future__ import annotations
 
+from shmbroker.ipc.base.errors import NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import Sink
+from shmbroker.netbridge.carrier.reached import Place, everything_in, queues_behind
 from shmbroker.netbridge.link.action import OpenSink
 from shmbroker.netbridge.link.times import NO_LIMIT
+from shmbroker.netbridge.wire.words import TargetKind
 
 
 class Opening:
@@ -19,23 +22,48 @@ class Opening:
         self._broker = broker
         self._retention = None if retention == NO_LIMIT else retention
         self.said = said
-        self.queue: Queue
+        self.queue: Queue | None = None
+        """None: it is an exchange."""
         self.sink: Sink | None = None
         self.mark = 0
+        self.unconfirmed: list[Place] = []
+        """What of the stream may be there, and not be confirmed yet: whoever poured it before has
+        not waited for that."""
+        self._kept: list[object] = []
 
     # --- of the worker, one after the other ---------------------------------------------------
 
     def begin(self) -> None:
-        queue = self._broker.queue(self.said.name)
         sink = Sink(
             self._broker, self.said.origin, retention=self._retention, stops_at_refused=True
         )
         try:
-            self.mark = sink.to_queue(queue)
+            is_exchange = self.said.kind is TargetKind.EXCHANGE
+            behind = self._exchange(sink) if is_exchange else self._queue(sink)
         except BaseException:
             sink.close()
             raise
-        self.queue, self.sink = queue, sink
+        if self.mark > 0:
+            self.unconfirmed = [place for each in behind for place in everything_in(each._queue)]
+            self._kept += behind
+        self.sink = sink
+
+    def _queue(self, sink: Sink) -> list[Queue]:
+        name = self.said.name
+        try:
+            self.queue = self._broker.queue(name)
+        except NotFound as error:
+            if any(each.name == name for each in self._broker.exchanges()):
+                raise NotFound(f"{error}; exchange://{name} is there") from None
+            raise
+        self.mark = sink.to_queue(self.queue)
+        return [self.queue]
+
+    def _exchange(self, sink: Sink) -> list[Queue]:
+        exchange = self._broker.exchange(self.said.name)
+        self._kept.append(exchange)
+        self.mark = sink.to_exchange(exchange)
+        return queues_behind(self._broker, exchange.name) if self.mark > 0 else []
 
     def drop(self) -> None:
         """Nobody wants it any more: the next who pours the stream finds it in nobody's hand."""

@@ -27,6 +27,7 @@ class Shipped:
 
     queue: str
     target: str
+    kind: TargetKind = TargetKind.QUEUE
 
 
 def position_in(record: memoryview) -> int:
@@ -58,7 +59,7 @@ class Source:
         place = self._follower.stands(self._number)
         return Outlet(
             target=target,
-            kind=TargetKind.QUEUE,
+            kind=self._shipped.kind,
             name=self._shipped.target,
             origin=origin_of(node, self._link, place.identity, history),
             level=Level.DISK if lib.sb_is_durable(self._queue._queue) else Level.SHM,

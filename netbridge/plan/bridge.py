@@ -12,6 +12,7 @@ from shmbroker.netbridge.link.option import LINK_DEFAULTS
 from shmbroker.netbridge.plan.plans import drafts
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import FAILOVER, STATIC, Members, Single
+from shmbroker.netbridge.wire.words import TargetKind
 
 HOUR: Final = 3600.0
 TABLE: Final = "bridges.NAME"
@@ -43,6 +44,21 @@ def _credentials(given: object) -> str:
     return given
 
 
+def _address(given: object) -> str:
+    if not isinstance(given, str) or not address_of(given)[1] or "\0" in given:
+        raise ValueError('a queue or an exchange there, as in "orders" or "exchange://prices"')
+    return given
+
+
+def address_of(text: str) -> tuple[TargetKind, str]:
+    """What is poured into there, and its name; a name without a scheme is a queue."""
+    scheme, separator, name = text.partition("://")
+    if not separator:
+        return TargetKind.QUEUE, text
+    kind = next((each for each in TargetKind if each.value == scheme), None)
+    return (TargetKind.QUEUE, "") if kind is None else (kind, name)
+
+
 def _row(name: str, kind: Kind, default: Default | None, help: str, **more: bool) -> Option:
     return Option(TABLE, name, kind, default, help, is_reloaded=True, **more)
 
@@ -52,8 +68,8 @@ BRIDGES: Final = (
     _row("queue", TEXT, None, "The queue here; nobody else takes from it.", is_required=True),
     _row("to", Kind("uri", _service), None, "The other broker, or the list of one service.",
          is_required=True),
-    _row("forwarding-address", TEXT, None, "The queue or exchange there; the same name if left "
-         "out."),
+    _row("forwarding-address", Kind("address", _address), None,
+         "The queue there, or `exchange://NAME`; the queue of the same name if left out."),
     _row("credentials", Kind("name", _credentials), None,
          "By which it connects; not needed if only one has the role `peering`."),
     _row("retry-interval", duration(0.001, HOUR), "2s", "Pause after the first failed round."),

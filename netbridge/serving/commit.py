@@ -21,6 +21,7 @@ from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.properties import MESSAGE_ID
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.transaction.transaction import Transaction
+from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import unpacked
 from shmbroker.netbridge.serving.alarms import Alarm
@@ -182,7 +183,7 @@ class Commit:
                 self._done(min(levels))
 
         for name in waiting:
-            shared = service.broker.queue(name)
+            shared = serving(service.broker, name)
             service.confirms(shared._queue, level).wait(max(0, shared.published - 1), one)
 
     def _done(self, level: int) -> None:

@@ -13,6 +13,7 @@ from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Poured, Sink
+from shmbroker.netbridge.carrier.reached import is_durable, queues_behind, serving
 from shmbroker.netbridge.serving.confirms import Confirms
 
 Waits = Callable[[Any, int], Confirms]
@@ -59,7 +60,7 @@ class ToQueue:
         self._queue = broker.queue(name)
         self._waits = waits
         self.may_confirm = bool(lib.sb_is_durable(self._queue._queue))
-        self._waited_for = shared.queue(name) if self.may_confirm else self._queue
+        self._waited_for = serving(shared, name) if self.may_confirm else self._queue
         self._sink = Sink(broker, origin, checks=True, counts=True, stops_at_refused=True)
         try:
             self._sink.to_queue(self._queue)
@@ -120,10 +121,7 @@ class ToExchange:
 
     @property
     def full(self) -> Any:
-        """Any of its queues may be; it is tried again when one that is full has room."""
-        queues = self._queues(self._broker)
-        full = [each for each in queues if len(each) >= each.slots]
-        return (full or queues)[0]._queue
+        return self._sink.full
 
     def position(self) -> int:
         return self._sink.position()
@@ -159,21 +157,10 @@ class ToExchange:
             self._waits(queue._queue, level).wait(max(0, queue.published - 1), one)
 
     def _durable(self) -> list[Queue]:
-        queues = self._queues(self._shared)
-        return [each for each in queues if lib.sb_is_durable(each._queue)]
-
-    def _queues(self, broker: Broker) -> list[Queue]:
-        """That its bindings lead to."""
-        bindings = broker.bindings()
-        exchanges, queues = {self._exchange.name}, set()
-        grows = True
-        while grows:
-            reached = [each for each in bindings if each.exchange in exchanges]
-            further = {each.destination for each in reached if each.to == "exchange"} - exchanges
-            queues |= {each.destination for each in reached if each.to == "queue"}
-            exchanges |= further
-            grows = bool(further)
-        return [broker.queue(name) for name in sorted(queues)]
+        queues = queues_behind(self._shared, self._exchange.name)
+        for queue in queues:
+            lib.sb_queue_serve(queue._queue)
+        return [each for each in queues if is_durable(each._queue)]
 
     def close(self, *, forgets: bool) -> None:
         self._sink.close(forgets=forgets)

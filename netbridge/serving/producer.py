@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import DUPLICATE, FULL, OK, TOO_MANY_OPEN, UNCONFIRMED
 from shmbroker.core.layout import (
@@ -61,6 +61,8 @@ class Producer:
         self._to = destination
         self._waiting: deque[Publish] = deque()
         self._ticket: int | None = None
+        self._full: Any = None
+        """The queue, as C knows it, of whose room the ticket tells."""
 
     # --- publishing ---------------------------------------------------------------------------
 
@@ -154,14 +156,15 @@ class Producer:
         if publish.alarm is None:
             publish.alarm = service.alarms.at(publish.until, lambda: self._late(publish))
         if self._ticket is None:
-            self._ticket = service.sleeper.watch(self._to.full, ROOM, ANY, self._rung)
+            self._full = self._to.full
+            self._ticket = service.sleeper.watch(self._full, ROOM, ANY, self._rung)
 
     def _rung(self) -> None:
         self._ticket = None
         before = len(self._waiting)
         self._go_on()
         if len(self._waiting) < before:  # there may be room for others, too
-            lib.sb_pass_on(self._to.full, ROOM)
+            lib.sb_pass_on(self._full, ROOM)
 
     def _late(self, publish: Publish) -> None:
         if publish in self._waiting:
@@ -171,7 +174,7 @@ class Producer:
 
     def _forget_room(self) -> None:
         if self._ticket is not None:
-            self._served.service.sleeper.forget(self._ticket, self._to.full, ROOM, ANY)
+            self._served.service.sleeper.forget(self._ticket, self._full, ROOM, ANY)
             self._ticket = None
 
     # --- confirming ---------------------------------------------------------------------------

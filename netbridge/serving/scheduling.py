@@ -8,6 +8,7 @@ from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.schedule.scheduled import ring_of
+from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.remote.body import named
 from shmbroker.netbridge.serving.declaring import Fields
 from shmbroker.netbridge.wire.words import Demand
@@ -33,6 +34,7 @@ def scheduled(
     number, receipt = queue._schedule(body, 0, after, at, options)
     if demand is Demand.SHM or not lib.sb_is_durable(queue._queue):
         return number, None, 0
-    waited_for = shared.queue(name)
-    is_due = receipt.queue == queue._queue
-    return number, waited_for._queue if is_due else ring_of(waited_for), receipt.position
+    waited_for = serving(shared, name)
+    ring = waited_for._queue if receipt.queue == queue._queue else ring_of(waited_for)
+    lib.sb_queue_serve(ring)
+    return number, ring, receipt.position

@@ -20,6 +20,7 @@ from shmbroker.ipc.message.confirm import level_of
 from shmbroker.ipc.queue.consuming import Consuming
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.selector.selection import Selection
+from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.remote.body import asked, ended, named, refusal, told
 from shmbroker.netbridge.remote.session import Session
 from shmbroker.netbridge.serving.answer import Answer
@@ -364,7 +365,7 @@ class Served:
 
             service.confirms(queue._queue, level).wait(max(0, where), confirmed)
 
-        self.in_worker(command, lambda: service.broker.queue(named(fields, "queue")), came)
+        self.in_worker(command, lambda: serving(service.broker, named(fields, "queue")), came)
 
     def operate(self, command: Command) -> None:
         if told(command.body).get("does") == "confirm":

@@ -67,6 +67,9 @@ class Pair:
         path = self.folder / f"{end}.log"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
+    def states(self, end: str) -> list[str]:
+        return [each["state"] for each in self.lines(end) if "state" in each]
+
     def _tell(self, end: str, line: Mapping[str, Any]) -> None:
         with (self.folder / f"{end}.log").open("a") as file:
             file.write(json.dumps(dict(line)) + "\n")

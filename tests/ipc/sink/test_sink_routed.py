@@ -80,6 +80,46 @@ def test_a_broken_record_is_refused_alone(broker: Broker, queues: dict[str, Queu
     assert taken(queues["eu"]) == [0, 1, 3, 4]
 
 
+def test_it_stops_before_what_one_queue_refuses_and_the_others_have_it(
+    broker: Broker, queues: dict[str, Queue]
+) -> None:
+    broker.declare_queue("picky", slots=2, when_full="fail")
+    broker.bind("prices", "picky", "eu.x")
+    poured = numbered(0, 3, ("eu.x",)) + record(3, b"broken") + numbered(4, 5, ("eu.x",))
+    with Sink(broker, ORIGIN, stops_at_refused=True) as sink:
+        sink.to_exchange(broker.exchange("prices"))
+        told = sink.pour(poured)
+        assert (told.has_stopped, told.code, sink.position()) == (True, FULL, 2)
+        assert len(queues["eu"]) == 3
+        sink.skip(3)
+        told = sink.pour(numbered(2, 3, ("eu.x",)) + record(3, b"broken"))
+        assert (told.has_stopped, told.code, sink.position()) == (True, INVALID, 3)
+        sink.skip(4)
+        taken(broker.queue("picky"))
+        assert sink.pour(numbered(4, 5, ("eu.x",))).answers == [3]
+        assert {each.name for each in broker.queues() if each.depth} == {"eu", "all", "picky"}
+        assert len(sink.queues()) == 3
+    assert taken(queues["eu"]) == [0, 1, 2, 4]
+
+
+def test_one_that_is_full_comes_before_one_that_refuses(
+    broker: Broker, queues: dict[str, Queue]
+) -> None:
+    """Else what is set aside at its source would be lost for the one that had no room."""
+    for name, when in (("picky", "fail"), ("small", "block")):
+        broker.declare_queue(name, slots=2, when_full=when)
+        broker.bind("prices", name, "eu.x")
+    with Sink(broker, ORIGIN, stops_at_refused=True) as sink:
+        sink.to_exchange(broker.exchange("prices"))
+        told = sink.pour(numbered(0, 3, ("eu.x",)))
+        assert (told.is_full, sink.position()) == (True, 2)
+        assert sink.full is not None
+        taken(broker.queue("small"))
+        told = sink.pour(numbered(2, 3, ("eu.x",)))
+        assert (told.has_stopped, sink.position()) == (True, 2)
+    assert taken(broker.queue("small")) == [2]
+
+
 def test_a_stream_is_told_apart_by_exchange(broker: Broker, queues: dict[str, Queue]) -> None:
     broker.declare_exchange("other", "fanout")
     with Sink(broker, ORIGIN) as sink:

@@ -15,6 +15,7 @@ import shmbroker
 from shmbroker import Broker, Queue
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.wire.words import TargetKind
 from tests.conftest import vhost_for_a_while
 from tests.support.host import journaling
 from tests.support.link import DEAD, PATIENCE, SOURCE, TARGET, Pair, free_port
@@ -159,6 +160,87 @@ def test_durable_to_durable_waits_for_the_disk_there(world: World, tmp_path: Pat
         with journaling(world.pair.far, tmp_path / "far"):
             assert received(world.far, 200) == bodies(200)
             emptied(source)
+
+
+def to_exchange(world: World, **settings: object) -> dict[str, Queue]:
+    world.pair = replace(world.pair, ships=(Shipped(SOURCE, "prices", TargetKind.EXCHANGE),))
+    world.far.declare_exchange("other", "fanout")
+    world.far.declare_exchange("prices", "topic", alternate="other")
+    made = {name: world.far.declare_queue(name, slots=64, **settings) for name in ("eu", "all")}
+    rest = made["rest"] = world.far.declare_queue("rest", slots=64, **settings)
+    world.far.bind("prices", "eu", "eu.*")
+    world.far.bind("prices", "all", "*.x")
+    world.far.bind("other", rest)
+    return made
+
+
+def test_through_an_exchange_each_queue_has_its_own_once(world: World) -> None:
+    queues = to_exchange(world)
+    source = world.near.declare_queue(SOURCE, slots=64)
+    for number, key in enumerate(("eu.x", "us.x", "eu.y", "nobody") * 10):
+        source.publish(b"%d" % number, key=key)
+    world.both()
+    emptied(source)
+    counted = {name: each.statistics().published for name, each in queues.items()}
+    assert counted == {"eu": 20, "all": 20, "rest": 10}
+    assert received(world.far, 20, "eu") == [b"%d" % n for n in range(40) if n % 2 == 0]
+
+
+def test_a_full_queue_behind_an_exchange_holds_the_stream(world: World) -> None:
+    queues = to_exchange(world)
+    world.far.declare_queue("small", slots=2)
+    world.far.bind("prices", "small", "eu.*")
+    world.near.declare_queue(SOURCE, slots=64)
+    for number in range(10):
+        world.near.queue(SOURCE).publish(b"%d" % number, key="eu.y")
+    world.both()
+    assert received(world.far, 10, "small") == bodies(10)
+    emptied(world.near.queue(SOURCE))
+    assert queues["eu"].statistics().published == 10
+
+
+def test_what_one_queue_behind_an_exchange_refuses_is_a_dead_letter(world: World) -> None:
+    queues = to_exchange(world)
+    world.far.declare_queue("picky", slots=4, when_full="fail")
+    world.far.bind("prices", "picky", "eu.*")
+    world.near.declare_queue(DEAD)
+    source = world.near.declare_queue(SOURCE, slots=64, dead_letter=DEAD)
+    for number in range(6):
+        source.publish(b"%d" % number, key="eu.y")
+    world.both()
+    assert received(world.near, 2, DEAD) == [b"4", b"5"]
+    emptied(source)
+    assert received(world.far, 4, "picky") == bodies(4)
+    assert queues["eu"].statistics().published == 6, "the others have it"
+
+
+def test_an_exchange_confirms_when_its_durable_queues_have_it_on_disk(
+    world: World, tmp_path: Path
+) -> None:
+    queues = to_exchange(world, durable=True)
+    source = world.near.declare_queue(SOURCE, slots=64, durable=True)
+    (tmp_path / "near").mkdir()
+    (tmp_path / "far").mkdir()
+    with journaling(world.pair.near, tmp_path / "near"):
+        for key in ("eu.x", "rest"):
+            source.publish(b"1", key=key, timeout=PATIENCE)
+        for again in range(2):  # the second link finds them there, and not on disk
+            far, near = world.begin("far"), world.begin("near")
+            until = time.monotonic() + PATIENCE
+            while time.monotonic() < until and (
+                queues["rest"].published < 1 or world.pair.states("near").count("up") <= again
+            ):
+                time.sleep(0.01)
+            world.said("near", state="up")
+            assert len(source) == 2
+            near.kill()
+            far.kill()
+        world.both()
+        with journaling(world.pair.far, tmp_path / "far"):
+            emptied(source)
+    assert {name: each.published for name, each in queues.items()} == {
+        "eu": 1, "all": 1, "rest": 1
+    }  # fmt: skip
 
 
 def test_another_password_is_refused(world: World) -> None:

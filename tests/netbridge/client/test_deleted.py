@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import shmbroker
 from shmbroker import NotFound
 from tests.support.client_api import Api, each, it
+from tests.support.host import journaling
 
 
 def deleted(api: Api, queue: str) -> None:
@@ -38,3 +40,24 @@ def test_who_subscribes_is_told(api: Api) -> None:
             await it(reading.get(timeout=20))
 
     api.run(subscribe)
+
+
+def test_a_durable_queue_that_others_have_published_to_is_in_nobodys_way(
+    api: Api, tmp_path: Path
+) -> None:
+    """The broker has waited for confirms of it: that is done for others."""
+
+    async def publish_and_leave(api: Api, broker: Any) -> None:
+        await it(broker.declare_queue("q", durable=True))
+        await it(broker.declare_exchange("x", "fanout"))
+        await it(broker.bind("x", "q"))
+        other = await api.connect()
+        await it((await it(other.queue("q"))).publish(b"x"))
+        await it((await it(other.exchange("x"))).publish(b"x", confirm="disk"))
+        await it((await it(other.queue("q"))).publish(b"x", deliver_after=0.001))
+        await it(other.close())
+        await it(broker.delete_queue("q"))
+        assert await it(broker.queues()) == []
+
+    with journaling(api.vhost, tmp_path / "journal"):
+        api.run(publish_and_leave)

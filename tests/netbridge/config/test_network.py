@@ -106,7 +106,7 @@ BAD: dict[str, tuple[object, str]] = {
     "credentials.x.role": ("boss", "one of client, cluster"),
     "bridges.x.queue": ("", "text"),
     "bridges.x.to": ("static:(a,b)", "one broker or one service"),
-    "bridges.x.forwarding-address": (5, "text"),
+    "bridges.x.forwarding-address": ("topic://t", "a queue or an exchange there"),
     "bridges.x.credentials": ("a/b", "the NAME of"),
     "bridges.x.retry-interval": (0, "in 1ms…1h"),
     "bridges.x.retry-interval-multiplier": (0.5, "in 1…10"),

@@ -1,0 +1,70 @@
+"""What is behind a target: the queues that an exchange leads to, and what they have to confirm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shmbroker.core.codes import UNCONFIRMED
+from shmbroker.core.layout import CONFIRM_EFFECTIVE
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc.base.errors import NotFound
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.queue.queue import Queue
+
+Place = tuple[Any, int]
+"""A durable queue as C knows it, and a position: what is there and below is waited for."""
+
+
+def queues_behind(broker: Broker, exchange: str) -> list[Queue]:
+    """By bindings, diverts and alternates, however many exchanges are in between."""
+    onward: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for each in broker.exchanges():
+        onward[each.name] = set() if each.alternate is None else {each.alternate}
+    bindings = broker.bindings()
+    for binding in bindings:
+        if binding.to == "exchange":
+            onward.setdefault(binding.exchange, set()).add(binding.destination)
+    reached, next_ones = {exchange}, [exchange]
+    while next_ones:
+        further = onward.get(next_ones.pop(), set()) - reached
+        reached |= further
+        next_ones += further
+    found = {each.destination for each in bindings if each.to == "queue"
+             and each.exchange in reached}  # fmt: skip
+    opened = []
+    for name in sorted(found):
+        try:
+            opened.append(broker.queue(name))
+        except NotFound:  # deleted since
+            continue
+    return opened
+
+
+def serving(broker: Broker, name: str) -> Queue:
+    """For what is done for others: that keeps nobody from deleting the queue."""
+    queue = broker.queue(name)
+    lib.sb_queue_serve(queue._queue)
+    return queue
+
+
+def is_durable(queue: Any) -> bool:
+    """Of a queue as C knows it."""
+    return bool(lib.sb_is_durable(queue))
+
+
+def everything_in(queue: Any) -> list[Place]:
+    """What was published to a queue so far, in its ring and in its inbox; nothing if it is not
+    durable, or was deleted."""
+    if not is_durable(queue):
+        return []
+    last = ffi.new("int64_t[2]")
+    count: int = lib.sb_published_last(queue, last)
+    return [(queue, last[each]) for each in range(max(0, count))]
+
+
+def is_confirmed(place: Place) -> bool:
+    """Or will not be: of a queue that was deleted nobody waits."""
+    queue, position = place
+    code: int = lib.sb_confirm(queue, position, CONFIRM_EFFECTIVE, 0)
+    return code != UNCONFIRMED
