@@ -12,12 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import shmbroker
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.support.scheduling import Scheduling, sort_tests
 
 SHM = Path("/dev/shm")
+
+# how long an example takes depends on who else is on the machine
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 # a shell starts what runs in the background with Ctrl-C ignored, and what we start would inherit it
 signal.signal(signal.SIGINT, signal.default_int_handler)

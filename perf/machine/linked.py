@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 import tempfile
 import threading
 import time
@@ -29,6 +28,7 @@ from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role, Standing
 from shmbroker.perf.machine.pinning import pin
+from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.process import Process
 from shmbroker.perf.machine.workspace import unique_token
 
@@ -38,13 +38,6 @@ PATIENCE_S = 30
 @cache
 def credential() -> Credential:
     return Credential("bench", "bench", (Role.PEERING,), (Stretched("bench", "bench bench bench"),))
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,9 @@ from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.curve import new_pair, public_of
 from shmbroker.perf.machine.child import child
-from shmbroker.perf.machine.linked import End, credential, free_port, two_ends
+from shmbroker.perf.machine.linked import End, credential, two_ends
 from shmbroker.perf.machine.pinning import pin
+from shmbroker.perf.machine.port import free_port
 
 FRAME_BYTES = 256 << 10
 FRAMES = 512

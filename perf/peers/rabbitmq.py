@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.program import Program
 from shmbroker.perf.server.connection import BATCH, OUTSTANDING, ConfirmRefused, Connection
-from shmbroker.perf.server.server import HOST, Place, Server, free_port
+from shmbroker.perf.server.server import HOST, Place, Server
 
 CONFIG = """\
 listeners.tcp.1 = {host}:{port}

@@ -18,8 +18,9 @@ from shmbroker.perf.harness.python_peer import PythonPeer
 from shmbroker.perf.harness.tally import LARGE_BYTES, Message
 from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Seat
+from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.workspace import Workspace
-from shmbroker.perf.server.server import HOST, free_port
+from shmbroker.perf.server.server import HOST
 
 ROOM = 1000  # messages; the library's default
 RECONNECT_MS = 1

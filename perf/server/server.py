@@ -27,6 +27,7 @@ from shmbroker.perf.harness.task import Task
 from shmbroker.perf.harness.topology import Seat
 from shmbroker.perf.machine import debian
 from shmbroker.perf.machine.debian import NotInstalled
+from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.program import Program
 from shmbroker.perf.machine.workspace import Workspace
 from shmbroker.perf.server.connection import Connection
@@ -176,11 +177,3 @@ class Server(PythonPeer):
             receive_many=partial(incoming.take, plan.batch),
             close=close,
         )
-
-
-def free_port() -> int:
-    """Free a moment ago, which is as much as can be known."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port

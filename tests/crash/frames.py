@@ -31,9 +31,10 @@ from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.codec import LENGTH
 from shmbroker.netbridge.wire.words import Standing
+from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.crash.links import Load, body
-from tests.support.link import SITE, Pair, free_port
+from tests.support.link import SITE, Pair
 
 ATTACKERS = 12
 TIMES = LinkTimes(heartbeat_interval=0.02, heartbeat_misses=50, max_frame_size=128 << 10)

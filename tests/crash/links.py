@@ -18,12 +18,13 @@ import shmbroker
 from shmbroker import Empty, Queue, QueueFull
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.process import Process
 from tests.conftest import vhost_for_a_while
 from tests.support.forwarder import Wire, forwarded
 from tests.support.host import journaling
 from tests.support.hosts import Host, has_hosts, wired
-from tests.support.link import PATIENCE, Pair, free_port
+from tests.support.link import PATIENCE, Pair
 
 QUEUES = ("first", "second", "third")
 ENDS = ("near", "far")

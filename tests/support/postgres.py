@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,8 @@ from typing import Any
 
 import psycopg
 import pytest
+
+from shmbroker.perf.machine.port import free_port
 
 PATIENCE_SECONDS = 60
 PASSWORD = "correct horse battery"
@@ -40,12 +41,6 @@ def programs() -> Path:
     if not found and other is None:
         pytest.skip("needs PostgreSQL: sudo apt-get install postgresql (tools/postgres)")
     return (found[-1] if found else Path(str(other))).parent
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def dies_with_us() -> None:

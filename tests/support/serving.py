@@ -24,8 +24,8 @@ from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.serving.service import Service
 from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role, Standing
+from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.process import Process
-from tests.support.link import free_port
 from tests.support.program import Program
 
 KEY = Stretched("site", "correct horse battery")

@@ -27,7 +27,6 @@ class TestModel(Machine.TestCase):  # type: ignore[name-defined, misc]
     settings = settings(
         max_examples=EXAMPLES or 300,
         stateful_step_count=60,
-        deadline=None,
         derandomize=not EXAMPLES,
         print_blob=True,
         suppress_health_check=list(HealthCheck),

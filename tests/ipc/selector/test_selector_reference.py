@@ -112,7 +112,7 @@ properties_of = st.dictionaries(
 )
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=700)
 @given(
     expressions,
     properties_of,
@@ -156,7 +156,7 @@ pieces = st.sampled_from(["a", "b", "aa", "ab", "é", "😀", "_", "a_", "_é", 
 few = st.text("abé😀", max_size=40)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(pieces, max_size=8).map("".join), few)
 def test_like_of_texts_that_nearly_fit(pattern: str, text: str) -> None:
     node = Like(Name("a"), False, pattern, "")

@@ -18,8 +18,9 @@ from shmbroker import Broker
 from shmbroker.ipc.instance import reloading
 from shmbroker.ipc.instance.config.config import FILE, toml_of
 from shmbroker.netbridge.broker.table import read
+from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
-from tests.support.link import PATIENCE, SOURCE, TARGET, free_port
+from tests.support.link import PATIENCE, SOURCE, TARGET
 from tests.support.runs import Run
 
 PASSWORD = "correct horse battery staple"

@@ -19,9 +19,10 @@ from shmbroker import NotLocal
 from shmbroker.cli.connection import NEEDS_MEMORY
 from shmbroker.cli.main import root
 from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.netbridge.broker.conftest import PASSWORD, made
-from tests.support.link import PATIENCE, free_port
+from tests.support.link import PATIENCE
 
 Words = Callable[..., str]
 once = cache(Stretched)

@@ -16,9 +16,10 @@ from shmbroker import Broker, Queue
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.words import TargetKind
+from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.support.host import journaling
-from tests.support.link import DEAD, PATIENCE, SOURCE, TARGET, Pair, free_port
+from tests.support.link import DEAD, PATIENCE, SOURCE, TARGET, Pair
 
 ARENA = 256 << 20
 

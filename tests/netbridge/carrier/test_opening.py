@@ -9,8 +9,9 @@ from threading import enumerate as threads
 
 import shmbroker
 from shmbroker.netbridge.carrier.listener import Listener
+from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
-from tests.support.link import PATIENCE, SOURCE, TARGET, Pair, free_port
+from tests.support.link import PATIENCE, SOURCE, TARGET, Pair
 from tests.support.repairing import in_repair
 
 AT_ONCE = 1.0

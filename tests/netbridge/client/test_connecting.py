@@ -9,7 +9,7 @@ import pytest
 import shmbroker
 from shmbroker import ConnectionClosed, InvalidArgument
 from shmbroker.netbridge.client.connecting import separated
-from tests.support.link import free_port
+from shmbroker.perf.machine.port import free_port
 from tests.support.serving import Site
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shmbroker.netbridge.plan.action import Changed, Lost, NoMember, Present
@@ -58,7 +58,6 @@ def step(one: World, name: str, chance: random.Random) -> None:
                 one.does[host] = chance.choice(["up", "down", *Refusal])
 
 
-@settings(deadline=None)
 @given(st.sampled_from(FORMS), steps, st.integers(0, 1000), st.sampled_from(["link", "program"]))
 def test_whatever_happens(form: str, names: list[str], seed: int, owner: Owner) -> None:
     [draft] = drafts(parse(form), owner)
@@ -84,7 +83,6 @@ def check(one: World, draft: Draft) -> None:
         assert one.of(NoMember), "who waits for nothing has told the owner"
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.001, 60), st.floats(1, 10))
 def test_pauses_are_within_their_bounds(seed: int, first: float, growth: float) -> None:
     longest = max(30.0, first)

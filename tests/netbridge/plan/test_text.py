@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shmbroker.ipc.instance.config.option import Option
@@ -331,7 +331,6 @@ founds = st.one_of(
 uris = st.one_of(singles, st.builds(Shared, vhosts), failovers, masterslaves, statics, founds)
 
 
-@settings(deadline=None)
 @given(uris)
 def test_what_is_printed_is_read_as_it_was(uri: Uri) -> None:
     found = parsed(str(uri))
@@ -340,7 +339,6 @@ def test_what_is_printed_is_read_as_it_was(uri: Uri) -> None:
     assert str(found.uri) == str(uri)
 
 
-@settings(deadline=None)
 @given(st.text("tcpsailoverm:/(),?&=a1[] .%", max_size=40))
 def test_no_text_raises_anything_else(text: str) -> None:
     try:

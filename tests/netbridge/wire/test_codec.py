@@ -90,7 +90,7 @@ FRAMES = st.one_of([whole(kind) for kind in KINDS])
 
 
 @given(frame=FRAMES, number=st.integers(0, COUNT_MAX))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_was_written_is_read(frame: Frame, number: int) -> None:
     message = encode(frame, number)
     assert len(head_of(message)) <= HEAD_BYTES_MAX
@@ -98,7 +98,7 @@ def test_what_was_written_is_read(frame: Frame, number: int) -> None:
 
 
 @given(st.binary(max_size=200), st.binary(max_size=50))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_are_a_frame_or_malformed(head: bytes, more: bytes) -> None:
     with_error(head + more)
     with_error(message(head, more))
@@ -109,7 +109,7 @@ def test_any_bytes_are_a_frame_or_malformed(head: bytes, more: bytes) -> None:
     | st.binary(),
     lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(), inner, max_size=3),
 ))  # fmt: skip
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_messagepack_is_a_frame_or_malformed(value: Any) -> None:
     with_error(message(msgpack.packb(value)))
     with_error(message(msgpack.packb([3, 0, *([value] * 10)])))

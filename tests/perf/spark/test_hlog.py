@@ -59,7 +59,6 @@ def written(folder: Path, text: str | bytes, name: str = "some-host.hlog") -> Pa
     return path
 
 
-@settings(deadline=None)
 @given(st.lists(recorded(), min_size=1, max_size=5))
 def test_what_hdrhistogram_encodes_is_decoded(histograms: list[Recorded]) -> None:
     payloads = [hlog.inflated(hlog.deflated(one.theirs.encode())) for one in histograms]
@@ -291,7 +290,6 @@ BODIES = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(BODIES, max_size=6))
 def test_any_payload_is_unpacked_or_told_of(bodies: list[bytes]) -> None:
     found = unpacked([payload_of(body) for body in bodies])
@@ -302,7 +300,6 @@ def test_any_payload_is_unpacked_or_told_of(bodies: list[bytes]) -> None:
         assert (found.faults[row], buckets) == by_bytes(body)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=80), st.integers(0, 60), st.integers(0, 255))
 def test_a_header_is_refused_by_c_if_by_python(body: bytes, at: int, octet: int) -> None:
     damaged = bytearray(payload_of(body))
@@ -398,7 +395,7 @@ def both_ways(text: bytes) -> None:
         assert read_as_rows(text) == fast
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(logs())
 def test_the_fast_way_is_the_slow_way(text: bytes) -> None:
     """Whatever a log is: as much is read, and the same is told, at the same places."""

@@ -30,9 +30,7 @@ LADDER = (0.0, 1.0, 50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 SECOND = 10**9
 MINUTE = 60 * SECOND
 
-slow = settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+slow = settings(max_examples=6, suppress_health_check=[*HealthCheck])
 
 
 def intervals(spark: Any, found: list[tuple[str, int, Recorded]], **more: Any) -> Any:

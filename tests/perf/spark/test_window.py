@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shmbroker.perf.spark import window
@@ -68,7 +68,6 @@ def added(found: Sums, key: tuple[Any, ...], buckets: dict[int, int]) -> None:
         sums[index] = sums.get(index, 0) + count
 
 
-@settings(deadline=None)  # imports with the first
 @given(LISTED, st.integers(1, 12), st.integers(1, 9))
 def test_sums_are_the_same_in_any_order_and_any_parts(listed: Listed, size: int, part: int) -> None:
     expected: Sums = {}
