@@ -50,8 +50,8 @@ AGAIN_SECONDS = 0.1
 class Owner(Protocol):
     """A link or a listener."""
 
-    due: float
-    """When it wants to be woken: not later than any of its ends."""
+    def wakes(self, end: End) -> None:
+        """When the end wants to be woken may have changed."""
 
     def send(self, end: End, message: bytes) -> bool:
         """False: the connection is gone."""
@@ -159,7 +159,7 @@ class End:
             waiting.extend(machine.turn(time.monotonic()))
         self._is_busy = False
         self.due = 0.0 if has_work else min((machine.deadline, *self._aside.values()))
-        self.owner.due = min(self.owner.due, self.due)
+        self.owner.wakes(self)
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Send):

@@ -235,6 +235,9 @@ class Link(Closable):
 
     # --- of the end ---------------------------------------------------------------------------
 
+    def wakes(self, end: End) -> None:
+        self.due = min(self.due, end.due)
+
     def send(self, end: End, message: bytes) -> bool:
         connection = self._connection
         if connection is None or connection.end is not end:

@@ -17,6 +17,7 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.monitor import STRANGE, Event, Monitor
 from shmbroker.netbridge.carrier.socket import received, router, send, whole
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.link.deadlines import Deadlines
 from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.handshake import Far
 from shmbroker.netbridge.link.machine import Machine
@@ -77,6 +78,9 @@ class Listener(Closable):
         self._peers: dict[bytes, End | None] = {}
         """By routing id; None: it has ended, and its connection is still there."""
         self._ids: dict[End, bytes] = {}
+        self._deadlines: Deadlines[End] = Deadlines(lambda end: end.due)
+        self._by_link: dict[tuple[bytes, str], End] = {}
+        """The connection of each link that counts."""
         self._descriptors: dict[int, bytes] = {}
         self._accepted = Accepted(self.times.handshake_timeout)
         self._newest: dict[tuple[bytes, str], tuple[bytes, int]] = {}
@@ -142,10 +146,11 @@ class Listener(Closable):
 
     def woken(self, now: float) -> None:
         if self._is_drained:  # else what has come may be what it waits for
-            for end in [each for each in self._ids if each.due <= now]:
+            for end in self._deadlines.late(now):
                 end.woken(now)
+                self.wakes(end)
         self._accepted.shut_late(now)
-        self.due = min([self._accepted.due, *(each.due for each in self._ids)])
+        self.due = min(self._accepted.due, self._deadlines.first)
 
     def _readable(self) -> None:
         self._is_drained = False
@@ -221,9 +226,22 @@ class Listener(Closable):
         end = self._peers.pop(peer, None)
         if end is not None:
             end.lost()
-            self._ids.pop(end, None)
+            self._forget(end)
+
+    def _forget(self, end: End) -> bytes | None:
+        self._deadlines.drop(end)
+        if end.machine.handshake.peer is not None:
+            place, _ = _link_of(end)
+            if self._by_link.get(place) is end:
+                del self._by_link[place]
+        return self._ids.pop(end, None)
 
     # --- of an end ----------------------------------------------------------------------------
+
+    def wakes(self, end: End) -> None:
+        if end in self._ids:
+            self._deadlines.look(end)
+            self.due = min(self.due, end.due)
 
     def send(self, end: End, message: bytes) -> bool:
         self._thread.used(self._socket)
@@ -248,9 +266,10 @@ class Listener(Closable):
         self._newest[place] = attempt
         if len(self._newest) > NEWEST_MAX + PEERS_MAX:
             del self._newest[next(iter(self._newest))]
-        for other in [each for each in self._ids if each is not end]:
-            if other.machine.handshake.peer is not None and _link_of(other)[0] == place:
-                other.does(other.machine.supersede(time.monotonic()))
+        former = self._by_link.get(place)
+        self._by_link[place] = end
+        if former is not None:
+            former.does(former.machine.supersede(time.monotonic()))
 
     def unserved(self, end: End, reason: str) -> None:
         """Of what this end ships."""
@@ -266,7 +285,7 @@ class Listener(Closable):
     def ended(self, end: End, how: Ending) -> None:
         if self._serves is not None:
             self._serves.gone(end)
-        peer = self._ids.pop(end, None)
+        peer = self._forget(end)
         if peer is not None:
             if peer in self._peers:
                 self._over(peer)

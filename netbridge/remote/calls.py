@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from shmbroker.netbridge.remote.call import NEVER, UNSENT, Call
+from shmbroker.netbridge.link.deadlines import Deadlines
+from shmbroker.netbridge.remote.call import UNSENT, Call
 from shmbroker.netbridge.remote.outcome import Token
 
 
@@ -17,6 +18,7 @@ class Calls:
         """By number, in their order: kept until they are answered, to be said again."""
         self.next = 0
         self._bytes = 0
+        self._deadlines: Deadlines[Call] = Deadlines(lambda call: call.until)
 
     def next_to_send(self, may: Callable[[Call], bool]) -> list[Call]:
         """Those that may go now; the order of those that share a window stays."""
@@ -52,11 +54,14 @@ class Calls:
         call = self.sent.pop(number, None)
         if call is not None:
             self._bytes -= call.size
+            self._deadlines.drop(call)
         return call
 
     def withdraw(self) -> list[Call]:
         """All of them, those that were sent first; the next session counts anew."""
         everything = [*self.sent.values(), *self.waiting]
+        for call in everything:
+            self._deadlines.drop(call)
         self.waiting = deque()
         self.sent = {}
         self.next = self._bytes = 0
@@ -67,6 +72,18 @@ class Calls:
             call.repeated = True
         call.number = UNSENT
         self.waiting.append(call)
+        self._deadlines.look(call)
+
+    def abandon(self, call: Call) -> None:
+        """Nobody waits for it any more; one that was sent is answered yet."""
+        call.is_abandoned = True
+        self._deadlines.drop(call)
+        if not call.was_sent:
+            self.waiting.remove(call)
+
+    def wait_again(self, call: Call, until: float) -> None:
+        call.until, call.is_abandoned = until, False
+        self._deadlines.look(call)
 
     def find(self, id: int) -> Call | None:
         for call in (*self.waiting, *self.sent.values()):
@@ -83,13 +100,8 @@ class Calls:
         return None
 
     def late(self, now: float) -> list[Call]:
-        return [
-            call
-            for call in (*self.waiting, *self.sent.values())
-            if call.until <= now and not call.is_abandoned
-        ]
+        return self._deadlines.late(now)
 
     @property
     def deadline(self) -> float:
-        calls = (*self.waiting, *self.sent.values())
-        return min((call.until for call in calls if not call.is_abandoned), default=NEVER)
+        return self._deadlines.first

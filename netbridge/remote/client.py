@@ -169,8 +169,8 @@ class Client:
             return self._done()
         on_its_way = self.calls.publishes(token)
         if on_its_way is not None:  # to send it twice could have it refused, and published
-            on_its_way.id, on_its_way.until = id, now + self._patience(None)
-            on_its_way.is_abandoned = False
+            on_its_way.id = id
+            self.calls.wait_again(on_its_way, now + self._patience(None))
             return self._done()
         first = self.producers[token.producer].unknown[token]
         again = Call(id, first.verb, first.target, first.value, first.count, first.body)
@@ -399,12 +399,10 @@ class Client:
     def _abandon(self, call: Call, why: Why) -> None:
         """The program waits no longer."""
         was_sent = call.was_sent or call.repeated
-        if not call.was_sent:
-            self.calls.waiting.remove(call)
-            if call.verb in OF_DELIVERIES:
-                self.settling.difference_update(call.numbers)
+        if not call.was_sent and call.verb in OF_DELIVERIES:
+            self.settling.difference_update(call.numbers)
         self._end_by(call, fate(call.verb, was_sent, Loss.GIVEN_UP), why)
-        call.is_abandoned = True
+        self.calls.abandon(call)
 
     def _finish(self, call: Call, outcome: Outcome, what: Fate) -> None:
         if not call.is_internal and not call.is_abandoned:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shmbroker.netbridge.link.deadlines import Deadlines
 from shmbroker.netbridge.remote.action import Action, Disconnect, Say
-from shmbroker.netbridge.remote.call import NEVER
 from shmbroker.netbridge.remote.session import Session, SessionLimits
 from shmbroker.netbridge.wire.frame import Attach, Attached, Frame
 
@@ -23,12 +23,23 @@ class Sessions:
     limits: SessionLimits = field(default_factory=SessionLimits)
     by_id: dict[bytes, Session] = field(default_factory=dict)
     links: dict[int, Session] = field(default_factory=dict)
+    _numbers: dict[Session, int] = field(default_factory=dict)
+    """The links, by session."""
+    _deadlines: Deadlines[Session] = field(
+        default_factory=lambda: Deadlines(lambda each: each.until)
+    )
 
     def link_of(self, session: Session) -> int:
-        for link, each in self.links.items():
-            if each is session:
-                return link
-        return 0
+        return self._numbers.get(session, 0)
+
+    def _put(self, link: int, session: Session) -> None:
+        self.links[link], self._numbers[session] = session, link
+
+    def _take(self, link: int) -> Session | None:
+        session = self.links.pop(link, None)
+        if session is not None:
+            del self._numbers[session]
+        return session
 
     def received(self, link: int, frame: Frame, now: float) -> Done:
         """A program has said something on this link."""
@@ -44,15 +55,16 @@ class Sessions:
         return [(link, session, did)]
 
     def detached(self, link: int, now: float) -> Done:
-        session = self.links.pop(link, None)
+        session = self._take(link)
         if session is None:
             return []
         did = session.detached(now)
+        self._deadlines.look(session)
         self._look(session)
         return [(0, session, did)]
 
     def tick(self, now: float) -> Done:
-        late = [each for each in self.by_id.values() if now >= each.until]
+        late = self._deadlines.late(now)
         done: Done = [(0, each, each.tick(now)) for each in late]
         for each in late:
             self._look(each)
@@ -64,7 +76,7 @@ class Sessions:
 
     @property
     def deadline(self) -> float:
-        return min((each.until for each in self.by_id.values()), default=NEVER)
+        return self._deadlines.first
 
     def _attach(self, link: int, frame: Attach, now: float) -> Done:
         old = self.by_id.get(frame.session)
@@ -75,12 +87,12 @@ class Sessions:
         done: Done = []
         if old is not None:
             before = self.link_of(old)
-            self.links.pop(before, None)
+            self._take(before)
             if before not in (0, link):
                 done.append((before, None, [Disconnect("a newer link has its session")]))
         if frame.resumes:
             if old is not None and old.may_resume(frame):
-                self.links[link] = old
+                self._put(link, old)
                 return [*done, (link, old, old.resume(frame))]
             gone = Attached(False, 0, int(self.limits.ttl * 1000))
             return [*done, *self._end(old), (link, None, [Say(gone)])]
@@ -88,7 +100,8 @@ class Sessions:
         if len(self.by_id) >= SESSIONS_MAX:
             return [*done, (link, None, [Disconnect("there are too many sessions")])]
         made = Session(frame, self.limits, now)
-        self.by_id[frame.session] = self.links[link] = made
+        self.by_id[frame.session] = made
+        self._put(link, made)
         return [*done, (link, made, made.begin())]
 
     def _end(self, session: Session | None) -> Done:
@@ -102,4 +115,5 @@ class Sessions:
         if session.is_over:
             if self.by_id.get(session.id) is session:
                 del self.by_id[session.id]
-            self.links = {link: each for link, each in self.links.items() if each is not session}
+            self._take(self.link_of(session))
+            self._deadlines.drop(session)

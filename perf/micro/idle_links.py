@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 
 from shmbroker import connect
@@ -22,6 +21,7 @@ from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.perf.machine.linked import End, two_ends
 from shmbroker.perf.machine.process import Process
+from shmbroker.perf.machine.usage import memory, processor_s
 
 LINKS = 50
 SECONDS = 10.0
@@ -33,17 +33,6 @@ MEMORY_MAX = 64 << 10
 SILENT_MAX_S = 0.05
 CLOSED_MAX_S = 0.02
 ARENA_BYTES = 64 << 20
-
-
-def processor_s(process: Process) -> float:
-    tasks = Path(f"/proc/{process.pid}/task").glob("*/schedstat")
-    return sum(int(each.read_text().split()[0]) for each in tasks) / 1e9
-
-
-def memory(process: Process) -> int:
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("RssAnon"))
-    return int(line.split()[1]) << 10
 
 
 @contextmanager
@@ -68,12 +57,12 @@ def idle(links: int, seconds: float) -> list[tuple[float, int]]:
     """Near and far: the share of a core, and bytes."""
     with linked(links) as (_, _, processes):
         time.sleep(1)  # what the handshakes have left is dealt with
-        before = [processor_s(each) for each in processes]
+        before = [processor_s(each.pid) for each in processes]
         began = time.perf_counter()
         time.sleep(seconds)
         spent = time.perf_counter() - began
         return [
-            ((processor_s(each) - was) / spent, memory(each))
+            ((processor_s(each.pid) - was) / spent, memory(each.pid))
             for each, was in zip(processes, before, strict=True)
         ]
 

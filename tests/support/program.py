@@ -76,7 +76,6 @@ class Program:
         self._socket: Any = None
         self._monitor: Monitor | None = None
         self._end: End | None = None
-        self.due = float("inf")
         self._connects_at = float("inf")
         self._targets = itertools.count(1)
         self._does(self.client.start(time.monotonic()))
@@ -259,6 +258,9 @@ class Program:
                 self.unmade.append(action)
 
     # --- of its end ---------------------------------------------------------------------------
+
+    def wakes(self, end: End) -> None:
+        """It is asked in each turn."""
 
     def send(self, end: End, message: bytes) -> bool:
         try:
