@@ -9,7 +9,7 @@ import click
 
 from shmbroker.cli.connection import connected, queue_named, vhost_option
 from shmbroker.cli.group import verb
-from shmbroker.cli.hang_up import end_at_hang_up
+from shmbroker.cli.hang_up import ended_by_hang_up
 from shmbroker.cli.output import json_option, say
 from shmbroker.cli.queue import name_argument
 from shmbroker.cli.selector import selector_option
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 @selector_option
 @json_option
 @vhost_option
+@ended_by_hang_up()
 def get(
     name: str, count: int, acks: bool, timeout: float, selector: Selector | None, as_json: bool,
     vhost: str,
@@ -53,7 +54,6 @@ def get(
     return to their places at the end, and count as delivered once more.  Exits with 1 if there are
     fewer than --count messages.  To look without taking: `shmbroker browse`.
     """
-    end_at_hang_up()
     seen = 0
     with connected(vhost) as broker, ExitStack() as given_back:
         for message in taken(queue_named(broker, name), count, selector, timeout):

@@ -10,7 +10,7 @@ import click
 from shmbroker.cli.connection import connected, exchange_named, queue_named, vhost_option
 from shmbroker.cli.fields import message_fields
 from shmbroker.cli.group import Verb
-from shmbroker.cli.hang_up import end_at_hang_up
+from shmbroker.cli.hang_up import ended_by_hang_up
 from shmbroker.cli.names import exchange_names, queue_names, subscription_names
 from shmbroker.cli.output import json_option, print_json, say
 from shmbroker.cli.selector import selector_option, selects
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @selector_option
 @json_option
 @vhost_option
+@ended_by_hang_up()
 def sub(
     queue: str | None, name: str | None, exchange: str | None, key: str, durable: bool,
     shared: bool, count: int | None, timeout: float | None, lossy: bool,
@@ -64,7 +65,6 @@ def sub(
     does not match are not printed; a subscription keeps them.  Exits with 1 if fewer than --count
     messages arrive within --timeout, with 141 as soon as nobody reads the output any more.
     """
-    end_at_hang_up()
     if name is not None:
         if queue is not None or exchange is None:
             raise click.UsageError("--name goes with --exchange, and without a queue")
