@@ -29,6 +29,7 @@
 #include "broker/applier.h"
 #include "journal/format.h"
 #include "journal/journal.h"
+#include "journal/shipped.h"
 #include "schedule/schedule.h"
 #include "vhost/vhost.h"
 
@@ -319,6 +320,26 @@ static int64_t catalog_noted(sb_applier *all, const sb_journal_record *record)
     return SB_OK;
 }
 
+static void place_reached(sb_applier *all, const sb_place *place)
+{
+    all->number = place->number;
+    all->chain = place->chain;
+    all->epoch = place->epoch;
+    all->seal = place->seal;
+}
+
+/* Of its own journal: the frame is that one of the original. */
+static int64_t place_read(sb_applier *all, const sb_journal_record *record)
+{
+    sb_place place;
+    if (record->length != sizeof place)
+        return fail(SB_JOURNAL_DAMAGED, "segment %llx, byte %lld: no place of a frame",
+                    (long long)record->serial, (long long)record->offset);
+    memcpy(&place, record->body, sizeof place);
+    place_reached(all, &place);
+    return SB_OK;
+}
+
 int64_t applier_record(sb_applier *all, const sb_journal_record *record)
 {
     if (record->kind == SB_RECORD_QUEUE)
@@ -329,6 +350,8 @@ int64_t applier_record(sb_applier *all, const sb_journal_record *record)
         return queues_listed(all, record);
     if (record->kind == SB_RECORD_UNPLACED)
         return unpublished_note(all, record);
+    if (record->kind == SB_RECORD_COPIED && all->reads)
+        return place_read(all, record);
     /* a list of ids goes by its queue's number with the sign bit */
     restored **at = applier_place(all, record->queue & INT64_MAX), *queue = *at;
     if (!queue)
@@ -405,7 +428,7 @@ static int64_t check_only(sb_applier *all, const sb_journal_record *record)
 /* With a seal of its own; which segments are needed is said of its own. */
 static int64_t stage(sb_applier *all, const sb_journal_record *record)
 {
-    if (record->kind == SB_RECORD_SEGMENTS)
+    if (record->kind == SB_RECORD_SEGMENTS || record->kind == SB_RECORD_COPIED)
         return SB_OK;
     int64_t code = sb_journal_stage(all->journal, record->kind, record->queue, record->position,
                                     record->body, record->length);
@@ -433,16 +456,19 @@ static int64_t let_go(sb_applier *all, const sb_journal_record *record)
 }
 
 /* A segment begins here where one of the original begins: that frame has all that a segment must
- * know, and all ids of what the segments of before have are listed in it. */
+ * know, and all ids of what the segments of before have are listed in it.  If one begins elsewhere,
+ * for want of room or because we have begun anew, those of before stay until then. */
 static int64_t journaled(sb_applier *all, const sb_end_frame *frame)
 {
     bool begins = (uint32_t)frame->number == 1;
     int64_t code = each_record(all, frame, stage);
+    if (code == SB_OK)
+        code = sb_journal_stage(all->journal, SB_RECORD_COPIED, 0, 0, &all->next,
+                                sizeof all->next);
     if (code == SB_OK && begins)
         journal_turn_over(all->journal);
-    else if (code == SB_OK && journal_begins_segment(all->journal))
-        code = fail(SB_TOO_LARGE, "its segments have to be larger than those of the original, and "
-                    "the first frame that it gets begins a segment");
+    if (begins || journal_begins_segment(all->journal))
+        journal_holds(all->journal, !begins);
     if (code == SB_OK)
         code = sb_journal_commit(all->journal);
     return code == SB_OK ? each_record(all, frame, let_go) : code;
@@ -471,12 +497,15 @@ int64_t sb_applier_apply(sb_applier *to, const sb_end_frame *frame)
     int64_t code = applied(to, frame);
     if (code != SB_OK)
         return code;
+    to->next = (sb_place){frame->number, frame->epoch, frame->seal,
+                          shipped_chain(to->chain, frame->number, frame->seal, frame->records,
+                                        frame->bytes)};
     if (to->journal)
         code = journaled(to, frame);
     if (code == SB_OK)
         code = each_record(to, frame, applier_record);
     if (code == SB_OK)
-        to->number = frame->number;
+        place_reached(to, &to->next);
     else
         snprintf(to->why, sizeof to->why, "%s", sb_detail(code));
     to->failed = code; /* half of a frame may be there */
@@ -498,6 +527,7 @@ int64_t applier_make(sb_connection *connection, sb_applier **made)
         return fail_system("memory for restoring");
     all->connection = connection;
     all->last = &all->bodies;
+    all->event = -1;
     *made = all;
     return SB_OK;
 }

@@ -47,7 +47,11 @@ struct sb_applier {
     sb_connection *connection;
     sb_journal *journal; /* into which frames are written first, or NULL */
     restored *queues[HASHES];
-    int64_t number; /* of the last frame that was applied, 0: none */
+    int64_t number, epoch, seal, chain; /* of the last frame that was applied, 0: none */
+    sb_place next;  /* that is being applied */
+    bool reads;     /* its own journal */
+    int event;      /* told when a frame is written, or -1 */
+    _Atomic int64_t written; /* the number of the last that was */
     int64_t failed; /* SB_OK, or what has stopped it, and why */
     char why[512];
     catalog_body *bodies, **last;
@@ -72,6 +76,12 @@ int64_t applier_record(sb_applier *all, const sb_journal_record *record);
 int64_t applier_make(sb_connection *connection, sb_applier **made);
 /* Give back what queues have that are marked as gone. */
 void applier_forget_gone(sb_applier *all);
+
+/* --- restore.c -------------------------------------------------------------------------------- */
+
+/* Apply all that a journal has; `told`: of the bytes read, and of how many, or NULL. */
+int64_t applier_replay(sb_applier *all, sb_replay *replay,
+                       void (*told)(int64_t bytes, int64_t all, void *context), void *context);
 
 /* --- unpublished.c ---------------------------------------------------------------------------- */
 

@@ -12,6 +12,9 @@ from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.journal.end import Frame
 from shmbroker.ipc.journal.journal import Journal
+from shmbroker.ipc.journal.place import Place
+from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.journal.shipping import place_of
 
 
 class Applier(Closable):
@@ -37,10 +40,40 @@ class Applier(Closable):
         """False: it was applied before.  MessageGone: frames are missing before it."""
         told = ffi.new("sb_end_frame *")
         told.number, told.after, told.epoch = frame.number, frame.after, frame.epoch
+        told.seal = frame.seal
         records = ffi.from_buffer(frame.records)
         told.records, told.bytes = records, len(records)
         code: int = lib.sb_applier_apply(self._applier, told)
         return code != DUPLICATE and self._check(code) == 0
+
+    def read(self, replay: Replay) -> None:
+        """First: all that its own journal has."""
+        self._check(lib.sb_applier_read(self._applier, replay._replay))
+
+    def frames(self, shipped: bytes | memoryview) -> None:
+        """Apply what was shipped; frames that it has are passed over."""
+        memory = ffi.from_buffer(shipped)
+        self._check(lib.sb_applier_frames(self._applier, memory, len(memory)))
+
+    def place(self) -> Place | None:
+        """The last frame of the original that it has."""
+        told = ffi.new("sb_place *")
+        lib.sb_applier_place(self._applier, told)
+        return place_of(told)
+
+    def go_on(self, place: Place) -> None:
+        """The original has its last frame under this name."""
+        told = ffi.new("sb_place *", (place.number, place.epoch, place.seal, place.chain))
+        lib.sb_applier_go_on(self._applier, told)
+
+    def tell(self, eventfd: int) -> None:
+        """Count this up when `written` is further."""
+        lib.sb_applier_tell(self._applier, eventfd)
+
+    @property
+    def written(self) -> int:
+        """The number of the last frame that is in a file of its journal, perhaps not synced."""
+        return int(lib.sb_applier_written(self._applier))
 
     def finish(self) -> int:
         """The vhost is there for others: how many messages."""

@@ -364,6 +364,11 @@ int64_t sb_journaler_attach(sb_journaler *journaler, const sb_end_options *optio
     return sb_journal_attach(journaler->journal, options, end);
 }
 
+void sb_journaler_keep(sb_journaler *journaler, int64_t from, int64_t bytes)
+{
+    sb_journal_keep(journaler->journal, from, bytes);
+}
+
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told)
 {
     return sb_journal_statistics_of(journaler->journal, told);

@@ -127,6 +127,12 @@ class Journaler(StoreWriter):
     def _attach(self, options: Any, made: Any) -> int:
         return int(lib.sb_journaler_attach(self._writer, options, made))
 
+    def keep(self, begin: int | None, newest_bytes: int) -> None:
+        """From any thread: segments from this serial on, and these bytes of the newest (-1: all),
+        stay although nothing in them is needed, unless the disk is full."""
+        serial = lib.SB_JOURNAL_ALL if begin is None else begin
+        lib.sb_journaler_keep(self._writer, serial, newest_bytes)
+
     def statistics(self) -> JournalerStatistics:
         told = ffi.new("sb_journal_statistics *")
         lib.sb_journaler_statistics_of(self._writer, told)

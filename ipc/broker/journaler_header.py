@@ -46,6 +46,8 @@ int64_t sb_journaler_stop(sb_journaler *journaler);
 /* An end beside the disk, from any thread, before it starts or while it works.  One that counts is
  * a replica with a gate in each durable queue; detach all before it is freed. */
 int64_t sb_journaler_attach(sb_journaler *journaler, const sb_end_options *options, sb_end **end);
+/* As sb_journal_keep. */
+void sb_journaler_keep(sb_journaler *journaler, int64_t from, int64_t bytes);
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told);
 void sb_journaler_free(sb_journaler *journaler);
 /* From now on our files are closed, and our locks fall, as soon as we are killed, and not when the
@@ -70,6 +72,19 @@ int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t 
 /* SB_DUPLICATE: it was applied before.  SB_GONE: frames are missing before it.  SB_JOURNAL_DAMAGED:
  * a record does not check, and nothing was done.  With anything else it has failed for good. */
 int64_t sb_applier_apply(sb_applier *applier, const sb_end_frame *frame);
+/* Frames as they are shipped, one after the other; such as were applied before are passed over.
+ * SB_STALE: of an epoch below one that was met. */
+int64_t sb_applier_frames(sb_applier *applier, const void *frames, int64_t bytes);
+/* First: all that its own journal has, which goes on behind that. */
+int64_t sb_applier_read(sb_applier *applier, sb_replay *replay);
+/* The last frame of the original that it has; number 0: none. */
+void sb_applier_place(const sb_applier *applier, sb_place *place);
+/* The original has it under this name: what follows comes behind it. */
+void sb_applier_go_on(sb_applier *applier, const sb_place *place);
+/* Count up this eventfd when a frame is in a file of its journal, and perhaps not yet synced. */
+void sb_applier_tell(sb_applier *applier, int64_t event);
+/* From any thread: the number of the last one that is. */
+int64_t sb_applier_written(sb_applier *applier);
 /* Queues, exchanges and bindings get their names, and the vhost is there for others: how many
  * messages. */
 int64_t sb_applier_finish(sb_applier *applier);

@@ -133,8 +133,8 @@ static int64_t queues_put(sb_applier *all)
     return code;
 }
 
-static int64_t replayed(sb_applier *all, sb_replay *replay,
-                        void (*told)(int64_t bytes, int64_t all, void *context), void *context)
+int64_t applier_replay(sb_applier *all, sb_replay *replay,
+                       void (*told)(int64_t bytes, int64_t all, void *context), void *context)
 {
     sb_journal_record record;
     int64_t code, next = 0, bytes = 0;
@@ -166,7 +166,7 @@ static int64_t restored_whole(sb_applier *all, sb_replay *replay,
                               void (*told)(int64_t bytes, int64_t all, void *context),
                               void *context)
 {
-    int64_t code = replayed(all, replay, told, context);
+    int64_t code = applier_replay(all, replay, told, context);
     return code == SB_OK ? queues_named(all) : code;
 }
 

@@ -19,6 +19,7 @@ from shmbroker.ipc.exchange import header as exchange
 from shmbroker.ipc.follower import header as follower
 from shmbroker.ipc.journal.end_header import END
 from shmbroker.ipc.journal.header import JOURNAL, journal_enumerators
+from shmbroker.ipc.journal.shipping_header import SHIPPING
 from shmbroker.ipc.message import header as message
 from shmbroker.ipc.paging.header import PAGER
 from shmbroker.ipc.queue import header as queue
@@ -79,6 +80,7 @@ PRIVATE_CHAPTERS = (
     ring.PRIVATE,
     JOURNAL,
     END,
+    SHIPPING,
     JOURNALER,
     PAGER,
     SINK,

@@ -26,7 +26,7 @@
 typedef struct in_flight {
     struct in_flight *next;
     _Atomic int64_t holders; /* the list, and who reads it */
-    int64_t number, after, epoch, bytes;
+    int64_t number, after, epoch, seal, bytes;
     unsigned char records[];
 } in_flight;
 
@@ -145,6 +145,7 @@ static in_flight *copy_of(const ends *of, const sb_end_frame *frame)
     made->number = frame->number;
     made->after = of->written;
     made->epoch = frame->epoch;
+    made->seal = frame->seal;
     made->bytes = frame->bytes;
     memcpy(made->records, frame->records, (size_t)frame->bytes);
     return made;
@@ -422,7 +423,7 @@ int64_t sb_end_next(sb_end *end, sb_end_frame *frame)
     if (code == SB_OK) {
         atomic_fetch_add(&next->holders, 1);
         *frame = (sb_end_frame){next->number, next->after, next->epoch,
-                                next->records, next->bytes, next};
+                                next->records, next->bytes, next, next->seal};
         end->unread = next->next;
         if (!end->unread)
             eventfd_read(end->event, &rung);

@@ -30,6 +30,8 @@ class Frame:
     epoch: int
     records: memoryview
     """As in the file, without a copy: the memory stays as long as this view."""
+    seal: int = 0
+    """The CRC of its segment's header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class End(Closable):
         memory = ffi.gc(ffi.cast("char *", told.memory), lib.sb_end_frame_free, told.bytes)
         begin = ffi.cast("char *", told.records) - memory
         records = memoryview(ffi.buffer(memory, begin + told.bytes))[begin:]
-        return Frame(told.number, told.after, told.epoch, records)
+        return Frame(told.number, told.after, told.epoch, records, told.seal)
 
     def fileno(self) -> int:
         """Readable as long as `read` has something to say: for poll, not to be read."""

@@ -25,6 +25,7 @@ typedef struct sb_end_frame {
     const void *records; /* as in the file, sealed for the place that they have there */
     int64_t bytes;
     void *memory; /* for sb_end_frame_free; the frame stays as long as it is wanted */
+    int64_t seal; /* the CRC of its segment's header, which has a random salt */
 } sb_end_frame;
 
 typedef struct sb_end_state {

@@ -111,6 +111,9 @@ int64_t sb_journal_clear(sb_journal *journal);
 int64_t sb_journal_compact(sb_journal *journal, int64_t share, int64_t bytes,
                            sb_journal_needed needed, void *context);
 int64_t sb_journal_statistics_of(sb_journal *journal, sb_journal_statistics *told);
+/* From any thread: segments from this serial on stay (SB_JOURNAL_ALL: none for that), and so many
+ * bytes of the newest (-1: all), also if nothing in them is needed; unless the disk is full. */
+void sb_journal_keep(sb_journal *journal, int64_t from, int64_t bytes);
 /* Wait until the thread of the journal has nothing to do. */
 int64_t sb_journal_wait(sb_journal *journal, int64_t timeout_ns);
 

@@ -40,6 +40,7 @@ int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options
     with->segment_bytes = with->segment_bytes ? with->segment_bytes : SEGMENT_BYTES;
     with->spares = with->spares ? with->spares : SPARES;
     journal->current.file = journal->in.file = -1;
+    atomic_init(&journal->keeps_from, INT64_MAX);
     int64_t code = SB_OK;
     if (with->segment_bytes < SEGMENT_BYTES_MIN || with->segment_bytes % JOURNAL_PAGE ||
         with->segment_bytes > JOURNAL_BYTES_MAX || with->spares < 0)
@@ -255,6 +256,7 @@ static void offer(sb_journal *journal, const frame *out)
 {
     ends_offer(journal->ends, &(sb_end_frame){
         .number = frame_number(journal->current.serial, journal->number), .epoch = journal->epoch,
+        .seal = journal->current.seed,
         .records = out->memory + out->start, .bytes = out->filled - out->start});
 }
 
@@ -272,6 +274,8 @@ static int64_t write_frame(sb_journal *journal, frame *out)
                          place.page_at + ahead);
     if (code == SB_OK)
         offer(journal, out);
+    if (code == SB_OK && journal->told_written)
+        journal->told_written(journal->told_context);
     if (code == SB_OK && fdatasync(to->file) != 0)
         code = fail(SB_JOURNAL_FAILED, "syncing segment %016llx: %s",
                     (unsigned long long)to->serial, strerror(errno));
@@ -367,6 +371,12 @@ void journal_turn_over(sb_journal *journal)
     journal->turns = !journal->fresh;
 }
 
+void journal_tell_written(sb_journal *journal, void (*told)(void *), void *context)
+{
+    journal->told_written = told;
+    journal->told_context = context;
+}
+
 bool journal_begins_segment(const sb_journal *journal)
 {
     return journal->fresh || !fits(journal, &journal->frame);
@@ -434,6 +444,7 @@ static int64_t commit(sb_journal *journal, reserve_use opens)
     segments_learn(journal);
     if (!journal->fresh && (journal->turns || !fits(journal, &journal->frame))) {
         code = turn_over(journal, RESERVE_NONE);
+        journal->yields = code == SB_DISK_FULL;
         if (code == SB_DISK_FULL && sb_journal_clear(journal) > 0)
             code = turn_over(journal, RESERVE_NONE);
         if (code == SB_DISK_FULL && opens != RESERVE_NONE) {

@@ -19,6 +19,8 @@ int64_t journal_relieve(sb_journal *journal);
 void journal_turn_over(sb_journal *journal);
 /* Whether the next commit of what is staged would begin one by itself, or has just begun one. */
 bool journal_begins_segment(const sb_journal *journal);
+/* Call this, in the writer's thread, when a frame is written and not yet synced. */
+void journal_tell_written(sb_journal *journal, void (*told)(void *), void *context);
 /* The number of the last frame that it has synced, 0: none. */
 int64_t journal_last_frame(const sb_journal *journal);
 /* To whom its frames go beside the disk: end.h. */
@@ -35,6 +37,8 @@ bool journal_owes(sb_journal *journal);
 
 /* --- needed.c --------------------------------------------------------------------------------- */
 
+/* While it holds, no segment is let go of: what it began with last has no snapshot. */
+void journal_holds(sb_journal *journal, bool holds);
 /* As sb_journal_retire, once it is written: by journal_relieve, or with the frame that is staged,
  * if there is a record of it in that. */
 int64_t journal_retire_then(sb_journal *journal, int64_t queue, int64_t position);

@@ -115,6 +115,13 @@ class Journal(Closable):
         """The messages below the position are not needed; it is not written, stage that before."""
         self._check(lib.sb_journal_retire(self._journal, queue, position))
 
+    def keep(self, begin: int | None, newest_bytes: int) -> None:
+        """Segments from this serial on, and these bytes of the newest (-1: all), stay although
+        nothing in them is needed, unless the disk is full."""
+        lib.sb_journal_keep(
+            self._journal, ALL_POSITIONS if begin is None else begin, newest_bytes
+        )
+
     def ahead(self) -> None:
         """Begin to write what is staged; it is there after the commit, and not before."""
         self._check(lib.sb_journal_ahead(self._journal))

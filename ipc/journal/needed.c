@@ -233,12 +233,34 @@ int64_t journal_retire_others(sb_journal *journal, const int64_t *queues, int64_
     return code;
 }
 
+void journal_holds(sb_journal *journal, bool holds)
+{
+    journal->holds = holds;
+}
+
+void sb_journal_keep(sb_journal *journal, int64_t from, int64_t bytes)
+{
+    int64_t one = journal->options.segment_bytes;
+    atomic_store(&journal->keeps_from, from);
+    atomic_store(&journal->keeps_newest, bytes < 0 ? INT64_MAX / 2 : (bytes + one - 1) / one);
+}
+
+/* Somebody copies it, or may want to go on from there. */
+static bool is_kept(const sb_journal *journal, const segment_state *of)
+{
+    if (journal->holds)
+        return true;
+    return !journal->yields && (of->serial >= atomic_load(&journal->keeps_from) ||
+                                of->serial > journal->current.serial -
+                                                 atomic_load(&journal->keeps_newest));
+}
+
 static bool is_needed(const sb_journal *journal, const segment_state *of)
 {
     bool needed;
     if (of->state == SEGMENT_UNNEEDED || (of->moved != NOT_MOVED && journal->commits > of->moved))
         return false;
-    if (of->state != SEGMENT_KNOWN)
+    if (of->state != SEGMENT_KNOWN || is_kept(journal, of))
         return true;
     tally_live(&of->tally, &journal->heads, &needed);
     return needed;

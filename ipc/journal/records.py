@@ -31,6 +31,8 @@ QUEUES: Final = 9
 declared before.  So the segment that says that one was deleted need not be kept."""
 ORIGINS: Final = 10
 """Streams from elsewhere: entries in a queue's table of origins, and the last number of each."""
+COPIED: Final = 11
+"""The frame that has it repeats this frame of another journal (sb_place)."""
 
 KINDS_MAX: Final = 255
 """Others are free."""

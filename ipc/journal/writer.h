@@ -30,6 +30,13 @@ struct sb_journal {
     bool borrowed; /* of the reserve, and it was not whole since */
     bool in_snapshot, adopted;
     bool turns; /* the next commit begins a segment */
+    bool holds; /* no segment goes before one has begun with a snapshot */
+    /* segments from this serial on stay, and so many of the newest; `yields`: not while the disk is
+     * full */
+    _Atomic int64_t keeps_from, keeps_newest;
+    bool yields;
+    void (*told_written)(void *context); /* between write and sync, or NULL */
+    void *told_context;
     int64_t end, number; /* of the current segment: where the next frame begins, and its number */
     int64_t first_serial; /* of those that we have written */
     int64_t epoch;

@@ -40,7 +40,7 @@ NEWEST_MAX = 10_000
 
 
 class Serving(Protocol):
-    """Of links of programs: `netbridge/serving`."""
+    """Of links of programs: `netbridge/serving`; of replicas: `netbridge/replica`."""
 
     def came(self, end: End) -> None: ...
 
@@ -62,18 +62,20 @@ class Listener(Closable):
         vhosts: frozenset[str] = frozenset({"/"}),
         times: LinkTimes | None = None,
         serves: Serving | None = None,
+        replicates: Serving | None = None,
         tell: Tell = lambda _: None,
     ) -> None:
         """`key`: of the password that gives the key pair of this address, or that pair.
 
-        `serves`: programs, if `roles` admits them.
+        `serves`: programs, and `replicates`: replicas, if `roles` admits them.
         """
         self.times = times or LinkTimes()
         self.address = ""
         """Where it listens, with its port."""
         self._thread, self._ours, self._tell = thread, ours, tell
         self._key, self._credentials = key, credentials
-        self._roles, self._vhosts, self._serves = roles, vhosts, serves
+        self._roles, self._vhosts = roles, vhosts
+        self._serves, self._replicates = serves, replicates
         self._public = public_of(key.listening)
         self._peers: dict[bytes, End | None] = {}
         """By routing id; None: it has ended, and its connection is still there."""
@@ -254,8 +256,9 @@ class Listener(Closable):
     def became(self, end: End, state: State) -> None:
         if state is State.SYNCING:
             self._supersede(end)
-            if self._serves is not None and end.machine.handshake.role in OF_PROGRAMS:
-                self._serves.came(end)
+            serving = self._serving(end)
+            if serving is not None:
+                serving.came(end)
         elif state is State.UP:
             self._log(end, "up", "")
 
@@ -278,13 +281,21 @@ class Listener(Closable):
     def waits(self, end: End, live: str) -> None:
         """Only the near end waits."""
 
+    def _serving(self, end: End) -> Serving | None:
+        role = end.machine.handshake.role
+        if role is Role.REPLICA:
+            return self._replicates
+        return self._serves if role in OF_PROGRAMS else None
+
     def heard(self, end: End, frame: Frame) -> None:
-        if self._serves is not None:
-            self._serves.heard(end, frame)
+        serving = self._serving(end)
+        if serving is not None:
+            serving.heard(end, frame)
 
     def ended(self, end: End, how: Ending) -> None:
-        if self._serves is not None:
-            self._serves.gone(end)
+        serving = self._serving(end)
+        if serving is not None:
+            serving.gone(end)
         peer = self._forget(end)
         if peer is not None:
             if peer in self._peers:

@@ -64,6 +64,7 @@ class NetworkThread(Closable):
         self._epoll = select.epoll()
         self._readable: dict[int, tuple[Any, Callable[[], None]]] = {}
         """By descriptor."""
+        self._watched: dict[int, Callable[[], None]] = {}
         self._descriptors: dict[Any, int] = {}
         self._used: dict[int, None] = {}
         """Descriptors of sockets that may have something to read without a signal."""
@@ -154,6 +155,15 @@ class NetworkThread(Closable):
             self._used.pop(descriptor, None)
             del self._readable[descriptor]
 
+    def watch(self, descriptor: int, readable: Callable[[], None]) -> None:
+        """Of something else than a socket, as long as there is something to read."""
+        self._watched[descriptor] = readable
+        self._epoll.register(descriptor, select.EPOLLIN)
+
+    def unwatch(self, descriptor: int) -> None:
+        if self._watched.pop(descriptor, None) is not None:
+            self._epoll.unregister(descriptor)
+
     def used(self, socket: Any) -> None:
         """It was written to, or read by somebody else than its `readable`."""
         descriptor = self._descriptors.get(socket)
@@ -196,6 +206,8 @@ class NetworkThread(Closable):
             elif descriptor in self._readable:  # another of them may have closed it
                 self._used[descriptor] = None
                 self._readable[descriptor][1]()
+            elif descriptor in self._watched:
+                self._watched[descriptor]()
         now, due = monotonic(), math.inf
         for member in tuple(self.members):
             if member.due <= now:

@@ -22,6 +22,7 @@ from shmbroker.netbridge.link.inflow import Inflow, Poured
 from shmbroker.netbridge.link.outflow import Batch, Outflow, Outlet
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.frame import (
+    OF_REPLICATION,
     OF_SESSIONS,
     Active,
     Beat,
@@ -41,7 +42,7 @@ from shmbroker.netbridge.wire.frame import (
     Unopened,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import OF_PROGRAMS
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role
 
 Steps = Iterator[Frame | Action]
 CONFIRM_SECONDS = 0.001
@@ -324,6 +325,13 @@ class Machine:
         flow = self.inflows[frame.target] = Inflow(frame, self.times, later)
         yield from flow.begin()
 
+    @property
+    def _of_role(self) -> tuple[type[Frame], ...]:
+        """Frames that are not the link's own."""
+        if self.handshake.role is Role.REPLICA:
+            return OF_REPLICATION
+        return OF_SESSIONS if self.handshake.role in OF_PROGRAMS else ()
+
     def _beat(self, frame: Beat) -> None:
         peer = self.handshake.peer
         if peer is not None and frame.epoch != peer.epoch:
@@ -339,7 +347,7 @@ class Machine:
             yield from getattr(flow, step)(frame)
             if self.state is State.SYNCING:
                 yield from self._synced()
-        elif isinstance(frame, OF_SESSIONS) and self.handshake.role in OF_PROGRAMS:
+        elif isinstance(frame, self._of_role):
             yield Heard(frame)
         elif isinstance(frame, (Closing, Moved)):
             self._closes(frame, now)

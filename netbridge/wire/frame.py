@@ -7,6 +7,8 @@
     both                    Beat, Closing, Drained, Moved, Question, Answer
     program -> broker       Attach, Command, Seen, Grant
     broker -> program       Attached, Result, Delivery
+    replica -> live         Join, Reached                                   frames of a journal
+    live -> replica         Joined or Unjoined, Shipment, InSync
 
 A position is that of a message in the source's ring.  Where a frame says `mark` or `end`, all
 messages below it are meant.
@@ -35,6 +37,7 @@ from shmbroker.netbridge.wire.words import (
     Demand,
     Level,
     Refusal,
+    ReplicaAck,
     Role,
     Standing,
     TargetKind,
@@ -390,6 +393,62 @@ class Seen(Frame):
     seen: Count
 
 
+@dataclass(frozen=True, slots=True)
+class Join(Frame):
+    """A replica tells the last frame that it follows, and the same in its own journal."""
+
+    name: Name
+    boot: Id
+    ack: Annotated[ReplicaAck, Choice(ReplicaAck)]
+    number: Count
+    epoch: Count
+    seal: Count
+    chain: Count
+    own_number: Count
+    own_epoch: Count
+    own_seal: Count
+    own_chain: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Frame):
+    resumes: Yes
+    """False: all is copied, and what it has is to be set aside."""
+    number: Count
+    """Frames come from behind this one on, as the live calls it."""
+    epoch: Count
+    seal: Count
+    chain: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Unjoined(Frame):
+    reason: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment(Carrying):
+    """Frames of the journal."""
+
+    more: Yes
+    """They go on in the next one."""
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Reached(Frame):
+    """The replica has all frames up to this one."""
+
+    number: Count
+
+
+@dataclass(frozen=True, slots=True)
+class InSync(Frame):
+    """What comes after this frame is confirmed when the replica has it."""
+
+    number: Count
+
+
 KINDS: Final[tuple[type[Frame], ...]] = (
     Hello,
     Challenge,
@@ -420,9 +479,16 @@ KINDS: Final[tuple[type[Frame], ...]] = (
     Delivery,
     Grant,
     Seen,
+    Join,
+    Joined,
+    Unjoined,
+    Shipment,
+    Reached,
+    InSync,
 )
 """By the number of their kind, which never changes."""
 
+OF_REPLICATION: Final = (Join, Joined, Unjoined, Shipment, Reached, InSync)
 OF_SESSIONS: Final = (Attach, Attached, Command, Result, Delivery, Grant, Seen)
 
 GROWING: Final = (Hello, Refused)

@@ -55,6 +55,14 @@ class Refusal(Enum):
     BUSY = "busy"
 
 
+class ReplicaAck(Enum):
+    """When a replica says that it has a frame."""
+
+    RECEIVED = "received"
+    """It is in a file: it outlives the process, and not the machine."""
+    DISK = "disk"
+
+
 class TargetKind(Enum):
     QUEUE = "queue"
     EXCHANGE = "exchange"
