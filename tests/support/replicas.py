@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -25,17 +24,11 @@ from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role, Standing
+from shmbroker.perf.machine.port import free_port
 
 NODE = b"n" * 16
 PATIENCE = 30
 SITE = Credential("site", "site", (Role.REPLICA,), (Stretched("site", "correct horse battery"),))
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 @dataclass
