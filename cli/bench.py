@@ -18,6 +18,7 @@ VERBS = {
     "durable": "scenarios.durable.__main__",
     "failover": "scenarios.failover.__main__",
     "open-loop": "scenarios.open_loop",
+    "remote": "scenarios.remote.__main__",
     "scaling": "scenarios.scaling",
     "topologies": "scenarios.topologies.__main__",
 }

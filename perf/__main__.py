@@ -34,6 +34,7 @@ MODULES = {
     "open-loop": "open_loop",
     "scaling": "scaling",
     "durable": "durable.__main__",
+    "remote": "remote.__main__",
     "failover": "failover.__main__",
 }
 """In the order in which they run."""

@@ -14,7 +14,7 @@ from shmbroker.ipc.message.confirm import Confirm
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.outgoing import OptionsWithId, id_bytes, key_bytes, parts
 from shmbroker.ipc.message.properties import MESSAGE_ID
-from shmbroker.ipc.message.serializer import Codec
+from shmbroker.ipc.message.serializer import Codec, value_of
 from shmbroker.ipc.queue import queue as local
 from shmbroker.ipc.queue.batch import several
 from shmbroker.ipc.queue.publishing import checked_position
@@ -27,8 +27,9 @@ from shmbroker.ipc.selector.selector import Selector
 from shmbroker.netbridge.client import found
 from shmbroker.netbridge.client.delivery import Message
 from shmbroker.netbridge.client.not_local import not_local, refused
+from shmbroker.netbridge.client.pending import Pending
 from shmbroker.netbridge.client.producing import demand_of
-from shmbroker.netbridge.client.record import copied, delivered, plain, record
+from shmbroker.netbridge.client.record import contents, copied, delivered, plain, record
 from shmbroker.netbridge.remote.body import asked, told
 from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.wire.words import Verb
@@ -200,16 +201,22 @@ class Queue:
     async def _take(
         self, count: int, selector: str | None, timeout: Seconds | None
     ) -> list[Message]:
+        taking, done = await self._taken(count, selector, timeout)
+        return [
+            self._message(copy, taking.generation, number)
+            for number, copy in enumerate(delivered(done.body), done.value)
+        ]
+
+    async def _taken(
+        self, count: int, selector: str | None, timeout: Seconds | None
+    ) -> tuple[Pending, Outcome]:
         said = asked(queue=self.name, selector=selector)
         what = f"taking from queue {self.name!r}"
         taking = self._session.begin(what, Verb.GET, count=count, body=said, waits=timeout)
         done = await taking
         if not done.code:
             raise Empty(f"{what}: there is nothing to take")
-        return [
-            self._message(copy, taking.generation, number)
-            for number, copy in enumerate(delivered(done.body), done.value)
-        ]
+        return taking, done
 
     def _message(self, copy: CopiedMessage, generation: int, number: int) -> Message:
         return Message(self._session, self.name, copy, generation, number, self.serializer)
@@ -223,10 +230,17 @@ class Queue:
         return await self._receive(count_of(count), timeout)
 
     async def _receive(self, count: int, timeout: Seconds | None) -> list[Any]:
-        taken = await self._take(count, None, timeout)
-        for pending in [each._settle(Verb.ACK) for each in taken]:
-            await pending
-        return [each.body if self.serializer is None else each.value for each in taken]
+        """Two commands, however many messages it takes."""
+        taking, done = await self._taken(count, None, timeout)
+        positions, bodies = contents(done.body)
+        await self._session.begin(
+            f"{len(positions)} messages of queue {self.name!r}", Verb.ACK, value=done.value,
+            count=len(positions), body=asked(queue=self.name, positions=positions),
+            generation=taking.generation,
+        )  # fmt: skip
+        if self.serializer is None:
+            return bodies
+        return [value_of(each, self.serializer) for each in bodies]
 
     @twin(local.Queue.consume)
     def consume(

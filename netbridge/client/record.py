@@ -140,6 +140,21 @@ def delivered(records: Body) -> Iterator[CopiedMessage]:
         at += length + 7 & -8
 
 
+def contents(records: Body) -> tuple[list[int], list[bytes]]:
+    """Positions and bodies of what was delivered, and nothing else of it."""
+    memory = bytes(records)
+    positions, bodies = [], []
+    at = 0
+    while at < len(memory):
+        _, _, length, _, _, where = _HEAD.unpack_from(memory, at)
+        at += RECORD_HEAD_BYTES
+        (shape,) = _WHERE.unpack_from(memory, at)
+        positions.append(where & POSITION_MASK)
+        bodies.append(memory[at + length - (shape >> SHAPE_BODY_SHIFT) : at + length])
+        at += length + 7 & -8
+    return positions, bodies
+
+
 def _copied(position: int, deliveries: int, state: int, chunk: bytes) -> CopiedMessage:
     shape, _origin, published, mark = _CHUNK.unpack_from(chunk)
     start, expires = CHUNK_HEADER_BYTES, 0

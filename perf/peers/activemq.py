@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
+from typing import ClassVar
 
 from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.program import Program
 from shmbroker.perf.server.connection import BATCH, ConfirmRefused, Connection
+from shmbroker.perf.server.linked import LINKED_QUEUE, Linked, far_beside, far_of
 from shmbroker.perf.server.server import HOST, Place, Server
 from shmbroker.perf.server.stomp import Stomp, frame
 
@@ -24,20 +27,33 @@ CONFIG = """\
         http://www.springframework.org/schema/beans/spring-beans-2.0.xsd
         http://activemq.apache.org/schema/core
         http://activemq.apache.org/schema/core/activemq-core.xsd">
-  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="perf" useJmx="false"
-      dataDirectory="{folder}/data">
+  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" useJmx="false"
+      persistent="{persistent}" dataDirectory="{folder}/data">
     <destinationPolicy><policyMap><policyEntries>
       <policyEntry queue="&gt;" producerFlowControl="false"/>
     </policyEntries></policyMap></destinationPolicy>
-    <persistenceAdapter>
-      <kahaDB directory="{folder}/data/kahadb" journalDiskSyncStrategy="always"/>
-    </persistenceAdapter>
+    {store}
     <transportConnectors>
       <transportConnector name="stomp" uri="stomp://{host}:{port}"/>
+      {listens}
     </transportConnectors>
+    {network}
   </broker>
 </beans>
 """
+STORE = """\
+<persistenceAdapter>
+      <kahaDB directory="{folder}/data/kahadb" journalDiskSyncStrategy="always"/>
+    </persistenceAdapter>"""
+LISTENS = '<transportConnector name="openwire" uri="tcp://{host}:{port}"/>'
+NETWORK = """\
+<networkConnectors>
+      <networkConnector name="link" uri="static:(tcp://{host}:{port})">
+        <staticallyIncludedDestinations>
+          <queue physicalName="{queue}"/>
+        </staticallyIncludedDestinations>
+      </networkConnector>
+    </networkConnectors>"""
 HEAP = "-Xmx1g"
 PREFETCH = 2 * BATCH
 
@@ -46,14 +62,26 @@ class ActiveMq(Server):
     name = "activemq"
     package = "activemq"
     program = str(HOME / "bin" / "activemq.jar")
+    is_persistent: ClassVar[bool] = True
 
     @classmethod
     def found_program(cls) -> str | None:
         return cls.program if Path(cls.program).exists() else None
 
     def start(self, place: Place, stack: ExitStack) -> Program:
+        return self._broker(place, stack, "perf")
+
+    def _broker(
+        self, place: Place, stack: ExitStack, name: str, listens: str = "", network: str = ""
+    ) -> Program:
         config = place.folder / "activemq.xml"
-        config.write_text(CONFIG.format(folder=place.folder, host=HOST, port=place.port))
+        store = STORE.format(folder=place.folder) if self.is_persistent else ""
+        config.write_text(
+            CONFIG.format(
+                name=name, persistent=str(self.is_persistent).lower(), folder=place.folder,
+                store=store, host=HOST, port=place.port, listens=listens, network=network,
+            )
+        )  # fmt: skip
         command = ["java", HEAP, f"-Dactivemq.home={HOME}"]
         command += [f"-Dactivemq.{what}={place.folder}" for what in ("base", "conf", "data")]
         command += [f"-Djava.io.tmpdir={place.folder}", "-jar", self.program]
@@ -61,22 +89,45 @@ class ActiveMq(Server):
         return stack.enter_context(Program(command, place.folder / "said"))
 
     def connect(self, place: Place, queue: str) -> Connection:
-        return _Queue(place.port, queue)
+        return _Queue(place.port, queue, self.is_persistent)
+
+
+class ActiveMqInMemory(ActiveMq):
+    durability = "programs"
+    is_persistent = False
+
+
+class ActiveMqLinked(ActiveMqInMemory):
+    """A network of two brokers."""
+
+    def start(self, place: Place, stack: ExitStack) -> Program:
+        far, port = far_beside(place, free_port()), free_port()
+        self._broker(far, stack, "far", listens=LISTENS.format(host=HOST, port=port))
+        network = NETWORK.format(host=HOST, port=port, queue=LINKED_QUEUE)
+        return self._broker(place, stack, "near", network=network)
+
+    def is_up(self, place: Place) -> bool:
+        return super().is_up(place) and super().is_up(far_of(place))
+
+    def connect(self, place: Place, queue: str) -> Connection:
+        far = super().connect(far_of(place), queue)
+        return Linked(super().connect(place, queue), far)
 
 
 class _Queue(Connection):
     """What is taken comes by a socket of its own, or it would come between receipts."""
 
-    def __init__(self, port: int, queue: str) -> None:
+    def __init__(self, port: int, queue: str, is_persistent: bool) -> None:
         self._port = port
         self._stomp = Stomp(HOST, port)
         self._coming: Stomp | None = None
         self._name = b"destination:/queue/" + queue.encode()
+        self._persistent = b"persistent:true" if is_persistent else b"persistent:false"
         self._receipts = count()
 
     def publish(self, body: bytes) -> None:
         receipt = b"%d" % next(self._receipts)
-        headers = (self._name, b"persistent:true", b"receipt:" + receipt)
+        headers = (self._name, self._persistent, b"receipt:" + receipt)
         self._stomp.send(frame(b"SEND", headers, body))
         self._await(receipt)
 
@@ -84,7 +135,7 @@ class _Queue(Connection):
         for at in range(0, len(bodies), BATCH):
             receipt = b"%d" % next(self._receipts)
             transaction = b"transaction:" + receipt
-            headers = (self._name, b"persistent:true", transaction)
+            headers = (self._name, self._persistent, transaction)
             frames = [frame(b"SEND", headers, body) for body in bodies[at : at + BATCH]]
             commit = frame(b"COMMIT", (transaction, b"receipt:" + receipt))
             self._stomp.send(b"".join((frame(b"BEGIN", (transaction,)), *frames, commit)))

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from sysconfig import get_path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.machine.debian import NotInstalled
@@ -35,6 +35,7 @@ class JetStream(Server):
     distribution = "nats-py"
     program = "nats-server"
     modules = ("nats",)
+    storage: ClassVar[str] = "file"
 
     @classmethod
     def found_program(cls) -> str | None:
@@ -58,15 +59,20 @@ class JetStream(Server):
         return stack.enter_context(Program(command, place.folder / "said"))
 
     def connect(self, place: Place, queue: str) -> Connection:
-        return _Stream(place.port, queue)
+        return _Stream(place.port, queue, self.storage)
+
+
+class JetStreamInMemory(JetStream):
+    durability = "programs"
+    storage = "memory"
 
 
 class _Stream(Connection):
     """nats-py is asynchronous: its loop runs whenever something is waited for."""
 
-    def __init__(self, port: int, queue: str) -> None:
+    def __init__(self, port: int, queue: str, storage: str) -> None:
         self._loop = asyncio.new_event_loop()
-        self._queue = queue
+        self._queue, self._storage = queue, storage
         self._coming: Any = None
         nats: Any = import_module("nats")
         self._client = self._wait(nats.connect(f"nats://{HOST}:{port}"))
@@ -75,7 +81,9 @@ class _Stream(Connection):
 
     async def _declare(self) -> None:
         api: Any = import_module("nats.js.api")
-        await self._stream.add_stream(name=self._queue, subjects=[self._queue])
+        await self._stream.add_stream(
+            name=self._queue, subjects=[self._queue], storage=self._storage
+        )
         config = api.ConsumerConfig(durable_name=CONSUMER, max_ack_pending=OUTSTANDING)
         await self._stream.add_consumer(self._queue, config)
 

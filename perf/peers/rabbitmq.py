@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.machine.port import free_port
@@ -26,8 +26,8 @@ log.file.level = error
 vm_memory_high_watermark.relative = 0.6
 disk_free_limit.absolute = 100MB
 """
-PERSISTENT = 2
-QUORUM = {"x-queue-type": "quorum"}
+PERSISTENT, TRANSIENT = 2, 1
+QUORUM, CLASSIC = {"x-queue-type": "quorum"}, {"x-queue-type": "classic"}
 PREFETCH = 2 * BATCH
 
 
@@ -37,6 +37,7 @@ class RabbitMq(Server):
     package = "rabbitmq-server"
     program = "/usr/lib/rabbitmq/bin/rabbitmq-server"  # the one in PATH changes user and folder
     modules = ("pika",)
+    is_durable: ClassVar[bool] = True
 
     def start(self, place: Place, stack: ExitStack) -> Program:
         folder, names, talk = place.folder, free_port(), free_port()
@@ -68,18 +69,27 @@ class RabbitMq(Server):
         return cls.program if Path(cls.program).exists() else None
 
     def connect(self, place: Place, queue: str) -> Connection:
-        return _Quorum(place.port, queue)
+        return _Queue(place.port, queue, self.is_durable)
 
 
-class _Quorum(Connection):
-    def __init__(self, port: int, queue: str) -> None:
+class RabbitMqInMemory(RabbitMq):
+    """A classic queue that is not durable."""
+
+    durability = "programs"
+    is_durable = False
+
+
+class _Queue(Connection):
+    def __init__(self, port: int, queue: str, is_durable: bool) -> None:
         pika: Any = import_module("pika")
         self._queue = queue
         self._parameters = pika.ConnectionParameters(HOST, port, heartbeat=0)
-        self._properties = pika.BasicProperties(delivery_mode=PERSISTENT)
+        mode = PERSISTENT if is_durable else TRANSIENT
+        self._properties = pika.BasicProperties(delivery_mode=mode)
         self._blocking = pika.BlockingConnection(self._parameters)
         self._channel = self._blocking.channel()
-        self._channel.queue_declare(queue, durable=True, arguments=QUORUM)
+        kind = QUORUM if is_durable else CLASSIC
+        self._channel.queue_declare(queue, durable=is_durable, arguments=kind)
         self._channel.confirm_delivery()
         self._channel.basic_qos(prefetch_count=PREFETCH)
         self._coming: Any = None

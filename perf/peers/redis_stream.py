@@ -28,13 +28,14 @@ class Redis(Server):
     program = "redis-server"
     modules = ("redis", "hiredis")
     sync: ClassVar[str] = "always"
+    keeps: ClassVar[str] = "yes"
 
     def start(self, place: Place, stack: ExitStack) -> Program:
         options = {
             "bind": HOST,
             "port": place.port,
             "dir": place.folder,
-            "appendonly": "yes",
+            "appendonly": self.keeps,
             "appendfsync": self.sync,
             "auto-aof-rewrite-percentage": 0,  # a rewrite in the middle would be bad luck only
             "save": "",
@@ -46,6 +47,11 @@ class Redis(Server):
 
     def connect(self, place: Place, queue: str) -> Connection:
         return _Stream(place.port, queue)
+
+
+class RedisInMemory(Redis):
+    durability = "programs"
+    keeps = "no"
 
 
 class _Stream(Connection):

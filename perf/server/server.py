@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
+from shmbroker.perf.harness.peer import Durability
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.port import Port
 from shmbroker.perf.harness.python_peer import PythonPeer
@@ -62,7 +63,7 @@ class Running:
 
 
 class Server(PythonPeer):
-    durability = "disk"
+    durability: ClassVar[Durability] = "disk"
     package: ClassVar[str | None] = None
     """Debian's, that has the program."""
     program: ClassVar[str]

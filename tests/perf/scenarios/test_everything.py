@@ -81,7 +81,7 @@ def test_each_scenario_understands_what_it_will_be_asked(name: str, quick: bool)
     of = everything.scenario(name)
     asked = of.asked(everything.words(of, quick, 3, Path("/var")))
     assert asked["rounds"] == 3
-    assert ("folder" in asked) == (name in ("durable", "failover"))
+    assert ("folder" in asked) == (name in ("durable", "failover", "remote"))
 
 
 def test_a_part_that_misses_its_target_is_told(

@@ -1,0 +1,95 @@
+"""shmbroker over TCP: an instance that listens, and programs that reach it by its address.
+
+`OursRemote` has a durable queue; a publish returns when it is on disk.  `OursRemoteInMemory` has a
+queue in memory; a publish returns when it is in the ring.  `OursLinked` is two instances and a
+bridge: published at the near one, taken at the far one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from shmbroker import connect
+from shmbroker.perf.harness.peer import Peer
+from shmbroker.perf.machine.port import free_port
+from shmbroker.perf.machine.program import Program
+from shmbroker.perf.server.connection import Connection
+from shmbroker.perf.server.instance import COMMAND, is_served, serving, uri_of
+from shmbroker.perf.server.linked import LINKED_QUEUE, Linked, far_beside, far_of
+from shmbroker.perf.server.server import HOST, Place, Server
+
+SLOTS = 1 << 18
+ARENA = "1GiB"
+
+
+class OursRemote(Server):
+    name = "shmbroker"
+    distribution = "shmbroker"
+    program = COMMAND
+    is_durable = True
+
+    @classmethod
+    def install(cls) -> None:
+        """It is what this file is of."""
+
+    def start(self, place: Place, stack: ExitStack) -> Program:
+        return serving(place, stack, {"instance.arena": ARENA})
+
+    def is_up(self, place: Place) -> bool:
+        return is_served(place)
+
+    def connect(self, place: Place, queue: str) -> Connection:
+        return _Remote(uri_of(place), queue, self.is_durable)
+
+
+class OursRemoteInMemory(OursRemote):
+    durability = "programs"
+    is_durable = False
+
+
+class _Remote(Connection):
+    def __init__(self, uri: str, queue: str, is_durable: bool) -> None:
+        self._broker = connect(uri)
+        self._queue = self._broker.declare_queue(queue, slots=SLOTS, durable=is_durable)
+
+    def publish(self, body: bytes) -> object:
+        return self._queue.publish(body)
+
+    def publish_many(self, bodies: Sequence[bytes]) -> None:
+        self._queue.publish_many(bodies)
+
+    def take(self, count: int) -> list[bytes]:
+        return self._queue.receive_many(count)
+
+    def close(self) -> None:
+        self._broker.close()
+
+
+class OursLinked(OursRemoteInMemory):
+    def start(self, place: Place, stack: ExitStack) -> Program:
+        far = far_beside(place, free_port())
+        given: dict[str, object] = {"instance.arena": ARENA}
+        serving(far, stack, {**given, "acceptors.bench.roles": ["client", "peering"],
+                             "credentials.bench.role": ["client", "peering"]})  # fmt: skip
+        return serving(
+            place, stack,
+            {
+                **given,
+                "credentials.bench.role": ["client", "peering"],
+                "bridges.link.queue": LINKED_QUEUE,
+                "bridges.link.to": f"tcp://{HOST}:{far.port}",
+                "bridges.link.retry-interval": "50ms",
+            },
+        )  # fmt: skip
+
+    def is_up(self, place: Place) -> bool:
+        return is_served(place) and is_served(far_of(place))
+
+    def connect(self, place: Place, queue: str) -> Connection:
+        far = super().connect(far_of(place), queue)
+        return Linked(super().connect(place, queue), far)
+
+
+PEERS: tuple[Peer, ...] = ()
+"""Of shmbroker.perf.scenarios.remote only."""
