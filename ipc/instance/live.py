@@ -98,7 +98,8 @@ class Live(Candidate):
         self._written(self.ours, lambda: write_whole(self.ours, ours))
         self._in_background(self._repair_for_ever)
         if self.config.spool.path:
-            self.spooling = Spooling(self.config, self.log)
+            more = self.network.counts if self.network is not None else dict
+            self.spooling = Spooling(self.config, self.log, more)
 
     def _joined(self, former: Record) -> Broker | None:
         """The rings that we have ready, if they are what the former live had."""

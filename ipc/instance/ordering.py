@@ -22,6 +22,7 @@ from shmbroker.ipc.instance import status
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.ipc.latency.latency import Counts
 
 ORDER: Final = "order"
 ANSWER: Final = "answer"
@@ -39,6 +40,9 @@ class Networked(Protocol):
 
     def order(self, given: Mapping[str, object]) -> None:
         """Carry it out; an Error says why not."""
+
+    def counts(self) -> Mapping[str, Mapping[str, Counts]]:
+        """What links have counted of queues, by their names and by kind; from any thread."""
 
 
 def asked(folder: Path, wanted: Mapping[str, object], timeout: float) -> dict[str, Any] | None:

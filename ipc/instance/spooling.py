@@ -12,12 +12,13 @@ from shmbroker.ipc.base.errors import Error
 from shmbroker.ipc.connection.broker import connect
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
-from shmbroker.ipc.spool.spool import Counted, Spool, counted
+from shmbroker.ipc.spool.spool import Counted, More, Spool, counted
 
 
 class Spooling:
-    def __init__(self, config: Config, log: Log) -> None:
+    def __init__(self, config: Config, log: Log, more: More) -> None:
         self._config = config
+        self._more = more
         self._log = log
         self._said = ""
         self._is_over = threading.Event()
@@ -51,7 +52,7 @@ class Spooling:
     def _counted(self) -> Counted | None:
         try:
             with connect(f"shm://{self._config.vhost}", observe=True) as broker:
-                return counted(broker)
+                return counted(broker, self._more)
         except Error:  # the thread will meet it again, and say it
             return None
 
@@ -66,6 +67,7 @@ class Spooling:
             keep_bytes=wanted.keep,
             parquet=None if wanted.parquet else False,
             since=self._since,
+            more=self._more,
         )
         self._since = None
         return spool

@@ -15,7 +15,7 @@ import fcntl
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -60,17 +60,31 @@ def _made(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
 
 
+Kinds = Mapping[str, Counts]
+More = Callable[[], Mapping[str, Kinds]]
+"""What others have counted of queues, by their names."""
+
+
+def _nothing() -> Mapping[str, Kinds]:
+    return {}
+
+
 def _recorded(
-    broker: Broker, unread: list[str]
-) -> Iterator[tuple[str, dict[int, dict[str, Counts]]]]:
-    """Each queue whose times are or were recorded, by its name and reference."""
+    broker: Broker, unread: list[str], more: More
+) -> Iterator[tuple[str, int | str, Kinds]]:
+    """Each queue whose times are or were recorded: its name, and what tells it from others."""
     for entry in broker._catalog.queues():
         counts = counts_of(broker._connection, entry.reference)
         if isinstance(counts, int):
             if counts != NOT_FOUND:
                 unread.append(f"{entry.name}: {detail_of(counts)}")
         elif counts:
-            yield entry.name, {entry.reference: counts}
+            yield entry.name, entry.reference, counts
+    try:
+        for name, kinds in more().items():
+            yield name, name, kinds
+    except Error as error:
+        unread.append(str(error))
 
 
 @dataclass(frozen=True)
@@ -78,14 +92,12 @@ class Counted:
     """What has been counted before an interval begins, and is of no interval."""
 
     monotonic_ns: int
-    counts: dict[int, dict[str, Counts]]
+    counts: dict[int | str, Kinds]
 
 
-def counted(broker: Broker) -> Counted:
+def counted(broker: Broker, more: More = _nothing) -> Counted:
     """Up to now."""
-    counts: dict[int, dict[str, Counts]] = {}
-    for _, found in _recorded(broker, []):
-        counts.update(found)
+    counts = {of: kinds for _, of, kinds in _recorded(broker, [], more)}
     return Counted(monotonic_ns(), counts)
 
 
@@ -108,9 +120,11 @@ class Spool(Closable):
         parquet: bool | None = None,
         host: str | None = None,
         since: Counted | None = None,
+        more: More = _nothing,
     ) -> None:
         """parquet: None writes it if pyarrow is there (`pip install shmbroker[spool]`).
-        since: where the first interval begins, if not now."""
+        since: where the first interval begins, if not now.
+        more: what links, say, have counted, in the same buckets."""
         for name, value in (("interval", interval), ("rotate", rotate)):
             if not value > 0:
                 raise InvalidArgument(f"{name} is a number of seconds above 0, not {value!r}")
@@ -121,6 +135,7 @@ class Spool(Closable):
         if parquet and not has_parquet:
             raise InvalidArgument("Parquet needs pyarrow: pip install 'shmbroker[spool]'")
         self._url = url
+        self._more = more
         self.folder = Path(folder)
         self.interval = interval
         self._rotate_ns = int(rotate * 1e9)
@@ -137,7 +152,7 @@ class Spool(Closable):
         self._lock = -1
         try:
             self._open_folder()
-            since = since or counted(self._broker)
+            since = since or counted(self._broker, more)
         except BaseException:
             self._let_go()
             raise
@@ -241,16 +256,15 @@ class Spool(Closable):
     # --- intervals ----------------------------------------------------------------------------
 
     def _intervals(
-        self, unread: list[str], now: dict[int, dict[str, Counts]], start: int, end: int
+        self, unread: list[str], now: dict[int | str, Kinds], start: int, end: int
     ) -> Iterator[hlog.Interval]:
-        for name, found in _recorded(self._broker, unread):
-            now.update(found)
-            for reference, kinds in found.items():
-                before = self._before.get(reference, {})
-                for kind, counts in kinds.items():
-                    counted = counts.since(before.get(kind))
-                    if counted.indexes or counted.overflow:
-                        yield hlog.Interval(name, kind, start, end, counted)
+        for name, of, kinds in _recorded(self._broker, unread, self._more):
+            now[of] = kinds
+            before = self._before.get(of, {})
+            for kind, counts in kinds.items():
+                counted = counts.since(before.get(kind))
+                if counted.indexes or counted.overflow:
+                    yield hlog.Interval(name, kind, start, end, counted)
 
     def write(self) -> Spooled:
         """Write what was counted since the last time.
@@ -258,7 +272,7 @@ class Spool(Closable):
         If that fails (SystemRefused: the disk is full, say), the next interval has it all.
         """
         unread: list[str] = []
-        now: dict[int, dict[str, Counts]] = {}
+        now: dict[int | str, Kinds] = {}
         # the clock may have been set: how long an interval is does not depend on it
         until = monotonic_ns()
         end = time_ns()

@@ -186,10 +186,8 @@ class Network(Closable):
         former = self._table.rows if self._table is not None else {}
         if wanted.keys() == former.keys() and self._table is not None:
             return
-        self._table = Table(self.place.vhost, self.place.folder, wanted)
+        self._table = Table(self.place.vhost, self.place.folder, wanted, former)
         for name, row in self._table.rows.items():
-            if name in former:
-                row.inherit(former[name])
             running = self.bridges.get(name)
             if running is not None and running.link is not None:
                 assert isinstance(running.link.meter, BridgeMeter)

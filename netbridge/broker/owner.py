@@ -18,6 +18,8 @@ from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.latency.latency import Counts
+from shmbroker.netbridge.broker import table
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.link.peer import Identity
@@ -54,6 +56,11 @@ class Owner:
     def end(self, *, at_once: bool) -> None:
         """It is live no more; returns when nothing of its network is left."""
         self._asked(lambda: self._end(at_once))
+
+    def counts(self) -> dict[str, dict[str, Counts]]:
+        """Of the queues that are shipped, how long it took until the far end had confirmed."""
+        found = table.read(self._config.vhost)
+        return {} if found is None else table.counted(found)
 
     def reload(self, wanted: Wanted, credentials: Credentials) -> None:
         self._orders.put(lambda: self._reload(wanted, credentials))

@@ -5,6 +5,7 @@
     each row    changes: odd while the text is written
                 bytes of the text, and the text: JSON, of what changes with the state
                 counters: words of 8 bytes, each written by itself
+                the number of the histogram: another one for each that begins at 0
                 the histogram of append -> confirm: counts, the overflow last
 
 It is made as segments are: without a name, and named when it is whole.
@@ -48,7 +49,10 @@ COUNTERS: Final = (
     "credit_messages",
     "credit_bytes",
 )
-assert COUNTERS_AT + 8 * len(COUNTERS) <= TEXT_AT
+NUMBER_AT: Final = COUNTERS_AT + 8 * len(COUNTERS)
+assert NUMBER_AT + 8 <= TEXT_AT
+APPEND_CONFIRM: Final = "append-confirm"
+"""The kind of its histogram, in the spool."""
 
 
 def row_bytes() -> int:
@@ -79,6 +83,10 @@ class Row:
         self._words[1] = len(content)
         self._words[0] += 1
 
+    def begin(self) -> None:
+        """To count, from 0."""
+        self._words[NUMBER_AT // 8] = int.from_bytes(os.urandom(7), "little")
+
     def set(self, counter: str, value: int) -> None:
         self._words[COUNTERS_AT // 8 + COUNTERS.index(counter)] = value
 
@@ -98,7 +106,9 @@ class Row:
 class Table:
     """Of a live.  One with other links takes its place."""
 
-    def __init__(self, vhost: str, folder: Path, names: Iterable[str]) -> None:
+    def __init__(
+        self, vhost: str, folder: Path, names: Iterable[str], former: Mapping[str, Row]
+    ) -> None:
         names = list(names)
         path, size = path_of(vhost), row_bytes()
         whole = HEAD_BYTES + size * len(names)
@@ -120,6 +130,9 @@ class Table:
                 name: Row(memory[at : at + size]) for name, at in zip(names, places, strict=True)
             }
             for name, row in self.rows.items():
+                row.begin()
+                if name in former:
+                    row.inherit(former[name])
                 row.show({"name": name, "state": "idle"})
             give_name(file, path)
         finally:
@@ -177,8 +190,16 @@ def _seen(row: memoryview) -> Seen:
     return Seen(
         _text(row, words),
         dict(zip(COUNTERS, words[first : first + len(COUNTERS)], strict=True)),
-        Counts(RANGE, 1, values),
+        Counts(RANGE, words[NUMBER_AT // 8], values),
     )
+
+
+def counted(table: SeenTable) -> dict[str, dict[str, Counts]]:
+    """By the queue that is shipped."""
+    return {
+        str(row.text.get("queue") or row.text.get("name", "")): {APPEND_CONFIRM: row.counts}
+        for row in table.rows
+    }
 
 
 def _text(row: memoryview, words: memoryview) -> dict[str, Any]:

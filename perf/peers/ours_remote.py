@@ -7,19 +7,21 @@ bridge: published at the near one, taken at the far one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import islice
 
-from shmbroker import connect
+from shmbroker import Message, connect
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.program import Program
-from shmbroker.perf.server.connection import Connection
+from shmbroker.perf.server.connection import BATCH, Connection
 from shmbroker.perf.server.instance import COMMAND, is_served, serving, uri_of
 from shmbroker.perf.server.linked import LINKED_QUEUE, Linked, far_beside, far_of
 from shmbroker.perf.server.server import HOST, Place, Server
 
 SLOTS = 1 << 18
+PREFETCH = 2 * BATCH
 ARENA = "1GiB"
 
 
@@ -52,6 +54,7 @@ class _Remote(Connection):
     def __init__(self, uri: str, queue: str, is_durable: bool) -> None:
         self._broker = connect(uri)
         self._queue = self._broker.declare_queue(queue, slots=SLOTS, durable=is_durable)
+        self._coming: Iterator[Message] | None = None
 
     def publish(self, body: bytes) -> object:
         return self._queue.publish(body)
@@ -60,7 +63,10 @@ class _Remote(Connection):
         self._queue.publish_many(bodies)
 
     def take(self, count: int) -> list[bytes]:
-        return self._queue.receive_many(count)
+        """They are sent ahead, and acknowledged behind us."""
+        if self._coming is None:
+            self._coming = self._queue.consume(prefetch=PREFETCH)
+        return [message.body for message in islice(self._coming, count)]
 
     def close(self) -> None:
         self._broker.close()

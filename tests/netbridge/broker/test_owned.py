@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 import shmbroker
 from shmbroker.cli.main import root
+from shmbroker.ipc.spool import hlog
 from shmbroker.netbridge.broker.table import read
 from tests.netbridge.broker.conftest import PASSWORD, Two, made
 from tests.support.link import PATIENCE, SOURCE, TARGET
@@ -215,3 +216,43 @@ def test_programs_on_other_hosts_connect_to_an_acceptor(two: Two) -> None:
         assert far.queue(TARGET).receive(timeout=PATIENCE) == b"from afar"
         far.queue(TARGET).publish(b"back")
         assert program.queue(TARGET).receive(timeout=PATIENCE) == b"back"
+
+
+def spooled(folder: Path) -> list[hlog.Interval]:
+    files = sorted((folder / "spool").glob("*.hlog"))
+    lines = [line for file in files for line in file.read_text().splitlines(keepends=True)]
+    return [each for each in hlog.read(lines) if isinstance(each, hlog.Interval)]
+
+
+def test_the_times_of_a_link_are_spooled_once(two: Two) -> None:
+    """Also when the table of links is made anew, and by the next live."""
+    two.write(two.near, **{"spool.path": "spool", "spool.interval": "50ms",
+                           "spool.parquet": False})  # fmt: skip
+    near, far = two.started()
+    target = far.queue(TARGET)
+
+    def ship(messages: int) -> None:
+        near.queue(SOURCE).publish_many([b"x"] * messages, timeout=PATIENCE)
+        for _ in range(messages):
+            target.receive(timeout=PATIENCE)
+        until = time.monotonic() + PATIENCE
+        while len(near.queue(SOURCE)) and time.monotonic() < until:
+            time.sleep(0.005)
+
+    ship(30)
+    near.declare_queue("second", slots=64)
+    second = {"bridges.second.queue": "second", "bridges.second.to": f"127.0.0.1:{two.port}"}
+    two.write(two.near, **second)
+    two.reload(two.near)
+    ship(20)
+    assert two.near.stop() == 0
+    near.close()
+    two.near.start().becomes("live")
+    near = two.connected("near")
+    two.becomes("up")
+    ship(10)
+    assert two.near.stop() == 0
+    found = spooled(two.near.folder)
+    assert {(each.queue, each.kind) for each in found} == {(SOURCE, "append-confirm")}
+    assert sum(each.histogram.total for each in found) == 60
+    assert max(each.histogram.maximum for each in found) < PATIENCE * 1e9
