@@ -46,7 +46,7 @@ def test_a_peer_that_cannot_be_had_is_told_in_one_line(
     def missing() -> None:
         raise NotInstalled("sudo apt-get install redis-server")
 
-    monkeypatch.setattr(RedisInMemory, "install", missing)
+    monkeypatch.setattr(RedisInMemory, "install", staticmethod(missing))
     assert main([*SHORT, "--kind=memory", f"--folder={tmp_path}"]) == 0
     told = capsys.readouterr().out
     assert "redis is left out: sudo apt-get install redis-server" in told
