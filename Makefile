@@ -35,6 +35,7 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for 
 	$(BIN)/python -m tests.crash stream --kills 500
 	$(BIN)/python -m tests.crash links --kills 500
 	$(BIN)/python -m tests.crash frames --frames 1000000
+	$(BIN)/python -m tests.crash replicas --kills 150
 
 attack: $(VENV)/installed  ## Attack the broker for an hour, using only its documented interface
 	$(BIN)/python -m tests.attack --minutes 60

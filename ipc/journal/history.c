@@ -35,8 +35,8 @@ struct sb_history {
 
 /* --- its segments ----------------------------------------------------------------------------- */
 
-/* The next serial to be read, 0: there is none yet. */
-static int64_t next_serial(const sb_history *of, int64_t *serial)
+/* The next serial to be read after this one, 0: there is none yet. */
+static int64_t next_serial(const sb_history *of, int64_t after, int64_t *serial)
 {
     int64_t *serials, count = folder_segments(&of->in, &serials), last = 0;
     if (count < 0)
@@ -45,10 +45,10 @@ static int64_t next_serial(const sb_history *of, int64_t *serial)
     if (of->listed.count > 0)
         last = of->listed.entries[of->listed.count - 1].serial;
     for (int64_t each = 0; of->skips && each < of->listed.count && *serial == 0; each++)
-        if (of->listed.entries[each].serial > of->serial)
+        if (of->listed.entries[each].serial > after)
             *serial = of->listed.entries[each].serial;
     for (int64_t each = 0; each < count && *serial == 0; each++)
-        if (serials[each] > of->serial && (!of->skips || serials[each] > last))
+        if (serials[each] > after && (!of->skips || serials[each] > last))
             *serial = serials[each];
     free(serials);
     return SB_OK;
@@ -71,6 +71,23 @@ static int64_t open_segment(const sb_history *of, int64_t serial, reader *opened
         return SB_OK;
     reader_close(opened);
     return SB_EMPTY;
+}
+
+/* The next segment that has a frame; SB_EMPTY: there is none yet.  A writer that was killed leaves
+ * one behind that it had not begun. */
+static int64_t open_next(const sb_history *of, reader *opened)
+{
+    int64_t code = SB_EMPTY, at = of->serial, serial;
+    while (code == SB_EMPTY) {
+        code = next_serial(of, at, &serial);
+        if (code != SB_OK || serial == 0)
+            return code == SB_OK ? SB_EMPTY : code;
+        if (of->is_strict && serial != at + 1)
+            return is_gone(of, at + 1);
+        code = open_segment(of, serial, opened);
+        at = serial;
+    }
+    return code;
 }
 
 static void begin(sb_history *of, const reader *segment)
@@ -113,36 +130,23 @@ static int64_t frame_end(sb_history *of)
     return reader_frame(&of->segment, of->offset, of->number, &bad, &wrong);
 }
 
-/* The next segment has a frame, so that the writer is done with ours: what is left in that? */
-static int64_t last_look(sb_history *of, int64_t next, int64_t *found)
-{
-    *found = frame_end(of);
-    if (*found)
-        return SB_OK;
-    if (!has_its_name(of) || (of->is_strict && next != of->serial + 1))
-        return is_gone(of, of->serial);
-    return SB_OK;
-}
-
 /* Where the next frame ends, in whatever segment; 0: there is none yet. */
 static int64_t find(sb_history *of, int64_t *found)
 {
     reader next;
-    int64_t serial = 0;
     *found = of->reading ? frame_end(of) : 0;
     while (!*found) {
-        int64_t code = next_serial(of, &serial);
-        if (code != SB_OK || serial == 0)
-            return code;
-        code = open_segment(of, serial, &next);
+        int64_t code = open_next(of, &next);
         if (code != SB_OK)
             return code == SB_EMPTY ? SB_OK : code;
-        if (of->reading)
-            code = last_look(of, serial, found);
-        if (code != SB_OK || *found) {
+        *found = of->reading ? frame_end(of) : 0; /* the writer is done with it: what is left? */
+        bool is_ours = *found || !of->reading || has_its_name(of);
+        if (*found || !is_ours)
             reader_close(&next);
-            return code;
-        }
+        if (!is_ours)
+            return is_gone(of, of->serial);
+        if (*found)
+            return SB_OK;
         end(of);
         begin(of, &next);
         *found = frame_end(of);

@@ -10,6 +10,7 @@ python -m tests.crash scarce --times 10
 python -m tests.crash stream --kills 500
 python -m tests.crash links --kills 500
 python -m tests.crash frames --frames 1000000
+python -m tests.crash replicas --kills 150
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tests.crash.growth import grow
 from tests.crash.links import KINDS
 from tests.crash.links import play as play_link
 from tests.crash.repair import measure
+from tests.crash.replicas import play as play_replicas
 from tests.crash.round import Fault, crash
 from tests.crash.scarce import on_a_small_disk, with_few_descriptors
 from tests.crash.stream import TARGETS
@@ -36,7 +38,7 @@ from tests.crash.stream import play as play_stream
 from tests.support.forwarder import limit
 from tests.support.hosts import has_hosts
 
-VERBS = ("kill", "repair", "failover", "growth", "scarce", "stream", "links", "frames")
+VERBS = ("kill", "repair", "failover", "growth", "scarce", "stream", "links", "frames", "replicas")
 SCARCE_STEPS = 30
 FEW = 100
 AT_REST_SECONDS = 0.3
@@ -143,6 +145,14 @@ def frames(many: int, seed: int | None) -> int:
     return int(bool(outcome.faults))
 
 
+def replicas(kills: int, seed: int | None) -> int:
+    """So many kills of a live, each followed by a takeover of its replica."""
+    with TemporaryDirectory(prefix="replicas-") as folder:
+        outcome = play_replicas(Path(folder), kills, seed or int.from_bytes(os.urandom(3)))
+    sys.stdout.write(f"{outcome}\n")
+    return int(bool(outcome.faults))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash",
@@ -170,6 +180,8 @@ def main() -> int:
         return streams(given.kills, given.seed)
     if given.verb == "frames":
         return frames(given.frames, given.seed)
+    if given.verb == "replicas":
+        return replicas(given.kills, given.seed)
     if given.verb == "links":
         return links(given.kills, given.seed)
     if given.verb == "failover" and given.backlog:

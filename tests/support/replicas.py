@@ -27,7 +27,7 @@ from shmbroker.netbridge.wire.words import Role, Standing
 from shmbroker.perf.machine.port import free_port
 
 NODE = b"n" * 16
-PATIENCE = 30
+PATIENCE = 10
 SITE = Credential("site", "site", (Role.REPLICA,), (Stretched("site", "correct horse battery"),))
 
 

@@ -4,14 +4,24 @@ over."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 import shmbroker
+from shmbroker import Broker
+from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.journal.journal import Journal
+from shmbroker.ipc.journal.replay import Replay
+from shmbroker.netbridge.replica.replica import Replica
+from shmbroker.netbridge.wire.words import ReplicaAck
+from shmbroker.perf.machine.process import Process
 from tests.conftest import vhost_for_a_while
-from tests.support.replicas import PATIENCE, Pair, wait_for
+from tests.support.replicas import NODE, PATIENCE, Pair, wait_for
 
 BOTH = "disk+replicated"
 
@@ -69,3 +79,147 @@ def test_what_is_replicated_is_there_after_a_takeover(pair: Pair) -> None:
             assert left in (bodies, bodies[1:], bodies[2:]), "the last acknowledgements may lag"
             queue.publish(b"more", timeout=PATIENCE)
             assert queue.confirm(timeout=PATIENCE) == "disk"
+
+
+def published(broker: Broker, first: int, count: int, size: int = 2000) -> list[bytes]:
+    bodies = [(b"%08d" % number).ljust(size, b".") for number in range(first, first + count)]
+    for at in range(0, count, 50):
+        broker.queue("orders").publish_many(bodies[at : at + 50], timeout=PATIENCE)
+    return bodies
+
+
+def taken_over(pair: Pair, replica: Replica, epoch: int = 2) -> list[bytes]:
+    there, journaler = replica.take_over(epoch)
+    with there, journaler, shmbroker.connect(f"shm://{pair.vhosts['two']}") as program:
+        return [message.body for message in program.queue("orders").browse()]
+
+
+def test_a_newcomer_gets_all_while_others_publish(pair: Pair) -> None:
+    """Messages of several segments, and such that come while they are copied."""
+    pair.terms = replace(pair.terms, window=64 << 10)
+    with (
+        pair.live("one"),
+        shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        orders = broker.declare_queue("orders", durable=True, slots=8192)
+        bodies = published(broker, 0, 2000)
+        coming = pool.submit(published, broker, 2000, 1000)
+        with pair.replica("two") as replica:
+            bodies += coming.result(timeout=PATIENCE)
+            wait_for(lambda: replica.may_take_over)
+            orders.confirm(level="replicated", timeout=PATIENCE)
+            assert taken_over(pair, replica) == bodies
+    states = [each["state"] for each in pair.lines("one") if each["event"] == "replica"]
+    assert states[:2] == ["syncing", "in sync"]
+
+
+def test_one_that_was_away_gets_what_it_misses(pair: Pair) -> None:
+    """Its process ends and begins; segments that nobody needs are kept for it."""
+    with (
+        pair.live("one"),
+        shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker,
+    ):
+        orders = broker.declare_queue("orders", durable=True, slots=4096)
+        with pair.replica("two") as replica:
+            wait_for(lambda: replica.may_take_over)
+            bodies = published(broker, 0, 100)
+        bodies += published(broker, 100, 1500)
+        taken = 0
+        while taken < 1500:
+            taken += sum(1 for _ in orders.receive_many(500, timeout=PATIENCE))
+        bodies += published(broker, 1600, 10)
+        with pair.replica("two") as replica:
+            wait_for(lambda: replica.may_take_over)
+            orders.confirm(level="replicated", timeout=PATIENCE)
+            assert not list(pair.store("two").glob("oldreplica.*"))
+            left = bodies[taken:]
+            assert taken_over(pair, replica)[-len(left) :] == left
+    copied = [each["copied"] for each in pair.lines("one") if each.get("state") == "in sync"]
+    assert copied[1] < 4 << 20, "no more than what it misses"
+
+
+def test_what_the_live_does_not_know_is_set_aside(pair: Pair) -> None:
+    """The newest is kept, under a name with a number."""
+    pair.terms = replace(pair.terms, saved_journals=1, resync_bytes=0)
+    store = pair.store("two")
+    for number in range(3):
+        foreign = store / "journal"
+        if number:
+            for each in foreign.glob("*"):
+                each.unlink()
+        foreign.mkdir(exist_ok=True)
+        with Journal(foreign, epoch=1, node=NODE, segment_bytes=64 << 10) as journal:
+            journal.message(1, 0, b"of another past")
+            journal.commit()
+        with (
+            pair.live("one", epoch=number + 1),
+            shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker,
+            pair.replica("two") as replica,
+        ):
+            broker.declare_queue("orders", durable=True)
+            wait_for(lambda replica=replica: replica.may_take_over)  # type: ignore[misc]
+    assert [each.name for each in store.glob("oldreplica.*")] == ["oldreplica.3"]
+    with Replay(store / "oldreplica.3") as replay:
+        assert b"of another past" in {each.body for each in replay}
+
+
+def test_there_is_one_place_unless_more_are_given(pair: Pair, tmp_path: Path) -> None:
+    with vhost_for_a_while() as three:
+        pair.vhosts["three"] = three
+        with pair.live("one") as live, pair.replica("two") as first, ExitStack() as opened:
+            wait_for(lambda: first.may_take_over)
+            second = opened.enter_context(pair.replica("three"))
+            wait_for(lambda: second.state == "waiting")
+            assert pair.lines("three")[-1]["reason"] == "already-replicating"
+            assert live.in_sync == ("two",)
+
+
+def test_a_hung_replica_is_waited_for_once(pair: Pair) -> None:
+    """The level falls, is told, and rises again when it goes on."""
+
+    def follow() -> int:
+        with pair.replica("two"):
+            Event().wait()
+        return 0
+
+    with pair.live("one") as live, shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker:
+        orders = broker.declare_queue("orders", durable=True)
+        other = Process(follow, pair.folder / "errors")
+        try:
+            wait_for(lambda: live.in_sync == ("two",))
+            orders.publish(b"0", confirm=BOTH, timeout=PATIENCE)
+            other.stop()
+            orders.publish(b"1", timeout=PATIENCE)
+            assert orders.confirm(timeout=PATIENCE) == "disk"
+            for _ in range(10):
+                orders.publish(b"more", timeout=PATIENCE)
+            assert live.in_sync == ()
+            other.go_on()
+            wait_for(lambda: live.in_sync == ("two",))
+            orders.publish(b"2", confirm=BOTH, timeout=PATIENCE)
+            assert orders.confirm(timeout=PATIENCE) == BOTH
+        finally:
+            other.kill()
+    lines = [each for each in pair.lines("one") if each["event"] == "replica"]
+    told = [(each["state"], each["confirms"]) for each in lines if each["state"] != "syncing"]
+    assert [state for state, _ in told][:3] == ["in sync", "dropped", "in sync"]
+
+
+def test_a_replica_may_wait_for_its_disk(pair: Pair) -> None:
+    pair.terms = replace(pair.terms, replica_ack=ReplicaAck.DISK)
+    with (
+        pair.live("one"),
+        shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker,
+        pair.replica("two") as replica,
+    ):
+        broker.declare_queue("orders", durable=True)
+        wait_for(lambda: replica.may_take_over)
+        bodies = published(broker, 0, 100)
+        broker.queue("orders").confirm(level=BOTH, timeout=PATIENCE)
+        assert taken_over(pair, replica) == bodies
+
+
+def test_half_a_copy_does_not_take_over(pair: Pair) -> None:
+    with pair.replica("two") as replica, pytest.raises(InvalidArgument, match="not in sync"):
+        replica.take_over(2)
