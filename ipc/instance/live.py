@@ -45,6 +45,7 @@ class Live(Candidate):
             return
         self._has_room("start")
         if self.network is not None:
+            self.told_epoch = -1
             self.network.begin(self.store.node, self.epoch)
         self._do(self.machine.went_live())
         self.lock.failback_done()

@@ -36,7 +36,7 @@ from shmbroker.ipc.instance import (
 )
 from shmbroker.ipc.instance.beat import Beat
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
-from shmbroker.ipc.instance.lock import lock_test
+from shmbroker.ipc.instance.lock import lock_test, record
 from shmbroker.ipc.instance.lock.file_lock import FileLock
 from shmbroker.ipc.instance.lock.live_lock import LiveLock
 from shmbroker.ipc.instance.lock.record import Record
@@ -90,7 +90,9 @@ class Loop:
         """Reads the configuration again."""
         self.reloads = 0
         self.network: ordering.Networked | None = None
-        """Where it listens and what it ships, while it is live."""
+        """Where it listens, and what it ships while it is live."""
+        self.told_epoch = -1
+        """Of the live of which the network was told."""
         self.why = ""
         self.epoch = 0
         self.is_ready = False
@@ -181,6 +183,17 @@ class Loop:
             self._show()  # taking over is not held up by saying so; restoring is shown when it is
         for action in decided:
             self._act(action)
+        if self.network is not None and self.machine.state == State.PASSIVE:
+            self._tell_network(self.network)
+
+    def _tell_network(self, network: ordering.Networked) -> None:
+        """Who is live, so that it can tell programs."""
+        found = None
+        with suppress(Error, OSError):  # who needs it will find out
+            found = self.lock.record_if_whole()
+        if found is not None and found.state == record.LIVE and found.epoch != self.told_epoch:
+            self.told_epoch = found.epoch
+            network.waits(self.store.node, found.epoch)
 
     def _show(self) -> None:
         """What has changed of the state."""

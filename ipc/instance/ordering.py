@@ -35,6 +35,9 @@ class Networked(Protocol):
     def begin(self, node: bytes, epoch: int) -> None:
         """It is live."""
 
+    def waits(self, node: bytes, epoch: int) -> None:
+        """It is passive, and another one of its store is live with this epoch."""
+
     def end(self, *, at_once: bool) -> None:
         """It is live no more."""
 

@@ -1,14 +1,16 @@
-"""The network of a live broker: one thread, its listeners, and its bridges.
+"""The network of a broker: one thread, its listeners, and, once it is live, its bridges.
 
-Of one thread at a time, that of `owner.Owner`.  A bridge that is changed is closed in good order,
-and its successor begins when it has ended: both would have the same gate of the same queue.
+A passive broker listens, and says to all who come that it is passive and who is live; `serve` makes
+it that of a live, with the same listeners.  Of one thread at a time, that of `owner.Owner`.  A
+bridge that is changed is closed in good order, and its successor begins when it has ended: both
+would have the same gate of the same queue.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,11 @@ from typing import Any
 import zmq
 
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.connection.broker import connect
+from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.netbridge.broker import gates
 from shmbroker.netbridge.broker.meter import BridgeMeter
 from shmbroker.netbridge.broker.table import Row, Table
+from shmbroker.netbridge.broker.whereabouts import Whereabouts
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.source import Shipped
@@ -42,7 +45,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Of a broker that is live."""
+    """Of a broker."""
 
     vhost: str
     folder: Path
@@ -114,15 +117,45 @@ class Network(Closable):
         self.unbound: dict[str, Acceptor] = dict(given.wanted.acceptors)
         """Acceptors whose address somebody else has."""
         self.bridges: dict[str, Running] = {}
-        self._broker = connect(f"shm://{place.vhost}", name=f"network of {place.ours.name}"[:56])
-        self._thread = NetworkThread(self._broker)
+        self._broker: Broker | None = None
+        """None: this broker is passive."""
+        self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
-        self._sessions = self._serving()
+        self._sessions: Service | None = None
         self._table: Table | None = None
         self._told: set[str] = set()
+
+    @property
+    def is_live(self) -> bool:
+        return self._broker is not None
+
+    def serve(self, ours: Identity) -> None:
+        """The broker is live."""
+        self.place = replace(self.place, ours=ours)
+        name = f"network of {ours.name}"[:56]
+        self._broker = broker = connect(f"shm://{self.place.vhost}", name=name)
+        self._thread.serve(broker)
+        self._sessions = self._serving()
+        for listener in self.listeners.values():
+            listener.serve(ours, self._sessions)
         self.listen()
-        gates.drop(self._broker, given.wanted.bridges)
-        self._bridge(given.wanted.bridges)
+        wanted = self.given.wanted.bridges
+        gates.drop(broker, wanted)
+        self._bridge(wanted)
+
+    def wait(self, live: Whereabouts) -> None:
+        """The broker is passive: say who is live.  Of addresses the live on this host has those
+        that both of us want."""
+        for name, acceptor in self.given.wanted.acceptors.items():
+            if live.has(acceptor.uri):
+                self.unbound.pop(name, None)
+                if name in self.listeners:
+                    self.listeners.pop(name).close()
+            elif name not in self.listeners:
+                self.unbound[name] = acceptor
+        self.listen()
+        for listener in self.listeners.values():
+            listener.live = live.uri
 
     # --- listening ----------------------------------------------------------------------------
 
@@ -151,6 +184,7 @@ class Network(Closable):
                     times=times_of(self.given.wanted.link_defaults),
                     serves=self._sessions,
                     tell=self.tell,
+                    is_active=self.is_live,
                 )
             except zmq.ZMQError as error:
                 if name not in self._told:
@@ -239,7 +273,7 @@ class Network(Closable):
         del self.bridges[name]
 
     def _forget(self) -> None:
-        if not self._is_closed:
+        if not self._is_closed and self._broker is not None:
             gates.drop(self._broker, self.given.wanted.bridges)
 
     # --- orders -------------------------------------------------------------------------------
@@ -274,7 +308,8 @@ class Network(Closable):
             else:
                 listener.admit(given.credentials, frozenset(acceptor.roles))
         self.listen()
-        self._bridge(given.wanted.bridges)
+        if self.is_live:
+            self._bridge(given.wanted.bridges)
 
     def close(self, *, at_once: bool = False) -> None:
         """In good order: what is on its way is confirmed first."""
@@ -292,7 +327,8 @@ class Network(Closable):
         if self._sessions is not None:
             self._sessions.close()
         self._thread.close()
-        self._broker.close()
+        if self._broker is not None:
+            self._broker.close()
 
 
 def _shipped(bridge: Bridge) -> Shipped:

@@ -1,4 +1,4 @@
-"""Owns the network of a broker: it is there while the broker is live, and its tables ask for it.
+"""Owns the network of a broker: it is there while its tables ask for it, and somebody is live.
 
 One thread does all of it, one order after the other, because closing and listening may take time
 that the instance has not.
@@ -19,7 +19,7 @@ from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.latency.latency import Counts
-from shmbroker.netbridge.broker import table
+from shmbroker.netbridge.broker import table, whereabouts
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.link.peer import Identity
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS: Final = 0.2
 """An address that another process has: nobody tells when it is free."""
+PASSIVE_RETRY_SECONDS: Final = 1.0
+"""A live says where it is soon after it is live, and with a lease nobody tells when it has."""
 ROOT: Final = "/"
 
 
@@ -40,7 +42,10 @@ class Owner:
         self._wanted, self._credentials = wanted, credentials
         self._incarnation = os.urandom(16)
         self._ours: Identity | None = None
+        """Who the broker is that is live, or waits for a live that is there."""
         self._network: Network | None = None
+        self._live: whereabouts.Whereabouts | None = None
+        """Of the live, while this broker is passive."""
         self._stopped: set[str] = set()
         self._lines = Lines(log.write, time.monotonic)
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -52,6 +57,11 @@ class Owner:
         """The broker is live."""
         ours = Identity(node, self._incarnation, self._config.name, Standing.LIVE, epoch)
         self._orders.put(lambda: self._begin(ours))
+
+    def waits(self, node: bytes, epoch: int) -> None:
+        """It is passive, and another one of its store is live with this epoch."""
+        ours = Identity(node, self._incarnation, self._config.name, Standing.BACKUP, epoch)
+        self._orders.put(lambda: self._wait(ours))
 
     def end(self, *, at_once: bool) -> None:
         """It is live no more; returns when nothing of its network is left."""
@@ -85,38 +95,71 @@ class Owner:
     # --- in the thread ------------------------------------------------------------------------
 
     def _run(self) -> None:
-        waits: object = False
         while True:
             try:
-                order = self._orders.get(timeout=RETRY_SECONDS if waits else None)
+                order = self._orders.get(timeout=self._patience)
             except Empty:
-                order = self._listen
+                order = self._go_on
             try:
                 order()
             except (Error, OSError) as error:
                 self._lines.tell({"event": "network", "level": "error", "what": told(error)})
-            waits = self._network.unbound if self._network is not None else self._ours is not None
 
-    def _listen(self) -> None:
-        if self._network is not None:
-            self._network.listen()
-        elif self._ours is not None:
-            self._begin(self._ours)
+    @property
+    def _patience(self) -> float | None:
+        """Until it is tried again; None: it has all that it wants."""
+        ours, network = self._ours, self._network
+        if ours is None or not self._has_tables(ours):
+            return None
+        if ours.standing is Standing.BACKUP:
+            return PASSIVE_RETRY_SECONDS if self._live is None or network is None else None
+        is_whole = network is not None and network.is_live and not network.unbound
+        return None if is_whole else RETRY_SECONDS
+
+    def _has_tables(self, ours: Identity) -> bool:
+        is_live = ours.standing is Standing.LIVE
+        return bool(self._wanted.acceptors or (self._wanted.bridges and is_live))
+
+    def _go_on(self) -> None:
+        ours, network = self._ours, self._network
+        if ours is None:
+            return
+        if ours.standing is Standing.BACKUP:
+            self._wait(ours)
+        elif network is not None and network.is_live:
+            network.listen()
+        else:
+            self._begin(ours)
+
+    def _made(self, ours: Identity) -> Network:
+        """With the listeners of a broker that was passive."""
+        if self._network is None:
+            from shmbroker.netbridge.broker.network import Given, Network, Place
+
+            named = self._config.network_vhost
+            served = frozenset({named} if named else {ROOT, self._config.vhost})
+            place = Place(self._config.vhost, self._config.folder, served, ours)
+            given = Given(self._wanted, self._credentials)
+            self._network = Network(place, given, self._stopped, self._lines.tell, self._orders.put)
+        return self._network
 
     def _begin(self, ours: Identity) -> None:
-        if self._network is not None or not (self._wanted.acceptors or self._wanted.bridges):
-            return
         self._ours = ours
-        from shmbroker.netbridge.broker.network import Given, Network, Place
+        if not self._has_tables(ours) or (self._network is not None and self._network.is_live):
+            return
+        self._made(ours).serve(ours)
+        whereabouts.write(self._config.store, whereabouts.of(ours.epoch, self._wanted))
 
-        named = self._config.network_vhost
-        served = frozenset({named} if named else {ROOT, self._config.vhost})
-        place = Place(self._config.vhost, self._config.folder, served, ours)
-        given = Given(self._wanted, self._credentials)
-        self._network = Network(place, given, self._stopped, self._lines.tell, self._orders.put)
+    def _wait(self, ours: Identity) -> None:
+        """As soon as the live has said where it is; it may never do."""
+        self._ours = ours
+        self._live = whereabouts.read(self._config.store, ours.epoch)
+        if self._live is not None and self._has_tables(ours):
+            self._made(ours).wait(self._live)
 
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
+        self._live = None
         if network is not None:
             network.close(at_once=at_once)
 
@@ -125,8 +168,7 @@ class Owner:
         self._wanted = wanted.listening_as(self._wanted)
         self._credentials = credentials
         if self._network is None:
-            if self._ours is not None:
-                self._begin(self._ours)
+            self._go_on()
             return
         from shmbroker.netbridge.broker.network import Given
 

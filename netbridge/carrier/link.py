@@ -25,7 +25,8 @@ from shmbroker.netbridge.link.machine import Machine
 from shmbroker.netbridge.link.peer import Identity, Wish
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan import action as plans
-from shmbroker.netbridge.plan.plans import REFUSED_RETRY, drafts
+from shmbroker.netbridge.plan.plan import Plan
+from shmbroker.netbridge.plan.plans import REFUSED_RETRY, Draft, drafts
 from shmbroker.netbridge.plan.terms import Owner
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import Single
@@ -44,6 +45,10 @@ FRAMES_MAX = 64
 SUSPECT: Final = 3
 """After so many connections in a row that end while CURVE shakes hands it is said to be the
 password: a far end that dies in that millisecond looks the same."""
+
+
+def planned(draft: Draft) -> Plan:
+    return draft.plan(random.Random())
 
 
 class Link(Closable):
@@ -86,6 +91,8 @@ class Link(Closable):
         """Called once it has ended."""
         self.why = ""
         """The reason of the last end."""
+        self.epochs: dict[bytes, int] = {}
+        """The highest that was seen of each node: nothing goes back to a lower one."""
         self.losses = 0
         self.since = time.time()
         """When it became what it is."""
@@ -93,7 +100,7 @@ class Link(Closable):
         self._shows = shows
         self.ended_at = threading.Event()
         self._thread = thread
-        self._plan = found[0].plan(random.Random())
+        self._plan = planned(found[0])
         self._connection: _Connection | None = None
         self._passive: dict[Single, _Connection] = {}
         self._attempts = time.time_ns()
@@ -256,6 +263,8 @@ class Link(Closable):
             self._look()
             self._show()
         elif state is State.UP:
+            if (peer := end.machine.handshake.peer) is not None:
+                self.epochs[peer.node] = peer.epoch
             self._plan_says(self._plan.up(time.monotonic()))
 
     def waits(self, end: End, live: str) -> None:
@@ -283,7 +292,9 @@ class Link(Closable):
             self.end()
         elif self._plan.present is not None:
             self.losses += 1
-            self._plan_says(self._plan.lost(now, reason, is_malformed=how.state is State.FAILED))
+            first, is_malformed = self._first_after(how), how.state is State.FAILED
+            lost = self._plan.lost(now, reason, is_malformed=is_malformed, first=first)
+            self._plan_says(lost)
         elif how.reason is Reason.PEER_PROOF:
             self._plan_says(self._plan.refused(now, Refusal.CREDENTIALS, reason))
         elif how.reason.value in REFUSALS:
@@ -292,6 +303,11 @@ class Link(Closable):
             self._curve_failed(now)
         else:
             self._plan_says(self._plan.attempt_failed(now, reason))
+
+    def _first_after(self, how: Ending) -> Single | None:
+        """Whom to try first: the broker that the other end has named."""
+        named = parse(how.uri) if how.uri else None
+        return named if isinstance(named, Single) else None
 
     def _curve_failed(self, now: float) -> None:
         """Its key is another: the password, unless it died in that moment."""
@@ -353,7 +369,7 @@ class _Connection:
             secrets.token_bytes(CHALLENGE_BYTES),
         )  # fmt: skip
         wish = Wish(self.member.vhost, link.name, link.role, link.credential.user, attempt)
-        near = Near(link.ours, wish, proofs, proofs)
+        near = Near(link.ours, wish, proofs, proofs, link.epochs)
         self.end = End(thread, Machine(link.times, near, time.monotonic()), link, link.meter)
         self._socket = dealer(thread.context, link.times, self.member.peer, pair, far)
         self._monitor = Monitor(self._socket)

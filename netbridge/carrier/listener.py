@@ -6,6 +6,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import zmq
@@ -64,10 +65,12 @@ class Listener(Closable):
         serves: Serving | None = None,
         replicates: Serving | None = None,
         tell: Tell = lambda _: None,
+        is_active: bool = True,
     ) -> None:
         """`key`: of the password that gives the key pair of this address, or that pair.
 
         `serves`: programs, and `replicates`: replicas, if `roles` admits them.
+        `is_active`: False, the broker is passive: all are told who is live, until `serve`.
         """
         self.times = times or LinkTimes()
         self.address = ""
@@ -76,6 +79,9 @@ class Listener(Closable):
         self._key, self._credentials = key, credentials
         self._roles, self._vhosts = roles, vhosts
         self._serves, self._replicates = serves, replicates
+        self._is_active = is_active
+        self.live = ""
+        """The address of the live, if it is known, while this broker is passive."""
         self._public = public_of(key.listening)
         self._peers: dict[bytes, End | None] = {}
         """By routing id; None: it has ended, and its connection is still there."""
@@ -103,6 +109,20 @@ class Listener(Closable):
         self.address = self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
         thread.add(self._socket, self._readable)
         thread.members.append(self)
+
+    def serve(self, ours: Identity, serves: Serving | None) -> None:
+        """The broker is live from now on; those who wait for that are told."""
+        self._thread.ask(lambda: self._serve(ours, serves))
+
+    def _serve(self, ours: Identity, serves: Serving | None) -> None:
+        self._ours, self._serves, self._is_active = ours, serves, True
+        for end in list(self._ids):
+            if end.machine.state is State.PEER_PASSIVE:
+                end.does(end.machine.activate(time.monotonic()))
+            far = end.machine.handshake
+            if isinstance(far, Far) and far.peer is None:  # else it would be told that we wait
+                far.ours = ours
+                far.service = replace(far.service, served=far.service.admitted)
 
     def admit(self, credentials: Credentials, roles: frozenset[Role]) -> None:
         """From now on; connections by what is no longer accepted end."""
@@ -207,7 +227,8 @@ class Listener(Closable):
         known = self._thread.known_keys
         roles = self._roles & known.get(key, frozenset()) if known is not None else self._roles
         proofs = FarEnd(self._credentials, channel, secrets.token_bytes(CHALLENGE_BYTES))
-        service = Service(self._vhosts, roles, roles, newest=self._newest)
+        served = roles if self._is_active else frozenset[Role]()
+        service = Service(self._vhosts, roles, served, live=self.live, newest=self._newest)
         far = Far(self._ours, service, proofs, proofs)
         end = End(self._thread, Machine(self.times, far, time.monotonic()), self)
         self._peers[peer], self._ids[end] = end, peer
@@ -302,7 +323,7 @@ class Listener(Closable):
                 self._over(peer)
             if end.machine.handshake.peer is not None or how.reason is Reason.VHOST:
                 self._log(end, how.state.value, f"{how.reason.value} {how.detail}".strip())
-            elif how.reason is not Reason.DISCONNECTED:
+            elif how.reason is not Reason.DISCONNECTED and not _has_waited(end):
                 self.told("a stranger was refused", f"{how.reason.value} {how.detail}".strip())
 
     def _log(self, end: End, state: str, reason: str) -> None:
@@ -313,6 +334,12 @@ class Listener(Closable):
 
     def told(self, what: str, detail: str) -> None:
         self._tell({"event": "link", "level": "warning", "what": what, "detail": detail})
+
+
+def _has_waited(end: End) -> bool:
+    """It knew the secret, and was told that this broker is passive."""
+    far = end.machine.handshake
+    return isinstance(far, Far) and far.is_passive
 
 
 def _link_of(end: End) -> tuple[tuple[bytes, str], tuple[bytes, int]]:

@@ -76,6 +76,10 @@ class NetworkThread(Closable):
         self._thread = threading.Thread(target=self._run, name="shmbroker-net", daemon=True)
         self._thread.start()
 
+    def serve(self, broker: Broker) -> None:
+        """A broker that was passive has a vhost from now on."""
+        self._broker = broker
+
     @property
     def broker(self) -> Broker:
         if self._broker is None:
@@ -103,6 +107,11 @@ class NetworkThread(Closable):
         self._calls.append(step)
         with suppress(OSError, ValueError):  # it has ended
             os.eventfd_write(self._eventfd, 1)
+
+    @property
+    def is_current(self) -> bool:
+        """The caller is in it: who waited for it would wait for ever."""
+        return threading.current_thread() is self._thread
 
     @property
     def has_ended(self) -> bool:

@@ -17,6 +17,7 @@ from shmbroker.ipc.settings.setting import OF_PATTERNS
 from shmbroker.ipc.settings.settings import for_c
 from shmbroker.netbridge.client import found
 from shmbroker.netbridge.client.exchange import Exchange
+from shmbroker.netbridge.client.member import Member
 from shmbroker.netbridge.client.not_local import OF_ASYNCIO, not_local, refused
 from shmbroker.netbridge.client.producing import Producing
 from shmbroker.netbridge.client.queue import Queue
@@ -346,9 +347,18 @@ class Broker:
         done = await self._session.retry(token, "publishing again")
         return done.value if done.code == 0 else None
 
-    async def reconnect(self) -> None:
-        """After everything was given up: another session, in which tokens stay valid."""
-        self._session.reconnect()
+    async def reconnect(self, uri: str | None = None) -> None:
+        """After everything was given up: another session, in which tokens stay valid.
+
+        With a uri: at one of its members, by the same user and password.  ConnectionClosed if none
+        can be reached.
+        """
+        await self._session.reconnect(uri)
+
+    def topology(self) -> tuple[Member, ...]:
+        """The members of its list, as this program knows them: nobody is asked, so a listener may
+        call it, and after a loss it is the last that was known."""
+        return self._session.topology()
 
     # --- leaving ------------------------------------------------------------------------------
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from shmbroker.netbridge.carrier.end import End
-from shmbroker.netbridge.carrier.link import Link
+from shmbroker.netbridge.carrier.link import Link, planned
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.link.ending import Ending, State
+from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.plan.plans import Draft
 from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.remote.action import Event
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Frame
-from shmbroker.netbridge.wire.words import Role
+from shmbroker.netbridge.wire.words import Role, Standing
+
+KINDS: Final = {Reason.PEER_CLOSING: Event.CLOSED, Reason.MOVED: Event.MOVED}
+"""What a program is told of the end of its link; of any other reason: lost."""
+PASSIVE: Final = Identity(b"", b"", "", Standing.BACKUP, 0)
 
 
 class Speaker(Protocol):
@@ -25,7 +31,7 @@ class Speaker(Protocol):
 
     def link_is_up(self) -> None: ...
 
-    def link_is_lost(self) -> None: ...
+    def link_is_lost(self, kind: Event, detail: str) -> None: ...
 
     def heard(self, frame: Frame) -> None: ...
 
@@ -46,6 +52,8 @@ class ProgramLink(Link):
         self._speaker = speaker
         speaker.link = self
         self._attached: End | None = None
+        self.met: dict[Single, Identity] = {}
+        """Who was there last, of the members that have said so."""
         super().__init__(
             thread, name, uri, credential, ours, (), times=times, role=Role.CLIENT, owner="program"
         )
@@ -59,6 +67,14 @@ class ProgramLink(Link):
         """Unless it does so anyway."""
         if self._plan.due is None:
             self._plan_says(self._plan.start(time.monotonic()))
+
+    def aim(self, draft: Draft) -> None:
+        """At other members from now on; it has given up before."""
+        self._plan = planned(draft)
+
+    @property
+    def members(self) -> tuple[Single, ...]:
+        return self._plan.members
 
     def give_up(self) -> None:
         self._attached = None
@@ -82,6 +98,9 @@ class ProgramLink(Link):
     def became(self, end: End, state: State) -> None:
         super().became(end, state)
         if state is State.UP:
+            peer = end.machine.handshake.peer
+            if self.member is not None and peer is not None:
+                self.met[self.member] = peer
             self._attached = end
             self._speaker.link_is_up()
 
@@ -91,7 +110,17 @@ class ProgramLink(Link):
             self._attached = None
         super().ended(end, how)
         if was_attached:
-            self._speaker.link_is_lost()
+            kind = KINDS.get(how.reason, Event.LOST)
+            self._speaker.link_is_lost(kind, how.uri or self.why)
+
+    def _first_after(self, how: Ending) -> Single | None:
+        """Its own broker, which may have the session still, unless that names another one."""
+        return super()._first_after(how) or self._plan.present
+
+    def waits(self, end: End, live: str) -> None:
+        if self._connection is not None and self._connection.end is end:
+            self.met[self._connection.member] = PASSIVE
+        super().waits(end, live)
 
     def found_none(self, said: Mapping[Single, str]) -> None:
         self._speaker.found_none(said)

@@ -11,14 +11,17 @@ from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
-from shmbroker.ipc.base.errors import ConnectionClosed, Error
+from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.client.link import ProgramLink
+from shmbroker.netbridge.client.member import Member
 from shmbroker.netbridge.client.pending import Pending
 from shmbroker.netbridge.client.waiting import Way, finished
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.plan.plans import Draft, drafts
+from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.remote.action import (
     Action,
@@ -100,6 +103,13 @@ class Session:
     def _begin(self) -> None:
         self._thread.members.append(self)
         self._does(self._client.start(time.monotonic()))
+
+    def topology(self) -> tuple[Member, ...]:
+        """As far as it is known, without asking anybody."""
+        link = self.link
+        if link is None:
+            return ()
+        return tuple(Member.of(each, link.met.get(each)) for each in link.members)
 
     async def open(self) -> None:
         """Until it is attached to a broker; ConnectionClosed says what each member has said."""
@@ -244,8 +254,26 @@ class Session:
     def want(self, consumer: int, messages: int) -> None:
         self._soon(lambda: self._does(self._client.want(consumer, messages)))
 
-    def reconnect(self) -> None:
-        self._soon(lambda: self._does(self._client.reconnect(time.monotonic())))
+    async def reconnect(self, uri: str | None) -> None:
+        """Until it is attached; a listener, which is called in the network thread, only begins."""
+        opened = self.way.signal()
+        found = () if uri is None else drafts(parse(uri), "program")
+        if uri is not None and len(found) != 1:
+            raise InvalidArgument(
+                f"{uri!r} stands for {len(found)} links: name a broker, or a list"
+            )
+        self._soon(partial(self._reconnect, uri or self.uri, found, opened))
+        if not self._thread.is_current:
+            await self.way.wait(opened)
+            if self._failure:
+                raise ConnectionClosed(f"connecting to {self.uri}: {self._failure}")
+
+    def _reconnect(self, uri: str, found: tuple[Draft, ...], opened: Any) -> None:
+        if found and self.link is not None and self._client.phase is Phase.LOST:
+            self.uri = uri
+            self.link.aim(found[0])
+        self._opened, self._failure = opened, ""
+        self._does(self._client.reconnect(time.monotonic()))
 
     # --- of the thread ------------------------------------------------------------------------
 
@@ -263,15 +291,15 @@ class Session:
     def link_is_up(self) -> None:
         self._does(self._client.connected(time.monotonic()))
 
-    def link_is_lost(self) -> None:
-        self._does(self._client.lost(time.monotonic()))
+    def link_is_lost(self, kind: Event, detail: str) -> None:
+        self._does(self._client.lost(time.monotonic(), kind, detail))
 
     def heard(self, frame: Frame) -> None:
         self._does(self._client.received(frame, time.monotonic()))
 
     def found_none(self, said: Mapping[Single, str]) -> None:
         self._failure = "; ".join(f"{member.peer}: {why}" for member, why in said.items())
-        self._does(self._client.unreachable(time.monotonic()))
+        self._does(self._client.unreachable(time.monotonic(), self._failure))
 
     def _does(self, actions: list[Action]) -> None:
         for action in actions:

@@ -11,7 +11,7 @@ Nothing but the version is answered before the near end has proved that it knows
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from shmbroker.netbridge.link.action import Action, Alert, Line
 from shmbroker.netbridge.link.broken import Broken, broken
@@ -41,12 +41,17 @@ class Near:
     """The end that connects."""
 
     def __init__(
-        self, ours: Identity, wish: Wish, prover: Prover, verifier: Verifier, epoch_seen: int = 0
+        self,
+        ours: Identity,
+        wish: Wish,
+        prover: Prover,
+        verifier: Verifier,
+        epochs: Mapping[bytes, int] | None = None,
     ) -> None:
-        """`epoch_seen`: the highest of the far end's node so far, 0 if its node is not known."""
+        """`epochs`: the highest that was seen of each node."""
         self.ours, self.wish = ours, wish
         self.prover, self.verifier = prover, verifier
-        self.epoch_seen = epoch_seen
+        self.epochs = epochs or {}
         self.peer: Identity | None = None
         self.version = 0
         self.beat_seconds = 0.0
@@ -93,9 +98,9 @@ class Near:
             raise broken(Reason.PEER_PROOF, "the far end does not know the secret")
         if version.agreed(said.version, said.version) is None:
             raise broken(Reason.VERSION, f"version {said.version} was not offered")
-        if said.epoch < self.epoch_seen:
-            detail = f"the far end is of epoch {said.epoch}, and {self.epoch_seen} was seen"
-            raise broken(Reason.STALE, detail)
+        seen = self.epochs.get(said.node, 0)
+        if said.epoch < seen:
+            raise broken(Reason.EPOCH, f"the far end is of epoch {said.epoch}, and {seen} was seen")
         self.version = said.version
         self.peer = Identity(said.node, said.incarnation, said.name, said.standing, said.epoch)
         self.beat_seconds = said.beat_ms / 1000
@@ -118,6 +123,8 @@ class Far:
         self.version = 0
         self.beat_seconds = 0.0
         self.frame_bytes = 0
+        self.is_passive = False
+        """It has shown that it knows the secret, and was told that we are passive."""
 
     @property
     def role(self) -> Role | None:
@@ -149,6 +156,7 @@ class Far:
     def _proved(self, said: Proof, hello: Hello, times: LinkTimes, day_ms: int) -> Steps:
         if not self.verifier.check(said.proof) or hello.role not in self.service.admitted:
             yield from self._refuse(Refusal.CREDENTIALS, "")
+        self.beat_seconds = hello.beat_ms / 1000
         refusal, detail = refusal_of(hello, self.ours, self.service)
         if refusal is not None:
             alert = ALERTS.get(refusal)
@@ -156,7 +164,6 @@ class Far:
                 yield Line(alert, detail)
             yield from self._refuse(refusal, detail)
         self.peer = Identity(hello.node, hello.incarnation, hello.name, hello.standing, hello.epoch)
-        self.beat_seconds = hello.beat_ms / 1000
         self.frame_bytes = hello.frame_bytes
         ours = self.ours
         yield Welcome(
@@ -173,7 +180,8 @@ class Far:
         )
 
     def _refuse(self, refusal: Refusal, detail: str) -> Steps:
-        live = self.service.live if refusal is Refusal.PASSIVE else ""
+        self.is_passive = refusal is Refusal.PASSIVE
+        live = self.service.live if self.is_passive else ""
         yield Refused(refusal, detail, live)
         raise Broken(refused(refusal, detail, live))
 

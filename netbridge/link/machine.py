@@ -236,6 +236,8 @@ class Machine:
     def _end(self, how: Ending) -> list[Action]:
         if how.reason is Reason.PASSIVE and self.state is State.HANDSHAKING:
             self.state = State.PEER_PASSIVE
+            if not self.is_near:
+                self.heartbeat.idle(self.handshake.beat_seconds)
             return [Became(self.state), *([Waits(how.uri)] if self.is_near else [])]
         self.ending = how
         self.state = how.state

@@ -75,6 +75,8 @@ class Plan:
         self._aside: dict[Single, float] = {}
         """Members that refused, and when they are tried again."""
         self._failed_rounds = 0
+        self._first: Single | None = None
+        """Whom the next round begins with, if it is of this plan."""
         self._up_at = 0.0
         self._target: Single | None = None
         """Where the link is about to move."""
@@ -131,6 +133,9 @@ class Plan:
         self._aside = {each: at for each, at in self._aside.items() if at > now}
         free = dict.fromkeys(each for each in self._ordered() if each not in self._aside)
         self._queue = self._standby.held_first(free)
+        first, self._first = self._first, None
+        if first is not None:
+            self._queue.sort(key=lambda each: each.place != first.place)
         yield from self._try_next(now)
 
     def _ordered(self) -> Iterator[Single]:
@@ -254,8 +259,10 @@ class Plan:
 
     # --- being up no more ---------------------------------------------------------------------
 
-    def lost(self, now: float, reason: str, *, is_malformed: bool = False) -> Actions:
-        """The link broke, or said something that no link says."""
+    def lost(
+        self, now: float, reason: str, *, is_malformed: bool = False, first: Single | None = None
+    ) -> Actions:
+        """The link broke, or said something that no link says; `first`: whom to try then."""
         member, self.present, self._target = self.present, None, None
         if member is None:
             return
@@ -265,6 +272,7 @@ class Plan:
         yield Lost(member, reason)
         self._begin_count(self.terms.rounds)
         self._said = {member: reason}
+        self._first = first
         is_brief = is_malformed or now - self._up_at < SETTLED_SECONDS
         if not is_brief:
             self._pacing.reset()

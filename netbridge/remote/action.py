@@ -35,6 +35,9 @@ class Event(Enum):
     LOST = "lost"
     REFUSED = "refused"
     MOVED = "moved"
+    MOVING = "moving"
+    """The broker wants it to go to another one, which the detail names; a program whose session is
+    made again is told, and then what came of it."""
     CLOSED = "closed"
 
 

@@ -97,20 +97,22 @@ class Client:
             self._attach()
         return self._done()
 
-    def lost(self, now: float, kind: Event = Event.LOST) -> list[Action]:
+    def lost(self, now: float, kind: Event = Event.LOST, detail: str = "") -> list[Action]:
         """The link has ended; one that was never up is an attempt, and its plan tries again."""
         if self.phase in (*OVER, Phase.CONNECTING):
             return self._done()
         if self.options.failover_mode is Mode.APPLICATION:
-            self._give_up(kind)
-        else:
-            self._recovers(now)
+            self._give_up(kind, detail)
+            return self._done()
+        if kind is Event.MOVED:
+            self._did.append(Tell(Event.MOVING, detail))
+        self._recovers(now)
         return self._done()
 
-    def unreachable(self, now: float) -> list[Action]:
+    def unreachable(self, now: float, why: str = "") -> list[Action]:
         """No member could be reached, and that is not tried again."""
         if self.phase is Phase.CONNECTING:
-            self._give_up(Event.FAILOVER_FAILED)
+            self._give_up(Event.FAILOVER_FAILED, why)
         return self._done()
 
     def abandon(self) -> list[Action]:
@@ -129,7 +131,7 @@ class Client:
 
     def tick(self, now: float) -> list[Action]:
         if self.phase in RECOVERING and now >= self.until:
-            self._give_up(Event.FAILOVER_FAILED)
+            self._give_up(Event.FAILOVER_FAILED, "reconnect-deadline")
         for call in self.calls.late(now):
             self._abandon(call, Why.LATE)
         return self._done()
@@ -221,9 +223,7 @@ class Client:
             self._did.append(Finish(call.id, Outcome(End.OK, Why.DONE)))
         elif generation != self.generation:
             self._did.append(Finish(call.id, Outcome(End.FAILED, Why.ROLLED_BACK)))
-        else:
-            return True
-        return False
+        return generation == self.generation
 
     def _may_settle(self, call: Call) -> bool:
         """Each delivery once, and in the session that it came in."""
@@ -360,7 +360,7 @@ class Client:
 
     # --- giving up ----------------------------------------------------------------------------
 
-    def _give_up(self, event: Event) -> None:
+    def _give_up(self, event: Event, detail: str = "") -> None:
         for call in self.calls.withdraw():
             if not call.is_abandoned:
                 what = fate(call.verb, call.was_sent or call.repeated, Loss.GIVEN_UP)
@@ -376,7 +376,7 @@ class Client:
             event = Event.REFUSED
         self.is_recovering = self.was_up = False
         self.phase = Phase.LOST
-        self._did += [StopConnecting(), Disconnect("given up"), Tell(event)]
+        self._did += [StopConnecting(), Disconnect("given up"), Tell(event, detail)]
 
     def _end_by(self, call: Call, what: Fate, why: Why) -> None:
         if what is Fate.ROLLED_BACK:

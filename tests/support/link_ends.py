@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -127,13 +127,13 @@ def pair(
     service: Service = SERVICE,
     near_word: bytes = b"word",
     far_word: bytes = b"word",
-    epoch_seen: int = 0,
+    epochs_seen: Mapping[bytes, int] | None = None,
     **of_service: Any,
 ) -> Pair:
     near = Secret(near_word, b"n" * 16)
     far = Secret(far_word, b"f" * 16)
     service = replace(service, **of_service)
     return Pair(
-        Machine(times, Near(ours, wish, near, near, epoch_seen), 0.0),
+        Machine(times, Near(ours, wish, near, near, epochs_seen), 0.0),
         Machine(far_times or times, Far(theirs, service, far, far), 0.0),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from typing import Any
 
 from shmbroker.netbridge.plan.action import Action, Changed, Connect
 from shmbroker.netbridge.plan.plan import Plan
@@ -61,7 +62,7 @@ class World:
         self.take(self.plan.woken(self.now))
         return waited
 
-    def lose(self, after: float = 10.0, **told: bool) -> None:
+    def lose(self, after: float = 10.0, **told: Any) -> None:
         self.now += after
         self.take(self.plan.lost(self.now, "gone", **told))
 

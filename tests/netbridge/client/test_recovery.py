@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import ConnectionClosed, DeliveryRevoked, TransactionRolledBack, Unconfirmed
+from shmbroker import (
+    ConnectionClosed,
+    DeliveryRevoked,
+    InvalidArgument,
+    TransactionRolledBack,
+    Unconfirmed,
+)
+from tests.support.link import free_port
 from tests.support.serving import Site
 
 LOGIN = {"user": "site", "password": "correct horse battery"}
@@ -166,3 +173,45 @@ def test_a_program_that_decides_itself_is_told_and_retries(mortal: Any) -> None:
         broker.retry(caught[0].token)
         got = [message.body for message in queue.consume(timeout=0.5)]
         assert got == [*(b"%d" % number for number in range(1, 8)), b"in doubt"]
+
+
+def test_another_session_at_another_member_retries_what_was_unknown(mortal: Any) -> None:
+    """`reconnect(uri)`: the same program, and its tokens stay valid."""
+    broker, _ = connected(mortal, failover_mode="application")
+    with broker:
+        queue = broker.declare_queue("q")
+        queue.publish(b"1")
+        former = broker.uri
+        mortal.process.kill()
+        mortal.port = free_port()
+        with pytest.raises(ConnectionClosed):
+            for _ in range(100):
+                queue.publish(b"2", timeout=PATIENCE)
+        mortal.begin()
+        with pytest.raises(ConnectionClosed, match="cannot be reached"):
+            broker.reconnect(former)
+        with pytest.raises(InvalidArgument, match="stands for 2 links"):
+            broker.reconnect("static:(tcp://a,tcp://b)")
+        broker.reconnect(f"tcp://127.0.0.1:{mortal.port}")
+        assert broker.uri.endswith(str(mortal.port))
+        queue.publish(b"3")
+
+
+def test_a_listener_that_reconnects_only_begins(mortal: Any) -> None:
+    """It is called in the network thread, which it would wait for."""
+    broker, _ = connected(mortal, failover_mode="application")
+    begun = threading.Event()
+
+    def listen(event: Any, _: str) -> None:
+        if event.value == "lost":
+            broker.reconnect(f"failover:({former})?startup-max-reconnect-attempts=-1")
+            begun.set()
+
+    with broker:
+        former = broker.uri
+        broker.on_event(listen)
+        queue = broker.declare_queue("q")
+        mortal.process.kill()
+        assert begun.wait(PATIENCE)
+        mortal.begin()
+        queue.publish(b"goes on")

@@ -132,8 +132,10 @@ def test_refusal_stale() -> None:
 
 
 def test_a_far_end_that_is_stale_is_not_taken() -> None:
-    of = pair(epoch_seen=WEST.epoch + 1).connect()
-    assert of.endings()[0][0].reason is Reason.STALE
+    of = pair(epochs_seen={WEST.node: WEST.epoch + 1}).connect()
+    near = of.endings()[0][0]
+    assert (near.reason, near.retry) == (Reason.EPOCH, Retry.AT_ONCE), "another member is tried"
+    assert pair(epochs_seen={WEST.node: WEST.epoch}).connect().near.state is State.UP
 
 
 def test_refusal_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,17 @@ from tests.support.plan_world import World, within, world
 # --- what the forms mean --------------------------------------------------------------------------
 
 
+def test_a_loss_may_say_whom_to_try_first() -> None:
+    one = world("failover:(a,b,c)?randomize=false", a="up").start()
+    one.tried.clear()
+    one.does["a"] = "down"
+    one.lose(first=one.plan.members[2])
+    assert one.tried == ["c", "a", "b"]
+    one.tried.clear()
+    one.wake()
+    assert one.tried == ["a", "b", "c"], "once"
+
+
 def test_static_has_one_link_to_each_member_each_on_its_own() -> None:
     found = drafts(parse("static:(a,failover:(b,c),static:(d,e))"))
     assert [[each.host for each in one.plan(random.Random(1)).members] for one in found] == [

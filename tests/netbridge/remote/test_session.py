@@ -8,7 +8,7 @@ import pytest
 
 from shmbroker import Empty, NotFound
 from shmbroker.core.codes import EMPTY, FULL, OK, REVOKED, UNCONFIRMED
-from shmbroker.netbridge.remote.action import Drop, Over, Unmade
+from shmbroker.netbridge.remote.action import Drop, Event, Over, Tell, Unmade
 from shmbroker.netbridge.remote.body import ended, refusal
 from shmbroker.netbridge.remote.call import Call
 from shmbroker.netbridge.remote.client import Client
@@ -192,6 +192,19 @@ def test_application_mode_tells_once_and_waits_for_the_program() -> None:
     of.connect()
     assert [each.verb for each in of.performed] == [Verb.PRODUCER]
     assert of.client.phase is Phase.UP
+
+
+def test_a_broker_that_wants_it_elsewhere_says_where() -> None:
+    """It moves, and then is told what came of it; in application mode it is told, once."""
+    of = consuming()
+    of.does(of.client.lost(of.now, Event.MOVED, "tcp://b"))
+    assert [(each.event, each.detail) for each in of.of(Tell)] == [
+        (Event.MOVING, "tcp://b"), (Event.FAILURE_DETECTED, "")
+    ]  # fmt: skip
+    of = consuming(mode=Mode.APPLICATION)
+    of.does(of.client.lost(of.now, Event.MOVED, "tcp://b"))
+    of.does(of.client.lost(of.now))
+    assert [(each.event, each.detail) for each in of.of(Tell)] == [(Event.MOVED, "tcp://b")]
 
 
 def test_an_attempt_that_fails_is_no_loss_in_either_mode() -> None:

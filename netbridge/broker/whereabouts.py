@@ -1,0 +1,64 @@
+"""Where the live of a store is reached: a small file of the store, for its backups.
+
+They tell it to programs and links that come to them, and leave the live its ports if they are on
+one host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from shmbroker.ipc.instance.process import boot
+from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.netbridge.config.config import Network as Wanted
+from shmbroker.netbridge.plan.uri import Single
+
+FILE: Final = "whereabouts"
+
+
+def this_host() -> str:
+    """Where a port is one port: this boot, and this network namespace."""
+    return f"{boot()} {Path('/proc/self/ns/net').stat().st_ino}"
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    epoch: int
+    """Of the live; that of another one says nothing."""
+    uri: str
+    """How others reach it; empty if that is not known."""
+    host: str
+    listens: tuple[tuple[str, int], ...]
+
+    def has(self, address: Single) -> bool:
+        """We would be in its way there."""
+        anywhere = {"*", "0.0.0.0", "::"}
+        return self.host == this_host() and any(
+            port == address.port and (host == address.host or {host, address.host} & anywhere)
+            for host, port in self.listens
+        )
+
+
+def of(epoch: int, wanted: Wanted) -> Whereabouts:
+    """Of this broker.  Without connectors, where it listens, if others can connect to that."""
+    acceptors = [each.uri for each in wanted.acceptors.values()]
+    reached = [*wanted.connectors.values(), *(each for each in acceptors if not each.is_anywhere)]
+    listens = tuple((each.host, each.port) for each in acceptors)
+    return Whereabouts(epoch, str(reached[0]) if reached else "", this_host(), listens)
+
+
+def write(store: Path, told: Whereabouts) -> None:
+    write_whole(store / FILE, asdict(told))
+
+
+def read(store: Path, epoch: int) -> Whereabouts | None:
+    """None if the live of this epoch has not told it."""
+    found = read_whole(store / FILE)
+    try:
+        listens = tuple((str(host), int(port)) for host, port in found["listens"])
+        told = Whereabouts(int(found["epoch"]), str(found["uri"]), str(found["host"]), listens)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return told if told.epoch == epoch else None
