@@ -18,9 +18,10 @@ import shmbroker
 from shmbroker import ConnectionClosed, Unconfirmed
 from shmbroker.netbridge.broker import whereabouts
 from shmbroker.netbridge.remote.action import Event
+from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.netbridge.broker.conftest import PASSWORD, SITE
-from tests.support.link import PATIENCE, free_port
+from tests.support.link import PATIENCE
 from tests.support.runs import Run
 
 SHM = "prefer-shared-memory=false"
