@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -36,6 +37,8 @@ Tell = Callable[[Mapping[str, Any]], None]
 FRAMES_MAX = 256
 """That are taken in a turn of the thread."""
 PEERS_MAX = 1000
+GOODBYE_SECONDS = 0.25
+"""For those who are told that it closes; who hangs finds out by himself."""
 NEWEST_MAX = 10_000
 """Links of which it is remembered which connection counts, beyond those that are there."""
 
@@ -93,6 +96,8 @@ class Listener(Closable):
         self._accepted = Accepted(self.times.handshake_timeout)
         self._newest: dict[tuple[bytes, str], tuple[bytes, int]] = {}
         self._is_drained = True
+        self._is_quiet = threading.Event()
+        """All who were told that it closes have said that they are done."""
         self.due = math.inf
         thread.ask(lambda: self._start(address))
 
@@ -144,12 +149,20 @@ class Listener(Closable):
         """The other ends are told that it closes."""
         if self.address:
             self._thread.ask(self._stop)
+            # closed with something unread, TCP would take back what they were told
+            self._is_quiet.wait(GOODBYE_SECONDS)
+            self._thread.ask(self.end)
             self.address = ""
 
     def _stop(self) -> None:
+        self._is_quiet.clear()
         for end in list(self._ids):
             end.does(end.machine.stop(time.monotonic(), "the broker stops"))
-        self.end()
+        self._look_whether_quiet()
+
+    def _look_whether_quiet(self) -> None:
+        if not self._ids:
+            self._is_quiet.set()
 
     def end(self) -> None:
         if self in self._thread.members:
@@ -257,7 +270,9 @@ class Listener(Closable):
             place, _ = _link_of(end)
             if self._by_link.get(place) is end:
                 del self._by_link[place]
-        return self._ids.pop(end, None)
+        peer = self._ids.pop(end, None)
+        self._look_whether_quiet()
+        return peer
 
     # --- of an end ----------------------------------------------------------------------------
 

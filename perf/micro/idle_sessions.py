@@ -28,6 +28,7 @@ from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.remote.action import Action, Say
+from shmbroker.netbridge.remote.action import Event as Loss
 from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import SessionOptions
 from shmbroker.netbridge.remote.phase import Phase
@@ -69,7 +70,7 @@ class IdleProgram:
     def link_is_up(self) -> None:
         self._does(self.client.connected(time.monotonic()))
 
-    def link_is_lost(self) -> None:
+    def link_is_lost(self, kind: Loss, detail: str) -> None:
         self._does(self.client.lost(time.monotonic()))
 
     def heard(self, frame: Frame) -> None:
