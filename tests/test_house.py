@@ -28,7 +28,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/carrier/authenticator.py": {"zmq"},
     "netbridge/carrier/end.py": {"time"},
     "netbridge/carrier/link.py": {"zmq", "time", "random", "secrets", "threading"},
-    "netbridge/carrier/listener.py": {"zmq", "time", "secrets"},
+    "netbridge/carrier/listener.py": {"zmq", "time", "secrets", "threading"},
     "netbridge/carrier/monitor.py": {"zmq"},
     "netbridge/carrier/opening.py": set(),
     "netbridge/carrier/sleeper.py": {"threading"},

@@ -140,10 +140,10 @@ def test_exchanges_subscriptions_and_settings(far: Words) -> None:
     assert json.loads(far("queue", "stat", "fx", "--json"))["depth"] == 3
     far("undivert", "prices", "audit")
     far("unbind", "prices", "fx", "--key", "eu.#")
-    subscribed = ("sub", "--name", "night", "--exchange", "audit", "--durable", "--timeout", "10ms")
-    far(*subscribed)
+    subscribed = ("sub", "--name", "night", "--exchange", "audit", "--durable", "--timeout")
+    far(*subscribed, "10ms")
     far("pub", "--exchange", "audit", "late")
-    assert far(*subscribed).strip() == "late"
+    assert far(*subscribed, "20s", "--count", "1").strip() == "late"
     assert "night" in far("subscription", "list", "--names").split()
     far("subscription", "remove", "night", "--yes")
     far("exchange", "delete", "audit", "--yes")
