@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from shmbroker.netbridge.link.times import LinkTimes
+
+SLOTS: Final = 20
+"""Of an interval: the far end of many links sends the beats of one slot together."""
 
 
 class Heartbeat:
     """Any frame counts as a beat, in both directions."""
 
-    def __init__(self, times: LinkTimes, now: float) -> None:
+    def __init__(self, times: LinkTimes, now: float, *, in_slots: bool = False) -> None:
+        """`in_slots`: a beat goes out a little early, with those of other links."""
         self.times = times
+        self._in_slots = in_slots
         self.sends_each = times.heartbeat_interval
         self.heard_at = self.sent_at = now
         self._bears = times.silence
@@ -29,7 +36,8 @@ class Heartbeat:
 
     @property
     def beat_at(self) -> float:
-        return self.sent_at + self.sends_each
+        at = self.sent_at + self.sends_each
+        return at - at % (self.sends_each / SLOTS) if self._in_slots else at
 
     def is_silent(self, now: float) -> bool:
         return now >= self.silent_at

@@ -56,7 +56,7 @@ class Machine:
         self.is_near = isinstance(handshake, Near)
         self.state = State.CONNECTING
         self.ending: Ending | None = None
-        self.heartbeat = Heartbeat(times, now)
+        self.heartbeat = Heartbeat(times, now, in_slots=not self.is_near)
         self.until = now + times.connect_timeout
         """Of connecting, of the handshake, of waiting for confirms."""
         self.sent = self.received_frames = 0

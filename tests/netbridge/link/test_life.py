@@ -6,6 +6,7 @@ import pytest
 
 from shmbroker.netbridge.link.action import CloseSink, Ended
 from shmbroker.netbridge.link.ending import Reason, Retry, State
+from shmbroker.netbridge.link.heartbeat import SLOTS, Heartbeat
 from shmbroker.netbridge.link.inflow import Poured
 from shmbroker.netbridge.link.outflow import Batch
 from shmbroker.netbridge.link.times import LinkTimes
@@ -191,3 +192,13 @@ def test_nothing_comes_after_the_ending() -> None:
     assert not any(later)
     assert near.deadline == float("inf")
     assert not near.has_work
+
+
+def test_beats_of_many_links_go_together_and_none_is_late() -> None:
+    times = LinkTimes(heartbeat_interval=5)
+    found = [Heartbeat(times, 1000 + 0.01 * each, in_slots=True) for each in range(500)]
+    assert len({round(each.beat_at, 6) for each in found}) <= SLOTS + 1
+    for each in found:
+        assert each.beat_at - each.sent_at + 1e-6 >= 5 * (1 - 1 / SLOTS)
+        assert each.beat_at <= each.sent_at + 5
+        assert each.is_due(each.beat_at)
