@@ -1,9 +1,10 @@
 """The sockets of links: DEALER at the near end, ROUTER at the far end, CURVE always.
 
 ZeroMQ only carries.  Its own reconnecting is off, because a link that is made again is another one.
-TCP_NODELAY is what libzmq always sets.  What is sent is bounded by the credit of each target; the
-limit of the send queue is beyond all credit, for a peer that beats and never reads.  At it a
-ROUTER_MANDATORY refuses to send, and the connection counts as lost.
+TCP_NODELAY is what libzmq always sets.  What is sent is bounded by the credit of each target, and
+by what it has not told of (`netbridge/link/outflow.py`); the limit of the send queue is for what has
+no credit, to a peer that beats and never reads.  At it a socket refuses to send, and the connection
+counts as lost.
 """
 
 from __future__ import annotations

@@ -45,6 +45,9 @@ from shmbroker.netbridge.wire.words import Level, TargetKind
 Steps = Iterator[Frame | Action]
 HEAD_ROOM = 4096
 """Of a frame, for its head."""
+UNTOLD_MAX = 64 << 20
+"""Bytes that are sent and that the target has not told of.  Its credit may be larger, and if it
+never reads, they wait in this host's memory.  One message may be larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,9 @@ class Outflow:
         """Below it all was sent."""
         self.doubt_end = 0
         """Messages below it may be there already, and nobody will know."""
+        self._untold: deque[tuple[int, int]] = deque()
+        """What was sent: where it ends, and its bytes."""
+        self.untold_bytes = 0
         self.message_bytes = 0
         self.has_news = True
         self.is_reading = False
@@ -160,7 +166,7 @@ class Outflow:
         after a crash it would be taken for appended."""
         if not self.has_news or self.is_reading or self.parts or self.aside:
             return False
-        return self.allowance.is_open
+        return self.allowance.is_open and self.untold_bytes < UNTOLD_MAX
 
     def turn(self, goes_on: bool) -> Steps:
         """One read, or one part; `goes_on`: what is not yet begun may begin."""
@@ -185,6 +191,8 @@ class Outflow:
             yield SetAside(self.target, batch.first, reason)
             return
         self.allowance.spend(batch.messages, size)
+        self._untold.append((batch.end, size))
+        self.untold_bytes += size
         if size > self.part_bytes:
             self._cut(batch, redelivered)
         else:
@@ -212,6 +220,8 @@ class Outflow:
 
     def _confirmed(self, end: int, level: Level) -> Steps:
         self.told = max(self.told, end)
+        while self._untold and self._untold[0][0] <= self.told:
+            self.untold_bytes -= self._untold.popleft()[1]
         done = min((self.told, *self.aside))
         if done > self.confirmed:
             self.confirmed = done

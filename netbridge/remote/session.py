@@ -7,7 +7,7 @@ be said again on the next link; while that fills its window, nothing more is del
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from shmbroker.core.codes import OK, REVOKED
 from shmbroker.netbridge.remote.action import (
@@ -68,11 +68,10 @@ class Flow:
 
 @dataclass(slots=True)
 class Kept:
-    frame: Result | Delivery
-    size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.size = len(self.frame.body) + 64
+    number: int
+    size: int
+    frame: Result | Delivery | None
+    """None: it is counted only, because it may wait in this host's memory to be read."""
 
 
 class Session:
@@ -124,7 +123,8 @@ class Session:
         self._forget(attach.seen)
         self._did.append(Say(Attached(True, self.seen, int(self.limits.ttl * 1000))))
         for each in self.kept:
-            self._say(each.frame)
+            if each.frame is not None:
+                self._say(each.frame)
         self._go_on()
         return self._done()
 
@@ -204,8 +204,7 @@ class Session:
 
     @property
     def _has_room(self) -> bool:
-        has_window = not self.keeps or self.kept_bytes < self.window
-        return has_window and self.pending_bytes < self.limits.held
+        return self.kept_bytes < self.window and self.pending_bytes < self.limits.held
 
     def _step(self, command: Command) -> None:
         self.pending[command.number] = command
@@ -330,10 +329,9 @@ class Session:
 
     def _answer(self, frame: Result | Delivery) -> None:
         self.said += 1
-        kept = Kept(frame)
-        if self.keeps:
-            self.kept.append(kept)
-            self.kept_bytes += kept.size
+        kept = Kept(frame.number, len(frame.body) + 64, frame if self.keeps else None)
+        self.kept.append(kept)
+        self.kept_bytes += kept.size
         if self.is_attached:
             self._say(frame)
 
@@ -344,7 +342,7 @@ class Session:
     def _forget(self, seen: int) -> None:
         if seen > self.said:
             raise SessionBroken(f"{seen} frames were seen, and {self.said} were said")
-        while self.kept and self.kept[0].frame.number < seen:
+        while self.kept and self.kept[0].number < seen:
             self.kept_bytes -= self.kept.popleft().size
 
     def _done(self) -> list[Action]:

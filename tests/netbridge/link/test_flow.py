@@ -25,7 +25,7 @@ from shmbroker.netbridge.link.ending import Reason, State
 from shmbroker.netbridge.link.inflow import Poured
 from shmbroker.netbridge.link.machine import CONFIRM_SECONDS
 from shmbroker.netbridge.link.origin import origin_of
-from shmbroker.netbridge.link.outflow import HEAD_ROOM, Batch
+from shmbroker.netbridge.link.outflow import HEAD_ROOM, UNTOLD_MAX, Batch
 from shmbroker.netbridge.link.times import NO_LIMIT, LinkTimes
 from shmbroker.netbridge.wire.frame import (
     Confirm,
@@ -412,3 +412,20 @@ def test_parts_of_one_target_do_not_hold_up_another() -> None:
 def test_what_is_larger_than_this_end_puts_together_ends_the_link() -> None:
     of = pair(times=replace(TIMES, max_message_size=1000)).opened()
     assert reason(says(of, Part(0, 0, 0, 1008, False, bytes(8)), far=False)) is Reason.CREDIT
+
+
+# --- a peer that never reads --------------------------------------------------------------------
+
+
+def test_who_grants_and_never_reads_gets_a_bounded_number_of_bytes() -> None:
+    wide = LinkTimes(window_size=NO_LIMIT, window_messages=NO_LIMIT, memory=1 << 40)
+    of = pair(far_times=wide).opened()
+    size, at = 1 << 20, 0
+    while of.near.has_work and at < 2 * UNTOLD_MAX // size:
+        ship(of, at, 1, size)
+        at += 1
+    assert at == UNTOLD_MAX // size
+    says(of, Confirm(0, 1, Level.SHM))
+    assert of.near.has_work, "a message was told, and there is room for another one"
+    ship(of, at, 1, size)
+    assert not of.near.has_work
