@@ -234,7 +234,7 @@ class End:
     def _open(self, said: OpenSink) -> None:
         opening = Opening(self.thread.broker, said, self.machine.times.origin_retention)
         self._opening[said.target] = opening
-        self.thread.worker.do(opening.begin, partial(self._opened, opening))
+        self.thread.worker.do(opening.begin, partial(self._opened, opening), of=said.origin)
 
     def _opened(self, opening: Opening, failure: Exception | None) -> None:
         number, now = opening.said.target, time.monotonic()
@@ -256,7 +256,8 @@ class End:
         self.does(self.machine.opened(number, target.mark, target.confirmed, largest, now))
 
     def _drop_opening(self, number: int) -> None:
-        self.thread.worker.do(self._opening.pop(number).drop, lambda _: None)
+        opening = self._opening.pop(number)
+        self.thread.worker.do(opening.drop, lambda _: None, of=opening.said.origin)
 
     def close(self) -> None:
         """Let go of the rings; marks and gates stay."""

@@ -2,9 +2,9 @@
 
 ZeroMQ only carries.  Its own reconnecting is off, because a link that is made again is another one.
 TCP_NODELAY is what libzmq always sets.  What is sent is bounded by the credit of each target, and
-by what it has not told of (`netbridge/link/outflow.py`); the limit of the send queue is for what has
-no credit, to a peer that beats and never reads.  At it a socket refuses to send, and the connection
-counts as lost.
+by what it has not told of (`netbridge/link/outflow.py`); the limit of the send queue is for what
+has no credit, to a peer that beats and never reads.  At it a socket refuses to send, and the
+connection counts as lost.
 """
 
 from __future__ import annotations

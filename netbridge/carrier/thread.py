@@ -33,6 +33,8 @@ from shmbroker.netbridge.carrier.socket import is_readable
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.wire.words import Role
 
+OPENERS = 4
+"""Threads that open targets: one that waits for a repair does not hold up the others."""
 SOCKETS_MAX = 8192
 """Of the context; libzmq's default is 1,023, and each connection has a socket and a monitor."""
 T = TypeVar("T")
@@ -97,7 +99,7 @@ class NetworkThread(Closable):
     def worker(self) -> Worker:
         """Made when a link is to pour into a queue."""
         if self._worker is None:
-            self._worker = Worker(self.call)
+            self._worker = Worker(self.call, OPENERS)
         return self._worker
 
     # --- from any thread ----------------------------------------------------------------------

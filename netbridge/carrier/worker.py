@@ -1,9 +1,14 @@
-"""The worker: one thread for what may wait for a lock of the catalog, or take long."""
+"""The worker: threads of its own for what may wait for a lock of the catalog, or take long.
+
+What is of one thing is done in the order in which it is given; what is of another one does not
+wait for it while there is a thread.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Hashable
 from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
@@ -14,27 +19,50 @@ _Work = tuple[Callable[[], object], Callable[[object], None]]
 
 
 class Worker:
-    def __init__(self, call: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, call: Callable[[Callable[[], None]], None], threads: int = 1) -> None:
         """`call`: of the thread in which is told what came of it."""
         self._call = call
-        self._given: SimpleQueue[_Work | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="shmbroker-net-worker", daemon=True)
-        self._thread.start()
+        self._given: dict[Hashable, deque[_Work]] = {}
+        """What is to be done, by what it is of: there as long as a thread has it, or is to."""
+        self._begins: SimpleQueue[tuple[Hashable] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._run, name="shmbroker-net-worker", daemon=True)
+            for _ in range(threads)
+        ]
+        for each in self._threads:
+            each.start()
 
-    def do(self, work: Callable[[], T], told: Told[T]) -> None:
-        """One after the other, in the order in which they are given."""
-        self._given.put((work, told))  # type: ignore[arg-type]  # told takes what work returns
+    def do(self, work: Callable[[], T], told: Told[T], of: Hashable = None) -> None:
+        given: _Work = work, told  # type: ignore[assignment]  # told takes what work returns
+        with self._lock:
+            if of in self._given:
+                self._given[of].append(given)
+            else:
+                self._given[of] = deque([given])
+                self._begins.put((of,))
 
     def close(self) -> None:
         """What was given before is done; nobody is told."""
-        self._given.put(None)
-        self._thread.join()
+        for _ in self._threads:
+            self._begins.put(None)
+        for each in self._threads:
+            each.join()
 
     def _run(self) -> None:
-        while (given := self._given.get()) is not None:
-            work, told = given
-            try:
-                made: object = work()
-            except Exception as error:  # noqa: BLE001  # whoever has asked is told
-                made = error
-            self._call(partial(told, made))
+        while (begins := self._begins.get()) is not None:
+            (of,) = begins
+            while (given := self._next(of)) is not None:
+                work, told = given
+                try:
+                    made: object = work()
+                except Exception as error:  # noqa: BLE001  # whoever has asked is told
+                    made = error
+                self._call(partial(told, made))
+
+    def _next(self, of: Hashable) -> _Work | None:
+        with self._lock:
+            if self._given[of]:
+                return self._given[of].popleft()
+            del self._given[of]
+            return None

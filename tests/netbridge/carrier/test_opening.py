@@ -5,10 +5,14 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 from threading import enumerate as threads
 
 import shmbroker
 from shmbroker.netbridge.carrier.listener import Listener
+from shmbroker.netbridge.carrier.opening import Opening
+from shmbroker.netbridge.link.action import OpenSink
+from shmbroker.netbridge.wire.words import Level, TargetKind
 from shmbroker.perf.machine.port import free_port
 from tests.conftest import vhost_for_a_while
 from tests.support.link import PATIENCE, SOURCE, TARGET, Pair
@@ -29,6 +33,22 @@ def wait_for_opening(listener: Listener) -> None:
     while not any(each.name == "shmbroker-net-worker" for each in threads()):
         assert answers_at_once(listener)
         assert time.monotonic() < until
+
+
+def another_stream_is_opened(listener: Listener) -> bool:
+    """Whether that is done while the first one still waits."""
+    said = OpenSink(0, TargetKind.QUEUE, TARGET, b"another stream..", Level.SHM, True, 0)
+    opening = Opening(listener._thread.broker, said, 60.0)
+    found: SimpleQueue[tuple[object, bool]] = SimpleQueue()
+
+    def told(failure: Exception | None) -> None:
+        found.put((failure, any(end._opening for end in listener._ids)))
+
+    listener._thread.worker.do(opening.begin, told, of=said.origin)
+    failure, is_first_waiting = found.get(timeout=PATIENCE)
+    assert failure is None
+    opening.drop()
+    return is_first_waiting
 
 
 def test_while_the_death_of_the_last_owner_is_repaired_the_thread_answers(tmp_path: Path) -> None:
@@ -54,5 +74,6 @@ def test_while_the_death_of_the_last_owner_is_repaired_the_thread_answers(tmp_pa
                 for _ in range(100):
                     assert answers_at_once(listener)
                 assert len(target) == 0
+                assert another_stream_is_opened(listener), "before the one that waits"
                 repair.close()
                 assert target.receive_many(1, timeout=PATIENCE) == [b"second"]
