@@ -8,10 +8,15 @@ python -m shmbroker.netbridge.simulation replay 17 --faults 0,3
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
+from typing import Final
 
 from shmbroker.netbridge.simulation.shrink import WORLDS, explained
+
+TELL_SECONDS: Final = 30.0
+INTERRUPTED: Final = 130
 
 
 def main() -> int:
@@ -36,16 +41,37 @@ def main() -> int:
 
 
 def _run(first: int, seeds: int, seconds: float) -> int:
-    began = time.monotonic()
-    done = 0
-    while not (seeds and done >= seeds) and not (seconds and time.monotonic() - began >= seconds):
-        for name, world in WORLDS.items():
-            outcome = world.simulate(first + done)
-            if outcome.wrong:
-                _say(explained(outcome, name))
-                return 1
-        done += 1
-    _say(f"{done} seeds from {first} on in {time.monotonic() - began:.0f} s: nothing is wrong")
+    """Seed after seed.  Whoever interrupts it is told with which seed it goes on."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = told_at = time.monotonic()
+    seed, steps = first, 0
+
+    def so_far() -> str:
+        spent = time.monotonic() - began
+        return f"{seed - first:,} seeds from {first} on, {steps:,} steps in {spent:.0f} s"
+
+    try:
+        while not (seeds and seed - first >= seeds):
+            now = time.monotonic()
+            if seconds and now - began >= seconds:
+                break
+            if now - told_at >= TELL_SECONDS:
+                told_at = now
+                _say(so_far())
+            for name, world in WORLDS.items():
+                outcome = world.simulate(seed)
+                steps += outcome.steps
+                if outcome.wrong:
+                    _say(explained(outcome, name))
+                    return 1
+            seed += 1
+    except KeyboardInterrupt:
+        _say(f"{so_far()}: nothing is wrong; it was interrupted and goes on with FIRST={seed}")
+        return INTERRUPTED
+    except Exception:
+        _say(f"seed {seed}: it broke")
+        raise
+    _say(f"{so_far()}: nothing is wrong")
     return 0
 
 

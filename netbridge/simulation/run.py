@@ -26,6 +26,7 @@ class Outcome:
     wrong: str
     """Empty: nothing is."""
     published: int
+    steps: int
     trace: tuple[str, ...] = ()
 
 
@@ -40,7 +41,10 @@ def outcome(
         run(stage, faults)
     except Wrong as error:
         wrong = str(error)
-    return Outcome(seed, tuple(faults), wrong, stage.published, tuple(stage.world.trace or ()))
+    world = stage.world
+    return Outcome(
+        seed, tuple(faults), wrong, stage.published, world.steps, tuple(world.trace or ())
+    )
 
 
 def faults_of(seed: int) -> list[Fault]:
