@@ -43,8 +43,6 @@ from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Delivery, 
 from shmbroker.netbridge.wire.words import Verb
 
 WAITING_MEMORY: Final = 64 << 20
-UNSAID_MAX: Final = 256 << 10
-"""Bytes that we have seen and not told of."""
 
 
 class Client:
@@ -479,11 +477,8 @@ class Client:
         self._tell_seen()
 
     def _tell_seen(self) -> None:
-        """The broker keeps or counts what we have not seen, and its memory is bounded, whatever
-        window we have."""
-        window = self.options.confirmation_window
-        most = UNSAID_MAX if window == NO_LIMIT else min(window // 4, UNSAID_MAX)
-        if self.unsaid >= most:
+        """The broker keeps or counts what we have not seen, and its memory is bounded."""
+        if self.unsaid >= self.options.unsaid_max:
             self.unsaid = 0
             self._say(Seen(self.seen))
 

@@ -8,6 +8,7 @@ from typing import Final
 
 MIB: Final = 1 << 20
 NO_LIMIT: Final = -1
+UNSAID_MAX: Final = 256 << 10
 
 
 class Mode(Enum):
@@ -30,3 +31,9 @@ class SessionOptions:
     message_bytes: int = 256 * MIB
     prefetch_bytes: int = MIB
     """Of a consumer that may be in hand."""
+
+    @property
+    def unsaid_max(self) -> int:
+        """Bytes that the program has seen and not told of, whatever its window."""
+        window = self.confirmation_window
+        return UNSAID_MAX if window == NO_LIMIT else min(window // 4, UNSAID_MAX)

@@ -156,3 +156,10 @@ def ends(mode: Mode = Mode.AUTOMATIC, **more: Any) -> Ends:
     made = Ends(Client(b"s" * 16, options(mode, **more)))
     made.does(made.client.start(0.0))
     return made.connect()
+
+
+def consuming(prefetch: int = 4, **more: Any) -> Ends:
+    of = ends(**more)
+    of.call(Verb.CONSUMER, target=2, value=prefetch)
+    of.performed.clear()
+    return of

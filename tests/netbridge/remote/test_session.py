@@ -11,25 +11,18 @@ from shmbroker.core.codes import EMPTY, FULL, OK, REVOKED, UNCONFIRMED
 from shmbroker.netbridge.remote.action import Drop, Event, Over, Tell, Unmade
 from shmbroker.netbridge.remote.body import ended, refusal
 from shmbroker.netbridge.remote.call import Call
-from shmbroker.netbridge.remote.client import UNSAID_MAX, Client
+from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.numbers import OPEN_MAX, Numbers, Verdict
-from shmbroker.netbridge.remote.options import NO_LIMIT, Mode
+from shmbroker.netbridge.remote.options import Mode
 from shmbroker.netbridge.remote.outcome import End, Why
 from shmbroker.netbridge.remote.phase import Phase
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.wire.frame import Attach, Attached, Command, Result, Seen
 from shmbroker.netbridge.wire.words import Demand, Level, Verb
-from tests.support.session_ends import LIMITS, STANDING, Ends, ends, options
+from tests.support.session_ends import LIMITS, STANDING, Ends, consuming, ends, options
 
 DETECTED, REATTACHED = "failure-detected", "reattached"
 COMPLETED, FAILED = "failover-completed", "failover-failed"
-
-
-def consuming(prefetch: int = 4, **more: Any) -> Ends:
-    of = ends(**more)
-    of.call(Verb.CONSUMER, target=2, value=prefetch)
-    of.performed.clear()
-    return of
 
 
 def ack(of: Ends, first: int, count: int = 1) -> int:
@@ -487,45 +480,6 @@ def test_the_window_bounds_what_is_unanswered_and_lets_acks_pass() -> None:
     assert [each.verb for each in of.performed] == [Verb.DECLARE, Verb.ACK]
     of.answer(of.performed[0])
     assert [each.verb for each in of.performed] == [Verb.DECLARE, Verb.ACK, Verb.DECLARE]
-
-
-def test_a_broker_keeps_no_more_than_the_window() -> None:
-    of = consuming(prefetch=100, confirmation_window=1000)
-    of.loses_to_broker = True
-    for _ in range(20):
-        if of.session.room(2)[0]:
-            of.deliver(2, body=bytes(200))
-    assert of.session.kept_bytes < 1000 + 300
-    assert of.session.room(2) == (0, 0)
-    of.loses_to_broker = False
-    for _, _, actions in of.sessions.received(of.link, Seen(of.client.seen), 0.0):
-        of.broker_does(actions)
-    assert of.session.kept_bytes == 0
-    assert of.session.room(2)[0] > 0
-
-
-def test_who_never_reads_gets_no_more_than_the_window_also_without_re_attaching() -> None:
-    of = consuming(prefetch=1000, confirmation_window=NO_LIMIT)
-    of.session.window = 1000
-    of.loses_to_broker = True
-    for _ in range(20):
-        if of.session.room(2)[0]:
-            of.deliver(2, body=bytes(200))
-    assert of.session.room(2) == (0, 0)
-    assert of.session.kept_bytes < 1000 + 300
-    assert all(each.frame is None for each in of.session.kept), "counted, and not kept"
-    of.loses_to_broker = False
-    for _, _, actions in of.sessions.received(of.link, Seen(of.client.seen), 0.0):
-        of.broker_does(actions)
-    assert of.session.room(2)[0] > 0
-
-
-@pytest.mark.parametrize("window", [NO_LIMIT, 1 << 30])
-def test_a_program_says_what_it_has_seen_whatever_its_window(window: int) -> None:
-    of = consuming(prefetch=1000, confirmation_window=window)
-    for _ in range(5):
-        of.deliver(2, body=bytes(UNSAID_MAX // 2))
-    assert of.session.kept_bytes < UNSAID_MAX
 
 
 def test_a_program_that_never_says_what_it_has_seen_is_let_go() -> None:
