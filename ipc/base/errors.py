@@ -146,6 +146,10 @@ class Unconfirmed(Error, TimeoutError):
             self.ask(timeout)
 
 
+class NotEnoughReplicas(Unconfirmed):
+    """Fewer copies are in sync than `min-insync` asks for: nothing is confirmed meanwhile."""
+
+
 class NotLocal(Error):
     """This needs shared memory, and the connection is a link: the message says what does it."""
 

@@ -175,6 +175,14 @@ static int64_t ring_made(sb_applier *all, restored *made, const char *page)
     return code;
 }
 
+/* An inbox knows its queue by its number. */
+static int64_t pages(sb_applier *all, const declaration_head *inbox)
+{
+    const restored *of = *applier_place(all, inbox->identity[0] & INT64_MAX);
+    return fail(SB_INVALID, "queue '%s' pages, and pages are not replicated: the replica would not "
+                "have what is in them", of ? of->name : "");
+}
+
 static int64_t declared(sb_applier *all, const sb_journal_record *record)
 {
     char page[L_RING_GATES_AT], name[L_NAME_BYTES_MAX + 1];
@@ -185,6 +193,8 @@ static int64_t declared(sb_applier *all, const sb_journal_record *record)
     if (code != SB_OK)
         return fail(code, "segment %llx, byte %lld: a queue's declaration contradicts itself",
                     (long long)record->serial, (long long)record->offset);
+    if (all->is_replica && head.flags & L_QUEUE_INBOX)
+        return pages(all, &head);
     int64_t later = head.realtime - head.monotonic - realtime_ns() + sb_system_clock();
     if (*at) {
         (*at)->later = later;
@@ -542,6 +552,7 @@ int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t 
     if (code != SB_OK)
         return code;
     (*made)->journal = journal;
+    (*made)->is_replica = journal != NULL;
     (*made)->number = number;
     return SB_OK;
 }

@@ -50,6 +50,7 @@ struct sb_applier {
     int64_t number, epoch, seal, chain; /* of the last frame that was applied, 0: none */
     sb_place next;  /* that is being applied */
     bool reads;     /* its own journal */
+    bool is_replica; /* it has the journal of the original, and not its pages */
     int event;      /* told when a frame is written, or -1 */
     _Atomic int64_t written; /* the number of the last that was */
     int64_t failed; /* SB_OK, or what has stopped it, and why */

@@ -16,6 +16,8 @@ from shmbroker.ipc.follower.header import KINDS
 if TYPE_CHECKING:
     from shmbroker.ipc.connection.broker import Broker
 
+MISSING = "(min-insync)"
+"""Of a gate that stands for replicas that are needed and not in sync."""
 FULL_PERCENT = 75
 """A gate that is so far behind, in percent of the slots, is told of."""
 

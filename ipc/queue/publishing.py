@@ -9,9 +9,10 @@ from shmbroker.core.codes import DUPLICATE, FULL, INTERRUPTED
 from shmbroker.core.layout import CONFIRM_EFFECTIVE, IN_INBOX
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc._quick import lib as quick
-from shmbroker.ipc.base.errors import InvalidArgument, Unconfirmed
+from shmbroker.ipc.base.errors import InvalidArgument, NotEnoughReplicas, Unconfirmed
 from shmbroker.ipc.base.signature import check_names, shows
 from shmbroker.ipc.base.timeout import Deadline, Seconds, nanoseconds
+from shmbroker.ipc.follower.gates import MISSING, gates_of
 from shmbroker.ipc.message.confirm import Confirm, level_name, level_of
 from shmbroker.ipc.message.loan import QueueLoan
 from shmbroker.ipc.message.outgoing import (
@@ -227,6 +228,10 @@ class Publishing(OpenedQueue):
         if isinstance(error, Unconfirmed):
             if number is None:
                 number = self.published - 1 if position == _ALL else position
+            gates = gates_of(ring)
+            if not isinstance(gates, int) and any(each.name == MISSING for each in gates):
+                error = NotEnoughReplicas(f"{error}: fewer copies are in sync than min-insync")
+                error.code = code
             error.pending = ((self.name, number),)
             error.ask = lambda timeout: self._confirm_at(ring, position, timeout, number, level)
         raise error

@@ -83,6 +83,11 @@ class Feeding:
             return self.history.serial if self.history is not None and not self._reads else 0
         return None
 
+    @property
+    def counts(self) -> bool:
+        """Confirms wait for it."""
+        return self.end is not None and self.end.state().counts
+
     # --- what happens to it -------------------------------------------------------------------
 
     def heard(self, frame: Frame) -> None:

@@ -10,11 +10,13 @@ from typing import Any, Protocol
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.follower.gates import MISSING
+from shmbroker.ipc.journal.end import End as JournalEnd
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
 from shmbroker.netbridge.replica.feed import State
-from shmbroker.netbridge.replica.feeding import Feeding
+from shmbroker.netbridge.replica.feeding import FOREVER, Feeding
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.wire.frame import Frame
 
@@ -64,8 +66,14 @@ class Replication(Closable):
         self._left: list[Feeding] = []
         """Their links have ended, and not everybody has agreed yet."""
         self._in_sync: tuple[str, ...] = ()
+        self._missing: JournalEnd | None = None
+        """Stands for those that are needed and not in sync: it is never done with anything."""
         self.keep()
-        thread.ask(lambda: thread.members.append(self))
+        thread.ask(self._begin)
+
+    def _begin(self) -> None:
+        self.thread.members.append(self)
+        self._hold()
 
     def close(self) -> None:
         """Nothing waits for replicas any more."""
@@ -81,6 +89,9 @@ class Replication(Closable):
             self.thread.members.remove(self)
             for each in (*self._feedings.values(), *self._left):
                 each.detach()
+            if self._missing is not None:
+                self._missing.close()
+                self._missing = None
 
     # --- from any thread ----------------------------------------------------------------------
 
@@ -134,7 +145,8 @@ class Replication(Closable):
 
     def release(self, feeding: Feeding, why: str, then: Callable[[], None]) -> None:
         feed = feeding.feed
-        if feeding.end is None or not feeding.end.state().counts:
+        self._hold(without=feeding)
+        if not feeding.counts:
             then()
             self._log(feeding, "warning", "lost", why)
             return
@@ -149,19 +161,27 @@ class Replication(Closable):
 
         self._consents.release(feed.name, why, released)
 
+    def _hold(self, without: Feeding | None = None) -> None:
+        """Nothing is confirmed as long as fewer count than are needed."""
+        all_of_them = (*self._feedings.values(), *self._left)
+        counting = [each for each in all_of_them if each is not without and each.counts]
+        is_enough = 1 + len(counting) >= self.terms.min_insync
+        if is_enough and self._missing is not None:
+            self._missing.close()
+            self._missing = None
+        elif not is_enough and self._missing is None:
+            self._missing = JournalEnd(
+                self.journaler, MISSING, timeout=FOREVER, bytes_max=self.terms.in_flight
+            )
+
     def became(self, feeding: Feeding) -> None:
+        self._hold()
         self._show()
         self._log(feeding, "info", feeding.feed.state.value, "")
 
     def _show(self) -> None:
         all_of_them = (*self._feedings.values(), *self._left)
-        self._in_sync = tuple(
-            sorted(
-                each.feed.name
-                for each in all_of_them
-                if each.end is not None and each.end.state().counts
-            )
-        )
+        self._in_sync = tuple(sorted(each.feed.name for each in all_of_them if each.counts))
 
     def _log(self, feeding: Feeding, level: str, state: str, reason: str) -> None:
         feed = feeding.feed

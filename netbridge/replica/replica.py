@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import Error, InvalidArgument
+from shmbroker.ipc.base.errors import Error, InvalidArgument, JournalDamaged, MessageGone
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.journal.place import Place
@@ -94,7 +94,8 @@ class Replica(Closable):
             )  # fmt: skip
 
         self._make = make
-        warm = make()
+        self._failure = ""
+        warm = self._opened()
         self._places: tuple[Place | None, Place | None] = (warm.repeats, warm.own)
         self._copying = Copying(ours.name, boot, self.terms.replica_ack)
         self._applying = Applying(warm, self._remake, self._synced, self._failed)
@@ -106,16 +107,25 @@ class Replica(Closable):
             times=times, tell=tell,
         )  # fmt: skip
 
+    def _opened(self) -> Warm:
+        """What its store has; if that cannot be read, nothing."""
+        try:
+            return self._make()
+        except (JournalDamaged, InvalidArgument) as error:
+            self._tell({"event": "replica", "level": "warning", "state": "unreadable",
+                        "reason": str(error)})  # fmt: skip
+            return self._remake()
+
     # --- from any thread ----------------------------------------------------------------------
 
     @property
     def state(self) -> str:
-        return self._copying.state.value
+        return "failed" if self._failure else self._copying.state.value
 
     @property
     def may_take_over(self) -> bool:
         """It has all that was confirmed with it; whether it may is not decided here."""
-        return self._copying.may_take_over
+        return not self._failure and self._copying.may_take_over
 
     @property
     def has(self) -> int:
@@ -179,10 +189,13 @@ class Replica(Closable):
         self._settled = session
 
     def _has_failed(self, error: Error) -> None:
-        """What it has cannot be gone on with: it asks for all."""
+        """What it has cannot be gone on with: it asks for all, if that may help."""
         self._tell({"event": "replica", "level": "error", "state": "failed", "reason": str(error)})
         self._places = (None, None)
         self.link.break_off(str(error))
+        if not isinstance(error, (JournalDamaged, MessageGone)):
+            self._failure = str(error)
+            self.link.end()
 
     def _does(self, actions: Iterable[Action]) -> None:
         for action in actions:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,6 +146,7 @@ def emptied(queue: Queue) -> None:
 def rate(queue: Queue, size: int, count: int) -> float:
     """Messages a second, all of them confirmed at the queue's level."""
     bodies = [[bytes(size)] * BATCH for _ in range(count // BATCH)]
+    count = len(bodies) * BATCH
     emptied(queue)
     drain = threading.Thread(target=lambda: drained(queue, count))
     drain.start()
@@ -183,22 +184,25 @@ def _publish(queue: Queue) -> None:
     queue.publish(bytes(64), timeout=PATIENCE_S)
 
 
-def measured(pair: Pair, live: Process, queue: Queue, bare: Bare, into: Figures) -> None:
-    """One round of all kinds."""
+def measured(
+    pair: Pair, live: Process, queue: Queue, bare: Bare, into: Figures, share: int = 1
+) -> None:
+    """One round of all kinds, of so small a share of the messages."""
+    counts = {size: count // share for size, count in COUNTS.items()}
 
     def confirm() -> float:
         """At the effective level."""
         emptied(queue)
-        return trip_s(lambda: _publish(queue), SINGLES)
+        return trip_s(lambda: _publish(queue), SINGLES // share)
 
-    into.trip_s.append(trip_s(bare.trip, SINGLES))
+    into.trip_s.append(trip_s(bare.trip, SINGLES // share))
     into.bare.append(bare.stream())
     into.disk_s.append(confirm())
-    for size, count in COUNTS.items():
+    for size, count in counts.items():
         into.alone[size].append(rate(queue, size, count))
     with pair.replicated(queue) as replica:
         into.both_s.append(confirm())
-        for size, count in COUNTS.items():
+        for size, count in counts.items():
             before = cpu_s(live), cpu_s(replica)
             into.replicated[size].append(rate(queue, size, count))
             after = cpu_s(live), cpu_s(replica)
@@ -232,12 +236,13 @@ def serve(bare: Bare) -> int:
     return 0
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     parser.add_argument("--replica-folder", type=Path, help="of the replica's store; as --folder")
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    parser.add_argument("--share", type=int, default=1, help="of the messages: one in so many")
+    given = parser.parse_args(arguments)
     token, figures, say = unique_token("replica"), Figures(), sys.stdout.write
     described = machine([])
     with ExitStack() as stack:
@@ -259,7 +264,7 @@ def main() -> int:
         say(f"{described['cpu']}, Linux {described['kernel']}; stores in {given.folder} and ")
         say(f"{given.replica_folder or given.folder}; bare frames of {FRAME_BYTES >> 10} KiB\n")
         for _ in range(given.rounds):
-            measured(pair, live, queue, bare, figures)
+            measured(pair, live, queue, bare, figures, given.share)
     text, good = told(figures)
     say(f"{text}{'' if good else '  <- misses its target'}\n")
     return 0 if good else 1

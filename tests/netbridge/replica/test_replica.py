@@ -13,10 +13,11 @@ from threading import Event
 import pytest
 
 import shmbroker
-from shmbroker import Broker
+from shmbroker import Broker, NotEnoughReplicas
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.paging.pager import Pager
 from shmbroker.netbridge.replica.replica import Replica
 from shmbroker.netbridge.wire.words import ReplicaAck
 from shmbroker.perf.machine.process import Process
@@ -223,3 +224,67 @@ def test_a_replica_may_wait_for_its_disk(pair: Pair) -> None:
 def test_half_a_copy_does_not_take_over(pair: Pair) -> None:
     with pair.replica("two") as replica, pytest.raises(InvalidArgument, match="not in sync"):
         replica.take_over(2)
+
+
+def test_a_queue_that_pages_is_not_replicated(pair: Pair) -> None:
+    """Its pages would be missing: so the replica counts no more, and says why."""
+    (pair.folder / "pages").mkdir()
+    with (
+        pair.live("one") as live,
+        shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker,
+        pair.replica("two") as replica,
+    ):
+        wait_for(lambda: live.in_sync == ("two",))
+        with Pager(broker, pair.folder / "pages"):
+            paging = broker.declare_queue("paging", durable=True, slots=16, when_full="page")
+            for number in range(32):
+                paging.publish(b"%d" % number, timeout=PATIENCE)
+            wait_for(lambda: replica.state == "failed")
+            wait_for(lambda: live.in_sync == ())
+            assert not replica.may_take_over
+            failed = [each for each in pair.lines("two") if each.get("state") == "failed"]
+            assert "'paging' pages" in failed[0]["reason"]
+
+
+def test_a_store_that_cannot_be_read_is_set_aside(pair: Pair) -> None:
+    with (
+        pair.live("one"),
+        shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker,
+    ):
+        broker.declare_queue("orders", durable=True)
+        with pair.replica("two") as replica:
+            bodies = published(broker, 0, 600)
+            wait_for(lambda: replica.may_take_over)
+            broker.queue("orders").confirm(level="replicated", timeout=PATIENCE)
+        first = min((pair.store("two") / "journal").glob("*.journal"))
+        with first.open("r+b") as file:
+            file.seek(8192)
+            file.write(b"damage")
+        with pair.replica("two") as replica:
+            wait_for(lambda: replica.may_take_over)
+            broker.queue("orders").confirm(level="replicated", timeout=PATIENCE)
+            assert [each.name for each in pair.store("two").glob("oldreplica.*")]
+            assert taken_over(pair, replica) == bodies
+
+
+def test_without_enough_replicas_nothing_is_confirmed(pair: Pair) -> None:
+    pair.terms = replace(pair.terms, min_insync=2)
+    with (
+        pair.live("one"),
+        shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        orders = broker.declare_queue("orders", durable=True)
+        with pytest.raises(NotEnoughReplicas, match="min-insync") as told:
+            orders.publish(b"0", timeout=0.1)
+        assert told.value.pending == (("orders", 0),)
+        waiting = pool.submit(orders.publish, b"1", timeout=PATIENCE)
+        with pair.replica("two") as replica:
+            assert waiting.result(timeout=PATIENCE) == 1
+            told.value.confirm(timeout=PATIENCE)
+            orders.publish(b"2", confirm=BOTH, timeout=PATIENCE)
+            wait_for(lambda: replica.may_take_over)
+        wait_for(lambda: "two" not in {each.name for each in orders.gates()})
+        with pytest.raises(NotEnoughReplicas):
+            orders.publish(b"3", timeout=0.1)
+        orders.publish(b"4", confirm="disk", timeout=PATIENCE)
