@@ -108,11 +108,24 @@ def _url(ctx: click.Context, _option: click.Parameter, value: str | None) -> Non
         raise click.UsageError(f"a url is tcp://HOST:PORT/VHOST or shm://VHOST, and not {value!r}")
     verb = verb_of(ctx)
     if verb in NEEDS_MEMORY and not value.startswith(SHARED):
-        raise NotLocal(
+        what = (
             f"`shmbroker {verb}` cannot be over a link: {NEEDS_MEMORY[verb]}: call it there, "
             "with --vhost"
         )
+        if verb.startswith("check "):  # to Nagios the exit code of a failure is a warning
+            raise click.UsageError(what)
+        raise NotLocal(what)
+    if _far(ctx).url:
+        raise click.UsageError("either --url or --broker")
     _far(ctx).url = value
+
+
+def _broker(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    if "(" in value or "://" in value:
+        raise click.UsageError(f"a broker is HOST or HOST:PORT, and not {value!r}: see --url")
+    _url(ctx, option, f"tcp://{value}")
 
 
 def _password(ctx: click.Context, _option: click.Parameter, value: str | None) -> None:
@@ -134,6 +147,15 @@ def url_option(function: Function) -> Function:
     return option(function)
 
 
+def broker_option(function: Function) -> Function:
+    """The option `--broker`."""
+    option = click.option(
+        "-b", "--broker", metavar="HOST[:PORT]", is_eager=True, expose_value=False,
+        callback=_broker, help="The same as --url tcp://HOST:PORT.",
+    )  # fmt: skip
+    return option(function)
+
+
 def vhost_option(function: Function) -> Function:
     """The options that say which broker: `--vhost`, resolved, or `--url`."""
     options = (
@@ -141,6 +163,7 @@ def vhost_option(function: Function) -> Function:
             "--password-file", metavar="FILE", is_eager=True, expose_value=False,
             callback=_password, help="With --url: the file that holds the password.",
         ),
+        broker_option,
         url_option,
         click.option(
             "--vhost", metavar="NAME", shell_complete=vhost_names, callback=_vhost,

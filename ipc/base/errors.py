@@ -154,6 +154,10 @@ class NotLocal(Error):
     """This needs shared memory, and the connection is a link: the message says what does it."""
 
 
+class NotAllowed(Error):
+    """The role of whoever asks for this over a link does not include it."""
+
+
 class TransactionRolledBack(TransactionEnded):
     """The session was made again at another broker, and what the transaction had is undone."""
 
@@ -258,6 +262,7 @@ SUBCLASSES: dict[type[Error], int] = {
     SelectorError: codes.INVALID,
     Unroutable: codes.OK,
     NotAsyncio: codes.OK,
+    NotAllowed: codes.OK,
     NotLocal: codes.OK,
     TransactionRolledBack: codes.ENDED,
 }

@@ -118,9 +118,7 @@ class Journal(Closable):
     def keep(self, begin: int | None, newest_bytes: int) -> None:
         """Segments from this serial on, and these bytes of the newest (-1: all), stay although
         nothing in them is needed, unless the disk is full."""
-        lib.sb_journal_keep(
-            self._journal, ALL_POSITIONS if begin is None else begin, newest_bytes
-        )
+        lib.sb_journal_keep(self._journal, ALL_POSITIONS if begin is None else begin, newest_bytes)
 
     def ahead(self) -> None:
         """Begin to write what is staged; it is there after the commit, and not before."""

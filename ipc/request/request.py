@@ -98,11 +98,11 @@ def _failed(queue: OpenedQueue, code: int, asked: Any) -> Error:
     error = queue._error(code, "a request to")
     if isinstance(error, NoReply):
         replies = ffi.string(lib.sb_queue_name(asked.replies)).decode()
-        error.ask_back = partial(_take_back, queue, replies, asked.number)
+        error.ask_back = partial(take_back, queue, replies, asked.number)
     return error
 
 
-def _take_back(queue: OpenedQueue, replies: str, number: int) -> bool:
+def take_back(queue: OpenedQueue, replies: str, number: int) -> bool:
     """Take the request with this number, if it is there and nobody has it."""
     text = f"{REPLY_TO} = '{replies}' AND {CORRELATION} = '{number:0{CORRELATION_DIGITS}x}'"
     selection = Selection(text)

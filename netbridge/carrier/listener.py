@@ -25,6 +25,8 @@ from shmbroker.netbridge.link.handshake import Far
 from shmbroker.netbridge.link.machine import Machine
 from shmbroker.netbridge.link.peer import Identity, Service
 from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.plan.state import LEVELS
+from shmbroker.netbridge.plan.state import State as PlanState
 from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.security.curve import public_of
 from shmbroker.netbridge.security.key_file import KeyPair
@@ -343,7 +345,8 @@ class Listener(Closable):
 
     def _log(self, end: End, state: str, reason: str) -> None:
         hello = end.machine.handshake.hello if isinstance(end.machine.handshake, Far) else None
-        self._tell({"event": "link", "level": "info", "link": hello.link if hello else "",
+        level = LEVELS.get(PlanState(state), "info")
+        self._tell({"event": "link", "level": level, "link": hello.link if hello else "",
                     "state": state, "name": hello.name if hello else "",
                     "reason": reason})  # fmt: skip
 

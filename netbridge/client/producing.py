@@ -41,16 +41,27 @@ class Producing:
         target = self._target or await self._open()
         try:
             return await self._begin(target, records, count, timeout, demand)
-        except NotFound:  # it was deleted; one of its name is another
-            self.forget()
-            raise
+        except NotFound:  # it was deleted; there may be another one of its name
+            self.forget(target)
+        return await self._begin(await self._open(), records, count, timeout, demand)
 
     async def publish_many(
         self, bodies: Sequence[bytes], timeout: Seconds | None, demand: Demand
     ) -> int:
         """In pieces that are on their way together; an error says how many were published."""
-        target = self._target or await self._open()
         deadline = Deadline(nanoseconds(timeout))
+        target = self._target or await self._open()
+        try:
+            return await self._publish_pieces(target, bodies, deadline, demand)
+        except NotFound as error:  # so were all behind it refused
+            done = error.published
+        self.forget(target)
+        target = await self._open()
+        return done + await self._publish_pieces(target, bodies[done:], deadline, demand)
+
+    async def _publish_pieces(
+        self, target: int, bodies: Sequence[bytes], deadline: Deadline, demand: Demand
+    ) -> int:
         begun = [
             self._begin(target, plain_batch(piece), len(piece), deadline.seconds_left(), demand)
             for piece in pieces(bodies)
@@ -81,10 +92,12 @@ class Producing:
             self._target = target
         return self._target
 
-    def forget(self) -> None:
-        target, self._target = self._target, 0
-        if target:
-            self._session.begin(self._what, Verb.LEAVE, target)
+    def forget(self, target: int = 0) -> None:
+        """Unless another thread has done so, and opened the next one."""
+        if target in (0, self._target):
+            target, self._target = self._target, 0
+            if target:
+                self._session.begin(self._what, Verb.LEAVE, target)
 
 
 def pieces(bodies: Sequence[bytes]) -> list[Sequence[bytes]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.verb import described, twin
-from shmbroker.ipc.base.errors import Empty, InvalidArgument
+from shmbroker.ipc.base.errors import Empty, InvalidArgument, NoReply
 from shmbroker.ipc.base.signature import check_names
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds, seconds
 from shmbroker.ipc.latency.statistics import QueueStatistics
@@ -30,6 +31,7 @@ from shmbroker.netbridge.client.not_local import not_local, refused
 from shmbroker.netbridge.client.pending import Pending
 from shmbroker.netbridge.client.producing import demand_of
 from shmbroker.netbridge.client.record import contents, copied, delivered, plain, record
+from shmbroker.netbridge.client.waiting import finished
 from shmbroker.netbridge.remote.body import asked, told
 from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.wire.words import Verb
@@ -168,11 +170,25 @@ class Queue:
             queue=self.name, body=copied(body), key=key,
             properties=None if properties is None else dict(properties),
         )  # fmt: skip
-        done = await self._ask(Verb.REQUEST, said, "a request to", waits=timeout)
+        try:
+            done = await self._ask(Verb.REQUEST, said, "a request to", waits=timeout)
+        except NoReply as error:
+            number, error.published = error.published, 0
+            error.ask_back = partial(self._takes_back, number)
+            raise
         answer = told(done.body)
         reply = Reply(answer.get("body", b""), answer.get("properties", b""))
         reply._codec = self.serializer
         return reply
+
+    def _takes_back(self, number: int) -> Any:
+        """Awaited with asyncio."""
+
+        async def taken_back() -> bool:
+            said = asked(queue=self.name, does="take_back")
+            return bool((await self._ask(Verb.OPERATE, said, "a request to", value=number)).value)
+
+        return finished(taken_back()) if self._session.way.is_blocking else taken_back()
 
     # --- taking -------------------------------------------------------------------------------
 

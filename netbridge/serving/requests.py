@@ -15,10 +15,11 @@ from shmbroker.ipc.base.errors import Error, NotFound, QueueFull, RequesterLeft,
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.message.properties import pack
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.ipc.request.request import CORRELATION, REPLY_TO
+from shmbroker.ipc.request.request import CORRELATION, CORRELATION_DIGITS, REPLY_TO, take_back
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.alarms import Alarm
+from shmbroker.netbridge.serving.answer import Answer
 from shmbroker.netbridge.serving.producer import until
 from shmbroker.netbridge.wire.frame import Command
 
@@ -85,7 +86,7 @@ class Requests:
         return self._replies
 
     def ask(self, request: Request) -> None:
-        correlation = f"{next(self._numbers):016x}"
+        correlation = f"{next(self._numbers):0{CORRELATION_DIGITS}x}"
         self._waiting[correlation] = request
         command = request.command
         late = lambda: self._failed(correlation, error_for(NO_REPLY, "a request"))  # noqa: E731
@@ -106,7 +107,16 @@ class Requests:
         request = self._waiting.pop(correlation, None)
         if request is not None:
             request.close()
-            request.served.refuse(request.command, error)
+            # its number, by which it may be taken back
+            request.served.refuse(request.command, error, published=int(correlation, 16))
+
+    def taken_back(self, broker: Broker, command: Command) -> Answer:
+        """Of the worker: whether the request was in its queue still, and nobody had it."""
+        replies = self._replies
+        if replies is None:
+            return Answer()
+        queue = broker.queue(named(told(command.body), "queue"))
+        return Answer(value=int(take_back(queue, replies.name, command.value)))
 
     def forget(self, served: Served) -> None:
         """Its session is over."""

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, TypeVar
 from shmbroker.core.codes import GONE, INVALID, OK, REVOKED, UNCONFIRMED
 from shmbroker.core.layout import CONFIRM_EFFECTIVE
 from shmbroker.ipc._native import ffi, lib
-from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument, error_for
+from shmbroker.ipc.base.errors import (
+    ConnectionClosed,
+    Error,
+    InvalidArgument,
+    NotAllowed,
+    error_for,
+)
 from shmbroker.ipc.connection.broker import Broker, connect
 from shmbroker.ipc.message.confirm import level_of
 from shmbroker.ipc.queue.consuming import Consuming
@@ -77,7 +83,7 @@ class Served:
             if verb is None:
                 raise InvalidArgument(f"{command.verb.value!r} is no verb of this broker")
             if self.role is Role.VIEWER and not _only_looks(command):
-                raise InvalidArgument(f"a viewer only looks: {command.verb.value!r} is not allowed")
+                raise NotAllowed(f"a viewer only looks: {command.verb.value!r} is not allowed")
             verb(self, command)
         except Error as error:
             self.refuse(command, error)
@@ -368,8 +374,11 @@ class Served:
         self.in_worker(command, lambda: serving(service.broker, named(fields, "queue")), came)
 
     def operate(self, command: Command) -> None:
-        if told(command.body).get("does") == "confirm":
+        does = told(command.body).get("does")
+        if does == "confirm":
             self.confirm(command)
+        elif does == "take_back":
+            self.in_one_go(self.service.requests.taken_back, command)
         else:
             self.in_one_go(operated, command)
 

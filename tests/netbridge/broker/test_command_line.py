@@ -189,7 +189,26 @@ ARGUMENTS = {"check queue": ["q"], "queue latency": ["q"], "link stop": ["x"], "
 def test_a_verb_that_needs_shared_memory_says_so(verb: str) -> None:
     words = [*verb.split(), *ARGUMENTS.get(verb, []), "--url", "tcp://127.0.0.1:1"]
     said = message(words)
-    assert said.startswith(f"NotLocal: `shmbroker {verb}` cannot be over a link: ")
+    kind = "Usage" if verb.startswith("check") else "NotLocal"
+    assert said.startswith(f"{kind}: `shmbroker {verb}` cannot be over a link: ")
+
+
+def test_to_nagios_a_check_over_a_link_is_unknown() -> None:
+    words = ["check", "queue", "q", "--url", "tcp://127.0.0.1:1"]
+    assert CliRunner().invoke(root, words).exit_code == 3
+
+
+def test_a_broker_is_named_by_its_host_and_port(far: Words, broker: tuple[str, str]) -> None:
+    far("queue", "declare", "named")
+    words = ["queue", "list", "--names", "-b", broker[0].removeprefix("tcp://site@")]
+    given = CliRunner().invoke(root, words, env={"SHMBROKER_USER": "site"})
+    assert "named" in given.stdout.split()
+    for wrong, said in (
+        (["-b", "tcp://host"], "a broker is HOST or HOST:PORT"),
+        (["-b", "host", "--url", "tcp://host"], "either --url or --broker"),
+        (["-b", "host", "--vhost", "v"], "either --vhost or --url"),
+    ):
+        assert said in message(["queue", "list", *wrong])
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,7 @@ def test_a_closed_socket_is_told_at_both_ends(world: World) -> None:
         world.said("near", state="up")
         world.said("far", state="up")
         processes[end].kill()
-        assert world.said(other, state="lost").startswith("disconnected")
+        assert world.said(other, state="lost", level="warning").startswith("disconnected")
         processes[other].kill()
         for each in ("near", "far"):
             (world.pair.folder / f"{each}.log").unlink()

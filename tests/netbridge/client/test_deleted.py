@@ -42,6 +42,38 @@ def test_who_subscribes_is_told(api: Api) -> None:
     api.run(subscribe)
 
 
+def test_a_producer_goes_on_when_there_is_another_of_its_name(api: Api) -> None:
+    async def publish(api: Api, broker: Any) -> None:
+        queue = await it(broker.declare_queue("q"))
+        exchange = await it(broker.declare_exchange("x", "fanout"))
+        await it(broker.bind("x", "q"))
+        await it(queue.publish(b"before"))
+        await it(exchange.publish(b"before"))
+        with shmbroker.connect(f"shm://{api.vhost}", name="other") as other:
+            other.delete_queue("q", force=True)
+            other.delete_exchange("x", force=True)
+            other.declare_queue("q")
+            other.declare_exchange("x", "fanout")
+            other.bind("x", "q")
+        queue = await it(broker.queue("q"))  # in shared memory the former one is that queue
+        exchange = await it(broker.exchange("x"))
+        for publishes in (queue, exchange):
+            await it(publishes.publish(b"after"))
+        deleted(api, "q")
+        with shmbroker.connect(f"shm://{api.vhost}", name="other") as other:
+            other.declare_queue("q", slots=2048)
+        queue = await it(broker.queue("q"))
+        many = [b"%d" % each for each in range(2000)]
+        await it(queue.publish_many(many))
+        assert [await it(queue.receive(timeout=5)) for _ in range(3)] == [b"0", b"1", b"2"]
+        assert (await it(queue.statistics())).published == 2000
+        deleted(api, "q")
+        with pytest.raises(NotFound):
+            await it(queue.publish(b"nowhere"))
+
+    api.run(publish)
+
+
 def test_a_durable_queue_that_others_have_published_to_is_in_nobodys_way(
     api: Api, tmp_path: Path
 ) -> None:

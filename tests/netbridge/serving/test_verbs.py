@@ -12,6 +12,7 @@ from shmbroker import (
     DeliveryRevoked,
     InvalidArgument,
     NoReply,
+    NotAllowed,
     NotFound,
     QueueFull,
     RequesterLeft,
@@ -260,7 +261,7 @@ def test_a_viewer_only_looks(at: Site) -> None:
     program.consumer(4, queue="q", looks=True, start="earliest")
     assert program.handed(1) == [b"there"]
     for verb in (Verb.GET, Verb.PRODUCER, Verb.DELETE, Verb.OPERATE):
-        with pytest.raises(InvalidArgument, match="a viewer only looks"):
+        with pytest.raises(NotAllowed, match="a viewer only looks"):
             program.ask(verb, queue="q")
     assert len(queue) == 1
 
