@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import shmbroker
-from shmbroker import Empty, InvalidArgument, NoReply, NotFound, NotLocal, QueueFull
+from shmbroker import Empty, InvalidArgument, NotFound, NotLocal, QueueFull
 from shmbroker.netbridge.client.not_local import OF_ASYNCIO, REASONS
 from tests.support.client_api import Api, each, it
 
@@ -279,23 +279,6 @@ async def test_a_loop_that_is_left_gives_back(api: Api, broker: Any) -> None:
     await it(loop.close() if api.style == "sync" else loop.aclose())
     given_back = [await it(queue.receive(timeout=5)) for _ in range(4)]
     assert given_back == [b"2", b"3", b"4", b"5"]
-
-
-@in_each_way
-async def test_a_request_that_nobody_answers_is_taken_back(api: Api, broker: Any) -> None:
-    if (api.transport, api.style) == ("shm", "asyncio"):
-        return  # that one cannot take it back
-    queue = await a_queue(broker)
-    with pytest.raises(NoReply) as error:
-        await it(queue.request(b"?", timeout=0.01))
-    assert await it(error.value.take_back())
-    assert (await it(queue.statistics())).depth == 0
-    assert not await it(error.value.take_back())
-    with pytest.raises(NoReply) as error:
-        await it(queue.request(b"?", timeout=0.01))
-    message = await it(queue.get(timeout=5))
-    assert not await it(error.value.take_back()), "somebody has it"
-    await it(message.ack())
 
 
 # --- looking --------------------------------------------------------------------------------------
