@@ -8,6 +8,10 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path '*/__pycache__/*') \
            $(shell find ipc perf -name '*.[ch]') setup.py pyproject.toml
 
+# compiled modules and rewritten tests are kept, whatever the environment says: each test process
+# would compile all tests anew
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo demo-fan-out demo-latency test crash growth attack explore simulate bench bench-quick latency-long latency-bench lint clean
 
 help:  ## List the targets
@@ -43,7 +47,8 @@ attack: $(VENV)/installed  ## Attack the broker for an hour, using only its docu
 growth: $(VENV)/installed  ## Create and delete a million queues and 100,000 connections; look for leaks (20 min)
 	$(BIN)/python -m tests.crash growth
 
-explore: $(VENV)/installed  ## Explore the protocol completely (about an hour)
+explore: $(VENV)/installed  ## Explore the protocol completely, and catch all mutants anew (about an hour)
+	$(BIN)/python -m tests.explore mutants
 	$(BIN)/python -m tests.explore deep
 
 MINUTES ?= 0

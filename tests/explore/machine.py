@@ -120,6 +120,10 @@ class Machine:
             made, first = opened(role, first)
             actors.append(made)
         self.actors = actors
+        self._ends = {
+            KILL: [each.killed.salt ^ draw() for each in actors],
+            STOP: [each.stopped.salt ^ draw() for each in actors],
+        }
         self.first = self._state(first, scenario.rules.first(first))
 
     def _run_first(self, memory: tuple[int, ...], actor: Actor) -> tuple[int, ...]:
@@ -263,16 +267,19 @@ class Machine:
         return State(memory, state.nodes, ledger, buffers, shared, key)
 
     def kill(self, state: State, who: int) -> State:
-        return self._end(state, who, self.actors[who].killed)
+        return self._end(state, who, self.actors[who].killed, KILL)
 
     def stop(self, state: State, who: int) -> State:
-        return self._end(state, who, self.actors[who].stopped)
+        return self._end(state, who, self.actors[who].stopped, STOP)
 
-    def _end(self, state: State, who: int, end: Node) -> State:
+    def key_of_end(self, state: State, who: int, mark: str) -> int:
+        """The key of the state in which this actor is killed or stopped."""
+        return state.key ^ state.nodes[who].salt ^ self._ends[mark][who]
+
+    def _end(self, state: State, who: int, end: Node, mark: str) -> State:
         nodes = (*state.nodes[:who], end, *state.nodes[who + 1 :])
-        mark = self._ledgers["ended", who, end.kind]  # invariants see who is dead
-        shared = state.shared ^ mark
-        key = state.key ^ state.nodes[who].salt ^ end.salt ^ mark
+        key = self.key_of_end(state, who, mark)
+        shared = state.shared ^ self._ends[mark][who] ^ end.salt  # invariants see who is dead
         return State(state.memory, nodes, state.ledger, state.buffers, shared, key)
 
     def act(self, state: State, action: Action) -> tuple[State, int]:

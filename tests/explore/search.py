@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,7 +68,23 @@ def explore(
     progress: bool = False,
 ) -> Outcome:
     """Search until the end, the first failure, or a bound."""
-    search = Search(scenario, translation or Translation())
+    machine = Machine(scenario, translation or Translation())
+    return explore_from(
+        machine, machine.first,
+        states_max=states_max, seconds_max=seconds_max, progress=progress,
+    )  # fmt: skip
+
+
+def explore_from(
+    machine: Machine,
+    first: State,
+    *,
+    states_max: int = 1 << 30,
+    seconds_max: float = float("inf"),
+    progress: bool = False,
+) -> Outcome:
+    """Search what can come after a state."""
+    search = Search(machine, first)
     collecting = gc.isenabled()
     gc.disable()  # millions of states, and not one cycle among them
     try:
@@ -82,11 +97,13 @@ def explore(
 class Search:
     """One search of one scenario."""
 
-    def __init__(self, scenario: Scenario, translation: Translation) -> None:
-        self.scenario = scenario
-        self.machine = Machine(scenario, translation)
+    def __init__(self, machine: Machine, first: State) -> None:
+        self.machine = machine
+        self.scenario = scenario = machine.scenario
+        self._first = first
         self._roles = range(self.machine.roles)
         self._answers = scenario.answers_max
+        self._may_end = bool(scenario.kills or scenario.stops)
         self._flush_at = len(self._roles) * self._answers
         columns = self._flush_at + (len(self._roles) if scenario.store_buffers else 0)
         self.graph = Graph(columns)
@@ -109,7 +126,7 @@ class Search:
         number = 0
         frontier: list[State] = []
         try:
-            self._reached(self.machine.first, 0, 0)
+            self._reached(self._first, 0, 0)
             while self._next and len(self._numbers) < states_max:
                 frontier, self._next = self._next, []
                 self._memories = {}
@@ -151,9 +168,7 @@ class Search:
         for who in self._roles:
             kind = state.nodes[who].kind
             if state.buffers[who]:
-                row[self._flush_at + who] = self._to(
-                    Action(who, FLUSH), machine.flush, state, number
-                )
+                row[self._flush_at + who] = self._flushed(state, who, number)
             if kind >= operation.DONE:
                 ended += 1
                 self._resting[who].append(1)
@@ -174,7 +189,7 @@ class Search:
                     self._tried = _STEPS[who]
                     reached = machine.step(state, who)
                     row[who * self._answers] = self._reached(reached, number, _PACKED[who])
-        if ended < len(self._roles):
+        if self._may_end and ended < len(self._roles):
             self._end_somebody(state, number)
         if row == self._blank:
             self._ending(state, ended)
@@ -182,17 +197,13 @@ class Search:
             self._finished.append(0)
         self.graph.edges.extend(row)
 
-    def _to(
-        self, action: Action, act: Callable[[State, int], State], state: State, number: int
-    ) -> int:
-        self._tried = action
-        return self._reached(act(state, action.who), number, action.packed())
+    def _flushed(self, state: State, who: int, number: int) -> int:
+        self._tried = action = Action(who, FLUSH)
+        return self._reached(self.machine.flush(state, who), number, action.packed())
 
     def _end_somebody(self, state: State, number: int) -> None:
         """Kill or stop each actor that may be, within the budget."""
         scenario = self.scenario
-        if not scenario.kills and not scenario.stops:
-            return
         kinds = [node.kind for node in state.nodes]
         may_kill = kinds.count(operation.KILLED) < scenario.kills
         may_stop = kinds.count(operation.STOPPED) < scenario.stops
@@ -201,9 +212,19 @@ class Search:
                 continue
             # what a process has stored is visible before anybody can know that it is dead
             if may_kill and role.mortal and not state.buffers[who]:
-                self._to(Action(who, KILL), self.machine.kill, state, number)
+                self._to_end(state, number, who, KILL)
             if may_stop and role.stoppable:
-                self._to(Action(who, STOP), self.machine.stop, state, number)
+                self._to_end(state, number, who, STOP)
+
+    def _to_end(self, state: State, number: int, who: int, mark: str) -> None:
+        """Most of these states are known: they are made only if they are not."""
+        machine = self.machine
+        if machine.key_of_end(state, who, mark) in self._numbers:
+            self._steps += 1
+            return
+        self._tried = action = Action(who, mark)
+        ended = machine.kill(state, who) if mark == KILL else machine.stop(state, who)
+        self._reached(ended, number, action.packed())
 
     def _reached(self, state: State, parent: int, action: int) -> int:
         """The number of a state; if it is new, check it and put it on the frontier."""
