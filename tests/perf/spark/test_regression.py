@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ BLOCKS = 16
 MESSAGES = 20_000
 GEOMETRY = Geometry(1, 60 * 10**9, 2)
 
+lowest = cache(GEOMETRY.lowest_value)
+highest = cache(GEOMETRY.highest_value)
+"""Of few buckets, asked for often."""
+
 
 def block_table(queue: int, seed: int, slower: float, mood: np.ndarray) -> pa.Table:
     """One queue's blocks, as Spark would merge them; `mood` is what all queues share."""
@@ -41,8 +46,8 @@ def block_table(queue: int, seed: int, slower: float, mood: np.ndarray) -> pa.Ta
         columns["count"] += count.tolist()
     size = len(columns["index"])
     names = {"vhost": ["v"] * size, "queue": [f"q{queue}"] * size, "kind": ["k"] * size}
-    low = [GEOMETRY.lowest_value(index) for index in columns["index"]]
-    high = [GEOMETRY.highest_value(index) for index in columns["index"]]
+    low = [lowest(index) for index in columns["index"]]
+    high = [highest(index) for index in columns["index"]]
     return pa.table(names | columns | {"low": low, "high": high})
 
 
