@@ -1,9 +1,8 @@
-"""The real command, run as a shell would run it."""
+"""The command, run as a shell would run it."""
 
 from __future__ import annotations
 
 import json
-import os
 import select
 import subprocess
 import sysconfig
@@ -12,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from tests.cli import warm
 
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "shmbroker")
 PATIENCE_SECONDS = 60
@@ -39,21 +40,23 @@ class Shell:
     def __init__(self, vhost: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self.vhost = vhost
         self.patience_seconds = patience_seconds
-        self.environment = {**os.environ, "SHMBROKER_VHOST": vhost, "COLUMNS": "100"}
-        self.environment.pop("PYTHONUNBUFFERED", None)  # it would hide a forgotten flush
+        # without PYTHONUNBUFFERED: it would hide a forgotten flush
+        self.environment = {**warm.environment(), "SHMBROKER_VHOST": vhost, "COLUMNS": "100"}
 
     def __call__(self, *arguments: str, stdin: bytes = b"") -> Answer:
         """Run to its end, whatever that is."""
-        done = subprocess.run(
-            [COMMAND, *arguments],
-            input=stdin,
-            capture_output=True,
-            env=self.environment,
-            timeout=self.patience_seconds,
-        )
+        done = self._run([COMMAND, *arguments], stdin)
         out, said = done.stdout.decode(), done.stderr.decode()
         assert "Traceback" not in said, said
         return Answer(done.returncode, out, said)
+
+    def _run(self, command: list[str], stdin: bytes) -> subprocess.CompletedProcess[bytes]:
+        if warm.can_run(command, stdin, self.environment):
+            return warm.run(command, stdin, self.environment, self.patience_seconds)
+        return subprocess.run(
+            command, input=stdin, capture_output=True, env=self.environment,
+            timeout=self.patience_seconds,
+        )  # fmt: skip
 
     def does(self, *arguments: str, stdin: bytes = b"") -> Answer:
         """Run what has to go well."""
