@@ -1,8 +1,10 @@
 """The gate of a run: all processes start together, and none closes before all are through."""
 
 from collections.abc import MutableSequence
-from multiprocessing.context import SpawnContext
+from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.synchronize import Barrier
+
+Context = SpawnContext | ForkContext
 
 PATIENCE_S = 60
 """Only a second net: the run's watchdog ends processes that wait longer than the run may."""
@@ -11,7 +13,7 @@ PATIENCE_S = 60
 class Gate:
     """Made by the parent, handed to every child. ``run_role`` must call start, then finish."""
 
-    def __init__(self, context: SpawnContext, seats: int, receivers: int) -> None:
+    def __init__(self, context: Context, seats: int, receivers: int) -> None:
         self._barrier: Barrier = context.Barrier(seats)
         self._left: MutableSequence[int] = context.RawArray("b", receivers)
 

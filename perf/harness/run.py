@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 
 from shmbroker.ipc.latency.latency import Histogram
 from shmbroker.perf.harness.figures import Figures, figures_of
-from shmbroker.perf.harness.gate import Gate
+from shmbroker.perf.harness.gate import Context, Gate
 from shmbroker.perf.harness.peer import Endpoint, Peer
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.role_result import RoleResult
@@ -27,6 +27,8 @@ from shmbroker.perf.harness.verdict import check
 from shmbroker.perf.machine.histograms import histogram_of
 from shmbroker.perf.machine.workspace import Workspace
 
+STARTING: Context = get_context("spawn")
+"""How a child begins: as a process in which nothing else has been done."""
 LIMIT_S = 30.0
 EXIT_S = 5.0
 _PR_SET_PDEATHSIG = 1
@@ -61,7 +63,7 @@ class _Report:
 @dataclass(slots=True)
 class _Player:
     seat: Seat
-    process: SpawnProcess
+    process: BaseProcess
     reports: Connection
 
 
@@ -82,7 +84,7 @@ def run(peer: Peer, plan: Plan, limit_s: float = LIMIT_S) -> RunRecord:
 
 
 def _perform(peer: Peer, endpoint: Endpoint, plan: Plan, limit_s: float) -> list[_Report]:
-    context = get_context("spawn")
+    context = STARTING
     topology = plan.task.topology
     seats = topology.seats()
     gate = Gate(context, len(seats), topology.receivers)

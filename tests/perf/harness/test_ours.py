@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from multiprocessing import get_context
 
 import pytest
 
+from shmbroker.perf.harness import run as runs
 from shmbroker.perf.harness.peer import Peer
 from shmbroker.perf.harness.plan import Plan
 from shmbroker.perf.harness.run import RunFailed, RunRecord, run
@@ -24,6 +26,12 @@ LIMIT_S = 60.0
 def nothing_is_left() -> Iterator[None]:
     yield
     assert not list(SHM.glob(f"shmbperf-{os.getpid()}-*"))  # others may be measuring
+
+
+@pytest.fixture(autouse=True)
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba is loaded once: what is looked at here are the loops, not how processes start."""
+    monkeypatch.setattr(runs, "STARTING", get_context("fork"))
 
 
 def by_name(peer: Peer) -> str:
