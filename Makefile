@@ -39,6 +39,7 @@ crash: $(VENV)/installed  ## Kill producers, consumers and brokers; account for 
 	$(BIN)/python -m tests.crash stream --kills 500
 	$(BIN)/python -m tests.crash links --kills 500
 	$(BIN)/python -m tests.crash frames --frames 1000000
+	COMMIT_STRIDE=500 $(BIN)/python -m pytest tests/ipc/transaction
 	$(BIN)/python -m tests.crash replicas --kills 150
 
 attack: $(VENV)/installed  ## Attack the broker for an hour, using only its documented interface

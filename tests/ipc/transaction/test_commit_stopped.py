@@ -24,9 +24,10 @@ from tests.support.compiler import NATIVE, compile_program
 from tests.support.host import PATIENCE, journaling
 from tests.support.tracer import Stepped
 
-STRIDE = int(os.environ.get("COMMIT_STRIDE", "2500"))
+STRIDE = int(os.environ.get("COMMIT_STRIDE", "5000"))
 """How many instructions from one stop to the next; each stepping starts anew, and takes up to half
-a second.  The first stop is anywhere, so that many runs see them all; 23 sees all in an hour."""
+a second.  The first stop is anywhere, so that many runs see them all; `make crash` has 500, and 23
+sees all in an hour."""
 
 SLOTS = 4
 
