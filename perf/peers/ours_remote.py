@@ -23,6 +23,8 @@ from shmbroker.perf.server.server import HOST, Place, Server
 SLOTS = 1 << 18
 PREFETCH = 2 * BATCH
 ARENA = "1GiB"
+WINDOW = "16MiB"
+"""What may be unconfirmed; the peers have 8,192 messages outstanding, whatever their size."""
 
 
 class OursRemote(Server):
@@ -52,7 +54,7 @@ class OursRemoteInMemory(OursRemote):
 
 class _Remote(Connection):
     def __init__(self, uri: str, queue: str, is_durable: bool) -> None:
-        self._broker = connect(uri)
+        self._broker = connect(f"{uri}?confirmation-window={WINDOW}")
         self._queue = self._broker.declare_queue(queue, slots=SLOTS, durable=is_durable)
         self._coming: Iterator[Message] | None = None
 
