@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from shmbroker.netbridge.link.ending import Ending, State
 from shmbroker.netbridge.wire.frame import Body, Frame
+from shmbroker.netbridge.wire.value import value
 from shmbroker.netbridge.wire.words import Level, TargetKind
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Send:
     frame: Frame
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Became:
     state: State
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Waits:
     """The member is passive.  The connection stays, until the member serves or the owner stops."""
 
     live: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ended:
     """The last action: close the socket, let go of followers and sinks."""
 
@@ -39,7 +39,7 @@ class Ended:
 # --- of a session ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Heard:
     """A frame of the session of a program (netbridge/remote)."""
 
@@ -49,7 +49,7 @@ class Heard:
 # --- of a source ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Seek:
     """The next read of the target's ring begins here."""
 
@@ -57,7 +57,7 @@ class Seek:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Read:
     """Read a batch, of one message at least if there is one; answer by `read`."""
 
@@ -66,7 +66,7 @@ class Read:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Release:
     """All below is at the far end: DONE.  Answer by `released` once that outlives a crash."""
 
@@ -75,7 +75,7 @@ class Release:
     level: Level
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SetAside:
     """This message is refused: to the dead-letter queue with it.  Answer by `dealt`."""
 
@@ -84,7 +84,7 @@ class SetAside:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BeginHistory:
     """The target knows more than the ring ever had: positions are used twice.
 
@@ -94,7 +94,7 @@ class BeginHistory:
     target: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unserved:
     """The far end does not open this target."""
 
@@ -105,7 +105,7 @@ class Unserved:
 # --- of a target ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OpenSink:
     """Answer by `opened` or `unopened`."""
 
@@ -119,7 +119,7 @@ class OpenSink:
     """Nanoseconds to be added to deadlines of messages."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Pour:
     """Append these records; answer by `poured`."""
 
@@ -128,7 +128,7 @@ class Pour:
     redelivered: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Skip:
     """What is below and not appended was dealt with at its source: it is known from now on."""
 
@@ -136,14 +136,14 @@ class Skip:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Owes:
     """A confirm that is told soon; only the machine itself hears of it."""
 
     target: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CloseSink:
     """`forgets`: the source has nothing in doubt, so the origin is free."""
 
@@ -163,7 +163,7 @@ class Alert(Enum):
     CLOCKS = "the clocks of the hosts differ"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Line:
     """For the log, and a count."""
 

@@ -30,6 +30,7 @@ from shmbroker.netbridge.wire.frame import (
     Resume,
     Unopened,
 )
+from shmbroker.netbridge.wire.value import value
 
 Steps = Iterator[Frame | Action]
 FEW = 16
@@ -37,7 +38,7 @@ FEW = 16
 more than the message did."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Poured:
     """How far a pour got; all of it is dealt with, or it is full, or the next one is refused."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from shmbroker.netbridge.link.action import (
     Action,
@@ -40,6 +40,7 @@ from shmbroker.netbridge.wire.frame import (
     Resume,
     Unopened,
 )
+from shmbroker.netbridge.wire.value import value
 from shmbroker.netbridge.wire.words import Level, TargetKind
 
 Steps = Iterator[Frame | Action]
@@ -50,7 +51,7 @@ UNTOLD_MAX = 64 << 20
 never reads, they wait in this host's memory.  One message may be larger."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outlet:
     """A ring that is shipped to a target, as it stands when the link is made."""
 
@@ -78,7 +79,7 @@ class Outlet:
         return replace(self, aside=tuple(each for each in self.aside if each != position))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Batch:
     """What was read behind the cursor."""
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from shmbroker.ipc.base.errors import Error
 from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.wire.frame import Body, Command, Frame
+from shmbroker.netbridge.wire.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Say:
     """On the link that the session is attached to."""
 
     frame: Frame
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Disconnect:
     """This link is of no use: the other end breaks the rules, or it is over."""
 
@@ -41,7 +41,7 @@ class Event(Enum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Tell:
     """The program's listener."""
 
@@ -49,17 +49,17 @@ class Tell:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Connect:
     """Make a link, to the broker we had first, then to others; until told to stop."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StopConnecting:
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Finish:
     """This call has ended."""
 
@@ -67,7 +67,7 @@ class Finish:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hand:
     """Messages for a consumer."""
 
@@ -78,14 +78,14 @@ class Hand:
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Drop:
     """Whatever was handed over and not asked for so far will come again."""
 
     consumer: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unmade:
     """What the program had, and has no more: its queue was deleted, or the new session could not
     have it."""
@@ -97,7 +97,7 @@ class Unmade:
 # --- of the broker ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Perform:
     """Answer by `done`, once and at any time."""
 
@@ -105,21 +105,21 @@ class Perform:
     """Its body is whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Wanted:
     """A consumer may be sent something: answer by `deliver`, as long as `room` says so."""
 
     consumer: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GiveBack:
     """What these deliveries took; nobody will acknowledge it."""
 
     deliveries: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Over:
     """The session is over: close what it has, and leave undone what it still waits for."""
 

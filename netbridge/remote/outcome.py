@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from shmbroker.netbridge.wire.frame import Body
+from shmbroker.netbridge.wire.value import value
 from shmbroker.netbridge.wire.words import Level
 
 
@@ -28,7 +28,7 @@ class Why(Enum):
     ROLLED_BACK = "the transaction was rolled back"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Token:
     """Names messages whose fate is unknown, across sessions."""
 
@@ -37,7 +37,7 @@ class Token:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outcome:
     end: End
     why: Why

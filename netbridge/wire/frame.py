@@ -16,7 +16,6 @@ messages below it are meant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias, get_origin, get_type_hints
 
 from shmbroker.core.layout import POSITION_BITS, RECORD_HEAD_BYTES
@@ -33,6 +32,7 @@ from shmbroker.netbridge.wire.field import (
     Text,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.value import value
 from shmbroker.netbridge.wire.words import (
     Demand,
     Level,
@@ -93,7 +93,7 @@ class Carrying(Frame):
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hello(Frame):
     low: Version
     high: Version
@@ -119,17 +119,17 @@ class Hello(Frame):
             raise Malformed(f"low is {self.low}, above high, {self.high}")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Challenge(Frame):
     challenge: ChallengeBytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Proof(Frame):
     proof: ProofBytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Welcome(Frame):
     version: Version
     node: Id
@@ -144,7 +144,7 @@ class Welcome(Frame):
     """Time of day there."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Refused(Frame):
     refusal: Annotated[Refusal, Choice(Refusal)]
     detail: Why
@@ -152,12 +152,12 @@ class Refused(Frame):
     """Of `passive`: where the live is, if it is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Active(Frame):
     """To whoever was refused as `passive` and has stayed: connect again."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Open(Frame):
     target: Target
     kind: Annotated[TargetKind, Choice(TargetKind)]
@@ -171,7 +171,7 @@ class Open(Frame):
     """Of the source's host, when this is sent: deadlines of messages are of this clock."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Opened(Frame):
     target: Target
     mark: Position
@@ -189,20 +189,20 @@ class Opened(Frame):
             raise Malformed(f"confirmed is {self.confirmed}, above mark, {self.mark}")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unopened(Frame):
     target: Target
     reason: Why
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Resume(Frame):
     target: Target
     position: Position
     """The first message comes from here or later."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Records(Carrying):
     target: Target
     first: Position
@@ -219,7 +219,7 @@ class Records(Carrying):
             raise Malformed(f"{length} bytes are no {self.messages} records")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Part(Carrying):
     """Of a record that is larger than a frame: they come one behind the other."""
 
@@ -237,7 +237,7 @@ class Part(Carrying):
             raise Malformed(f"a part up to {self.offset + len(self.body)} of {self.total} bytes")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Credit(Frame):
     """So many messages and bytes may have been sent in all since the target was opened."""
 
@@ -246,14 +246,14 @@ class Credit(Frame):
     bytes: Count
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Confirm(Frame):
     target: Target
     end: Position
     level: Annotated[Level, Choice(Level)]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reject(Frame):
     """This message does not go there.  The target stands before it until it is passed."""
 
@@ -262,7 +262,7 @@ class Reject(Frame):
     reason: Why
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Passed(Frame):
     """A message that was rejected is dealt with at the source."""
 
@@ -270,43 +270,43 @@ class Passed(Frame):
     position: Position
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Beat(Frame):
     epoch: Count
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Closing(Frame):
     reason: Why
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Drained(Frame):
     """Nothing of this end is in flight any more, and nothing more will come."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Moved(Frame):
     """The other end is to make its link to another broker."""
 
     uri: Uri
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Question(Carrying):
     call: Count
     verb: Name
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Answer(Carrying):
     call: Count
     code: Code
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Attach(Frame):
     """A program begins its session, or goes on with it after a loss."""
 
@@ -322,7 +322,7 @@ class Attach(Frame):
     """Bytes that the broker may keep for it; -1: nothing, the session ends with its link."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Attached(Frame):
     resumed: Yes
     """False, to who would resume: there is no such session, and none was made."""
@@ -331,7 +331,7 @@ class Attached(Frame):
     ttl_ms: Count
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Command(Carrying):
     number: Count
     """Of this session; a command whose body is in several frames has one number."""
@@ -351,7 +351,7 @@ class Command(Carrying):
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Result(Carrying):
     number: Count
     """Among results and deliveries of this session."""
@@ -365,7 +365,7 @@ class Result(Carrying):
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Delivery(Carrying):
     number: Count
     consumer: Target
@@ -377,7 +377,7 @@ class Delivery(Carrying):
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Grant(Frame):
     """So many messages and bytes may have been delivered to this consumer since it was made."""
 
@@ -386,7 +386,7 @@ class Grant(Frame):
     bytes: Count
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Seen(Frame):
     """So many results and deliveries have come."""
 

@@ -26,6 +26,7 @@ from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.serving.service import Service
 from shmbroker.netbridge.wire.words import Role, Standing
 from shmbroker.perf.machine.pinning import pin
 from shmbroker.perf.machine.port import free_port
@@ -33,11 +34,13 @@ from shmbroker.perf.machine.process import Process
 from shmbroker.perf.machine.workspace import unique_token
 
 PATIENCE_S = 30
+USER, PASSWORD = "bench", "bench bench bench"
 
 
 @cache
 def credential() -> Credential:
-    return Credential("bench", "bench", (Role.PEERING,), (Stretched("bench", "bench bench bench"),))
+    roles = (Role.PEERING, Role.CLIENT)
+    return Credential("bench", USER, roles, (Stretched(USER, PASSWORD),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ class End:
             opened.enter_context(
                 Listener(
                     thread, f"tcp://127.0.0.1:{self.port}", credential().keys[0],
-                    Credentials([credential()]), ours, times=self.times,
+                    Credentials([credential()]), ours, roles=frozenset(credential().roles),
+                    times=self.times, serves=opened.enter_context(Service(thread)),
                 )
             )  # fmt: skip
             for number, (port, shipped) in enumerate(self.links):
