@@ -44,6 +44,8 @@ QUICK = (
     "sb_reject",
     "sb_asked_end",
     "sb_reply_with",
+    "sb_sleeper_watch",
+    "sb_sleeper_rung",
 )
 
 KEEPING_THE_LOCK = """

@@ -21,7 +21,7 @@ from shmbroker.ipc.journal.end_header import END
 from shmbroker.ipc.journal.header import JOURNAL, journal_enumerators
 from shmbroker.ipc.journal.shipping_header import SHIPPING
 from shmbroker.ipc.message import header as message
-from shmbroker.ipc.paging.header import PAGER
+from shmbroker.ipc.paging.header import PAGER, SLEEPER
 from shmbroker.ipc.queue import header as queue
 from shmbroker.ipc.request import header as request
 from shmbroker.ipc.ring import header as ring
@@ -83,6 +83,7 @@ PRIVATE_CHAPTERS = (
     SHIPPING,
     JOURNALER,
     PAGER,
+    SLEEPER,
     SINK,
     follower.FOLLOWER,
 )

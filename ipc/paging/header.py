@@ -1,4 +1,4 @@
-"""The pager's part of shmbroker.h: who writes the page files of a vhost."""
+"""Of the header: the pager, which writes the page files of a vhost, and sleepers."""
 
 from __future__ import annotations
 
@@ -31,4 +31,24 @@ const char *sb_pager_why(sb_pager *pager);
 void sb_pager_stop(sb_pager *pager);
 /* Stops it.  Before sb_connection_free. */
 void sb_pager_free(sb_pager *pager);
+"""
+
+SLEEPER = """\
+/* --- the sleeper: sleeps on bells for a thread that sleeps on descriptors --- */
+
+typedef struct sb_sleeper sb_sleeper;
+
+/* A thread, and this eventfd that it writes.  All calls are of one other thread. */
+int64_t sb_sleeper_open(int64_t event, sb_sleeper **sleeper);
+/* Tell of this ticket, once, when it is worth trying: what sb_wait waits for. */
+int64_t sb_sleeper_watch(sb_sleeper *sleeper, int64_t ticket, sb_queue *queue, int64_t position,
+                         int64_t returned);
+/* Nobody waits for it any more; it may have been told of.  The queue may be closed when -ticket is
+ * told of. */
+int64_t sb_sleeper_forget(sb_sleeper *sleeper, int64_t ticket, sb_queue *queue, int64_t position,
+                          int64_t returned);
+/* The tickets that are to be told of, so many at most: how many. */
+int64_t sb_sleeper_rung(sb_sleeper *sleeper, int64_t *tickets, int64_t most);
+/* Before the connections of its queues are closed. */
+void sb_sleeper_close(sb_sleeper *sleeper);
 """

@@ -418,6 +418,7 @@ class _Connection:
         for _ in range(FRAMES_MAX):
             if not self._take():
                 self.is_drained = True
+                self._thread.is_empty(self._socket)
                 return
 
     def _take(self) -> bool:

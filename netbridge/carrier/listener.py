@@ -194,18 +194,20 @@ class Listener(Closable):
         for _ in range(FRAMES_MAX):
             if not self._take():
                 self._is_drained = True
+                self._thread.is_empty(self._socket)
                 return
 
     def _take(self) -> bool:
         parts = received(self._socket)
         if not parts:
             return False
-        peer = parts[0].bytes
+        name = parts.pop(0)
+        peer = name.bytes
         if peer not in self._peers:
-            self._came(peer, parts[0])
+            self._came(peer, name)
         end = self._peers.get(peer)
         if end is not None:
-            end.arrived(whole(parts[1:]))
+            end.arrived(whole(parts))
         return True
 
     def _happened(self) -> None:

@@ -1,68 +1,78 @@
 """The sleeper: one thread that sleeps in the kernel until a ring has news for the network thread.
 
-A ticket is one order to watch a bell; it is told of once.  Orders reach it through a deque and a
-word that ends its sleep; what it has to tell goes through `call`, into the network thread.
+It is a thread of the library (ipc/paging/sleeper.c), which writes the eventfd of the network
+thread.  A ticket is one order to watch a bell; it is told of once.
 """
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable
-from functools import partial
+from itertools import count
 from typing import Any
 
-from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import Error
-from shmbroker.ipc.queue.orders import Orders
+from shmbroker.ipc._native import ffi, lib
+from shmbroker.ipc._quick import lib as quick
+from shmbroker.ipc.base.detail import detail_of
+from shmbroker.ipc.base.errors import error_for
 
 ROOM: int = lib.SB_ROOM
 ANY: int = lib.SB_ANY_NUMBER
 CONFIRMED: int = lib.SB_CONFIRMED
+RUNG_MAX = 64
+"""Tickets that are asked for at once."""
 
 
 class Sleeper:
-    """All of it but _run is of the network thread."""
+    """All of it is of the network thread."""
 
-    def __init__(self, call: Callable[[Callable[[], None]], None]) -> None:
-        self._call = call
-        self._watched: dict[int, Callable[[], None]] = {}
-        self._orders = Orders()
-        self._is_stopped = False
-        self._thread = threading.Thread(target=self._run, name="shmbroker-net-sleeper", daemon=True)
-        self._thread.start()
+    def __init__(self, event: int) -> None:
+        """`event`: the eventfd that says that there are tickets to be told of."""
+        self._event = event
+        self._watched: dict[int, tuple[Callable[[], None], Any]] = {}
+        self._forgotten: dict[int, Any] = {}
+        """Queues, which stay open until the thread has let go of them."""
+        self._tickets = count(1)
+        self._rung = ffi.new("int64_t[]", RUNG_MAX)
+        made = ffi.new("sb_sleeper **")
+        _check(lib.sb_sleeper_open(event, made))
+        self._sleeper: Any = made[0]
 
     def watch(self, queue: Any, position: int, returned: int, told: Callable[[], None]) -> int:
         """Call `told` once it is worth trying: the ticket of this order."""
-        ticket = next(self._orders.tickets)
-        self._watched[ticket] = told
-        self._orders.give(True, ticket, queue, position, returned)
+        ticket = next(self._tickets)
+        self._watched[ticket] = told, queue
+        _check(quick.sb_sleeper_watch(self._sleeper, ticket, queue, position, returned))
         return ticket
 
     def forget(self, ticket: int, queue: Any, position: int, returned: int) -> None:
         """Nobody waits for this any more."""
-        if self._watched.pop(ticket, None) is not None:
-            self._orders.give(False, ticket, queue, position, returned)
+        if self._watched.pop(ticket, None) is not None and self._sleeper is not None:
+            self._forgotten[ticket] = queue
+            _check(lib.sb_sleeper_forget(self._sleeper, ticket, queue, position, returned))
+
+    def ring(self) -> None:
+        """Tell of all that are worth trying."""
+        rung = self._rung
+        found = quick.sb_sleeper_rung(self._sleeper, rung, RUNG_MAX) if self._sleeper else 0
+        for ticket in rung[0:found]:
+            if ticket < 0:
+                del self._forgotten[-ticket]
+            elif ticket in self._watched:
+                told, _ = self._watched.pop(ticket)
+                told()
+        if found == RUNG_MAX:
+            os.eventfd_write(self._event, 1)  # there may be more: others have their turn first
 
     def close(self) -> None:
-        self._is_stopped = True
-        self._orders.nudge()
-        self._thread.join()
+        """Nothing is told of any more."""
+        if self._sleeper is not None:
+            lib.sb_sleeper_close(self._sleeper)
+            self._sleeper = None
+            self._watched.clear()
+            self._forgotten.clear()
 
-    def _ring(self, tickets: list[int]) -> None:
-        for ticket in tickets:
-            told = self._watched.pop(ticket, None)
-            if told is not None:
-                told()
 
-    # --- in the thread ------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        while not self._is_stopped:
-            try:
-                rung = self._orders.sleep()
-            except Error:  # all of them try, and who cannot go on finds out
-                rung = self._orders.waits.tickets
-                self._orders.waits.remove_all()
-            if rung:
-                self._call(partial(self._ring, rung))
-        self._orders.waits.remove_all()
+def _check(code: int) -> None:
+    if code < 0:
+        raise error_for(code, "waiting for queues", ffi.errno, detail_of(code))

@@ -25,9 +25,12 @@ RECEIVED_MAX = 64
 SENT_MAX = 100_000
 """Frames that wait to be read by a peer."""
 HEAD_ROOM = 8192
-READABLE = int(zmq.POLLIN)
+READABLE, EVENTS = int(zmq.POLLIN), int(zmq.EVENTS)
 MORE, LAST = int(zmq.NOBLOCK | zmq.SNDMORE), int(zmq.NOBLOCK)
 """As integers: a flag of an enum would be made anew for each frame."""
+_Compiled: Any = zmq.backend.Socket
+_get, _recv, _send = _Compiled.get, _Compiled.recv, _Compiled.send
+"""Of pyzmq: what its classes for people put around these takes longer than they do."""
 
 
 def _common(socket: Any, times: LinkTimes, address: str) -> None:
@@ -42,16 +45,18 @@ def _common(socket: Any, times: LinkTimes, address: str) -> None:
 
 
 def is_readable(socket: Any) -> bool:
-    return bool(socket.get(zmq.EVENTS) & READABLE)
+    return bool(_get(socket, EVENTS) & READABLE)
 
 
 def received(socket: Any) -> list[Any]:
     """The parts of the next message, none if there is none."""
-    parts: list[Any] = []
-    if is_readable(socket):  # an exception for each time that there is none takes longer
-        parts.append(socket.recv(LAST, copy=False))
-        while parts[-1].more:
-            parts.append(socket.recv(LAST, copy=False))
+    if not _get(socket, EVENTS) & READABLE:  # an exception when there is none takes longer
+        return []
+    part = _recv(socket, LAST, False)
+    parts = [part]
+    while part.more:
+        part = _recv(socket, LAST, False)
+        parts.append(part)
     return parts
 
 
@@ -63,8 +68,8 @@ def whole(parts: Sequence[Any]) -> Body:
 def send(socket: Any, *parts: bytes) -> None:
     """zmq.Again: there is nobody."""
     for part in parts[:-1]:
-        socket.send(part, MORE)
-    socket.send(parts[-1], LAST)
+        _send(socket, part, MORE)
+    _send(socket, parts[-1], LAST)
 
 
 def dealer(

@@ -69,7 +69,8 @@ class NetworkThread(Closable):
         self._watched: dict[int, Callable[[], None]] = {}
         self._descriptors: dict[Any, int] = {}
         self._used: dict[int, None] = {}
-        """Descriptors of sockets that may have something to read without a signal."""
+        """Descriptors of sockets that may have something to read without a signal: they were used
+        since it was last found that there is nothing."""
         self._due = math.inf
         self.known_keys: Mapping[bytes, frozenset[Role]] | None = None
         self._calls: deque[Callable[[], object]] = deque()
@@ -92,7 +93,7 @@ class NetworkThread(Closable):
     def sleeper(self) -> Sleeper:
         """Made when something waits for a ring."""
         if self._sleeper is None:
-            self._sleeper = Sleeper(self.call)
+            self._sleeper = Sleeper(self._eventfd)
         return self._sleeper
 
     @property
@@ -181,6 +182,10 @@ class NetworkThread(Closable):
         if descriptor is not None:
             self._used[descriptor] = None
 
+    def is_empty(self, socket: Any) -> None:
+        """It was asked just now, and there is nothing to read."""
+        self._used.pop(self._descriptors.get(socket, -1), None)
+
     def _run(self) -> None:
         authenticator = Authenticator(self.context, self._is_known)
         self.add(authenticator.socket, authenticator.readable)
@@ -208,7 +213,7 @@ class NetworkThread(Closable):
         return self.known_keys is None or key in self.known_keys
 
     def _turn(self) -> None:
-        ready = self._unsignalled()
+        ready = self._unsignalled() if self._used else []
         wait = 0.0 if ready else max(0.0, self._due - monotonic())
         ready += [each for each, _ in self._epoll.poll(None if wait == math.inf else wait)]
         for descriptor in ready:
@@ -219,12 +224,15 @@ class NetworkThread(Closable):
                 self._readable[descriptor][1]()
             elif descriptor in self._watched:
                 self._watched[descriptor]()
-        now, due = monotonic(), math.inf
+        now, first = monotonic(), math.inf
         for member in tuple(self.members):
-            if member.due <= now:
+            due = member.due
+            if due <= now:
                 member.woken(now)
-            due = min(due, member.due)
-        self._due = due
+                due = member.due
+            if due < first:
+                first = due
+        self._due = first
 
     def _unsignalled(self) -> list[int]:
         """Descriptors of sockets that have something to read, and were used."""
@@ -234,5 +242,7 @@ class NetworkThread(Closable):
     def _nudged(self) -> None:
         with suppress(BlockingIOError):
             os.eventfd_read(self._eventfd)
+        if self._sleeper is not None:
+            self._sleeper.ring()
         for _ in range(len(self._calls)):
             self._calls.popleft()()
