@@ -80,6 +80,7 @@ class Follower(Closable):
         self._follower: Any = made[0]
         self._room = ffi.new("int64_t[]", room // 8)
         self._batch = ffi.new("sb_follower_batch *")
+        self._place = ffi.new("sb_follower_place *")
 
     def _error(self, code: int) -> Error:
         return error_for(code, f"follower {self.name!r}", ffi.errno, detail_of(code))
@@ -131,6 +132,13 @@ class Follower(Closable):
         self._check(lib.sb_follower_stands(self._follower, number, place))
         halves = (half.to_bytes(8, "little", signed=True) for half in (place.high, place.low))
         return Place(place.gate, place.next, place.end, b"".join(halves))
+
+    def next(self, number: int) -> int:
+        """What is read next of this queue."""
+        place = self._place
+        self._check(lib.sb_follower_stands(self._follower, number, place))
+        following: int = place.next
+        return following
 
     def retire(self, number: int, position: int) -> None:
         """release, of a queue that nobody else takes from: what nobody has is done with."""

@@ -147,8 +147,9 @@ class Sink(Closable):
             self._answers = ffi.new("int64_t[]", most)
         told = self._told
         code = pour(
-            self._sink, buffer, len(buffer), later, self._answers, nanoseconds(timeout), told
-        )
+            self._sink, buffer, len(buffer), later, self._answers,
+            nanoseconds(timeout) if timeout != 0 else 0, told,
+        )  # fmt: skip
         has_stopped = self._stops and told.refused > 0
         if code not in (OK, FULL, INTERRUPTED) and not has_stopped:
             self._check(code, "pouring")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from shmbroker.ipc.base.errors import Error
 from shmbroker.netbridge.carrier.opening import Opening
@@ -41,8 +41,6 @@ from shmbroker.netbridge.wire.malformed import Malformed
 
 TURNS_MAX = 16
 """Steps of a machine in a turn of the thread; then others have theirs."""
-OF_SOURCE: Final = (Read, Release, Seek, SetAside, BeginHistory, Unserved)
-OF_TARGET: Final = (Pour, OpenSink, Skip, CloseSink)
 AGAIN_SECONDS = 0.1
 """When a message is set aside again for which there was no room."""
 
@@ -148,8 +146,9 @@ class End:
         machine, waiting, turns = self.machine, self._waiting, 0
         while True:
             while waiting:
+                action = waiting.popleft()
                 try:
-                    self._carry_out(waiting.popleft())
+                    CARRIES[type(action)](self, action)
                 except Error as error:  # a queue was deleted, a gate was taken from us, ...
                     self.does(machine.malformed(Malformed(str(error)), time.monotonic()))
             has_work = machine.has_work
@@ -158,52 +157,41 @@ class End:
             turns += 1
             waiting.extend(machine.turn(time.monotonic()))
         self._is_busy = False
-        self.due = 0.0 if has_work else min((machine.deadline, *self._aside.values()))
+        due = 0.0 if has_work else machine.deadline
+        if self._aside:
+            due = min((due, *self._aside.values()))
+        self.due = due
         self.owner.wakes(self)
 
-    def _carry_out(self, action: Action) -> None:
-        if isinstance(action, Send):
-            if not self.owner.send(self, encode(action.frame, action.number)):
-                self.lost()
-        elif isinstance(action, OF_SOURCE):
-            self._of_source(action)
-        elif isinstance(action, OF_TARGET):
-            self._of_target(action)
-        elif isinstance(action, Heard):
-            self.owner.heard(self, action.frame)
-        elif isinstance(action, Became):
-            self.owner.became(self, action.state)
-        elif isinstance(action, Waits):
-            self.owner.waits(self, action.live)
-        elif isinstance(action, Ended):
-            self.close()
-            self.owner.ended(self, action.ending)
-        elif isinstance(action, Line):
-            self.owner.told(action.alert.value, action.detail)
+    # --- of a source --------------------------------------------------------------------------
 
-    def _of_source(self, action: Action) -> None:
-        now = time.monotonic()
-        if isinstance(action, Seek):
-            self.sources[action.target].seek(action.position)
-        elif isinstance(action, Read):
-            batch = self.sources[action.target].read(action.messages, action.bytes)
-            self.does(self.machine.read(action.target, batch, now))
-            if self.meter is not None and batch is not None:
-                self.meter.read(self.machine.outflows[action.target], batch)
-        elif isinstance(action, Release):
-            self.sources[action.target].retire(action.end)
-            self.does(self.machine.released(action.target, action.end, now))
-            if self.meter is not None:
-                self.meter.released(self.machine.outflows[action.target])
-        elif isinstance(action, SetAside):
-            self.owner.told("refused by the target", f"message {action.position}: {action.reason}")
-            if self.meter is not None:
-                self.meter.set_aside()
-            self._set_aside(action.target, action.position)
-        elif isinstance(action, BeginHistory):
-            self.owner.told("a target knows more than its queue ever had", "nothing is sent to it")
-        elif isinstance(action, Unserved):
-            self.owner.unserved(self, action.reason)
+    def _send(self, action: Send) -> None:
+        if not self.owner.send(self, encode(action.frame, action.number)):
+            self.lost()
+
+    def _seek(self, action: Seek) -> None:
+        self.sources[action.target].seek(action.position)
+
+    def _read(self, action: Read) -> None:
+        batch = self.sources[action.target].read(action.messages, action.bytes)
+        self.does(self.machine.read(action.target, batch, time.monotonic()))
+        if self.meter is not None and batch is not None:
+            self.meter.read(self.machine.outflows[action.target], batch)
+
+    def _release(self, action: Release) -> None:
+        self.sources[action.target].retire(action.end)
+        self.does(self.machine.released(action.target, action.end, time.monotonic()))
+        if self.meter is not None:
+            self.meter.released(self.machine.outflows[action.target])
+
+    def _refused(self, action: SetAside) -> None:
+        self.owner.told("refused by the target", f"message {action.position}: {action.reason}")
+        if self.meter is not None:
+            self.meter.set_aside()
+        self._set_aside(action.target, action.position)
+
+    def _begin_history(self, _: BeginHistory) -> None:
+        self.owner.told("a target knows more than its queue ever had", "nothing is sent to it")
 
     def _set_aside(self, target: int, position: int) -> None:
         if self.sources[target].set_aside(position):
@@ -212,24 +200,20 @@ class End:
         else:
             self._aside[target, position] = time.monotonic() + AGAIN_SECONDS
 
-    def _of_target(self, action: OpenSink | Pour | Skip | CloseSink) -> None:
-        number = action.target
-        if isinstance(action, OpenSink):
-            self._open(action)
-        elif isinstance(action, Pour):
-            target = self.targets[number]
-            before = target.confirmed
-            told = target.pour(action.records)
-            now = time.monotonic()
-            self.does(self.machine.poured(number, told, now))
-            if target.confirmed > before:
-                self.does(self.machine.confirmed(number, target.confirmed, now))
-        elif isinstance(action, Skip):
-            self.targets[number].skip(action.end)
-        elif number in self._opening:
-            self._drop_opening(number)
-        elif number in self.targets:
-            self.targets.pop(number).close(forgets=action.forgets)
+    # --- of a target --------------------------------------------------------------------------
+
+    def _pour(self, action: Pour) -> None:
+        told = self.targets[action.target].pour(action.records)
+        self.does(self.machine.poured(action.target, told, time.monotonic()))
+
+    def _skip(self, action: Skip) -> None:
+        self.targets[action.target].skip(action.end)
+
+    def _close_sink(self, action: CloseSink) -> None:
+        if action.target in self._opening:
+            self._drop_opening(action.target)
+        elif action.target in self.targets:
+            self.targets.pop(action.target).close(forgets=action.forgets)
 
     def _open(self, said: OpenSink) -> None:
         opening = Opening(self.thread.broker, said, self.machine.times.origin_retention)
@@ -259,6 +243,27 @@ class End:
         opening = self._opening.pop(number)
         self.thread.worker.do(opening.drop, lambda _: None, of=opening.said.origin)
 
+    # --- of its life --------------------------------------------------------------------------
+
+    def _heard(self, action: Heard) -> None:
+        self.owner.heard(self, action.frame)
+
+    def _became(self, action: Became) -> None:
+        self.owner.became(self, action.state)
+
+    def _waits(self, action: Waits) -> None:
+        self.owner.waits(self, action.live)
+
+    def _unserved(self, action: Unserved) -> None:
+        self.owner.unserved(self, action.reason)
+
+    def _told(self, action: Line) -> None:
+        self.owner.told(action.alert.value, action.detail)
+
+    def _ended(self, action: Ended) -> None:
+        self.close()
+        self.owner.ended(self, action.ending)
+
     def close(self) -> None:
         """Let go of the rings; marks and gates stay."""
         self._aside.clear()
@@ -270,3 +275,24 @@ class End:
         for target in self.targets.values():
             target.close(forgets=False)
         self.targets.clear()
+
+
+CARRIES: Final[dict[type[Any], Callable[[End, Any], None]]] = {
+    Send: End._send,
+    Seek: End._seek,
+    Read: End._read,
+    Release: End._release,
+    SetAside: End._refused,
+    BeginHistory: End._begin_history,
+    Pour: End._pour,
+    OpenSink: End._open,
+    Skip: End._skip,
+    CloseSink: End._close_sink,
+    Heard: End._heard,
+    Became: End._became,
+    Waits: End._waits,
+    Unserved: End._unserved,
+    Line: End._told,
+    Ended: End._ended,
+}
+"""How each action is carried out."""

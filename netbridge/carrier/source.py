@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from struct import Struct
 
 from shmbroker.core.codes import FULL, GONE, OK
 from shmbroker.core.layout import POSITION_BITS, RECORD_WHERE_AT
@@ -19,6 +20,7 @@ from shmbroker.netbridge.link.outflow import Batch, Outlet
 from shmbroker.netbridge.wire.words import Level, TargetKind
 
 POSITION_MASK = (1 << POSITION_BITS) - 1
+WHERE = Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class Shipped:
 
 
 def position_in(record: memoryview) -> int:
-    return int.from_bytes(record[RECORD_WHERE_AT : RECORD_WHERE_AT + 8], "little") & POSITION_MASK
+    (where,) = WHERE.unpack_from(record, RECORD_WHERE_AT)
+    return int(where & POSITION_MASK)
 
 
 class Source:
@@ -78,7 +81,7 @@ class Source:
         if batch is None:
             self._watch()
             return None
-        end = self._follower.stands(self._number).next
+        end = self._follower.next(self._number)
         return Batch(position_in(batch.memory), end, batch.messages, batch.memory)
 
     def retire(self, end: int) -> None:
@@ -94,8 +97,8 @@ class Source:
         return code != FULL
 
     def _watch(self) -> None:
-        position = self._follower.stands(self._number).next
         if self._ticket is None:
+            position = self._follower.next(self._number)
             ticket = self._sleeper.watch(self._queue._queue, position, ANY, self._rung)
             self._ticket = ticket, position
 

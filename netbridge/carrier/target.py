@@ -56,11 +56,11 @@ class Target:
             self._watch(self._full, ROOM, ANY, self._tell_room)
         messages = len(told.view)
         if not told.has_stopped:
-            return Poured(told.bytes, messages, self.mark, told.is_full)
+            return Poured(told.bytes, messages, self.mark, self.confirmed, told.is_full)
         rest = memoryview(records)[told.bytes :]
         length = int.from_bytes(rest[RECORD_LENGTH_AT : RECORD_LENGTH_AT + 4], "little")
         return Poured(
-            told.bytes, messages, self.mark, refused=self._sink.why(told.code),
+            told.bytes, messages, self.mark, self.confirmed, refused=self._sink.why(told.code),
             position=position_in(rest), skip=RECORD_HEAD_BYTES + (length + 7 & -8),
         )  # fmt: skip
 

@@ -33,7 +33,7 @@ from shmbroker.netbridge.wire.frame import (
 from shmbroker.netbridge.wire.value import value
 
 Steps = Iterator[Frame | Action]
-FEW = 16
+FEW = 8
 """Confirms of fewer messages wait a moment for more: a frame for each message would cost both ends
 more than the message did."""
 
@@ -46,6 +46,8 @@ class Poured:
     messages: int
     end: int
     """Below it all is appended."""
+    confirmed: int = 0
+    """Below it all has the level that the source has asked for."""
     is_full: bool = False
     refused: str = ""
     position: int = 0
@@ -135,7 +137,7 @@ class Inflow:
     def _hold(self, records: Body | bytearray, end: int, redelivered: bool) -> Steps:
         self.next = max(self.next, end)
         self.held.append(Held(memoryview(records), end, redelivered))
-        yield from self._pour()
+        yield from self._go_on()
 
     def passes(self, said: Passed) -> Steps:
         refused = self.refused
@@ -145,8 +147,7 @@ class Inflow:
             self.window.appended(1, refused.skip)
             self.passed = max(self.passed, said.position + 1)
             yield Skip(self.target, said.position + 1)
-            yield from self._pour()
-            yield from self._tell()
+            yield from self._go_on()
         elif self.is_resumed:
             yield from self._hold(b"", said.position + 1, False)
         else:
@@ -154,9 +155,12 @@ class Inflow:
 
     # --- appending ----------------------------------------------------------------------------
 
+    def _go_on(self) -> Steps:
+        if self.held and not (self.is_pouring or self.is_full or self.refused is not None):
+            yield from self._pour()
+        yield from self._tell()
+
     def _pour(self) -> Steps:
-        if self.is_pouring or self.is_full or self.refused is not None:
-            return
         while self.held and not self.held[0].records:
             end = self.held.popleft().end
             if end > max(self.appended, self.passed):
@@ -166,8 +170,6 @@ class Inflow:
             self.is_pouring = True
             first = self.held[0]
             yield Pour(self.target, first.records, first.redelivered)
-        else:
-            yield from self._tell()
 
     def poured(self, told: Poured) -> Steps:
         self.is_pouring = False
@@ -176,17 +178,17 @@ class Inflow:
         self.window.appended(told.messages, told.bytes)
         self.appended = max(self.appended, told.end)
         self.passed = max(self.passed, told.end)
+        self.confirmed = max(self.confirmed, told.confirmed)
         self.is_full = told.is_full
         if told.refused:
             self.refused = told
             yield Reject(self.target, told.position, told.refused[:500])
-        yield from self._pour()
-        yield from self._tell()
+        yield from self._go_on()
 
     def room(self) -> Steps:
         """A target that was full may have room."""
         self.is_full = False
-        yield from self._pour()
+        yield from self._go_on()
 
     def has_confirmed(self, end: int) -> Steps:
         """All below has the level that the source asked for."""
@@ -203,9 +205,10 @@ class Inflow:
         credit = self.window.news(self.target)
         if credit is not None:
             yield credit
-        if self._reached - self.told >= FEW:
+        owed = self._reached - self.told
+        if owed >= FEW:
             yield from self.tell_confirmed()
-        elif self._reached > self.told:
+        elif owed > 0:
             yield Owes(self.target)
 
     @property

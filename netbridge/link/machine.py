@@ -9,7 +9,7 @@ rises; `day_ms` is the time of day, for which nothing is decided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role
 
 Steps = Iterator[Frame | Action]
-CONFIRM_SECONDS = 0.001
+CONFIRM_SECONDS = 0.005
 """Confirms of a few messages are told after so long."""
 
 
@@ -78,6 +78,12 @@ class Machine:
         return self._run(self.handshake.begin(self.times), now)
 
     def received(self, number: int, frame: Frame, now: float, day_ms: int) -> list[Action]:
+        if self.state is State.UP and number == self.received_frames:
+            steps = self._of_flow(frame)
+            if steps is not None:
+                self.received_frames += 1
+                self.heartbeat.heard_at = now
+                return self._run(steps, now)
         return self._run(self._received(number, frame, now, day_ms), now)
 
     def malformed(self, error: Malformed, now: float) -> list[Action]:
@@ -127,7 +133,7 @@ class Machine:
     def say(self, frame: Frame, now: float) -> list[Action]:
         """What the session of a program says, if the link is there still."""
         goes = self.state in OPEN and self.closing is None
-        return self._run(iter((frame,)), now) if goes else []
+        return self._run((frame,), now) if goes else []
 
     # --- of a source --------------------------------------------------------------------------
 
@@ -165,7 +171,7 @@ class Machine:
         """What was released is so for good."""
         if target in self.outflows:
             self.outflows[target].released_to(end)
-        return self._run(iter(()), now)
+        return self._run((), now) if self.closing is not None else []
 
     def dealt(self, target: int, position: int, now: float) -> list[Action]:
         """A message was set aside for good, by this connection or a former one."""
@@ -205,7 +211,7 @@ class Machine:
     ) -> list[Action]:
         return self._run(step(flows[target]), now) if target in flows else []
 
-    def _run(self, steps: Steps, now: float) -> list[Action]:
+    def _run(self, steps: Iterable[Frame | Action], now: float) -> list[Action]:
         done: list[Action] = []
         if self.ending is not None:
             return done
@@ -328,11 +334,11 @@ class Machine:
         yield from flow.begin()
 
     @property
-    def _of_role(self) -> tuple[type[Frame], ...]:
+    def _of_role(self) -> frozenset[type[Frame]]:
         """Frames that are not the link's own."""
         if self.handshake.role is Role.REPLICA:
             return OF_REPLICATION
-        return OF_SESSIONS if self.handshake.role in OF_PROGRAMS else ()
+        return OF_SESSIONS if self.handshake.role in OF_PROGRAMS else frozenset()
 
     def _beat(self, frame: Beat) -> None:
         peer = self.handshake.peer
@@ -340,23 +346,30 @@ class Machine:
             raise broken(Reason.EPOCH, f"epoch {frame.epoch}, not {peer.epoch}")
 
     def _flowed(self, frame: Frame, now: float) -> Steps:
-        flows: Any = self.outflows if isinstance(frame, ANSWERS) else self.inflows
-        step = STEPS.get(type(frame))
-        if step is not None:
-            flow = flows.get(getattr(frame, "target", None))
-            if flow is None:
-                raise unexpected(frame, "of a target that is not open")
-            yield from getattr(flow, step)(frame)
+        steps = self._of_flow(frame)
+        if steps is not None:
+            yield from steps
             if self.state is State.SYNCING:
                 yield from self._synced()
-        elif isinstance(frame, self._of_role):
-            yield Heard(frame)
+        elif type(frame) in STEPS:
+            raise unexpected(frame, "of a target that is not open")
         elif isinstance(frame, (Closing, Moved)):
             self._closes(frame, now)
         elif isinstance(frame, Drained) and self.closing is not None:
             self.peer_has_drained = True
         else:
             raise unexpected(frame, "of a link that is up")
+
+    def _of_flow(self, frame: Frame) -> Steps | None:
+        """Of a flow that is open, or of a session; None: it is another frame."""
+        kind = type(frame)
+        step = STEPS.get(kind)
+        if step is None:
+            return iter((Heard(frame),)) if kind in self._of_role else None
+        flows: Any = self.outflows if kind in ANSWERS else self.inflows
+        flow = flows.get(getattr(frame, "target", None))
+        steps: Steps | None = None if flow is None else getattr(flow, step)(frame)
+        return steps
 
     # --- closing ------------------------------------------------------------------------------
 
@@ -391,7 +404,7 @@ INFLOWS_MAX = 10_000
 NS: Final = 1_000_000_000
 BEFORE: Final = (State.CONNECTING, State.HANDSHAKING)
 OPEN: Final = (State.SYNCING, State.UP)
-ANSWERS: Final = (Opened, Unopened, Credit, Confirm, Reject)
+ANSWERS: Final = frozenset({Opened, Unopened, Credit, Confirm, Reject})
 STEPS: Final[dict[type[Frame], str]] = {
     Opened: "opened",
     Unopened: "unopened",

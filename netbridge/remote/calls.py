@@ -22,6 +22,8 @@ class Calls:
 
     def next_to_send(self, may: Callable[[Call], bool]) -> list[Call]:
         """Those that may go now; the order of those that share a window stays."""
+        if not self.waiting:
+            return []
         goes: list[Call] = []
         kept: deque[Call] = deque()
         held: set[int] = set()

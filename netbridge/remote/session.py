@@ -168,20 +168,20 @@ class Session:
         return self._done()
 
     def _received(self, frame: Frame) -> None:
-        if isinstance(frame, Seen):
-            self._forget(frame.seen)
-        elif isinstance(frame, Grant):
-            flow = self.flows.get(frame.consumer)
-            if flow is not None:
-                flow.messages = max(flow.messages, frame.messages)
-                flow.bytes = max(flow.bytes, frame.bytes)
-        elif isinstance(frame, Command):
+        if isinstance(frame, Command):
             if frame.number != self.seen:
                 raise SessionBroken(f"command {frame.number} comes, not {self.seen}")
             self._forget(frame.seen)
             whole = self.assembly.add(frame)
             if whole is not None:
                 self._take(whole)
+        elif isinstance(frame, Seen):
+            self._forget(frame.seen)
+        elif isinstance(frame, Grant):
+            flow = self.flows.get(frame.consumer)
+            if flow is not None:
+                flow.messages = max(flow.messages, frame.messages)
+                flow.bytes = max(flow.bytes, frame.bytes)
         else:
             raise SessionBroken(f"{type(frame).__name__.lower()} comes to a broker")
         self._go_on()
@@ -200,7 +200,8 @@ class Session:
             command = self.held.popleft()
             self.held_bytes -= len(command.body) + 64
             self._step(command)
-        self._did += [Wanted(target) for target in self.flows if self.room(target)[0]]
+        if self.flows:
+            self._did += [Wanted(target) for target in self.flows if self.room(target)[0]]
 
     @property
     def _has_room(self) -> bool:

@@ -119,13 +119,15 @@ class Service(Closable):
 
     def _carry(self, link: int, session: Session | None, actions: Iterable[Action]) -> None:
         """One action after the other, in the order in which the machines said them."""
-        self._waiting.extend((link, session, action) for action in actions)
+        waiting = self._waiting
+        for action in actions:
+            waiting.append((link, session, action))
         if self._is_busy:
             return
         self._is_busy = True
         try:
-            while self._waiting:
-                self._carry_out(*self._waiting.popleft())
+            while waiting:
+                self._carry_out(*waiting.popleft())
         finally:
             self._is_busy = False
 

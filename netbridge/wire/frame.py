@@ -393,7 +393,7 @@ class Seen(Frame):
     seen: Count
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Join(Frame):
     """A replica tells the last frame that it follows, and the same in its own journal."""
 
@@ -410,7 +410,7 @@ class Join(Frame):
     own_chain: Count
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Joined(Frame):
     resumes: Yes
     """False: all is copied, and what it has is to be set aside."""
@@ -421,12 +421,12 @@ class Joined(Frame):
     chain: Count
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unjoined(Frame):
     reason: Why
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Shipment(Carrying):
     """Frames of the journal."""
 
@@ -435,14 +435,14 @@ class Shipment(Carrying):
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reached(Frame):
     """The replica has all frames up to this one."""
 
     number: Count
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class InSync(Frame):
     """What comes after this frame is confirmed when the replica has it."""
 
@@ -488,8 +488,8 @@ KINDS: Final[tuple[type[Frame], ...]] = (
 )
 """By the number of their kind, which never changes."""
 
-OF_REPLICATION: Final = (Join, Joined, Unjoined, Shipment, Reached, InSync)
-OF_SESSIONS: Final = (Attach, Attached, Command, Result, Delivery, Grant, Seen)
+OF_REPLICATION: Final = frozenset({Join, Joined, Unjoined, Shipment, Reached, InSync})
+OF_SESSIONS: Final = frozenset({Attach, Attached, Command, Result, Delivery, Grant, Seen})
 
 GROWING: Final = (Hello, Refused)
 """A newer version may have more fields behind ours."""

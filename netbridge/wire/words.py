@@ -6,7 +6,11 @@ from enum import Enum
 from typing import Final
 
 
-class Role(Enum):
+class Word(Enum):
+    __hash__ = object.__hash__  # that of Enum is of its name, and written in Python
+
+
+class Role(Word):
     """What a link is for; credentials are for one of them."""
 
     CLIENT = "client"
@@ -22,7 +26,7 @@ OF_PROGRAMS: Final = frozenset({Role.CLIENT, Role.ADMIN, Role.VIEWER})
 """Whose links carry a session."""
 
 
-class Standing(Enum):
+class Standing(Word):
     """What the broker at an end is at present."""
 
     LIVE = "live"
@@ -33,7 +37,7 @@ class Standing(Enum):
     """It is no broker, but a program."""
 
 
-class Level(Enum):
+class Level(Word):
     """What a confirm says of a message."""
 
     SHM = "shm"
@@ -42,7 +46,7 @@ class Level(Enum):
     DISK_AND_REPLICATED = "disk+replicated"
 
 
-class Refusal(Enum):
+class Refusal(Word):
     """Why the far end of a link does not welcome the near one."""
 
     CREDENTIALS = "credentials"
@@ -55,7 +59,7 @@ class Refusal(Enum):
     BUSY = "busy"
 
 
-class ReplicaAck(Enum):
+class ReplicaAck(Word):
     """When a replica says that it has a frame."""
 
     RECEIVED = "received"
@@ -63,12 +67,12 @@ class ReplicaAck(Enum):
     DISK = "disk"
 
 
-class TargetKind(Enum):
+class TargetKind(Word):
     QUEUE = "queue"
     EXCHANGE = "exchange"
 
 
-class Demand(Enum):
+class Demand(Word):
     """What a call wants to be confirmed of its messages."""
 
     EFFECTIVE = ""
@@ -79,7 +83,7 @@ class Demand(Enum):
     DISK_AND_REPLICATED = "disk+replicated"
 
 
-class Verb(Enum):
+class Verb(Word):
     """What a program asks of its session."""
 
     PUBLISH = "publish"

@@ -22,7 +22,7 @@ from shmbroker.netbridge.link.action import (
     Unserved,
 )
 from shmbroker.netbridge.link.ending import Reason, State
-from shmbroker.netbridge.link.inflow import Poured
+from shmbroker.netbridge.link.inflow import FEW, Poured
 from shmbroker.netbridge.link.machine import CONFIRM_SECONDS
 from shmbroker.netbridge.link.origin import origin_of
 from shmbroker.netbridge.link.outflow import HEAD_ROOM, UNTOLD_MAX, Batch
@@ -285,16 +285,16 @@ def test_a_message_is_released_when_it_is_confirmed_not_when_it_is_appended() ->
 def test_confirms_of_single_messages_are_told_together_and_soon() -> None:
     of = pair().opened()
     ship(of, 0, 40)
-    for end in range(1, 16):
+    for end in range(1, FEW):
         pour(of, Poured(32, 1, end))
         of.hears(of.far, of.far.confirmed(0, end, 0))
     assert not of.sent(Confirm, "far")
     assert of.far.deadline <= of.now + CONFIRM_SECONDS
     of.settle()
-    assert [each.end for each in of.sent(Confirm, "far")] == [15]
-    pour(of, Poured(32 * 25, 25, 40))
+    assert [each.end for each in of.sent(Confirm, "far")] == [FEW - 1]
+    pour(of, Poured(32 * (41 - FEW), 41 - FEW, 40))
     of.hears(of.far, of.far.confirmed(0, 40, 0))
-    assert [each.end for each in of.sent(Confirm, "far")] == [15, 40], "of many they are at once"
+    assert [each.end for each in of.sent(Confirm, "far")] == [FEW - 1, 40], "of many: at once"
 
 
 @pytest.mark.parametrize("frame", [Confirm(0, 99, Level.DISK), Reject(0, 99, ""), Credit(7, 1, 1)])
