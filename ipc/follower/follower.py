@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.core.codes import EMPTY, INTERRUPTED, OK, TOO_SMALL
@@ -78,7 +79,8 @@ class Follower(Closable):
         made = ffi.new("sb_follower **")
         self._check(lib.sb_follower_open(broker._connection, options, made))
         self._follower: Any = made[0]
-        self._room = ffi.new("int64_t[]", room // 8)
+        # a mapping: memory that was not used before, of which only what is written takes room
+        self._room = ffi.from_buffer("int64_t[]", mmap(-1, room))
         self._batch = ffi.new("sb_follower_batch *")
         self._place = ffi.new("sb_follower_place *")
 

@@ -6,12 +6,15 @@
 
 #define _GNU_SOURCE
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/base.h"
 #include "catalog/catalog.h"
 #include "follower/follower.h"
 #include "ring/ring.h"
 #include "vhost/vhost.h"
+
+#define REFERENCES_BYTES (L_QUEUE_ROWS * sizeof(int64_t))
 
 static int64_t generation_of(const following *of)
 {
@@ -23,8 +26,13 @@ int64_t following_begin(following *of, sb_connection *connection, int64_t flags,
 {
     *of = (following){.connection = connection, .user = user, .context = context, .flags = flags,
                       .generation = -1};
-    of->references = calloc(L_QUEUE_ROWS, sizeof *of->references);
-    return of->references ? SB_OK : fail_system("memory to follow %d queues", (int)L_QUEUE_ROWS);
+    /* most of it is never touched; calloc may hand out memory that was used before, and clear it */
+    of->references = mmap(NULL, REFERENCES_BYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (of->references != MAP_FAILED)
+        return SB_OK;
+    of->references = NULL;
+    return fail_system("memory to follow %d queues", (int)L_QUEUE_ROWS);
 }
 
 bool following_is_behind(const following *of)
@@ -141,6 +149,7 @@ void following_end(following *of)
     for (int64_t each = 0; each < of->count; each++)
         atomic_fetch_sub(&of->rows[each].queue->held, 1);
     free(of->rows);
-    free(of->references);
+    if (of->references)
+        munmap(of->references, REFERENCES_BYTES);
     *of = (following){0};
 }

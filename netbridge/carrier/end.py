@@ -151,11 +151,15 @@ class End:
                     CARRIES[type(action)](self, action)
                 except Error as error:  # a queue was deleted, a gate was taken from us, ...
                     self.does(machine.malformed(Malformed(str(error)), time.monotonic()))
-            has_work = machine.has_work
-            if not has_work or turns == TURNS_MAX:
+            if turns == TURNS_MAX:
+                has_work = machine.has_work
                 break
             turns += 1
-            waiting.extend(machine.turn(time.monotonic()))
+            done = machine.turn(time.monotonic()) if machine.outflows else []
+            if not done:
+                has_work = False
+                break
+            waiting.extend(done)
         self._is_busy = False
         due = 0.0 if has_work else machine.deadline
         if self._aside:

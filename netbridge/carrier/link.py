@@ -415,14 +415,16 @@ class _Connection:
 
     def _readable(self) -> None:
         self.is_drained = False
-        for _ in range(FRAMES_MAX):
-            if not self._take():
+        for number in range(FRAMES_MAX):
+            if not self._take(is_signalled=number == 0):
                 self.is_drained = True
                 self._thread.is_empty(self._socket)
                 return
 
-    def _take(self) -> bool:
-        parts = [] if self._socket is None else received(self._socket)
+    def _take(self, *, is_signalled: bool = False) -> bool:
+        if self._socket is None:
+            return False
+        parts = received(self._socket, is_signalled=is_signalled)
         if parts:
             self.end.arrived(whole(parts))
         return bool(parts)

@@ -191,14 +191,14 @@ class Listener(Closable):
 
     def _readable(self) -> None:
         self._is_drained = False
-        for _ in range(FRAMES_MAX):
-            if not self._take():
+        for number in range(FRAMES_MAX):
+            if not self._take(is_signalled=number == 0):
                 self._is_drained = True
                 self._thread.is_empty(self._socket)
                 return
 
-    def _take(self) -> bool:
-        parts = received(self._socket)
+    def _take(self, *, is_signalled: bool = False) -> bool:
+        parts = received(self._socket, is_signalled=is_signalled)
         if not parts:
             return False
         name = parts.pop(0)

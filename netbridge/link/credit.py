@@ -49,18 +49,21 @@ class Window:
         self.came = Allowance()
         self.appended_messages = self.appended_bytes = 0
         self._told = (-1, -1)
+        size, most = times.window_size, times.window_messages
+        self._is_asked = size == 0 or most == 0
+        self._bytes = times.memory if size == NO_LIMIT else size
+        self._step_bytes = max(1, self._bytes // 4)
+        self._step_messages = COUNT_MAX if most == NO_LIMIT else max(1, most // 4)
         self._raise()
 
     def _raise(self) -> None:
-        times = self.times
-        if times.window_size == 0 or times.window_messages == 0:
-            limits = (self.wanted, self.appended_bytes + 1 if self._waits else self.came.bytes)
+        came = self.came
+        if self._is_asked:
+            came.raise_to(self.wanted, self.appended_bytes + 1 if self._waits else came.bytes)
         else:
-            size = times.memory if times.window_size == NO_LIMIT else times.window_size
-            messages = times.window_messages
+            messages = self.times.window_messages
             most = COUNT_MAX if messages == NO_LIMIT else self.appended_messages + messages
-            limits = (most, self.appended_bytes + size)
-        self.came.raise_to(*limits)
+            came.raise_to(most, self.appended_bytes + self._bytes)
 
     @property
     def _waits(self) -> bool:
@@ -85,19 +88,12 @@ class Window:
 
     def news(self, target: int) -> Credit | None:
         """What the source is to be told: as soon as a quarter of the window is free again."""
-        limits = self.came.messages, self.came.bytes
-        told = self._told
-        size, messages = self.times.window_size, self.times.window_messages
-        step_bytes = (self.times.memory if size == NO_LIMIT else size) // 4
-        is_small = limits[1] - told[1] < max(1, step_bytes)
-        is_small &= messages == NO_LIMIT or limits[0] - told[0] < max(1, messages // 4)
-        if limits == told or is_small:
+        messages, size = self.came.messages, self.came.bytes
+        told_messages, told_size = self._told
+        if size - told_size < self._step_bytes and messages - told_messages < self._step_messages:
             return None
-        return self._telling(target, limits)
-
-    def _telling(self, target: int, limits: tuple[int, int]) -> Credit:
-        self._told = limits
-        return Credit(target, *limits)
+        self._told = messages, size
+        return Credit(target, messages, size)
 
     def first(self) -> tuple[int, int]:
         self._told = self.came.messages, self.came.bytes

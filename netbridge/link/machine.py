@@ -100,10 +100,12 @@ class Machine:
     @property
     def deadline(self) -> float:
         if self.ending is not None:
-            return float("inf")
+            return NEVER
         if self.state in BEFORE:
             return self.until
-        due = min(self.heartbeat.silent_at, self.heartbeat.beat_at)
+        due, silent = self.heartbeat.beat_at, self.heartbeat.silent_at
+        if silent < due:
+            due = silent
         if self.owing:
             due = min(due, next(iter(self.owing.values())))
         return due if self.closing is None else min(due, self.until)
@@ -158,14 +160,15 @@ class Machine:
         return False
 
     def turn(self, now: float) -> list[Action]:
-        """A bounded step of each flow, if the socket takes more."""
-        done: list[Action] = []
-        for flow in list(self.outflows.values()):
-            done += self._run(flow.turn(self.closing is None), now)
-        return done
+        """A bounded step of each flow that has something to do, if the socket takes more."""
+        if self.state not in OPEN:
+            return []
+        turns = [flow.turn(self.closing is None) for flow in self.outflows.values()]
+        return self._run([step for step in turns if step is not None], now)
 
     def read(self, target: int, batch: Batch | None, now: float) -> list[Action]:
-        return self._of(self.outflows, target, lambda flow: flow.read(batch), now)
+        flow = self.outflows.get(target)
+        return [] if flow is None else self._run(flow.read(batch), now)
 
     def released(self, target: int, end: int, now: float) -> list[Action]:
         """What was released is so for good."""
@@ -192,7 +195,8 @@ class Machine:
         return [] if flow is None else self._run(flow.unopened(reason), now)
 
     def poured(self, target: int, told: Poured, now: float) -> list[Action]:
-        return self._of(self.inflows, target, lambda flow: flow.poured(told), now)
+        flow = self.inflows.get(target)
+        return [] if flow is None else self._run(flow.poured(told), now)
 
     def room(self, target: int, now: float) -> list[Action]:
         return self._of(self.inflows, target, lambda flow: flow.room(), now)
@@ -402,6 +406,7 @@ class Machine:
 
 INFLOWS_MAX = 10_000
 NS: Final = 1_000_000_000
+NEVER: Final = float("inf")
 BEFORE: Final = (State.CONNECTING, State.HANDSHAKING)
 OPEN: Final = (State.SYNCING, State.UP)
 ANSWERS: Final = frozenset({Opened, Unopened, Credit, Confirm, Reject})

@@ -169,37 +169,39 @@ class Outflow:
             return False
         return self.allowance.is_open and self.untold_bytes < UNTOLD_MAX
 
-    def turn(self, goes_on: bool) -> Steps:
+    def turn(self, goes_on: bool) -> Frame | Read | None:
         """One read, or one part; `goes_on`: what is not yet begun may begin."""
         if self.parts:
-            yield self.parts.popleft()
-        elif self.is_opened and goes_on and self._may_read:
-            self.is_reading = True
-            left = self.allowance
-            yield Read(self.target, left.left_messages, min(left.left_bytes, self.part_bytes))
+            return self.parts.popleft()
+        if not (goes_on and self.is_opened and self._may_read):
+            return None
+        self.is_reading = True
+        left = self.allowance
+        return Read(self.target, left.left_messages, min(left.left_bytes, self.part_bytes))
 
-    def read(self, batch: Batch | None) -> Steps:
+    def read(self, batch: Batch | None) -> tuple[Frame | Action, ...]:
         self.is_reading = False
         if batch is None:
             self.has_news = False
-            return
+            return ()
         self.cursor = batch.end
         size = len(batch.records)
         redelivered = batch.first < self.doubt_end
         if batch.messages == 1 and size > self.message_bytes:
             self.aside.append(batch.first)
             reason = f"too large: {size} bytes, and the target takes {self.message_bytes}"
-            yield SetAside(self.target, batch.first, reason)
-            return
+            return (SetAside(self.target, batch.first, reason),)
         self.allowance.spend(batch.messages, size)
         self._untold.append((batch.end, size))
         self.untold_bytes += size
         if size > self.part_bytes:
             self._cut(batch, redelivered)
-        else:
-            yield Records(
+            return ()
+        return (
+            Records(
                 self.target, batch.first, batch.end, batch.messages, redelivered, batch.records
-            )
+            ),
+        )
 
     def _cut(self, batch: Batch, redelivered: bool) -> None:
         view = memoryview(batch.records)

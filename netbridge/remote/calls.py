@@ -24,6 +24,13 @@ class Calls:
         """Those that may go now; the order of those that share a window stays."""
         if not self.waiting:
             return []
+        if len(self.waiting) == 1:
+            (call,) = self.waiting
+            if (call.size and not self._fits(call)) or not may(call):
+                return []
+            self.waiting.clear()
+            self._send(call)
+            return [call]
         goes: list[Call] = []
         kept: deque[Call] = deque()
         held: set[int] = set()

@@ -443,8 +443,7 @@ class Client:
             body=call.body,
         )
         self.unsaid = 0
-        for part in parted(command, self.options.frame_bytes):
-            self._say(part)
+        self._did += map(Say, parted(command, self.options.frame_bytes))
 
     def _say(self, frame: Frame) -> None:
         self._did.append(Say(frame))

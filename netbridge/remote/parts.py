@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,12 +13,13 @@ from shmbroker.netbridge.wire.frame import Body, Command, Delivery, Result
 Long = TypeVar("Long", bound=Command | Result | Delivery)
 
 
-def parted(whole: Long, frame_bytes: int) -> Iterator[Long]:
+def parted(whole: Long, frame_bytes: int) -> Iterable[Long]:
     step = frame_bytes - HEAD_BYTES_MAX
+    return (whole,) if len(whole.body) <= step else _cut(whole, step)
+
+
+def _cut(whole: Long, step: int) -> Iterator[Long]:
     body = memoryview(whole.body)
-    if len(body) <= step:
-        yield whole
-        return
     for at in range(0, len(body), step):
         yield replace(whole, more=at + step < len(body), body=body[at : at + step])
 

@@ -337,8 +337,7 @@ class Session:
             self._say(frame)
 
     def _say(self, frame: Result | Delivery) -> None:
-        for part in parted(frame, self.limits.frame_bytes):
-            self._did.append(Say(part))
+        self._did += map(Say, parted(frame, self.limits.frame_bytes))
 
     def _forget(self, seen: int) -> None:
         if seen > self.said:
