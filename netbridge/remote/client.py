@@ -470,7 +470,7 @@ class Client:
             if isinstance(whole, Result):
                 self._answered(whole, now)
             else:
-                self._delivered(whole)
+                self._delivered(whole, now)
         else:
             raise SessionBroken(f"{type(frame).__name__.lower()} comes to a program")
         self._tell_seen()
@@ -481,17 +481,18 @@ class Client:
             self.unsaid = 0
             self._say(Seen(self.seen))
 
-    def _delivered(self, frame: Delivery) -> None:
+    def _delivered(self, frame: Delivery, now: float) -> None:
         consumer = self.consumers.get(frame.consumer)
-        if consumer is None:  # it has left, and its messages are given back there
+        numbers = range(frame.first, frame.first + frame.messages)
+        self.in_hand.update(dict.fromkeys(numbers, consumer))
+        if consumer is None:  # it has left while this was on its way
+            self._gives_back(frame.first, frame.messages, now)
             return
         if not frame.messages:
             self._leave(frame.consumer)
             self._did.append(Unmade(frame.consumer, why_ended(frame.body)))
             return
         consumer.take(frame.first, frame.messages, len(frame.body))
-        numbers = range(frame.first, frame.first + frame.messages)
-        self.in_hand.update(dict.fromkeys(numbers, consumer))
         self._did.append(
             Hand(frame.consumer, self.generation, frame.first, frame.messages, frame.body)
         )
@@ -550,13 +551,14 @@ class Client:
             taken = range(frame.value, frame.value + frame.code)
             self.in_hand.update(dict.fromkeys(taken, None))
             if call.is_abandoned:
-                self._gives_back(frame, now)
+                self._gives_back(frame.value, frame.code, now)
 
-    def _gives_back(self, frame: Result, now: float) -> None:
-        """What was taken for a call that nobody waits for."""
-        back = Call(self.next_id(), Verb.GIVE_BACK, 0, frame.value, frame.code, is_internal=True)
-        back.generation = self.generation
-        self._call(back, now)
+    def _gives_back(self, first: int, count: int, now: float) -> None:
+        """What was taken for a call, or for a consumer, that nobody waits for."""
+        if count:
+            back = Call(self.next_id(), Verb.GIVE_BACK, 0, first, count, is_internal=True)
+            back.generation = self.generation
+            self._call(back, now)
 
     def _known(self, call: Call, outcome: Outcome) -> None:
         """An answer to what was unknown, or is asked again."""

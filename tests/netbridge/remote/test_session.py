@@ -286,6 +286,18 @@ def test_what_is_delivered_to_a_consumer_that_has_left_is_given_back() -> None:
     assert of.given_back() == [0]
 
 
+def test_a_delivery_that_is_on_its_way_when_its_consumer_leaves_is_given_back() -> None:
+    of = consuming()
+    on_its_way = of.session.deliver(2, 3, b"mmm")
+    of.call(Verb.LEAVE, target=2)
+    of.broker_does(on_its_way)
+    back = [each for each in of.performed if each.verb is Verb.GIVE_BACK]
+    assert [(each.value, each.count) for each in back] == [(0, 3)]
+    of.answer(back[0])
+    assert not of.session.in_hand
+    assert not of.client.in_hand
+
+
 # --- publishing -----------------------------------------------------------------------------------
 
 
