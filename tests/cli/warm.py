@@ -49,11 +49,11 @@ def run(
     out, writes = os.pipe()
     said, says = os.pipe()
     answer, answers = os.pipe()
+    os.write(feeds, stdin)  # while somebody can read it: the command may end without
+    os.close(feeds)
     _send(_server(os.getpid()), _request(command, given), (reads, writes, says, answers))
     for each in (reads, writes, says, answers):
         os.close(each)
-    os.write(feeds, stdin)
-    os.close(feeds)
     written = _all_of((out, said, answer), ends_at)
     pid, _, status = written[answer].partition(b" ")
     if not status:
