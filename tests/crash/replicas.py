@@ -23,7 +23,6 @@ from threading import Event
 import shmbroker
 from shmbroker import Queue, Unconfirmed
 from shmbroker.ipc.vhost import vhost as vhosts
-from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.perf.machine.process import Process
 from tests.conftest import vhost_for_a_while
 from tests.support.replicas import PATIENCE, Pair, wait_for
@@ -155,7 +154,7 @@ def play(folder: Path, kills: int, seed: int) -> Outcome:
     outcome, random, account = Outcome(seed), Random(seed), Account()
     with ExitStack() as opened:
         names = {each: opened.enter_context(vhost_for_a_while()) for each in ("one", "two")}
-        pair = Pair(folder, names, terms=ReplicationTerms(), segment_bytes=SEGMENT)
+        pair = Pair(folder, names, segment_bytes=SEGMENT)
         vhosts.create(names["one"], arena_bytes=pair.arena_bytes)
         live, replica = Member(pair, "one", epoch=1), Member(pair, "two")
         opened.callback(lambda: (live.kill(), replica.kill()))

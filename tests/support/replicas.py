@@ -38,8 +38,9 @@ class Pair:
     folder: Path
     vhosts: dict[str, str]
     port: int = field(default_factory=free_port)
-    terms: ReplicationTerms = ReplicationTerms()  # noqa: RUF009  # it is frozen
-    times: LinkTimes = LinkTimes()  # noqa: RUF009
+    terms: ReplicationTerms = ReplicationTerms(replica_timeout=PATIENCE)  # noqa: RUF009  # frozen
+    times: LinkTimes = LinkTimes(heartbeat_interval=2)  # noqa: RUF009
+    """Patient with processes that stand still."""
     segment_bytes: int = 1 << 20
     arena_bytes: int = 64 << 20
 

@@ -184,6 +184,7 @@ def test_a_hung_replica_is_waited_for_once(pair: Pair) -> None:
             Event().wait()
         return 0
 
+    pair.terms = replace(pair.terms, replica_timeout=0.5)
     with pair.live("one") as live, shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker:
         orders = broker.declare_queue("orders", durable=True)
         other = Process(follow, pair.folder / "errors")
