@@ -244,6 +244,24 @@ def test_an_exchange_confirms_when_its_durable_queues_have_it_on_disk(
     }  # fmt: skip
 
 
+def test_a_message_that_expires_while_it_waits_never_travels(world: World) -> None:
+    late = world.near.declare_queue("late")
+    source = world.near.declare_queue(SOURCE, expiry_queue="late")
+    world.far.declare_queue(TARGET)
+    source.publish(b"late", ttl=0.001)
+    source.publish(b"in time", ttl=PATIENCE * 10)
+    until = time.monotonic() + PATIENCE
+    while not source.expire() and time.monotonic() < until:
+        time.sleep(0.001)
+    assert late.receive(timeout=PATIENCE) == b"late"
+    world.both()
+    with world.far.queue(TARGET).get(timeout=PATIENCE) as message:
+        assert message.body == b"in time"
+        assert message.expires_at is not None
+    emptied(source)
+    assert world.far.queue(TARGET).statistics().published == 1
+
+
 def test_another_password_is_refused(world: World) -> None:
     source = world.near.declare_queue(SOURCE)
     world.far.declare_queue(TARGET)
