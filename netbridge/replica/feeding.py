@@ -48,6 +48,8 @@ class Live(Protocol):
     folder: Path
     terms: ReplicationTerms
     due: float
+    anew: set[str]
+    """Who could not go on: the files did not have all that comes behind its last frame."""
 
     def has_place(self, feeding: Feeding) -> bool: ...
 
@@ -150,6 +152,8 @@ class Feeding:
     def _look(self, places: tuple[Place, ...]) -> None:
         self.live.keep()  # first: what is found is to stay
         folder = self.live.folder
+        if self.feed.name in self.live.anew:
+            places = ()
 
         def find() -> tuple[History, Place | None]:
             for place in places:
@@ -197,6 +201,8 @@ class Feeding:
     def _failed(self, error: Exception) -> None:
         if not isinstance(error, Error):
             raise error
+        if isinstance(error, MessageGone):
+            self.live.anew.add(self.feed.name)
         self.does(self.feed.over(str(error)))
 
     def _close_history(self) -> None:
@@ -250,6 +256,7 @@ class Feeding:
         if self.end is None or self.feed.state is not State.FOLLOWING:
             return
         number = self.end.count()
+        self.live.anew.discard(self.feed.name)
         self._close_history()
         self.does(self.feed.counts(number, time.monotonic()))
         self.live.keep()

@@ -60,6 +60,7 @@ class Replication(Closable):
         self.terms = terms or ReplicationTerms()
         self.worker = Worker(thread.call)
         self.due = math.inf
+        self.anew: set[str] = set()
         self._consents = consents or Nobody()
         self._tell = tell
         self._feedings: dict[End, Feeding] = {}

@@ -289,3 +289,23 @@ def test_without_enough_replicas_nothing_is_confirmed(pair: Pair) -> None:
         with pytest.raises(NotEnoughReplicas):
             orders.publish(b"3", timeout=0.1)
         orders.publish(b"4", confirm="disk", timeout=PATIENCE)
+
+
+def test_one_that_cannot_go_on_gets_all(pair: Pair) -> None:
+    """A message that is larger than a segment leaves a serial out: perhaps a segment is missing."""
+    pair.segment_bytes = 256 << 10
+    with (
+        pair.live("one"),
+        shmbroker.connect(f"shm://{pair.vhosts['one']}") as broker,
+    ):
+        orders = broker.declare_queue("orders", durable=True)
+        with pair.replica("two") as replica:
+            wait_for(lambda: replica.may_take_over)
+            orders.publish(b"small", confirm=BOTH, timeout=PATIENCE)
+        large = bytes(1 << 20)
+        orders.publish(large, timeout=PATIENCE)
+        with pair.replica("two") as replica:
+            wait_for(lambda: replica.may_take_over, lambda: pair.lines("one")[-3:])
+            orders.confirm(level="replicated", timeout=PATIENCE)
+            assert taken_over(pair, replica) == [b"small", large]
+    assert [each.name for each in pair.store("two").glob("oldreplica.*")] == ["oldreplica.1"]
