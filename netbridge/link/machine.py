@@ -45,7 +45,7 @@ from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role
 
 Steps = Iterator[Frame | Action]
-CONFIRM_SECONDS = 0.002
+CONFIRM_SECONDS = 0.005
 """Confirms of a few messages are told after so long."""
 
 
