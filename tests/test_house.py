@@ -74,6 +74,8 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/serving/watcher.py": set(),
     "netbridge/simulation/world.py": {"random"},  # of the seed
     "netbridge/simulation/fault.py": {"random"},
+    "netbridge/simulation/replication/fault.py": {"random"},
+    "netbridge/simulation/replication/scene.py": {"random"},
     "netbridge/simulation/__main__.py": {"time"},  # how long it took
 }
 """Files of netbridge that may import what has effects or comes from outside.  They decide nothing;

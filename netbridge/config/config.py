@@ -15,22 +15,40 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.instance.config import config as instance
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError, Given
-from shmbroker.ipc.instance.config.option import NETBRIDGE_TABLES, OPTIONS, Option
+from shmbroker.ipc.instance.config.option import (
+    NETBRIDGE_TABLES,
+    OPTIONS,
+    PARTS_OF_HA,
+    Option,
+    is_of_netbridge,
+)
 from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
 from shmbroker.netbridge.link.option import FORMS, LINK_DEFAULTS, Contradiction, heartbeat, times_of
 from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.member.option import REPLICATION, Refused, Replication, replication
 from shmbroker.netbridge.plan.bridge import BRIDGES, paced
 from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
 from shmbroker.netbridge.plan.uri import Members, Single
 from shmbroker.netbridge.security.option import CREDENTIALS, SECURITY
 from shmbroker.netbridge.wire.words import Role
 
-OURS: Final = (*CONNECTORS, *ACCEPTORS, *BRIDGES, *LINK_DEFAULTS, *CREDENTIALS, *SECURITY)
+OURS: Final = (
+    *CONNECTORS,
+    *ACCEPTORS,
+    *BRIDGES,
+    *LINK_DEFAULTS,
+    *CREDENTIALS,
+    *SECURITY,
+    *REPLICATION,
+)
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
 
-assert {each.table.removesuffix(NAME) for each in OURS} == set(NETBRIDGE_TABLES)
+assert {each.table.removesuffix(NAME) for each in OURS} == {
+    *NETBRIDGE_TABLES,
+    *(f"ha.{each}" for each in PARTS_OF_HA),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +103,8 @@ class Network:
     """The interval, and the silence after which a link is lost."""
     key_file: Path | None
     known_keys: Path | None
+    replication: Replication | None
+    """None: ha.policy is another one."""
 
     def listening_as(self, former: Network) -> Network:
         """With the acceptors of the former one: where a broker listens needs a restart."""
@@ -121,7 +141,7 @@ def network(folder: Path, given: Given) -> Network:
     place = folder / FILE
     tables: dict[str, dict[str, Any]] = {}
     for key, value in given.items():
-        if key.partition(".")[0] in NETBRIDGE_TABLES:
+        if is_of_netbridge(key):
             table, _, name = key.rpartition(".")
             tables.setdefault(table, {})[name] = _parsed(key, value, place)
     for table, values in tables.items():
@@ -146,8 +166,23 @@ def network(folder: Path, given: Given) -> Network:
         beat,
         folder / security["key-file"] if security.get("key-file") else None,
         folder / security["known-keys"] if security.get("known-keys") else None,
+        _replication(given, tables.get("ha.replication", {}), beat, place),
     )
     return _with_keys(found, place)
+
+
+def _replication(
+    given: Given, values: dict[str, Any], beat: tuple[float, float], place: Path
+) -> Replication | None:
+    """ConfigError says what is missing, or does not go together."""
+    if given.get("ha.policy") != "replication":
+        if values:
+            raise ConfigError(f'{place}: [ha.replication] needs ha.policy = "replication"')
+        return None
+    try:
+        return replication(values, beat[1])
+    except Refused as error:
+        raise ConfigError(f"{place}: {error}") from None
 
 
 def _parsed(key: str, value: object, place: Path) -> Any:
@@ -171,7 +206,7 @@ def _known(key: str) -> list[str]:
     return [
         f"{table if each.table.endswith(NAME) else each.table}.{each.name}"
         for each in OURS
-        if each.table.removesuffix(NAME) == root
+        if each.table.removesuffix(NAME) in (root, table)
     ]
 
 

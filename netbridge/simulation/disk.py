@@ -15,9 +15,15 @@ class Disk:
     def __init__(self, world: World) -> None:
         self.world = world
         self.slow_until = 0.0
+        self.fails_until = 0.0
+        """Until then it is full, or fails: whoever writes looks before."""
         self._waiting: list[Step] = []
         self._synced: list[Step] = []
         self._life = 0
+
+    @property
+    def fails(self) -> bool:
+        return self.world.now < self.fails_until
 
     def write(self, effect: Step) -> None:
         self._waiting.append(effect)
@@ -38,6 +44,14 @@ class Disk:
             effect()
         if self._waiting and not self._synced:
             self._sync()
+
+    def flush(self) -> None:
+        """All that was written is synced at once, and whoever wrote it is no more."""
+        self._life += 1
+        pending = self._synced + self._waiting
+        self._synced, self._waiting = [], []
+        for effect in pending:
+            effect()
 
     def loses_power(self) -> None:
         """What survives is written, and nobody is told."""

@@ -31,9 +31,12 @@ class Fault:
     kind: str
     host: str
     seconds: float
+    other: str = ""
+    """The other end, where more than two hosts are."""
 
     def __str__(self) -> str:
-        return f"{self.time:.3f} {self.kind} {self.host} {self.seconds:.3f}"
+        other = f" {self.other}" if self.other else ""
+        return f"{self.time:.3f} {self.kind} {self.host}{other} {self.seconds:.3f}"
 
 
 def drawn(seed: int, until: float) -> list[Fault]:

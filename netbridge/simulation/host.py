@@ -22,12 +22,18 @@ class Host:
         self._held: deque[tuple[int, Step]] = deque()
         """What waits until it goes on, each of a life."""
         self.jumped = 0.0
+        self.rate = 1.0
+        """Of its clock: seconds of it in a second."""
         self.day_jumped = 0.0
 
     @property
     def clock(self) -> float:
         """Seconds that only rise."""
-        return self.world.now + self.jumped
+        return self.world.now * self.rate + self.jumped
+
+    def when(self, clock: float) -> float:
+        """The world's time at which its clock shows this."""
+        return (clock - self.jumped) / self.rate
 
     @property
     def day_ms(self) -> int:

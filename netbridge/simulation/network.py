@@ -8,12 +8,13 @@ dropped       a frame is gone and nobody is told, as a ROUTER does it
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from shmbroker.netbridge.simulation.host import Host
 from shmbroker.netbridge.simulation.world import World
-from shmbroker.netbridge.wire.frame import Body
 
+Message: TypeAlias = Any
+"""Frames as bytes, or what the machines of members say to each other."""
 DELAY_SECONDS = 0.0002, 0.01
 LATE_SECONDS = 0.05, 1.5
 
@@ -23,7 +24,7 @@ class Ear(Protocol):
 
     host: Host
 
-    def arrived(self, message: Body) -> None: ...
+    def arrived(self, message: Message) -> None: ...
     def lost(self) -> None: ...
 
 
@@ -34,10 +35,14 @@ class Connection:
         self.lives = [end.host.life for end in ends]
         self.is_told = [False, False]
         """That it is closed; who is told hears and says nothing more."""
+        self.closed_by: int | None = None
+        """The end whose host closed it; None: it was cut, or fell silent."""
         self.arrives = [0.0, 0.0]
         self.is_late = False
+        self._held: list[list[Message]] = [[], []]
+        """By side: what waits until its way is free."""
 
-    def send(self, side: int, message: Body) -> None:
+    def send(self, side: int, message: Message) -> None:
         network = self.network
         if self.is_told[side]:
             return
@@ -49,22 +54,40 @@ class Connection:
         self.arrives[side] = max(time, self.arrives[side])
         self._arrive(side, message, self.arrives[side])
 
-    def _arrive(self, side: int, message: Body, time: float) -> None:
+    def _arrive(self, side: int, message: Message, time: float) -> None:
         self.network.world.at(time, lambda: self._came(side, message))
 
-    def _came(self, side: int, message: Body) -> None:
-        to = self.ends[1 - side]
-        free = self.network.free_at(self.ends[side].host.name, to.host.name)
-        if free > self.network.world.now:
-            self._arrive(side, message, free)
-        elif self.is_told[1 - side]:
+    def _came(self, side: int, message: Message) -> None:
+        if self._held[side] or self._free_at(side) > self.network.world.now:
+            if not self._held[side]:
+                self.network.world.at(self._free_at(side), lambda: self._goes_on(side))
+            self._held[side].append(message)
+        else:
+            self._comes(side, message)
+
+    def _free_at(self, side: int) -> float:
+        names = [end.host.name for end in self.ends]
+        return self.network.free_at(names[side], names[1 - side])
+
+    def _goes_on(self, side: int) -> None:
+        """What has waited for its way comes in order, however often the way was blocked again."""
+        if self._free_at(side) > self.network.world.now:
+            self.network.world.at(self._free_at(side), lambda: self._goes_on(side))
             return
-        elif to.host.life == self.lives[1 - side]:
+        held, self._held[side] = self._held[side], []
+        for message in held:
+            self._comes(side, message)
+
+    def _comes(self, side: int, message: Message) -> None:
+        to = self.ends[1 - side]
+        if self.is_told[1 - side]:
+            return
+        if to.host.life == self.lives[1 - side]:
             to.host.at(self.network.world.now, lambda: self._heard(1 - side, message))
         elif to.host.is_up:
             self.tell(side)  # nobody has this connection any more
 
-    def _heard(self, side: int, message: Body) -> None:
+    def _heard(self, side: int, message: Message) -> None:
         if not self.is_told[side]:
             self.ends[side].arrived(message)
 
@@ -72,13 +95,13 @@ class Connection:
         """One end closes; the other one is told behind the last frame."""
         if not self.is_told[side]:
             self.is_told[side] = True
+            self.closed_by = side
             self.arrives[side] = max(self.arrives[side], self.network.world.now + DELAY_SECONDS[1])
             self._say_closed(side, self.arrives[side])
 
     def _say_closed(self, side: int, time: float) -> None:
         def said() -> None:
-            names = [end.host.name for end in self.ends]
-            free = self.network.free_at(names[side], names[1 - side])
+            free = self._free_at(side)
             if free > self.network.world.now:
                 self._say_closed(side, free)
             else:

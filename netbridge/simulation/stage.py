@@ -1,4 +1,4 @@
-"""Two hosts and the network between them, and the faults that strike every world alike."""
+"""Hosts and the network between them, and the faults that strike every world alike."""
 
 from __future__ import annotations
 
@@ -15,12 +15,22 @@ class Stage(ABC):
     disks: dict[str, Disk]
     """By the name of the host that a fault strikes."""
 
+    names: tuple[str, ...] = ("east", "west")
+
     def __init__(self, world: World) -> None:
         self.world = world
         self.network = Network(world)
-        self.east, self.west = Host(world, "east"), Host(world, "west")
+        self.hosts = {name: Host(world, name) for name in self.names}
         self.attempt = 0
         """Of making a connection."""
+
+    @property
+    def east(self) -> Host:
+        return self.hosts["east"]
+
+    @property
+    def west(self) -> Host:
+        return self.hosts["west"]
 
     @property
     @abstractmethod
@@ -44,8 +54,9 @@ class Stage(ABC):
         """A kind of fault that this world does not know strikes nothing."""
         world, network = self.world, self.network
         world.tell(f"fault: {fault}")
-        host = self.east if fault.host == "east" else self.west
-        other = self.west if host is self.east else self.east
+        host = self.hosts[fault.host]
+        others = (each for each in self.hosts.values() if each is not host)
+        other = self.hosts[fault.other] if fault.other else next(others)
         until = world.now + fault.seconds
         kind = fault.kind
         if kind == "cut":

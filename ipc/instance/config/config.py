@@ -22,9 +22,11 @@ from shmbroker.ipc.instance.config.option import (
     NAMED_TABLES,
     NETBRIDGE_TABLES,
     OPTIONS,
+    PARTS_OF_HA,
     RENEW_MIN,
     STALL_LIMIT_MIN,
     Option,
+    is_of_netbridge,
 )
 from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import Layers, NoSuchVariable, layered
@@ -87,6 +89,8 @@ class Config:
     spool: SpoolConfig
     policy: str
     role: str
+    members: tuple[tuple[str, str], ...]
+    """Names and uris."""
     failover_on_shutdown: bool
     allow_failback: bool
     restart_backup: bool
@@ -112,7 +116,9 @@ def flattened(tables: Mapping[str, Any], place: Path) -> Iterator[tuple[str, obj
             raise ConfigError(f"{place}: {table} stands outside of any table")
         _check_table(table, place)
         for name, value in values.items():
-            if table not in NAMED_TABLES:
+            if table == "ha" and name in PARTS_OF_HA and isinstance(value, dict):
+                yield from ((f"ha.{name}.{key}", each) for key, each in value.items())
+            elif table not in NAMED_TABLES:
                 yield f"{table}.{name}", value
             elif isinstance(value, dict):
                 yield from ((f"{table}.{name}.{key}", each) for key, each in value.items())
@@ -157,7 +163,7 @@ def configured(folder: Path, given: Given) -> Config:
     place = folder / FILE
     known = {option.key: option for option in OPTIONS}
     for key in given:
-        if key.partition(".")[0] in NETBRIDGE_TABLES:
+        if is_of_netbridge(key):
             continue
         if key not in known:
             _check_table(key.partition(".")[0], place)
@@ -228,6 +234,10 @@ def _check_policy(given: Given, values: Mapping[str, Any], place: Path) -> None:
         )
     if values["ha.role"] == "auto" and policy != "replication":
         raise ConfigError(f'{place}: ha.role is "auto" only with ha.policy = "replication"')
+    if values["ha.role"] == "auto" and not values["ha.members"]:
+        raise ConfigError(
+            f'{place}: ha.role is "auto", and ha.members does not say who is preferred'
+        )
 
 
 def _check_lease(sql: Sql, place: Path) -> None:
@@ -270,7 +280,7 @@ def toml_of(given: Given) -> str:
         lines.append(f"{'' if is_given else '# '}{option.name} = {shown}")
     for key, value in sorted(given.items()):
         root, *names, name = key.split(".")
-        if root in NETBRIDGE_TABLES:
+        if is_of_netbridge(key):
             header = f"[{'.'.join([root, *(['.'.join(names)] if names else [])])}]"
             if names and not re.fullmatch(r"[\w-]+", names[0] if len(names) == 1 else "", re.A):
                 header = f"[{root}.{json.dumps('.'.join(names))}]"

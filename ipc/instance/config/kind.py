@@ -164,6 +164,19 @@ def _commands(given: object) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(each) for each in commands if each)
 
 
+def _members(given: object) -> tuple[tuple[str, str], ...]:
+    """Names with uris, in order."""
+    expected = 'names and uris, as in ["a=tcp://one:61616", "b=tcp://two:61616"]'
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise ValueError(expected)
+    pairs = [tuple(part.strip() for part in each.split("=", 1)) for each in given]
+    if not all(len(pair) == 2 and is_name(pair[0]) and pair[1] for pair in pairs):
+        raise ValueError(expected)
+    if len({pair[0] for pair in pairs}) < len(pairs):
+        raise ValueError(f"{expected}, each name once")
+    return tuple((pair[0], pair[1]) for pair in pairs)
+
+
 def bounded(
     name: str,
     parse: Callable[[object], Any],
@@ -230,4 +243,5 @@ SEGMENT: Final = Kind("size", _segment, "16KiB…1TiB", size_text)
 DURATION: Final = duration()
 TABLE: Final = Kind("table", _table)
 COMMANDS: Final = Kind("commands", _commands)
+MEMBERS: Final = Kind("members", _members)
 SECRET: Final = Kind("secret", secret_of)

@@ -14,6 +14,7 @@ from shmbroker.ipc.instance.config.kind import (
     FLAG,
     FOLDER,
     GROUP,
+    MEMBERS,
     NETWORK_VHOST,
     SECRET,
     SEGMENT,
@@ -30,6 +31,14 @@ NAMED_TABLES: Final = ("connectors", "acceptors", "credentials", "bridges")
 """Any number of each, with names: [connectors.NAME]."""
 NETBRIDGE_TABLES: Final = (*NAMED_TABLES, "link-defaults", "security")
 """Read by netbridge/config/; here it is only known that they are there."""
+PARTS_OF_HA: Final = ("replication",)
+"""Tables inside of [ha], read by netbridge/config/, too: [ha.replication]."""
+
+
+def is_of_netbridge(key: str) -> bool:
+    table, _, rest = key.partition(".")
+    return table in NETBRIDGE_TABLES or (table == "ha" and rest.partition(".")[0] in PARTS_OF_HA)
+
 
 STALL_LIMIT_MIN: Final = 0.25
 """Seconds.  A healthy journaler shows that it lives every 100 ms; a loaded machine is later."""
@@ -97,6 +106,8 @@ OPTIONS: Final = (
            "shared-store", "What a backup has of its live: the same store, or a copy."),
     Option("ha", "role", choice("live", "backup", "auto"), "live",
            "A backup waits until the live is no more."),
+    Option("ha", "members", MEMBERS, [],
+           "Names and uris of all members (replication); of role auto the first is preferred."),
     Option("ha", "failover-on-shutdown", FLAG, False,
            "Whether to hand over when stopped in good order; a crash always does."),
     Option("ha", "allow-failback", FLAG, True,

@@ -133,6 +133,38 @@ BAD: dict[str, tuple[object, str]] = {
 }
 
 
+BAD |= {
+    f"ha.replication.{name}": bad
+    for name, bad in {
+        "group-name": (1, "text, as in"),
+        "cluster-name": (1, "text, as in"),
+        "check-for-live-server": (2, "true or false"),
+        "check-for-live-wait": (0, "in 100ms…1h"),
+        "vote-on-replication-failure": (2, "true or false"),
+        "on-lost-vote": ("stop", '"shutdown" or "demote"'),
+        "on-partition": ("x", '"stop-confirming" or "continue-alone"'),
+        "witnesses": (["tcp://a", "tcp://b"], "1, 3 or 5 uris"),
+        "lease": ("61s", "0s (off) or in 100ms…60s"),
+        "quorum-size": (-2, "in -1…1000"),
+        "quorum-recalculate": ("never", '"restart" or "command"'),
+        "vote-retries": (-1, "in 0…"),
+        "vote-retry-wait": (0, "in 1ms…1h"),
+        "quorum-vote-wait": ("x", "a time"),
+        "network-check": ("gateway", "hosts and ports"),
+        "lock-manager": ("etcd", '"votes" or "zookeeper" or "sql"'),
+        "activation": ("x", '"auto" or "command"'),
+        "initial-replication-sync-timeout": (0, "in 1ms…1h"),
+        "retry-replication-wait": (0, "in 1ms…1h"),
+        "resync-bytes": (-2, "or -1"),
+        "max-saved-replicated-journals-size": (-2, "in 0…"),
+        "max-replicas": (8, "in 1…7"),
+        "min-insync": (0, "in 1…8"),
+        "replica-timeout": (0, "in 10ms…1h"),
+        "replica-ack": ("memory", '"received" or "disk"'),
+        "handover-timeout": (0, "in 100ms…1h"),
+        "backup-timeout": ("2h", "in …1h"),
+    }.items()
+}
 BAD |= {key.replace("link-defaults", "bridges.x"): bad for key, bad in BAD.items()
         if key.startswith("link-defaults")}  # fmt: skip
 

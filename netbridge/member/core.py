@@ -1,0 +1,273 @@
+"""What a member has in every state: its place in the journal, its peers, its vote, its lease."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+from shmbroker.netbridge.election.candidate import (
+    Action as VoteAction,
+)
+from shmbroker.netbridge.election.candidate import (
+    Ask,
+    Candidate,
+    Lost,
+    Patience,
+    Postponed,
+    Taken,
+    Won,
+)
+from shmbroker.netbridge.election.lease import Lease
+from shmbroker.netbridge.election.question import (
+    Answer,
+    Copy,
+    FromVoter,
+    Grant,
+    Release,
+    Renew,
+    Renewed,
+)
+from shmbroker.netbridge.member.action import Action, Alert, Line, Tell, TellVoter
+from shmbroker.netbridge.member.options import MemberOptions
+from shmbroker.netbridge.member.said import Hello, Said
+from shmbroker.netbridge.member.standing import SERVING, Past, State
+
+NEVER: Final = float("inf")
+HAND_OVER_PATIENCE: Final = Patience(retries=0, vote_wait=1.0)
+RANK_SECONDS: Final = 0.05
+"""A backup waits so long for each one that goes before it."""
+
+
+class Purpose(Enum):
+    """Of a vote."""
+
+    TAKE_OVER = "take over"
+    START = "serve again"
+    GO_ON = "go on without a replica"
+    KEEP = "keep being live"
+    HAND_OVER = "hand over"
+    HAND_BACK = "hand back what it cannot begin"
+
+
+QUICK: Final = frozenset({Purpose.HAND_OVER, Purpose.HAND_BACK})
+
+
+class Core(ABC):
+    def __init__(
+        self, options: MemberOptions, past: Past, *, boot: str, life: str, now: float
+    ) -> None:
+        self.options = options
+        self.me = options.name
+        self.boot, self.life = boot, life
+        self.state = State.STARTING
+        self.why = ""
+        """Of the state, for people: whom it waits for, why it was refused."""
+        self.node = past.node
+        self.past = past
+        self.last = past.last
+        self.copies = past.copies
+        self.is_whole = past.is_whole
+        self.has_left = past.has_left
+        self.handed_to = past.handed_to
+        self.is_parked = past.is_parked
+        self.is_forced = past.is_forced
+        self.epoch = past.last.epoch
+        """That it serves in, or the newest that its journal begins."""
+        self.links: set[str] = set()
+        self.peers: dict[str, Hello] = {}
+        """What those that are linked have said last."""
+        self.live = ""
+        """Whom it follows, or wants to."""
+        self.voters: set[str] = set()
+        """That are linked."""
+        self.candidate: Candidate | None = None
+        self.purpose = Purpose.TAKE_OVER
+        self.round = 0
+        """Of its newest ballot."""
+        self.attempt = 0
+        needed = options.electorate.needed if options.electorate else 1
+        self.lease = Lease(options.lease, needed)
+        self.listed = past.copies
+        """The in-sync list as the voters may know it: its record is safe."""
+        self.version = 0
+        """Of that list, in this epoch."""
+        self.began_at = 0
+        """The number of the record that begins the epoch that is granted to it; 0: not written."""
+        self.is_stopping = False
+        self._actions: list[Action] = []
+
+    # --- what it says -------------------------------------------------------------------------
+
+    def does(self, action: Action) -> None:
+        self._actions.append(action)
+
+    def done(self) -> list[Action]:
+        """What is to be done, in this order."""
+        actions, self._actions = self._actions, []
+        return actions
+
+    def tell(self, member: str, what: Said) -> None:
+        if member in self.links:
+            self.does(Tell(member, what))
+
+    def say_hello(self) -> None:
+        for member in sorted(self.links):
+            self.tell(member, self.hello)
+
+    def log(self, alert: Alert, detail: str = "") -> None:
+        self.does(Line(alert, detail))
+
+    def becomes(self, state: State, why: str = "") -> None:
+        served = self.state in SERVING
+        self.state, self.why = state, why
+        if served != (state in SERVING):
+            self.say_hello()
+
+    @property
+    def hello(self) -> Hello:
+        return Hello(
+            self.node, self.last, self.state in SERVING, self.epoch, self.is_forced,
+            self.is_eligible, self.is_listed,
+        )  # fmt: skip
+
+    # --- what its journal says ----------------------------------------------------------------
+
+    @property
+    def is_eligible(self) -> bool:
+        """Its journal has all that was confirmed, unless it was dropped and does not know."""
+        return self.is_listed and any(copy.allows(self.me, self.boot) for copy in self.copies)
+
+    @property
+    def is_listed(self) -> bool:
+        """The same, or its last frames went with an earlier boot of its host."""
+        listed = any(copy.member == self.me for copy in self.copies)
+        return bool(self.node) and self.is_whole and not self.has_left and listed
+
+    @property
+    def others(self) -> frozenset[str]:
+        """On the list, beside this one."""
+        return frozenset(copy.member for copy in self.copies) - {self.me}
+
+    def as_holder(self, grant: Grant) -> Grant:
+        """The first record of an epoch is synced, and with it all before: it outlives any boot."""
+        copies = tuple(Copy(self.me) if each.member == self.me else each for each in grant.copies)
+        return replace(grant, copies=copies)
+
+    def copy_of(self, member: str, boot: str) -> Copy:
+        lasts = member == self.me or self.options.ack_outlives_boot
+        return Copy(member, "" if lasts else boot)
+
+    # --- votes --------------------------------------------------------------------------------
+
+    def asks(
+        self, purpose: Purpose, grant: Grant, now: float, *, has_met_all: bool = False
+    ) -> None:
+        assert self.options.electorate is not None
+        patience = HAND_OVER_PATIENCE if purpose in QUICK else self.options.patience
+        self.drop_vote()
+        self.purpose = purpose
+        self.candidate = Candidate(
+            self.node, self.me, grant, self.options.electorate, patience,
+            boot=self.boot, life=self.life, round=self.round, attempt=self.attempt,
+            has_met_all=has_met_all,
+        )  # fmt: skip
+        self._vote(self.candidate.begin(now), now)
+
+    def drop_vote(self) -> None:
+        if self.candidate is not None:
+            self.round = max(self.round, self.candidate.round)
+            self.attempt = max(self.attempt, self.candidate.attempt)
+            self.candidate = None
+
+    def _vote(self, actions: Iterable[VoteAction], now: float) -> None:
+        for action in list(actions):
+            if isinstance(action, Ask):
+                if action.voter in self.voters:
+                    self.does(action)
+            elif isinstance(action, Postponed):
+                self.postponed(now)
+            else:
+                self.drop_vote()
+                if isinstance(action, Won):
+                    self.log(Alert.VOTE_WON, f"epoch {action.grant.epoch}")
+                    self.won(action.grant, now)
+                elif isinstance(action, Taken):
+                    self.log(Alert.VOTE_LOST, granted(action.grant))
+                    self.taken(action.grant, now)
+                elif isinstance(action, Lost):
+                    told = "; ".join(f"{voter}: {said}" for voter, said in action.answers)
+                    self.log(Alert.VOTE_LOST, told)
+                    self.lost_vote(now)
+
+    def tick_vote(self, now: float) -> None:
+        if self.candidate is not None and now >= self.candidate.deadline:
+            self._vote(self.candidate.tick(now), now)
+
+    # --- voters -------------------------------------------------------------------------------
+
+    def voter_up(self, voter: str, now: float) -> list[Action]:
+        self.voters.add(voter)
+        if self.candidate is not None:
+            self._vote(self.candidate.connected(voter), now)
+        self.renew([voter], now)
+        return self.done()
+
+    def voter_down(self, voter: str) -> list[Action]:
+        """However the connection ended: the voter may take it for a release."""
+        self.voters.discard(voter)
+        self.lease.ended(voter)
+        return self.done()
+
+    def voter_said(self, voter: str, what: FromVoter, now: float) -> list[Action]:
+        if what.node != self.node:
+            return self.done()
+        if isinstance(what, Answer):
+            if self.candidate is not None:
+                self._vote(self.candidate.answered(voter, what, now), now)
+        elif what.epoch != self.epoch:
+            pass  # of a time that is over
+        elif isinstance(what, Renewed):
+            self.lease.renewed(voter, what.serial, what.epoch, what.version)
+            self.voters_told(now)
+        else:
+            self.not_renewed(what.newest, what.is_decided, now)
+        return self.done()
+
+    def renew(self, voters: Iterable[str], now: float) -> None:
+        """The lease, and with it the in-sync list."""
+        if self.options.electorate is None or self.state not in SERVING:
+            return
+        asked = sorted(set(voters) & self.voters)
+        serial = self.lease.renews(asked, now)
+        grant = Grant(self.epoch, self.me, self.listed)
+        for voter in asked:
+            self.does(TellVoter(voter, Renew(self.node, grant, self.version, serial)))
+
+    def release(self) -> None:
+        """It is live no more, and knows it."""
+        if self.options.electorate is not None:
+            for voter in sorted(self.voters):
+                self.does(TellVoter(voter, Release(self.node, self.epoch)))
+        self.lease.clear()
+
+    # --- what a vote or a renewal means, by state ---------------------------------------------
+
+    @abstractmethod
+    def won(self, grant: Grant, now: float) -> None: ...
+    @abstractmethod
+    def taken(self, grant: Grant, now: float) -> None: ...
+    @abstractmethod
+    def lost_vote(self, now: float) -> None: ...
+    @abstractmethod
+    def postponed(self, now: float) -> None: ...
+    @abstractmethod
+    def voters_told(self, now: float) -> None: ...
+    @abstractmethod
+    def not_renewed(self, newest: Grant, is_decided: bool, now: float) -> None: ...
+
+
+def granted(grant: Grant) -> str:
+    return f"epoch {grant.epoch} was granted to {grant.holder}"

@@ -1,0 +1,148 @@
+"""A member of a replicated node: events and a time in, actions out.
+
+`passive.py` is what it does while it does not serve, `serving.py` while it does.  Times are seconds
+of one clock that only rises and counts time spent asleep.
+
+Its journal tells it: `wrote` (a frame was appended here), `began` (that was `Began`), `synced`,
+`took` and `copied` (frames of the live it follows), `left`.  Replicas tell it: `has`.
+"""
+
+from __future__ import annotations
+
+from shmbroker.netbridge.member.action import Action, Alert, End
+from shmbroker.netbridge.member.core import NEVER
+from shmbroker.netbridge.member.said import Hello, Said
+from shmbroker.netbridge.member.serving import Serving
+from shmbroker.netbridge.member.standing import (
+    ENDING,
+    FOLLOWING,
+    SERVING,
+    Position,
+    Record,
+    State,
+)
+
+
+class Member(Serving):
+    fresh_node = b""
+    """The node id of a node that it founds."""
+
+    # --- other members ------------------------------------------------------------------------
+
+    def peer_up(self, member: str, now: float) -> list[Action]:
+        """A link to it, over which it is told everything in order."""
+        self.links.add(member)
+        self.tell(member, self.hello)
+        return self.done()
+
+    def peer_down(self, member: str, now: float) -> list[Action]:
+        self.links.discard(member)
+        self.peers.pop(member, None)
+        self.asked.pop(member, None)
+        if self.state in SERVING:
+            self.lose_replica(member, "its link is lost", now)
+        elif self.state in FOLLOWING and member == self.live:
+            self._lost_live(now)
+        elif member == self.live:
+            self.live = ""
+        return self.done()
+
+    def heard(self, member: str, what: Said, now: float) -> list[Action]:
+        if isinstance(what, Hello):
+            self.peers[member] = what
+        if self.state in SERVING or self.state is State.BEGINNING:
+            self.serving_heard(member, what, now)
+        elif self.state is not State.CONFLICT:
+            self.passive_heard(member, what, now)
+        return self.done()
+
+    # --- its journal --------------------------------------------------------------------------
+
+    def appended(self, last: Position, record: Record | None, now: float) -> list[Action]:
+        self.wrote(last, record, now)
+        return self.done()
+
+    def has_begun(self, last: Position) -> list[Action]:
+        self.began(last)
+        return self.done()
+
+    def has_synced(self, number: int, now: float) -> list[Action]:
+        self.synced(number, now)
+        return self.done()
+
+    def replica_has(self, member: str, stream: int, number: int, now: float) -> list[Action]:
+        self.has(member, stream, number, now)
+        return self.done()
+
+    def wants_replicated(self, now: float) -> list[Action]:
+        """A program asks for this level by name."""
+        self.runs_ahead(now)
+        return self.done()
+
+    def cannot_write(self, now: float) -> list[Action]:
+        self.disk_failed(now)
+        return self.done()
+
+    def can_write(self, now: float) -> list[Action]:
+        self.disk_works(now)
+        return self.done()
+
+    # --- people, and the host -----------------------------------------------------------------
+
+    def stop(self, now: float, *, hands_over: bool = True) -> list[Action]:
+        self.is_stopping = True
+        if self.state in SERVING:
+            self.stop_serving(hands_over=hands_over, now=now)
+        elif self.state not in (State.LEAVING, State.STOPPED, State.FAILED):
+            self.leave()
+        return self.done()
+
+    def hands_over(self, member: str, now: float) -> list[Action]:
+        self.hand_over(member, now)
+        return self.done()
+
+    def continues(self, now: float) -> list[Action]:
+        self.go_on_alone(now)
+        return self.done()
+
+    def yields(self, now: float) -> list[Action]:
+        """`ha yield`: of two that were forced to the same epoch."""
+        if self.state is State.CONFLICT:
+            self._join_later(State.FENCED, now, "it has yielded")
+        return self.done()
+
+    def died(self, member: str, now: float) -> list[Action]:
+        """The kernel says so: its process ran on this host."""
+        if self.state in SERVING:
+            self.replica_proven_dead(member, now)
+        else:
+            self.death_proven(member)
+        return self.done()
+
+    def fails(self, why: str) -> list[Action]:
+        """It cannot go on."""
+        self.log(Alert.HELD, why)
+        self.becomes(State.FAILED, why)
+        self.does(End(True, why))
+        return self.done()
+
+    # --- time ---------------------------------------------------------------------------------
+
+    @property
+    def deadline(self) -> float:
+        if self.state in ENDING:
+            return NEVER
+        due = self.serving_deadline if self.state in SERVING else self.passive_deadline
+        return min(due, self.candidate.deadline) if self.candidate is not None else due
+
+    def tick(self, now: float) -> list[Action]:
+        if self.state in ENDING:
+            return self.done()
+        self.tick_vote(now)
+        if self.state is State.ASKING:
+            self._look(now)
+        if self.state in SERVING:
+            self.serving_tick(now)
+        else:
+            self.passive_tick(self.fresh_node, now)
+        return self.done()

@@ -1,0 +1,561 @@
+"""A member that does not serve: it follows a live, or finds out whether it may serve.
+
+STARTING --nobody serves--> BEGINNING, ASKING, HELD or JOINING (see `_start`)
+JOINING  --a live is met--> SYNCING --the live says so--> IN_SYNC
+         --no free place--> WAITING     --another node, a wrong password--> REFUSED
+IN_SYNC  --its live is lost--> ASKING, BEGINNING or HELD
+ASKING   --granted--> PROMOTING --the command says yes--> BEGINNING --`Began` is synced--> ALONE
+         --not granted--> JOINING
+HELD     --all on the list are met, and none is newer--> BEGINNING
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shmbroker.netbridge.election.question import Copy, Grant
+from shmbroker.netbridge.member.action import (
+    Alert,
+    Begin,
+    End,
+    Follow,
+    Promote,
+    Unfollow,
+    WriteLeft,
+)
+from shmbroker.netbridge.member.core import NEVER, RANK_SECONDS, Core, Purpose
+from shmbroker.netbridge.member.options import CONTINUE_ALONE, MemberOptions
+from shmbroker.netbridge.member.said import (
+    AskBack,
+    Closing,
+    Dropped,
+    Hello,
+    InSync,
+    Join,
+    Joined,
+    Leave,
+    NoFailback,
+    NotJoined,
+    Resumed,
+    Said,
+    TakeOver,
+    YouHold,
+)
+from shmbroker.netbridge.member.standing import (
+    FOLLOWING,
+    LOOKING,
+    SERVING,
+    Began,
+    Copies,
+    HandedOver,
+    Past,
+    Position,
+    Record,
+    State,
+)
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.member.action import Action
+
+LOOK_SECONDS = 0.3
+"""At a start: for a partner that serves, where nothing says that it must be waited for longer."""
+
+
+class Passive(Core):
+    def __init__(
+        self, options: MemberOptions, past: Past, *, boot: str, life: str, now: float
+    ) -> None:
+        super().__init__(options, past, boot=boot, life=life, now=now)
+        self.look_until = NEVER
+        self.retry_at = NEVER
+        """A vote, or a join that was refused."""
+        self.closing_until = NEVER
+        """The live has begun to stop, and has not handed over yet."""
+        self.granted: Grant | None = None
+        """The epoch that it may begin."""
+        self.held_by: Grant | None = None
+        """What voters have granted to another member, which does not serve yet."""
+        self.is_comparing = False
+        """With other backups, after the loss of the live."""
+        self.stream = 0
+        """Of its newest request to follow."""
+        self.has_asked_back = False
+        self.was_in_sync = False
+        """This process was; one that was restarted may not use a proof of death."""
+
+    # --- starting -----------------------------------------------------------------------------
+
+    def start(self, now: float) -> list[Action]:
+        wait = self.options.check_wait if self.options.check_for_live else LOOK_SECONDS
+        self.look_until = now + wait
+        return self.done()
+
+    def _start(self, fresh_node: bytes, now: float) -> None:
+        """Nobody that serves was met."""
+        self.look_until = NEVER
+        if not self.epoch and self.is_whole:  # the journal is new
+            if self.options.is_preferred:
+                self.node = fresh_node
+                self._begin(Grant(1, self.me, (Copy(self.me),)))
+            else:
+                self._join_later(State.JOINING, now)
+        elif not self.is_listed or self.handed_to not in ("", self.me):
+            self._join_later(State.JOINING, now)
+        elif not self.is_eligible:
+            self._hold(f"its host was restarted; waits for {', '.join(sorted(self.others))}")
+            self.retry_at = now + self.options.retry_wait
+            self._compare(now)
+        elif any(hello.epoch > self.epoch for hello in self._partners):
+            newer = max(self._partners, key=lambda hello: hello.epoch)
+            self._hold(f"{newer.last.holder} has begun epoch {newer.epoch}")
+            self.retry_at = now + self.options.retry_wait
+        elif not self.others and self.last.holder == self.me:
+            self._begin(Grant(self.epoch, self.me, (Copy(self.me),)))
+        elif self.is_parked and self.last.holder == self.me:
+            self._serve_again(now)
+        else:
+            self._in_doubt(now)
+
+    def _serve_again(self, now: float) -> None:
+        if self.options.electorate is not None:
+            self._ask(Purpose.START, now)
+        else:
+            self._begin(self._alone_grant)
+
+    def _in_doubt(self, now: float) -> None:
+        """It had, or was, an in-sync partner."""
+        if self.options.electorate is not None:
+            self._ask(Purpose.START, now)
+        elif self.handed_to == self.me or (
+            self.options.on_partition == CONTINUE_ALONE and not self.others <= self.peers.keys()
+        ):
+            self._begin(self._alone_grant)
+        else:
+            self._hold(f"waits for {', '.join(sorted(self.others))} (epoch {self.epoch})")
+            self._compare(now)
+
+    @property
+    def _may_split(self) -> bool:
+        """Not all on the list are here, and the configuration says what that means."""
+        is_alone = not self.others <= self.peers.keys()
+        return self.options.on_partition == CONTINUE_ALONE and is_alone
+
+    @property
+    def _partners(self) -> list[Hello]:
+        return [hello for hello in self.peers.values() if hello.node == self.node]
+
+    @property
+    def _alone_grant(self) -> Grant:
+        return Grant(self.epoch + 1, self.me, (Copy(self.me),))
+
+    def _hold(self, why: str) -> None:
+        if self.state is not State.HELD:
+            self.log(Alert.HELD, why)
+        self.becomes(State.HELD, why)
+
+    def _compare(self, now: float) -> None:
+        """All on the list are here, and nobody else is asked, or helps: the newest one serves."""
+        can_ask = self.options.electorate is not None
+        if self.state is not State.HELD or (can_ask and self.is_eligible):
+            return
+        if self._has_met_all:
+            if can_ask:
+                self._ask(Purpose.START, now)
+            else:
+                self._begin(self._alone_grant)
+
+    @property
+    def _has_met_all(self) -> bool:
+        """On the list, and nobody serves or has more."""
+        if not self.is_listed or not self.others <= self.peers.keys():
+            return False
+        for member in self.others:
+            hello = self.peers[member]
+            if hello.node != self.node or hello.serves or hello.epoch > self.epoch:
+                return False
+            if hello.is_listed and self._goes_before(member, hello.last):
+                return False  # what is not newer has nothing that is not here
+        return True
+
+    def _goes_before(self, member: str, last: Position) -> bool:
+        mine = -self.options.rank(self.me), self.me
+        return (last.age, (-self.options.rank(member), member)) > (self.last.age, mine)
+
+    # --- becoming live ------------------------------------------------------------------------
+
+    def _ask(self, purpose: Purpose, now: float) -> None:
+        self.becomes(State.ASKING)
+        self.retry_at = NEVER
+        if self.options.activates:
+            self.asks(purpose, self._alone_grant, now, has_met_all=self._has_met_all)
+        else:
+            self._hold("waits for shmbroker ha promote")
+
+    def _promote(self, grant: Grant) -> None:
+        self.granted = grant
+        if self.options.has_command:
+            self.becomes(State.PROMOTING)
+            self.does(Promote())
+        else:
+            self._begin(grant)
+
+    def promoted(self, yes: bool, now: float) -> list[Action]:
+        """`on-promote` has ended."""
+        if self.state is State.PROMOTING and self.granted is not None:
+            if yes:
+                self._begin(self.granted)
+            else:
+                self._hold("on-promote said no")
+        return self.done()
+
+    def _begin(self, grant: Grant, *, is_forced: bool = False) -> None:
+        if self.state is State.BEGINNING:
+            return
+        self.drop_vote()
+        self.granted = grant = self.as_holder(grant)
+        self.began_at = 0
+        self.retry_at = self.closing_until = NEVER
+        self.is_forced = is_forced
+        self.becomes(State.BEGINNING)
+        self.does(Begin(grant.epoch, grant.copies, is_forced))
+
+    def command(self, *, is_forced: bool, now: float) -> list[Action]:
+        """`ha activate`, `ha activate --force`, `ha promote`."""
+        if self.state not in LOOKING | FOLLOWING or not self.node:
+            return self.done()
+        if is_forced:
+            epochs = [self.epoch, *(hello.epoch for hello in self.peers.values())]
+            epochs += [self.held_by.epoch] if self.held_by is not None else []
+            self.log(Alert.FORCED, f"epoch {self.epoch}, then {max(epochs) + 1}")
+            self.does(Unfollow())
+            self._begin(Grant(max(epochs) + 1, self.me, (Copy(self.me),)), is_forced=True)
+        elif self.is_eligible and self.state in LOOKING:
+            if self.options.electorate is not None:
+                self.becomes(State.ASKING)
+                self.asks(Purpose.TAKE_OVER, self._alone_grant, now)
+            else:
+                self._promote(self._alone_grant)
+        return self.done()
+
+    # --- joining ------------------------------------------------------------------------------
+
+    def _join_later(self, state: State, now: float, why: str = "") -> None:
+        self.live = ""
+        self.becomes(state, why)
+        self.retry_at = now + self.options.retry_wait
+        self._look(now)
+
+    def _look(self, now: float) -> None:
+        """Join whoever serves this node, if somebody does."""
+        if self.state not in LOOKING or self.is_stopping:
+            return
+        if self.candidate is not None and not self.candidate.may_be_dropped:
+            return
+        lives = [
+            (hello.epoch, member)
+            for member, hello in self.peers.items()
+            if hello.serves and hello.epoch >= self.epoch and self.node in (b"", hello.node)
+        ]
+        if lives and not self.live:
+            self.live = max(lives)[1]
+            self.drop_vote()
+            if self.state is State.ASKING:
+                self.becomes(State.JOINING)
+            self.stream += 1
+            join = Join(self.node, self.last, self.is_whole, self.has_left, self.boot, self.stream)
+            self.tell(self.live, join)
+            self.retry_at = now + self.options.retry_wait
+
+    def _joined(self, member: str, what: Joined, now: float) -> None:
+        if self.state not in LOOKING or (member, what.stream) != (self.live, self.stream):
+            return
+        if not self.node:
+            self.node = self.peers[member].node
+        self.is_whole = not what.is_all
+        if what.is_all:
+            self.copies = ()
+        self.retry_at = self.closing_until = NEVER
+        self.has_asked_back = self.was_in_sync = False
+        self.becomes(State.SYNCING)
+        self.does(Follow(member, what.epoch, what.is_all, what.stream))
+
+    def _not_joined(self, member: str, what: NotJoined, now: float) -> None:
+        if self.state not in LOOKING or (member, what.stream) != (self.live, self.stream):
+            return
+        states = {"already-replicating": State.WAITING, "node": State.REFUSED}
+        state = states.get(what.reason, State.JOINING)
+        self.live = ""
+        self.becomes(state, f"{member}: {what.reason}")
+        self.retry_at = now + self.options.retry_wait
+
+    def refused(self, member: str, why: str) -> list[Action]:
+        """The link was not made: a wrong password."""
+        if self.state in LOOKING:
+            self.becomes(State.REFUSED, f"{member}: {why}")
+        return self.done()
+
+    # --- following ----------------------------------------------------------------------------
+
+    def took(self, last: Position, records: tuple[Record, ...] = ()) -> list[Action]:
+        """Frames of the live are in the journal, and these records were among them."""
+        self.last = last
+        self.epoch = last.epoch
+        for record in records:
+            if isinstance(record, (Began, Copies)):
+                self.copies = record.copies
+                if any(copy.member == self.me for copy in record.copies):
+                    self.has_left = False
+            if isinstance(record, Began):
+                self.is_forced = record.is_forced
+                self.handed_to, self.is_parked = "", False
+            elif isinstance(record, HandedOver):
+                self.handed_to = record.to
+            elif not isinstance(record, Copies):
+                self.is_parked = True
+        return self.done()
+
+    def copied(self, last: Position) -> list[Action]:
+        """The whole copy is complete and synced; what was set aside may be erased."""
+        self.is_whole = True
+        return self.took(last)
+
+    def _in_sync(self, member: str, now: float) -> None:
+        if self.state is State.SYNCING and member == self.live:
+            self.was_in_sync = True
+            self.becomes(State.IN_SYNC)
+            self.log(Alert.IN_SYNC)
+        options = self.options
+        wants = options.is_preferred and options.check_for_live and options.allow_failback
+        if self.state is State.IN_SYNC and wants and not self.has_asked_back:
+            self.has_asked_back = True
+            self.log(Alert.FAILBACK_ASKED, member)
+            self.tell(member, AskBack())
+
+    def _lost_live(self, now: float) -> None:
+        """Its link is gone, or the live has stopped."""
+        live, self.live = self.live, ""
+        self.closing_until = NEVER
+        self.does(Unfollow())
+        self.say_hello()
+        if self.state is State.LEAVING:
+            return
+        if not self.is_eligible:
+            self.log(Alert.NOT_IN_SYNC, f"it was not in sync with {live}")
+            self._join_later(State.JOINING, now)
+        elif self.handed_to == self.me:
+            self._promote(self._alone_grant)
+        elif self.handed_to:
+            self._join_later(State.JOINING, now)
+        elif self.is_parked:
+            self.becomes(State.PARKED, f"{live} was stopped with --no-handover")
+        elif self.options.electorate is not None:
+            self._take_over_later(now)
+        elif self.options.on_partition == CONTINUE_ALONE and self.options.activates:
+            self._promote(self._alone_grant)
+        else:
+            self._hold(f"waits for {live} (epoch {self.epoch})")
+
+    def _take_over_later(self, now: float) -> None:
+        """The members on the list ask one after the other; first they hear where each one ends."""
+        if (self.others - {self.last.holder}) & self.links:
+            self.becomes(State.ASKING)
+            self.is_comparing = True
+            self.retry_at = now + RANK_SECONDS
+        else:
+            self._ask(Purpose.TAKE_OVER, now)
+
+    def _rank_before(self, member: str) -> bool:
+        """A member that is linked, and goes first: by what it has, then by its rank."""
+        hello = self.peers.get(member)
+        return hello is not None and self._goes_before(member, hello.last)
+
+    def death_proven(self, member: str) -> None:
+        """The kernel of this host says that the live's process is no more."""
+        was_following = self.state in FOLLOWING or self.state is State.HELD
+        is_its_live = member == self.last.holder and self.was_in_sync
+        if was_following and is_its_live and self.options.electorate is None:
+            if self.is_eligible and not self.is_parked:
+                self.does(Unfollow())
+                self._promote(self._alone_grant)
+
+    def leave(self) -> None:
+        """In good order: first its own record, then the live is told."""
+        self.drop_vote()
+        if self.state in FOLLOWING:
+            self.becomes(State.LEAVING)
+            self.does(Unfollow())
+            self.does(WriteLeft())
+        else:
+            self.becomes(State.STOPPED)
+            self.does(End(False))
+
+    def left(self) -> list[Action]:
+        """Its record is synced."""
+        if self.state is State.LEAVING:
+            self.has_left = True
+            self.tell(self.live, Leave())
+            self.becomes(State.STOPPED)
+            self.does(End(False))
+        return self.done()
+
+    # --- what votes and members say -----------------------------------------------------------
+
+    def passive_won(self, grant: Grant, now: float) -> None:
+        if self.purpose is Purpose.HAND_BACK:
+            self.tell(grant.holder, TakeOver(grant))
+        elif self.state is State.ASKING:
+            self._promote(grant)
+
+    def passive_lost(self, now: float) -> None:
+        """Back to joining; whoever has all that was confirmed asks again after a while."""
+        if self.purpose is Purpose.HAND_BACK:
+            return
+        if self.purpose is Purpose.START:
+            self._hold(f"waits for {', '.join(sorted(self.others))} (epoch {self.epoch})")
+            self.retry_at = now + self.options.retry_wait
+        else:
+            self._join_later(State.JOINING, now)
+
+    def passive_taken(self, grant: Grant, now: float) -> None:
+        if self.state is not State.ASKING:
+            return
+        self.held_by = grant
+        why = f"{grant.holder} has epoch {grant.epoch}"
+        if self.purpose is Purpose.START:
+            self._hold(why)
+            self.retry_at = now + self.options.retry_wait
+        else:
+            self._join_later(State.JOINING, now, why)
+
+    def passive_heard(self, member: str, what: Said, now: float) -> None:
+        if isinstance(what, Hello):
+            self._met(member, what, now)
+        elif isinstance(what, Joined):
+            self._joined(member, what, now)
+        elif isinstance(what, NotJoined):
+            self._not_joined(member, what, now)
+        elif isinstance(what, YouHold):
+            self._holds(member, what.grant, now)
+        elif isinstance(what, TakeOver) and self.state in LOOKING | FOLLOWING:
+            self._takes_over(what.grant)
+        elif member != self.live or self.state not in FOLLOWING:
+            pass  # of a time that is over
+        elif isinstance(what, InSync):
+            self._in_sync(member, now)
+        elif isinstance(what, Closing):
+            self.closing_until = now + self.options.handover_timeout
+        elif isinstance(what, Resumed):
+            self.closing_until = NEVER
+        elif isinstance(what, Dropped):
+            if what.serves:
+                self.does(Unfollow())
+                self.say_hello()
+                self._join_later(State.JOINING, now, what.reason)
+            else:
+                self._lost_live(now)
+        elif isinstance(what, NoFailback):
+            self.log(Alert.FAILBACK_REFUSED, what.reason)
+
+    def _takes_over(self, grant: Grant) -> None:
+        """It was granted to this member, by the vote of who says so."""
+        has_all = self.is_eligible or self._has_met_all
+        if grant.holder == self.me and grant.epoch > self.epoch and has_all:
+            self.drop_vote()
+            self.live = ""
+            self.does(Unfollow())
+            self._promote(grant)
+
+    def _holds(self, member: str, grant: Grant, now: float) -> None:
+        """An epoch was granted to this member, and nobody has begun it."""
+        is_mine = grant.holder == self.me and grant.epoch > self.epoch
+        if not is_mine or self.candidate is not None or self.state not in LOOKING:
+            return
+        hello = self.peers.get(member)
+        if self.options.electorate is None:
+            return
+        if self.is_eligible:
+            self._ask(Purpose.TAKE_OVER, now)
+        elif hello is not None and hello.is_listed and hello.epoch == grant.epoch - 1:
+            back = Grant(grant.epoch + 1, member, (Copy(member),))
+            self.asks(Purpose.HAND_BACK, back, now)
+
+    def _met(self, member: str, hello: Hello, now: float) -> None:
+        if self.state is State.STARTING and hello.serves and self.node in (b"", hello.node):
+            self._partner_is_live(member, hello, now)
+        elif self.state in FOLLOWING and member == self.live:
+            if not hello.serves:
+                self._lost_live(now)
+        else:
+            if member == self.handed_to and self.last.holder == self.me:
+                cannot = not hello.is_eligible or hello.last.age < self.last.age
+                if cannot and hello.epoch <= self.epoch and not hello.serves:
+                    self.handed_to = ""  # it has left, its copy is gone, or it lacks that record
+            is_older = hello.epoch <= self.epoch and hello.last.age < self.last.age
+            if self.state is State.PARKED and member == self.last.holder and is_older:
+                self.is_parked = False  # who has parked the group is back, and lacks the end
+                self._in_doubt(now)
+            self._look(now)
+            self._compare(now)
+
+    def _partner_is_live(self, member: str, hello: Hello, now: float) -> None:
+        options = self.options
+        is_backup = not (options.is_preferred and self.node)
+        if hello.epoch < self.epoch or (hello.epoch == self.epoch and self.last.holder == self.me):
+            return  # it serves an older epoch, and hears so
+        self.look_until = NEVER
+        if is_backup or options.check_for_live:
+            self._join_later(State.JOINING, now)
+        else:
+            why = f"stale: {member} serves epoch {hello.epoch}"
+            self.log(Alert.STALE, why)
+            self.becomes(State.FAILED, why)
+            self.does(End(True, why))
+
+    # --- time ---------------------------------------------------------------------------------
+
+    @property
+    def passive_deadline(self) -> float:
+        return min(self.look_until, self.retry_at, self.closing_until)
+
+    def passive_tick(self, fresh_node: bytes, now: float) -> None:
+        if now >= self.look_until:
+            self._start(fresh_node, now)
+        if now >= self.closing_until:
+            self._lost_live(now)
+        if now >= self.retry_at:
+            self.retry_at = NEVER
+            self._retry(now)
+
+    def _retry(self, now: float) -> None:
+        if self.state in SERVING or self.candidate is not None:
+            return
+        if self.is_comparing:
+            self.is_comparing = False
+            rivals = self.others - {self.last.holder}
+            before = [each for each in sorted(rivals) if self._rank_before(each)]
+            if before and self.state is State.ASKING:
+                self.retry_at = now + RANK_SECONDS * len(before)
+                return
+        if self.state not in FOLLOWING:
+            self.live = ""
+            if self.held_by is not None and self.held_by.epoch > self.epoch:
+                self.tell(self.held_by.holder, YouHold(self.held_by))
+        self._look(now)
+        may_ask = self.state in (State.JOINING, State.ASKING, State.HELD, State.FENCED)
+        is_held = self.held_by is not None and self.held_by.epoch > self.epoch
+        is_lost = not self.live and not is_held and self.handed_to in ("", self.me)
+        if may_ask and is_lost and self.is_listed and not self.is_eligible:
+            self._hold(f"its host was restarted; waits for {', '.join(sorted(self.others))}")
+            self.retry_at = now + self.options.retry_wait
+            self._compare(now)
+            if self.state is State.HELD and self.options.electorate is not None:
+                self._ask(Purpose.START, now)  # the list at the voters may say that it counts
+            return
+        is_lost &= self.is_eligible
+        if may_ask and is_lost and not self.is_parked and self.options.electorate is None:
+            self._in_doubt(now)
+            self.retry_at = now + self.options.retry_wait
+        elif may_ask and is_lost and not self.is_parked:
+            self._ask(self.purpose if self.state is State.HELD else Purpose.TAKE_OVER, now)
+        elif self.state in LOOKING:
+            self.retry_at = now + self.options.retry_wait

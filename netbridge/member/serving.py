@@ -1,0 +1,297 @@
+"""A member that serves: its votes, its end, and handing over.
+
+    ALONE <--nobody is in sync / somebody is--> LIVE
+    LIVE         --a replica that counts is lost-->  SUSPENDED, and ALONE when it may go on
+    LIVE, ALONE  --stopped, or failback-->           HANDING_OVER
+    any          --somebody has a higher epoch-->    FENCED
+
+`replicas.py` has what it does while nothing of that happens.
+"""
+
+from __future__ import annotations
+
+from shmbroker.netbridge.election.question import Copy, Grant
+from shmbroker.netbridge.member.action import (
+    Alert,
+    End,
+    StopServing,
+    Write,
+)
+from shmbroker.netbridge.member.core import NEVER, Purpose, granted
+from shmbroker.netbridge.member.follower import Follower
+from shmbroker.netbridge.member.replicas import Replicating
+from shmbroker.netbridge.member.said import (
+    AskBack,
+    Closing,
+    Dropped,
+    Hello,
+    Join,
+    Leave,
+    NoFailback,
+    Resumed,
+    Said,
+    TakeOver,
+)
+from shmbroker.netbridge.member.standing import (
+    SERVING,
+    HandedOver,
+    Parked,
+    State,
+)
+
+
+class Serving(Replicating):
+    # --- votes --------------------------------------------------------------------------------
+
+    def won(self, grant: Grant, now: float) -> None:
+        if self.purpose is Purpose.HAND_OVER and self.state is State.HANDING_OVER:
+            self._handed_over(grant, now)
+        elif self.state in SERVING:
+            if self.state is State.HANDING_OVER:
+                self._abandon_hand_over("it keeps being live", now)
+            self._next_epoch(grant)
+        else:
+            self.passive_won(grant, now)
+
+    def taken(self, grant: Grant, now: float) -> None:
+        if self.state not in SERVING:
+            self.passive_taken(grant, now)
+        elif grant.holder == self.me:
+            self._next_epoch(grant)
+        else:
+            self.held_by = grant
+            self.fence(granted(grant), now)
+
+    def lost_vote(self, now: float) -> None:
+        if self.state is State.HANDING_OVER:
+            self._hand_over_by_record(now)
+        elif self.state in SERVING and self.purpose is Purpose.GO_ON:
+            self._stop_serving()
+            if self.options.on_lost_vote == "shutdown":
+                self.becomes(State.STOPPED, "the vote was lost")
+                self.does(End(True, "the vote was lost"))
+            else:
+                self._join_later(State.JOINING, now, "the vote was lost")
+        elif self.state not in SERVING:
+            self.passive_lost(now)
+
+    def postponed(self, now: float) -> None:
+        """A voter is in doubt: it asks on, and stays suspended."""
+
+    def not_renewed(self, newest: Grant, is_decided: bool, now: float) -> None:
+        if self.state not in SERVING:
+            return
+        if is_decided and newest.holder != self.me and newest.epoch >= self.epoch:
+            self.fence(granted(newest), now)
+        elif self.candidate is None and self.granted is None and not self.lease.is_valid(now):
+            if self.state is not State.HANDING_OVER:
+                self.asks(Purpose.KEEP, Grant(self.epoch + 1, self.me, self.listed), now)
+
+    # --- being live no more -------------------------------------------------------------------
+
+    def fence(self, why: str, now: float) -> None:
+        """Somebody has a higher epoch: nothing more is confirmed from here on."""
+        self.becomes(State.FENCED, why)
+        self.log(Alert.FENCED, why)
+        self._stop_serving()
+        self.retry_at = now
+        if self.is_stopping:
+            self.becomes(State.STOPPED)
+            self.does(End(False))
+
+    def _stop_serving(self, to: str = "") -> None:
+        self.drop_vote()
+        self.does(StopServing(to))
+        self.release()
+        for member in list(self.followers):
+            self._forget(member)
+            self.peers.pop(member, None)  # what it said was before it followed
+            self.tell(member, Dropped("it serves no more", serves=False))
+        self.counted, self.granted, self.final = frozenset(), None, None
+        self.began_at, self.epoch = 0, self.last.epoch
+        self.serves_already = False
+        self.hands_until = NEVER
+        self.live = ""
+
+    def disk_failed(self, now: float) -> None:
+        """What cannot write hands over, or ends."""
+        if self.state in SERVING and self.state is not State.HANDING_OVER:
+            self.is_broken = True
+            if self.announced:
+                self._hand_over(self.announced, now)
+            else:
+                self._suspend("it cannot write")
+
+    def disk_works(self, now: float) -> None:
+        """Again: what waited for the disk goes on."""
+        self.is_broken = False
+        if self.state is State.SUSPENDED and self.counted <= self.followers.keys():
+            self.becomes(State.LIVE if self.counted else State.ALONE)
+
+    # --- handing over -------------------------------------------------------------------------
+
+    def stop_serving(self, *, hands_over: bool, now: float) -> None:
+        """A graceful stop."""
+        if self.state in (State.LIVE, State.SUSPENDED) and self.announced:
+            if hands_over:
+                self._hand_over(self.announced, now)
+            else:
+                self.final = Parked()
+                self._begin_to_stop("", now)
+        elif self.state is not State.HANDING_OVER:
+            self._stop_serving()
+            self.becomes(State.STOPPED)
+            self.does(End(False))
+
+    def hand_over(self, member: str, now: float) -> bool:
+        """`ha handover`, or failback; False: it is not in sync."""
+        may = self.state is State.LIVE and self.granted is None and member in self.counted
+        follower = self.followers.get(member)
+        if may and follower and follower.is_announced and not follower.is_leaving:
+            self._hand_over(member, now)
+            return True
+        return False
+
+    def _hand_over(self, member: str, now: float) -> None:
+        if self.granted is None:
+            self._begin_to_stop(member, now)
+
+    def _begin_to_stop(self, member: str, now: float) -> None:
+        self.drop_vote()
+        self.hand_to = member
+        self.hands_until = now + self.options.handover_timeout
+        self.is_drained = False
+        self.final_at = 0
+        self.becomes(State.HANDING_OVER, member)
+        for each in sorted(self.counted):
+            self.tell(each, Closing())
+        self._drain(now)
+
+    def _drain(self, now: float) -> None:
+        """When all is confirmed, the voters are asked, or the last record says who is next."""
+        has = min((self._has(each) for each in self.counted), default=self.end)
+        if has < self.end or (self.synced_to < self.end and not self.is_broken):
+            return
+        if self.final is not None:
+            if self.final_at:
+                self._handed_over(None, now)
+            elif not self.is_drained:
+                self.is_drained = True
+                self.does(Write(self.final))
+        elif not self.is_drained:
+            self.is_drained = True
+            if self.options.electorate is None:
+                self._hand_over_by_record(now)
+            else:
+                grant = Grant(self.epoch + 1, self.hand_to, (self._copy(self.hand_to),))
+                self.asks(Purpose.HAND_OVER, grant, now)
+
+    def _copy(self, member: str) -> Copy:
+        return next(copy for copy in self.copies if copy.member == member)
+
+    def _hand_over_by_record(self, now: float) -> None:
+        """No majority answers, or nobody can be asked: every replica that counts has it first."""
+        self.final, self.is_drained = HandedOver(self.hand_to), True
+        self.does(Write(self.final))
+
+    def _handed_over(self, grant: Grant | None, now: float) -> None:
+        to = self.hand_to
+        if grant is not None:
+            self.tell(to, TakeOver(grant))
+        self.log(Alert.HANDED_OVER, to or "nobody: parked")
+        self._stop_serving(to)
+        goes_on = not (self.is_stopping or self.is_broken) and self.options.restart_backup
+        if goes_on:
+            self._join_later(State.JOINING, now)
+            self.purpose = Purpose.TAKE_OVER
+        else:
+            self.becomes(State.STOPPED)
+            self.does(End(False))
+
+    def _abandon_hand_over(self, why: str, now: float) -> None:
+        """It goes on as it was; a stop ends as a crash does."""
+        has_asked = self.candidate is not None and not self.candidate.may_be_dropped
+        if self.is_stopping or has_asked or self.final is not None:
+            self._stop_serving()
+            if self.is_stopping:
+                self.becomes(State.STOPPED, why)
+                self.does(End(True, why))
+            else:
+                self._join_later(State.JOINING, now, why)
+            return
+        self.drop_vote()
+        self.hands_until = NEVER
+        self.becomes(State.LIVE if self.counted else State.ALONE)
+        for member in sorted(self.counted):
+            self.tell(member, Resumed())
+
+    def _asked_back(self, member: str, now: float) -> None:
+        if not self.options.allow_failback:
+            self.tell(member, NoFailback("allow-failback is false"))
+        elif self.counted != {member}:
+            self.tell(member, NoFailback("another backup is in sync"))
+        elif self.hand_over(member, now):
+            self.log(Alert.FAILBACK_AGREED, member)
+
+    # --- what members say, and time -----------------------------------------------------------
+
+    def serving_heard(self, member: str, what: Said, now: float) -> None:
+        if isinstance(what, Join):
+            self._join(member, what, now)
+        elif isinstance(what, Leave):
+            self._leaves(member, now)
+        elif isinstance(what, AskBack):
+            self._asked_back(member, now)
+        elif isinstance(what, Hello):
+            self._met_another(member, what, now)
+
+    def _met_another(self, member: str, hello: Hello, now: float) -> None:
+        if hello.node != self.node:
+            return
+        if hello.epoch > self.epoch:
+            self.fence(f"{member} has epoch {hello.epoch}", now)
+        elif hello.serves and hello.epoch == self.epoch:
+            self._same_epoch(member, hello, now)
+        elif hello.serves:
+            self.tell(member, self.hello)
+
+    def _same_epoch(self, member: str, hello: Hello, now: float) -> None:
+        """Both serve: after a partition without voters, or both were forced."""
+        why = f"{member} serves epoch {hello.epoch}, too"
+        if self.is_forced and hello.is_forced:
+            self.log(Alert.CONFLICT, why)
+            self._stop_serving()
+            self.becomes(State.CONFLICT, why)
+        elif (self.options.rank(member), member) < (self.options.rank(self.me), self.me):
+            self.log(Alert.CONFLICT, why)
+            self.fence(why, now)
+        else:
+            self.log(Alert.CONFLICT, why)
+            self.tell(member, self.hello)
+
+    @property
+    def serving_deadline(self) -> float:
+        if self.state not in SERVING:
+            return NEVER
+        due = [self.hands_until]
+        if self.options.electorate is not None:
+            due.append(self.lease.due_at)
+        for follower in self.followers.values():
+            if follower.has < self.end and not follower.is_leaving:
+                due.append(follower.since + self._patience(follower))
+        return min(due)
+
+    def _patience(self, follower: Follower) -> float:
+        is_counted = follower.member in self.counted
+        return self.options.replica_timeout if is_counted else self.options.sync_timeout
+
+    def serving_tick(self, now: float) -> None:
+        if self.options.electorate is not None and now >= self.lease.due_at:
+            self.renew(self.voters, now)
+        if now >= self.hands_until:
+            self._abandon_hand_over("handover-timeout", now)
+        for follower in list(self.followers.values()):
+            late = now >= follower.since + self._patience(follower)
+            if follower.has < self.end and late and not follower.is_leaving:
+                self.tell(follower.member, Dropped("no progress"))
+                self.lose_replica(follower.member, "no progress", now)

@@ -1,0 +1,376 @@
+"""A member as a process: carries out what its machine says, over a log, lines and clients."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from shmbroker.netbridge.election.candidate import Ask
+from shmbroker.netbridge.election.question import Answer, Renewed, Stale
+from shmbroker.netbridge.history.event import Answered
+from shmbroker.netbridge.member.action import (
+    Action,
+    Alert,
+    Begin,
+    End,
+    Follow,
+    Line,
+    Promote,
+    Serve,
+    Ship,
+    StopServing,
+    StopShipping,
+    Tell,
+    TellVoter,
+    Unfollow,
+    Write,
+    WriteLeft,
+)
+from shmbroker.netbridge.member.machine import Member
+from shmbroker.netbridge.member.options import MemberOptions
+from shmbroker.netbridge.member.said import Join
+from shmbroker.netbridge.member.standing import SERVING, Began, Record
+from shmbroker.netbridge.simulation.host import Host
+from shmbroker.netbridge.simulation.network import Message
+from shmbroker.netbridge.simulation.replication.log import (
+    Frame,
+    Log,
+    Made,
+    Op,
+    Put,
+    Taken,
+    records,
+)
+from shmbroker.netbridge.simulation.replication.process import Process
+from shmbroker.netbridge.simulation.replication.rings import Rings
+from shmbroker.netbridge.simulation.replication.voter import NODE
+from shmbroker.netbridge.simulation.replication.watch import Watch
+from shmbroker.netbridge.simulation.world import Wrong
+from shmbroker.netbridge.wire.words import Level
+
+COPY_SECONDS = 0.02, 0.3
+PROMOTE_SECONDS = 0.001, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    frames: tuple[Frame, ...]
+    stream: int
+    is_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    number: int
+    stream: int
+
+
+@dataclass(slots=True)
+class Pending:
+    """An answer that waits for its level."""
+
+    number: int
+    level: Level | None
+    tell: Callable[[Answered], None]
+
+
+class MemberProcess(Process):
+    def __init__(
+        self,
+        host: Host,
+        log: Log,
+        options: MemberOptions,
+        boot: str,
+        watch: Watch,
+        ended: Callable[[bool], None],
+        set_aside: Callable[[list[Frame]], None],
+    ) -> None:
+        super().__init__(host, log.disk)
+        self.set_aside = set_aside
+        self.log = log
+        self.watch = watch
+        self.ended = ended
+        self.acks_when_synced = options.ack_outlives_boot
+        past = log.past(host.name, NODE if log.frames else log.marks.node)
+        self.machine = Member(
+            options, past, log.has, boot=boot, life=str(host.life), now=host.clock
+        )
+        self.machine.fresh_node = NODE
+        self.rings: Rings | None = None
+        self.shipped: dict[str, int] = {}
+        """By replica: up to which frame it was sent."""
+        self.joins: dict[str, int] = {}
+        """Where the journals of those end that asked to follow."""
+        self.follows = ""
+        self.stream = 0
+        self.streams: dict[str, int] = {}
+        """By replica."""
+        self.takes_all = False
+        self.pending: list[Pending] = []
+        self.was_broken = False
+        self.waiting: deque[Action] = deque()
+        self.is_busy = False
+
+    def begin(self) -> None:
+        super().begin()
+        self.does(self.machine.start(self.host.clock))
+        if self.log.synced < len(self.log.frames):
+            self._sync()
+
+    # --- what happens -------------------------------------------------------------------------
+
+    def connected(self, other: str) -> None:
+        clock = self.host.clock
+        voter = other.startswith("v")
+        up = self.machine.voter_up if voter else self.machine.peer_up
+        self.does(up(other, clock))
+
+    def disconnected(self, other: str, *, is_closed: bool) -> None:
+        if other.startswith("v"):
+            self.does(self.machine.voter_down(other))
+        else:
+            self.does(self.machine.peer_down(other, self.host.clock))
+
+    def heard(self, other: str, message: Message) -> None:
+        clock = self.host.clock
+        if isinstance(message, (Answer, Renewed, Stale)):
+            self.does(self.machine.voter_said(other, message, clock))
+        elif isinstance(message, Frames):
+            self._took(other, message)
+        elif isinstance(message, Has):
+            self.does(self.machine.replica_has(other, message.stream, message.number, clock))
+        else:
+            if isinstance(message, Join):
+                self.joins[other] = message.last.number
+            self.does(self.machine.heard(other, message, clock))
+
+    def tick(self) -> None:
+        if self.host.clock >= self.machine.deadline:
+            self.does(self.machine.tick(self.host.clock))
+        else:
+            self.wake(self.machine.deadline)
+
+    # --- what it does -------------------------------------------------------------------------
+
+    def does(self, actions: Iterable[Action]) -> None:
+        """One after the other, and what comes of them."""
+        self.waiting.extend(actions)
+        if self.is_busy:
+            return
+        self.is_busy = True
+        while self.waiting:
+            action = self.waiting.popleft()
+            if isinstance(action, Tell):
+                self.say(action.member, action.what)
+            elif isinstance(action, TellVoter):
+                self.say(action.voter, action.what)
+            elif isinstance(action, Ask):
+                self.say(action.voter, action.question)
+            else:
+                self._do(action)
+        self.is_busy = False
+        if self.machine.node != self.log.marks.node:
+            self.log.mark(node=self.machine.node)
+        self._confirm()
+        self.wake(self.machine.deadline)
+
+    def _do(self, action: Action) -> None:
+        world = self.host.world
+        if isinstance(action, Begin):
+            self._begin(action)
+        elif isinstance(action, Write):
+            self._append((), action.record)
+        elif isinstance(action, WriteLeft):
+            self.log.mark(self._on_host(self._left), left_at=len(self.log.frames))
+        elif isinstance(action, Promote):
+            self.host.later(world.between(*PROMOTE_SECONDS), self._promoted)
+        elif isinstance(action, Ship):
+            self._ship(action)
+        elif isinstance(action, StopShipping):
+            self.shipped.pop(action.member, None)
+        elif isinstance(action, Follow):
+            self.follows, self.takes_all = action.member, action.is_all
+            self.stream = action.stream
+            if action.is_all:
+                self.log.mark(is_whole=False)
+        elif isinstance(action, Unfollow):
+            self.follows = ""
+        elif isinstance(action, Serve):
+            self.watch.serves(self.name, self.log, self.machine.began_at)
+            self.rings, self.pending = Rings(self.log.frames), []
+            self.watch.takeovers += 1
+        elif isinstance(action, StopServing):
+            pass  # programs have the rings in their memory still, and wait for confirms
+        elif isinstance(action, End):
+            world.tell(f"{self.name}: ends {action.detail}")
+            world.at(world.now, lambda: self.ended(action.is_failure))
+        elif isinstance(action, Line):
+            world.tell(f"{self.name}: {action.alert.value} {action.detail}")
+            self.watch.synced += action.alert is Alert.IN_SYNC
+            self.watch.handovers += action.alert is Alert.HANDED_OVER
+
+    def _on_host(self, step: Callable[[], None]) -> Callable[[], None]:
+        return lambda: self.soon(step)
+
+    def _promoted(self) -> None:
+        self.does(self.machine.promoted(True, self.host.clock))
+
+    def _left(self) -> None:
+        self.does(self.machine.left())
+
+    # --- its journal --------------------------------------------------------------------------
+
+    def _begin(self, begin: Begin) -> None:
+        self.watch.may_split |= begin.is_forced  # a person has decided
+        self.watch.begins(self.name, begin.epoch, self.log)
+        record = Began(begin.epoch, self.name, begin.copies, begin.is_forced)
+        frame = self.log.append(begin.epoch, self.name, (), record)
+        self.does(self.machine.has_begun(frame.position))
+        self._send_on()
+        self._sync()
+
+    def _append(self, ops: tuple[Op, ...], record: Record | None = None) -> Frame:
+        epoch = self.log.last.epoch
+        if self.follows or (record is None and self.log.last.holder != self.name):
+            raise Wrong(f"{self.name} writes in epoch {epoch}, and follows {self.follows}")
+        frame = self.log.append(epoch, self.name, ops, record)
+        if self.rings is not None:
+            self.rings.apply(frame)
+        self.does(self.machine.appended(frame.position, record, self.host.clock))
+        self._send_on()
+        self._sync()
+        return frame
+
+    def _sync(self) -> None:
+        if self.disk.fails:
+            if not self.was_broken:
+                self.was_broken = True
+                self.host.at(self.disk.fails_until, self._works_again)
+                clock = self.host.clock
+                self.soon(lambda: self.does(self.machine.cannot_write(clock)))
+            return
+        self.log.sync(lambda end: self.soon(lambda: self._synced(end)))
+
+    def _works_again(self) -> None:
+        self.was_broken = False
+        self.does(self.machine.can_write(self.host.clock))
+        self._sync()
+
+    def _synced(self, end: int) -> None:
+        self.does(self.machine.has_synced(min(end, self.log.synced), self.host.clock))
+        if self.follows and self.acks_when_synced and self.machine.is_whole:
+            self.say(self.follows, Has(min(end, self.log.synced), self.stream))
+
+    # --- a replica, at both ends --------------------------------------------------------------
+
+    def _ship(self, ship: Ship) -> None:
+        member = ship.member
+        self.shipped[member], self.streams[member] = self.joins[member], ship.stream
+        if ship.is_all:
+            self.shipped[member] = len(self.log.frames)
+            frames = tuple(self.log.frames)
+            self.say(member, Frames(frames, ship.stream, is_all=True))
+        self._send_on()
+
+    def _send_on(self) -> None:
+        for member, number in self.shipped.items():
+            frames = tuple(self.log.frames[number:])
+            if frames:
+                self.shipped[member] = len(self.log.frames)
+                self.say(member, Frames(frames, self.streams[member]))
+
+    def _took(self, other: str, message: Frames) -> None:
+        if (other, message.stream) != (self.follows, self.stream):
+            return
+        if message.is_all:
+            self._took_all(message.frames)
+            return
+        if self.takes_all:
+            raise Wrong(f"{self.name} gets a tail, and waits for everything")
+        for frame in message.frames:
+            if not self.log.fits(frame):
+                raise Wrong(f"{self.name} gets frame {frame.number}, which does not fit")
+            self.log.frames.append(frame)
+        self.does(self.machine.took(self.log.last, records(message.frames)))
+        self._sync()
+        if not self.acks_when_synced and self.machine.is_whole:
+            self.say(other, Has(len(self.log.frames), self.stream))
+
+    def _took_all(self, frames: tuple[Frame, ...]) -> None:
+        aside = [frame for frame in self.log.frames if not _holds(frames, frame)]
+        self.set_aside(aside)
+        self.takes_all = False
+        self.log.replaced(frames, self._on_host(lambda: self._whole(frames)))
+        self.does(self.machine.took(self.log.last, records(frames)))
+
+    def _whole(self, frames: tuple[Frame, ...]) -> None:
+        if not self.follows:
+            return
+        self.does(self.machine.copied(self.log.last))
+        self.say(self.follows, Has(len(self.log.frames), self.stream))
+
+    # --- clients ------------------------------------------------------------------------------
+
+    @property
+    def serves(self) -> bool:
+        return self.host.is_up and self.machine.state in SERVING
+
+    def write(
+        self, ops: tuple[Op, ...], level: Level | None, tell: Callable[[Answered], None]
+    ) -> bool:
+        """False: it is not for this member."""
+        rings = self.rings
+        if rings is None or not self.machine.may_write() or self.machine.lacks_copies:
+            return False
+        if level is Level.REPLICATED:
+            self.does(self.machine.wants_replicated(self.host.clock))
+        known = [rings.seen(op) for op in ops if isinstance(op, Put)]
+        known += [
+            len(self.log.frames)
+            for op in ops
+            if rings.made.get(op.queue.name) == op.queue and isinstance(op, Made)
+        ]
+        if known and all(known):
+            self.pending.append(Pending(max(known), level, tell))
+        elif all(rings.has(op) for op in ops if isinstance(op, Taken)):
+            if any(op.queue not in rings.queues for op in ops if isinstance(op, Put)):
+                return False
+            frame = self._append(ops)
+            self.pending.append(Pending(frame.number, level, tell))
+        self._confirm()
+        return True
+
+    def _confirm(self) -> None:
+        """Whoever waits for what may be confirmed now."""
+        machine, clock = self.machine, self.host.clock
+        left = []
+        for each in self.pending:
+            if machine.confirmed(each.level, clock) < each.number:
+                left.append(each)
+                continue
+            one = each.level is Level.DISK and bool(machine.counted)
+            level = each.level or machine.effective_level
+            if each.number > len(self.log.frames):
+                continue  # it was set aside since
+            frame = self.log.frames[each.number - 1]
+            self.watch.confirms(self.name, machine.epoch, frame, is_lasting=not one)
+            each.tell(Answered(self.name, machine.epoch, level))
+        self.pending = left
+
+    def deliver(self, name: str) -> tuple[Put | None, bool]:
+        """A message of this queue, and whether it may have been delivered before."""
+        rings, clock = self.rings, self.host.clock
+        if rings is None or not self.machine.may_deliver(clock):
+            return None, False
+        found = rings.next(name, self.machine.confirmed(None, clock))
+        if found is None:
+            return None, False
+        queue, message = found
+        self.watch.delivers(self.name, self.machine.epoch)
+        was, message.was_delivered, message.is_in_hand = message.was_delivered, True, True
+        return Put(queue, message.name, "", 0), was
+
+
+def _holds(frames: tuple[Frame, ...], frame: Frame) -> bool:
+    return frame.number <= len(frames) and frames[frame.number - 1].chain == frame.chain

@@ -1,0 +1,334 @@
+"""Members, voters and clients on one stage: who is linked, who is struck, who starts again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from random import Random
+
+from shmbroker.netbridge.election.candidate import Electorate, Patience
+from shmbroker.netbridge.election.ledger import Ledger
+from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.history.check import AFTER_A_SPLIT, RULES, check
+from shmbroker.netbridge.history.event import History, Queue
+from shmbroker.netbridge.member.options import CONTINUE_ALONE, STOP_CONFIRMING, MemberOptions
+from shmbroker.netbridge.member.standing import State
+from shmbroker.netbridge.simulation.disk import Disk
+from shmbroker.netbridge.simulation.fault import Fault
+from shmbroker.netbridge.simulation.host import Host
+from shmbroker.netbridge.simulation.network import DELAY_SECONDS
+from shmbroker.netbridge.simulation.replication.client import (
+    QUEUES,
+    Client,
+    Consumer,
+    Founder,
+    Publisher,
+)
+from shmbroker.netbridge.simulation.replication.fault import MEMBERS, VOTERS
+from shmbroker.netbridge.simulation.replication.log import Frame, Log
+from shmbroker.netbridge.simulation.replication.member import MemberProcess
+from shmbroker.netbridge.simulation.replication.process import Line, Process
+from shmbroker.netbridge.simulation.replication.voter import VoterProcess
+from shmbroker.netbridge.simulation.replication.watch import Watch
+from shmbroker.netbridge.simulation.stage import Stage
+from shmbroker.netbridge.simulation.world import World, Wrong
+
+DIAL_SECONDS = 0.1
+DOWN_SECONDS = 0.05, 0.6
+LEASE_SECONDS = 0.6
+CLOCK_RATES = 0.9, 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who plays, by the seed."""
+
+    members: int
+    voters: int
+    max_replicas: int
+    splits: bool
+    acks_when_synced: bool
+    fails_back: bool
+    has_command: bool
+
+
+def cast_of(seed: int) -> Cast:
+    random = Random(seed * 7919)
+    members = random.choice((2, 2, 2, 3))
+    return Cast(
+        members,
+        random.choice((1, 1, 1, 1, 3, 3, 3, 0, 0)),
+        random.choice((1, 2)),
+        random.random() < 0.4,
+        random.random() < 0.5,
+        random.random() < 0.5,
+        random.random() < 0.3,
+    )
+
+
+class Scene(Stage):
+    def __init__(self, world: World, cast: Cast) -> None:
+        self.cast = cast
+        self.names_of_members = MEMBERS[: cast.members]
+        self.names_of_voters = VOTERS[: cast.voters]
+        self.names = (*self.names_of_members, *self.names_of_voters)
+        super().__init__(world)
+        self.may_split = not cast.voters and cast.splits
+        needed = cast.voters // 2 + 1
+        self.watch = Watch(needed, may_split=self.may_split)
+        self.disks = {name: Disk(world) for name in self.names}
+        self.logs = {name: Log(self.disks[name]) for name in self.names_of_members}
+        self.watch.logs = self.logs
+        self.ledgers: dict[str, dict[Node, Ledger]] = {name: {} for name in self.names_of_voters}
+        self.newcomers: set[str] = set()
+        """Whose hosts were replaced: they found no node."""
+        self.boots = dict.fromkeys(self.names, 1)
+        self.members: dict[str, MemberProcess] = {}
+        self.voters: dict[str, VoterProcess] = {}
+        self.history = History()
+        self.aside: set[str] = set()
+        self.queues = {name: Queue(name, 1) for name in QUEUES}
+        self.clients: list[Client] = [
+            Publisher(self, "p1", "orders"),
+            Publisher(self, "p2", "scratch"),
+            Consumer(self, "c1", "orders"),
+            Consumer(self, "c2", "scratch"),
+        ]
+        self.founder = Founder(self, "founder")
+        self.busy_until = 0.0
+        self.number = 0
+        self.dialling: set[tuple[str, str]] = set()
+
+    @property
+    def published(self) -> int:
+        return self.number
+
+    @published.setter
+    def published(self, number: int) -> None:
+        self.number = number
+
+    def begin(self, busy_until: float) -> None:
+        self.busy_until = busy_until
+        for host in self.hosts.values():
+            host.jumped = self.world.between(0, 1000)
+            host.rate = self.world.between(*CLOCK_RATES)
+            self._starts(host)
+        self._dial()
+        self.founder.acts()
+
+    # --- processes ----------------------------------------------------------------------------
+
+    def _options(self, name: str) -> MemberOptions:
+        cast = self.cast
+        needed = cast.voters // 2 + 1
+        rank = self.names_of_members.index(name)
+        return MemberOptions(
+            name,
+            is_preferred=rank == 0 and name not in self.newcomers,
+            members=self.names_of_members,
+            electorate=Electorate(self.names_of_voters, needed) if cast.voters else None,
+            on_partition=CONTINUE_ALONE if cast.splits else STOP_CONFIRMING,
+            lease=LEASE_SECONDS,
+            patience=Patience(6, 0.3, 0.5, rank),
+            check_for_live=True,
+            check_wait=0.5,
+            allow_failback=cast.fails_back,
+            has_command=cast.has_command,
+            retry_wait=0.2,
+            sync_timeout=2.0,
+            replica_timeout=0.4,
+            ack_outlives_boot=cast.acks_when_synced,
+            max_replicas=cast.max_replicas,
+            handover_timeout=1.0,
+        )
+
+    def _starts(self, host: Host) -> None:
+        name = host.name
+        host.starts()
+        process: Process
+        if name in self.ledgers:
+            ledgers = self.ledgers[name]
+            process = VoterProcess(host, self.disks[name], ledgers, LEASE_SECONDS, self.watch)
+            self.voters[name] = process
+        else:
+            process = MemberProcess(
+                host, self.logs[name], self._options(name), f"{name} {self.boots[name]}",
+                self.watch, lambda is_failure: self._ended(host), self._set_aside,
+            )  # fmt: skip
+            self.members[name] = process
+        process.begin()
+
+    def process(self, name: str) -> Process:
+        return self.members[name] if name in self.members else self.voters[name]
+
+    def _ended(self, host: Host) -> None:
+        self.ends(host, loses_power=False)
+
+    def ends(self, host: Host, loses_power: bool) -> None:
+        if not host.is_up:
+            return
+        if not loses_power:
+            self.network.killed(host)
+        host.ends()
+        disk = self.disks[host.name]
+        if loses_power:
+            self.boots[host.name] += 1
+            disk.loses_power()
+            if host.name in self.logs:
+                self.logs[host.name].loses_power()
+        else:
+            disk.flush()
+        self.world.later(self.world.between(*DOWN_SECONDS), lambda: self._again(host))
+
+    def _again(self, host: Host) -> None:
+        if not host.is_up:
+            self._starts(host)
+
+    def _set_aside(self, frames: list[Frame]) -> None:
+        if self.may_split:
+            self.aside |= {getattr(op, "message", "") for frame in frames for op in frame.ops} - {
+                ""
+            }
+
+    # --- lines --------------------------------------------------------------------------------
+
+    def _dial(self) -> None:
+        """Everybody who has no line to somebody makes one."""
+        for near, far in combinations(self.names, 2):
+            is_line = near in self.names_of_members
+            here, there = self.hosts[near], self.hosts[far]
+            if not is_line or not here.is_up or not there.is_up:
+                continue
+            if far not in self.process(near).lines and self.network.is_free(here, there):
+                here.later(self.world.between(*DELAY_SECONDS), partial(self._join, near, far))
+        self.world.later(DIAL_SECONDS, self._dial)
+
+    def _join(self, near: str, far: str) -> None:
+        here, there = self.hosts[near], self.hosts[far]
+        if not there.is_up or far in self.process(near).lines:
+            return
+        if not self.network.is_free(here, there):
+            return
+        lines = Line(self.process(near), far), Line(self.process(far), near)
+        connection = self.network.connect(*lines)
+        for side, line in enumerate(lines):
+            line.joined(connection, side)
+        self.process(far).soon(lambda: self._accepts(far, lines[1]))
+        self.process(near).connect(lines[0])
+
+    def _accepts(self, far: str, line: Line) -> None:
+        assert line.connection is not None
+        if not line.connection.is_told[1]:
+            line.heard_at = line.host.clock
+            self.process(far).connect(line)
+
+    # --- faults -------------------------------------------------------------------------------
+
+    def strike(self, fault: Fault) -> None:
+        kind, until = fault.kind, self.world.now + fault.seconds
+        if kind == "clock" and fault.host in self.ledgers:
+            self.world.tell(f"fault: {fault}")
+            self.hosts[fault.host].jumped += min(fault.seconds, 0.1 * LEASE_SECONDS)
+        elif kind == "isolated":
+            self.world.tell(f"fault: {fault}")
+            self._block(fault.host, [each for each in self.names if each != fault.host], until)
+        elif kind == "sync-then-still":
+            # what was written is synced when it wakes, and somebody else serves by then
+            self.world.tell(f"fault: {fault}")
+            host = self.hosts[fault.host]
+            self.disks[fault.host].slow_until = until
+            host.stands_until = max(host.stands_until, self.world.now + 1.0 + fault.seconds)
+        elif kind == "no-voters":
+            self.world.tell(f"fault: {fault}")
+            self._block(fault.host, self.names_of_voters, until)
+        elif kind == "disk-full":
+            self.world.tell(f"fault: {fault}")
+            self.disks[fault.host].fails_until = until
+        elif kind == "power" and self.newcomers and fault.host in self.names_of_members:
+            self.world.tell("no power failure: one copy is lost already")
+        elif fault.host in self.names_of_members and self._orders(fault):
+            self.world.tell(f"fault: {fault}")
+        else:
+            super().strike(fault)
+
+    def _block(self, host: str, others: tuple[str, ...] | list[str], until: float) -> None:
+        for other in others:
+            for way in ((host, other), (other, host)):
+                self.network.blocked[way] = max(until, self.network.blocked.get(way, 0.0))
+
+    def _orders(self, fault: Fault) -> bool:
+        """What people want of a member."""
+        member, host = self.members[fault.host], self.hosts[fault.host]
+        machine = member.machine
+        if fault.kind == "stop":
+            member.soon(lambda: member.does(machine.stop(host.clock)))
+        elif fault.kind == "park":
+            member.soon(lambda: member.does(machine.stop(host.clock, hands_over=False)))
+        elif fault.kind == "hand-over":
+            member.soon(lambda: member.does(machine.hands_over(fault.other, host.clock)))
+        elif fault.kind == "replaced":
+            self._replaced(fault.host)
+        else:
+            return False
+        return True
+
+    def _replaced(self, name: str) -> None:
+        """Its host is gone with its disk, and another one takes its name; never the only copy."""
+        lives = [each for each in self.members.values() if each.serves and each.name != name]
+        begun = max(self.watch.begun, default=0)
+        attempts = [
+            grant
+            for voters in self.watch.accepted.values()
+            for grant in voters.values()
+            if grant.epoch >= begun
+        ]
+        is_holder = any(grant.holder == name for grant in attempts)
+        if len(lives) != 1 or is_holder or not self.cast.voters:
+            return
+        machines = [each.machine for each in self.members.values()]
+        if any(each.candidate or each.state is State.HANDING_OVER for each in machines):
+            return
+        self.newcomers.add(name)
+        self.ends(self.hosts[name], loses_power=True)
+        self.disks[name] = Disk(self.world)
+        self.logs[name] = Log(self.disks[name])
+
+    # --- what is true -------------------------------------------------------------------------
+
+    @property
+    def lives(self) -> list[MemberProcess]:
+        return [each for each in self.members.values() if each.serves]
+
+    @property
+    def is_whole(self) -> bool:
+        """One serves, as many as may follow, and nobody waits for an answer."""
+        if any(client.is_busy or client.acking for client in (*self.clients, self.founder)):
+            return False
+        states = [each.machine.state for each in self.members.values() if each.host.is_up]
+        in_sync = min(self.cast.max_replicas, self.cast.members - 1)
+        waiting = self.cast.members - 1 - in_sync
+        return (
+            states.count(State.LIVE) == 1
+            and states.count(State.IN_SYNC) == in_sync
+            and sum(states.count(each) for each in (State.WAITING, State.JOINING)) == waiting
+        )
+
+    def misses(self) -> str:
+        told = [
+            f"{name}: {each.machine.state.value} {each.machine.why} (epoch {each.machine.epoch}, "
+            f"last {each.machine.last.epoch}/{each.machine.last.number}, "
+            f"list {[copy.member for copy in each.machine.copies]})"
+            for name, each in self.members.items()
+        ]
+        return "; ".join(told) + f"; busy: {[each.name for each in self.clients if each.is_busy]}"
+
+    def check(self) -> None:
+        [live] = self.lives
+        rings = live.rings
+        assert rings is not None
+        self.history.remains = {queue: list(names) for queue, names in rings.queues.items()}
+        self.history.set_aside = frozenset(self.aside)
+        wrong = check(self.history, AFTER_A_SPLIT if self.may_split else RULES)
+        if wrong:
+            raise Wrong(wrong[0])

@@ -1,0 +1,100 @@
+"""What must never happen, seen from above: it knows all voters, journals and confirms at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from shmbroker.netbridge.election.ledger import Ledger
+from shmbroker.netbridge.election.question import Answer, Ballot, Grant, Question, Step, Verdict
+from shmbroker.netbridge.simulation.network import Message
+from shmbroker.netbridge.simulation.replication.log import Frame, Log
+from shmbroker.netbridge.simulation.world import Wrong
+
+
+class Watch:
+    def __init__(self, needed: int, *, may_split: bool) -> None:
+        self.needed = needed
+        self.may_split = may_split
+        """Nobody can be asked, and each goes on alone."""
+        self.accepted: dict[tuple[int, Ballot], dict[str, Grant]] = defaultdict(dict)
+        self.decided: dict[int, Grant] = {}
+        self.begun: dict[int, str] = {}
+        self.would: dict[tuple[str, int], set[str]] = defaultdict(set)
+        self.newest: Frame | None = None
+        """The last frame that was confirmed and has to last."""
+        self.logs: Mapping[str, Log] = {}
+        self.takeovers = 0
+        self.handovers = 0
+        self.votes = 0
+        self.synced = 0
+        """How often a replica was in sync."""
+
+    # --- voters -------------------------------------------------------------------------------
+
+    def keeps(self, voter: str, ledger: Ledger) -> None:
+        """It is synced there."""
+        if ledger.accepted is None:
+            return
+        ballot, grant = ledger.accepted
+        voters = self.accepted[grant.epoch, ballot]
+        if any(each != grant for each in voters.values()):
+            raise Wrong(f"ballot {ballot} of epoch {grant.epoch} is for two grants")
+        voters[voter] = grant
+        if len(voters) >= self.needed:
+            former = self.decided.setdefault(grant.epoch, grant)
+            if former != grant:
+                raise Wrong(f"epoch {grant.epoch} is decided twice: {former}, {grant}")
+
+    def answers(self, voter: str, to: str, what: Message) -> None:
+        if isinstance(what, Answer) and what.step is Step.WOULD and what.verdict is Verdict.YES:
+            self.would[to, what.attempt].add(voter)
+
+    def asks(self, voter: str, what: Message) -> None:
+        """Nobody makes voters promise anything before a majority would say yes."""
+        if isinstance(what, Question) and what.step is Step.PREPARE:
+            self.votes += 1
+            if len(self.would[what.asker, what.attempt]) < self.needed:
+                raise Wrong(f"{what.asker} asks for a promise that nobody would give")
+
+    # --- members ------------------------------------------------------------------------------
+
+    def begins(self, member: str, epoch: int, log: Log) -> None:
+        """It serves: in this epoch, and with all that was confirmed."""
+        former = self.begun.setdefault(epoch, member)
+        if self.may_split:
+            return
+        if former != member:
+            raise Wrong(f"epoch {epoch} is begun by {former} and by {member}")
+        decided = self.decided.get(epoch)
+        if decided is not None and decided.holder != member:
+            raise Wrong(f"{member} begins epoch {epoch}, which was granted to {decided.holder}")
+        if not log.marks.is_whole:
+            raise Wrong(f"{member} begins epoch {epoch} with half a copy")
+        if self.newest is not None and not log.has(self.newest.position):
+            raise Wrong(f"{member} begins epoch {epoch} without frame {self.newest.number}")
+
+    def serves(self, member: str, log: Log, began_at: int) -> None:
+        if log.synced < began_at:
+            raise Wrong(f"{member} serves, and its first record is not synced")
+
+    def confirms(self, member: str, epoch: int, frame: Frame, *, is_lasting: bool) -> None:
+        if self.may_split:
+            return
+        later = [grant for e, grant in self.decided.items() if e > epoch and grant.holder != member]
+        begun = [name for e, name in self.begun.items() if e > epoch and name != member]
+        for holder in [*(grant.holder for grant in later), *begun]:
+            if not self.logs[holder].has(frame.position):
+                raise Wrong(
+                    f"{member} confirms frame {frame.number} in epoch {epoch}; {holder} has a "
+                    "higher one, and not the frame"
+                )
+        if is_lasting and (self.newest is None or frame.number > self.newest.number):
+            self.newest = frame
+
+    def delivers(self, member: str, epoch: int) -> None:
+        if self.may_split:
+            return
+        later = [name for e, name in self.begun.items() if e > epoch and name != member]
+        if later:
+            raise Wrong(f"{member} delivers in epoch {epoch}, and {later[-1]} serves")

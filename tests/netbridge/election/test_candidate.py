@@ -1,0 +1,153 @@
+"""Who asks voters: every subset of voters missing, doubt, ballots, and attempts of others."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from shmbroker.netbridge.election.candidate import (
+    Action,
+    Ask,
+    Candidate,
+    Electorate,
+    Lost,
+    Patience,
+    Phase,
+    Postponed,
+    Taken,
+    Won,
+)
+from shmbroker.netbridge.election.question import Answer, Ballot, Copy, Grant, Step, Verdict
+
+NODE = b"N" * 16
+WANTED = Grant(2, "b", (Copy("b"),))
+OTHERS = Grant(2, "a", (Copy("a"),))
+VOTERS = ("v1", "v2", "v3")
+PATIENCE = Patience(retries=1, retry_wait=1.0, vote_wait=5.0)
+
+
+def candidate(voters: tuple[str, ...] = VOTERS) -> Candidate:
+    electorate = Electorate(voters, len(voters) // 2 + 1)
+    return Candidate(NODE, "b", WANTED, electorate, PATIENCE, life="1")
+
+
+def answered(
+    asking: Candidate,
+    voter: str,
+    said: Verdict = Verdict.YES,
+    *,
+    accepted: tuple[Ballot, Grant] | None = None,
+    known: Grant | None = None,
+    ballot: Ballot | None = None,
+    now: float = 0.0,
+) -> list[Action]:
+    step = {Phase.PREPARE: Step.PREPARE, Phase.ACCEPT: Step.ACCEPT}.get(asking.phase, Step.WOULD)
+    answer = Answer(NODE, step, asking.attempt, said, "", ballot, accepted, known)
+    return list(asking.answered(voter, answer, now))
+
+
+@pytest.mark.parametrize(
+    "there", [each for count in range(4) for each in combinations(VOTERS, count)]
+)
+def test_with_every_subset_of_voters_missing(there: tuple[str, ...]) -> None:
+    asking = candidate()
+    list(asking.begin(0.0))
+    done: list[Action] = []
+    for _ in range(3):
+        for voter in there:
+            done += answered(asking, voter)
+    for now in (5.0, 6.0, 11.0, 12.0):
+        done += asking.tick(now)
+    ends = [each for each in done if not isinstance(each, Ask)]
+    if len(there) >= 2:
+        assert ends == [Won(WANTED)]
+    else:
+        [lost] = ends
+        assert isinstance(lost, Lost)
+        assert [voter for voter, _ in lost.answers] == list(VOTERS)
+
+
+def test_a_vote_ends_as_soon_as_its_result_is_certain() -> None:
+    asking = candidate()
+    list(asking.begin(0.0))
+    answered(asking, "v1", Verdict.NO)
+    assert asking.phase is Phase.WOULD
+    answered(asking, "v2", Verdict.NO)
+    assert asking.phase is Phase.PAUSE
+
+
+def test_nobody_promises_before_a_majority_would() -> None:
+    asking = candidate()
+    steps = [each.question.step for each in asking.begin(0.0) if isinstance(each, Ask)]
+    steps += [each.question.step for each in answered(asking, "v1") if isinstance(each, Ask)]
+    assert set(steps) == {Step.WOULD}
+    asked = answered(asking, "v2")
+    assert {each.question.step for each in asked if isinstance(each, Ask)} == {Step.PREPARE}
+
+
+def test_later_is_not_a_no() -> None:
+    asking = candidate(("v1",))
+    list(asking.begin(0.0))
+    assert answered(asking, "v1", Verdict.LATER) == [Postponed()]
+    for attempt in range(20):
+        list(asking.tick(asking.until))
+        assert not answered(asking, "v1", Verdict.LATER, now=asking.until), attempt
+    list(asking.tick(asking.until))
+    for _ in range(3):
+        done = answered(asking, "v1")
+    assert done == [Won(WANTED)]
+
+
+def test_a_no_that_becomes_a_yes_is_taken_in_the_pause() -> None:
+    asking = candidate(("v1",))
+    list(asking.begin(0.0))
+    answered(asking, "v1", Verdict.NO)
+    assert asking.phase is Phase.PAUSE
+    answered(asking, "v1")
+    assert asking.phase is Phase.PREPARE
+
+
+def test_somebody_elses_epoch_is_the_end_of_it() -> None:
+    asking = candidate()
+    list(asking.begin(0.0))
+    assert answered(asking, "v1", Verdict.NO, known=OTHERS) == [Taken(OTHERS)]
+
+
+def test_an_attempt_that_may_have_won_is_brought_to_its_end() -> None:
+    asking = candidate()
+    list(asking.begin(0.0))
+    answered(asking, "v1")
+    answered(asking, "v2")
+    answered(asking, "v1", accepted=(Ballot(1, "a"), OTHERS))
+    answered(asking, "v2")
+    assert asking.phase is Phase.PREPARE  # v3 could say that a majority has accepted it
+    asked = list(asking.tick(asking.until))
+    assert {each.question.grant for each in asked if isinstance(each, Ask)} == {OTHERS}
+    answered(asking, "v1")
+    assert answered(asking, "v2") == [Taken(OTHERS)]
+
+
+def test_an_attempt_that_cannot_have_won_is_replaced() -> None:
+    asking = candidate()
+    list(asking.begin(0.0))
+    answered(asking, "v1")
+    answered(asking, "v2")
+    answered(asking, "v1", accepted=(Ballot(1, "a"), OTHERS))
+    answered(asking, "v2")
+    answered(asking, "v3")
+    assert asking.phase is Phase.ACCEPT
+    answered(asking, "v1")
+    assert answered(asking, "v2") == [Won(WANTED)]
+
+
+def test_a_later_ballot_is_met_with_a_still_later_one() -> None:
+    asking = candidate(("v1",))
+    list(asking.begin(0.0))
+    answered(asking, "v1")
+    answered(asking, "v1", Verdict.NO, ballot=Ballot(7, "a"))
+    assert asking.until < PATIENCE.retry_wait  # soon, and it does not count as lost
+    list(asking.tick(asking.until))
+    asked = answered(asking, "v1")
+    [question] = [each.question for each in asked if isinstance(each, Ask)]
+    assert question.ballot == Ballot(8, "b 1")

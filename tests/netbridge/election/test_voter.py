@@ -1,0 +1,193 @@
+"""A voter: each rule by which it says yes, no or later (§3.6)."""
+
+from __future__ import annotations
+
+from shmbroker.netbridge.election.ledger import Ledger
+from shmbroker.netbridge.election.question import (
+    Answer,
+    Ballot,
+    Copy,
+    Grant,
+    Question,
+    Release,
+    Renew,
+    Renewed,
+    Stale,
+    Step,
+    Verdict,
+)
+from shmbroker.netbridge.election.voter import Action, Keep, Say, Voter
+
+NODE = b"N" * 16
+LEASE = 1.0
+BOTH = Grant(1, "a", (Copy("a"), Copy("b", "boot 1")))
+
+
+def voter(**changes: object) -> Voter:
+    """It knows a as the live of epoch 1, with b in sync; a's lease ends at 1.0."""
+    made = Voter(LEASE, {NODE: Ledger(BOTH, 1)}, 0.0)
+    made.linked(NODE, "a")
+    made.linked(NODE, "b")
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def synced(machine: Voter, actions: list[Action]) -> list[Action]:
+    """What is said when all of it is on the disk."""
+    said = [each for each in actions if isinstance(each, Say)]
+    for keep in [each for each in actions if isinstance(each, Keep)]:
+        said += [each for each in machine.kept(keep.number) if isinstance(each, Say)]
+    return list(said)
+
+
+def question(
+    holder: str = "b", epoch: int = 2, step: Step = Step.WOULD, *, asker: str = "", boot: str = ""
+) -> Question:
+    ballot = None if step is Step.WOULD else Ballot(1, asker or holder)
+    grant = Grant(epoch, holder, (Copy(holder),))
+    return Question(NODE, step, 1, asker or holder, grant, boot or "boot 1", ballot)
+
+
+def verdict(machine: Voter, asked: Question, now: float) -> tuple[Verdict, str]:
+    [said] = synced(machine, list(machine.heard(asked.asker, asked, now)))
+    assert isinstance(said, Say)
+    assert isinstance(said.what, Answer)
+    return said.what.verdict, said.what.reason
+
+
+def renewed(machine: Voter, now: float) -> None:
+    synced(machine, list(machine.heard("a", Renew(NODE, BOTH, 1, 1), now)))
+
+
+def test_yes_to_a_backup_when_the_live_is_not_seen_and_its_lease_is_over() -> None:
+    assert verdict(voter(), question(), 1.5) == (Verdict.YES, "")
+
+
+def test_no_to_a_backup_while_the_lease_runs() -> None:
+    assert verdict(voter(), question(), 0.5) == (Verdict.NO, "it sees a")
+
+
+def test_no_to_a_backup_while_it_has_a_link_to_the_live() -> None:
+    machine = voter()
+    renewed(machine, 0.5)
+    assert verdict(machine, question(), 9.0) == (Verdict.NO, "it sees a")
+
+
+def test_no_becomes_yes_when_the_live_is_not_seen_any_more() -> None:
+    machine = voter()
+    renewed(machine, 0.5)
+    assert verdict(machine, question(), 0.6)[0] is Verdict.NO
+    assert not list(machine.unlinked(NODE, "a", is_closed=False, now=0.7))
+    assert machine.deadline == 1.5
+    [said] = synced(machine, list(machine.tick(1.5)))
+    assert isinstance(said, Say)
+    assert isinstance(said.what, Answer)
+    assert said.what.verdict is Verdict.YES
+
+
+def test_a_connection_that_the_hosts_kernel_closed_is_a_release() -> None:
+    machine = voter()
+    renewed(machine, 0.5)
+    assert verdict(machine, question(), 0.6)[0] is Verdict.NO
+    [said] = synced(machine, list(machine.unlinked(NODE, "a", is_closed=True, now=0.7)))
+    assert isinstance(said, Say)
+
+
+def test_a_lease_that_is_given_back_is_over() -> None:
+    machine = voter()
+    renewed(machine, 0.5)
+    synced(machine, list(machine.heard("a", Release(NODE, 1), 0.6)))
+    assert verdict(machine, question(), 0.7)[0] is Verdict.YES
+
+
+def test_after_a_restart_a_live_has_a_whole_lease() -> None:
+    machine = Voter(LEASE, {NODE: Ledger(BOTH, 1)}, 100.0)
+    assert verdict(machine, question(), 100.5)[0] is Verdict.NO
+    assert verdict(machine, question(), 101.1)[0] is Verdict.YES
+
+
+def test_no_to_who_is_not_on_the_list() -> None:
+    assert verdict(voter(), question("c"), 1.5) == (Verdict.NO, "c is not in sync")
+
+
+def test_no_to_a_replica_whose_host_was_restarted() -> None:
+    asked = question(boot="boot 2")
+    assert verdict(voter(), asked, 1.5) == (Verdict.NO, "b is not in sync")
+
+
+def test_yes_to_a_live_that_has_a_link() -> None:
+    assert verdict(voter(), question("a"), 0.1) == (Verdict.YES, "")
+
+
+def test_no_to_a_live_that_has_none() -> None:
+    machine = voter(links=set())
+    assert verdict(machine, question("a"), 0.1) == (Verdict.NO, "it has no link to a")
+
+
+def test_yes_to_a_live_that_hands_over_whatever_its_lease() -> None:
+    machine = voter()
+    renewed(machine, 0.0)
+    assert verdict(machine, question("b", asker="a"), 0.1) == (Verdict.YES, "")
+    accept = question("b", step=Step.ACCEPT, asker="a")
+    assert verdict(machine, accept, 0.1) == (Verdict.YES, "")
+
+
+def test_no_to_an_epoch_that_somebody_else_has() -> None:
+    machine = voter()
+    assert verdict(machine, question(step=Step.PREPARE), 1.5)[0] is Verdict.YES
+    assert verdict(machine, question(step=Step.ACCEPT), 1.5)[0] is Verdict.YES
+    held = Grant(2, "b", (Copy("b"),))
+    synced(machine, list(machine.heard("b", Renew(NODE, held, 0, 1), 1.6)))
+    assert verdict(machine, question("a"), 1.7) == (Verdict.NO, "epoch 2 was granted to b")
+
+
+def test_a_yes_is_repeated() -> None:
+    machine = voter()
+    for _ in range(2):
+        assert verdict(machine, question(step=Step.ACCEPT), 1.5)[0] is Verdict.YES
+
+
+def test_later_while_it_is_itself_in_doubt() -> None:
+    assert verdict(voter(is_in_doubt=True), question(), 1.5)[0] is Verdict.LATER
+
+
+def test_no_to_a_node_that_it_does_not_know() -> None:
+    machine = Voter(LEASE, {}, 0.0)
+    assert verdict(machine, question(), 9.0) == (Verdict.NO, "it knows nothing of this node")
+
+
+def test_nothing_is_told_before_it_is_synced() -> None:
+    machine = voter()
+    actions = list(machine.heard("b", question(step=Step.ACCEPT), 1.5))
+    assert [type(each) for each in actions] == [Keep]
+    # what else is asked meanwhile may not tell either
+    assert not list(machine.heard("b", question(), 1.5))
+    assert len(list(machine.kept(1))) == 2
+
+
+def test_an_older_ballot_is_not_accepted() -> None:
+    machine = voter()
+    later = question("b", step=Step.PREPARE)
+    newer = Question(NODE, Step.PREPARE, 2, "b", later.grant, "boot 1", Ballot(5, "b"))
+    assert verdict(machine, newer, 1.5)[0] is Verdict.YES
+    older = question(step=Step.ACCEPT)
+    assert verdict(machine, older, 1.6) == (Verdict.NO, "somebody has asked later")
+
+
+def test_a_live_of_an_older_epoch_is_stale() -> None:
+    machine = voter()
+    verdict(machine, question(step=Step.ACCEPT), 1.5)
+    [said] = synced(machine, list(machine.heard("a", Renew(NODE, BOTH, 1, 1), 1.6)))
+    assert isinstance(said, Say)
+    assert said.what == Stale(NODE, 1, Grant(2, "b", (Copy("b"),)), is_decided=False)
+
+
+def test_a_list_is_told_by_its_version() -> None:
+    machine = voter()
+    alone = Grant(1, "a", (Copy("a"),))
+    [said] = synced(machine, list(machine.heard("a", Renew(NODE, alone, 2, 7), 0.1)))
+    assert isinstance(said, Say)
+    assert said.what == Renewed(NODE, 1, 2, 7)
+    renewed(machine, 0.2)  # an older one changes nothing
+    assert machine.ledgers[NODE].known == alone

@@ -1,0 +1,306 @@
+"""Losing a member and handing over: a test for each row of the table of §3.3, and failback."""
+
+from __future__ import annotations
+
+import pytest
+
+from shmbroker.netbridge.member.machine import Member
+from shmbroker.netbridge.member.options import MemberOptions
+from shmbroker.netbridge.member.said import Closing
+from shmbroker.netbridge.member.standing import Past, State
+from shmbroker.netbridge.wire.words import Level
+from tests.netbridge.member.group import Group, pair
+
+
+def test_live_crashes_and_its_backup_is_granted_the_next_epoch() -> None:
+    group = pair(has_command=True)
+    assert group.write("a", "m1")
+    group.dies("a")
+    group.reaches("b", State.PROMOTING)
+    group.reaches("b", State.ALONE)
+    assert group.machine("b").epoch == 2
+    rings = group.members["b"].rings
+    assert rings is not None
+    assert any("m1" in messages for messages in rings.queues.values())
+
+
+def test_live_crashes_and_the_grant_is_refused_so_its_backup_goes_back_to_joining() -> None:
+    group = pair()
+    group.dies("v1")
+    group.dies("a")
+    group.until(lambda: "b: vote lost" in group.lines())
+    assert group.state("b") is State.JOINING
+    assert not group.serving
+
+
+@pytest.mark.parametrize(("splits", "state"), [(False, State.HELD), (True, State.ALONE)])
+def test_live_crashes_and_nobody_can_be_asked(splits: bool, state: State) -> None:
+    group = pair(voters=0, splits=splits)
+    group.dies("a")
+    group.reaches("b", state)
+    group.rests()
+    assert group.state("b") is state
+
+
+def test_live_stops_gracefully_and_its_backup_activates_without_a_vote_of_its_own() -> None:
+    group = pair()
+    group.stays_down.add("a")
+    group.members["a"].does(group.machine("a").stop(group.hosts["a"].clock))
+    group.reaches("b", State.ALONE)
+    assert group.machine("b").epoch == 2
+    assert group.machine("b").attempt == 0
+    assert "a: handed over b" in group.lines()
+
+
+@pytest.mark.parametrize("voters", [0, 1])
+def test_live_stops_gracefully_and_no_voter_answers_so_the_replicas_have_it_in_their_logs(
+    voters: int,
+) -> None:
+    group = pair(voters=voters)
+    if voters:
+        group.dies("v1")
+    group.stays_down.add("a")
+    group.members["a"].does(group.machine("a").stop(group.hosts["a"].clock))
+    group.reaches("b", State.ALONE)
+    assert group.machine("b").epoch == 2
+    assert group.machine("b").attempt == 0
+
+
+def test_live_stops_with_no_handover_and_the_group_is_parked_until_it_returns() -> None:
+    group = pair()
+    group.stays_down.add("a")
+    machine = group.machine("a")
+    group.members["a"].does(machine.stop(group.hosts["a"].clock, hands_over=False))
+    group.reaches("b", State.PARKED)
+    group.rests()
+    assert group.state("b") is State.PARKED
+    group.returns("a")
+    group.reaches("a", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+
+
+def test_live_stops_with_no_handover_and_a_person_activates_its_backup() -> None:
+    group = pair()
+    group.stays_down.add("a")
+    machine = group.machine("a")
+    group.members["a"].does(machine.stop(group.hosts["a"].clock, hands_over=False))
+    group.reaches("b", State.PARKED)
+    clock = group.hosts["b"].clock
+    group.members["b"].does(group.machine("b").command(is_forced=False, now=clock))
+    group.reaches("b", State.ALONE)
+
+
+def test_closing_is_seen_and_no_handover_so_it_is_a_crash_at_the_loss_of_the_link() -> None:
+    group = pair()
+    group.members["b"].does(group.machine("b").heard("a", Closing(), group.hosts["b"].clock))
+    assert group.state("b") is State.IN_SYNC
+    group.dies("a")
+    group.reaches("b", State.ALONE)
+
+
+def test_closing_is_seen_and_no_handover_so_it_is_a_crash_after_handover_timeout() -> None:
+    group = pair(voters=0)
+    group.members["b"].does(group.machine("b").heard("a", Closing(), group.hosts["b"].clock))
+    group.hosts["a"].stands_until = group.world.now + 0.1
+    group.until(lambda: "b: held" in group.lines())
+
+
+def test_backup_stops_gracefully_and_the_live_goes_on_alone_without_a_question() -> None:
+    group = pair()
+    group.stays_down.add("b")
+    group.members["b"].does(group.machine("b").stop(group.hosts["b"].clock))
+    group.reaches("a", State.ALONE)
+    live = group.machine("a")
+    assert (live.epoch, live.attempt) == (1, 0)
+    assert live.effective_level is Level.DISK
+    assert "a: level fell disk" in group.lines()
+    assert group.write("a")
+    assert group.logs["b"].past("b", live.node).has_left
+
+
+def test_backup_stops_gracefully_and_the_live_waits_until_the_voters_know() -> None:
+    group = pair()
+    group.dies("v1")
+    group.stays_down.add("b")
+    group.members["b"].does(group.machine("b").stop(group.hosts["b"].clock))
+    group.rests(1.0)
+    assert not group.write("a")
+    group.returns("v1")
+    group.reaches("a", State.ALONE)
+    assert group.write("a")
+
+
+def test_backup_crashes_and_the_live_asks_before_it_goes_on_alone() -> None:
+    group = pair()
+    group.dies("b")
+    group.reaches("a", State.ALONE)
+    assert group.machine("a").epoch == 2
+    assert "a: vote won epoch 2" in group.lines()
+    assert group.write("a")
+
+
+def test_backup_hangs_and_syncs_again_when_it_wakes() -> None:
+    group = pair()
+    group.hosts["b"].stands_until = group.world.now + 2.0
+    began = group.world.now
+    group.write("a")
+    group.reaches("a", State.ALONE)
+    assert group.world.now - began < 2.0
+    assert "replica lost b: no progress" in group.lines()
+    group.reaches("b", State.IN_SYNC)
+    group.reaches("a", State.LIVE)
+
+
+def test_replication_link_is_lost_and_a_majority_lets_the_live_go_on_alone() -> None:
+    group = pair()
+    group.parts("a", "b")
+    group.reaches("a", State.ALONE)
+    group.rests()
+    assert group.serving == ["a"]
+    assert group.state("b") is State.JOINING or group.state("b") is State.ASKING
+    group.heals()
+    group.reaches("b", State.IN_SYNC)
+
+
+@pytest.mark.parametrize("choice", ["shutdown", "demote"])
+def test_replication_link_is_lost_and_so_is_the_vote(choice: str) -> None:
+    group = pair(changes={"on_lost_vote": choice})
+    group.dies("v1")
+    group.parts("a", "b")
+    group.stays_down.add("a")
+    group.until(lambda: "a: vote lost" in group.lines())
+    group.rests(0.5)
+    assert not group.serving
+    assert group.hosts["a"].is_up == (choice == "demote")
+
+
+def test_replication_link_is_lost_and_voting_is_off_so_the_live_goes_on_alone() -> None:
+    group = pair(changes={"votes": False})
+    group.dies("v1")
+    group.parts("a", "b")
+    group.reaches("a", State.ALONE)
+    assert group.machine("a").attempt == 0
+
+
+def test_live_cannot_write_and_hands_over() -> None:
+    group = pair(fails_back=False)
+    group.disks["a"].fails_until = group.world.now + 1.0
+    group.write("a")
+    group.until(lambda: group.serving == ["b"])
+    assert "a: handed over b" in group.lines()
+
+
+def test_live_that_wakes_meets_a_higher_epoch_and_confirms_nothing() -> None:
+    group = pair()
+    group.hosts["a"].stands_until = group.world.now + 3.0
+    group.reaches("b", State.ALONE)
+    assert group.state("a") is State.LIVE  # it does not know yet
+    group.until(lambda: "a: fenced" in group.lines())
+    assert group.serving == ["b"]
+    assert not group.members["a"].machine.confirmed(None, group.hosts["a"].clock)
+    group.reaches("a", State.IN_SYNC)
+
+
+def test_live_dies_during_a_sync_and_its_backup_stays_passive() -> None:
+    group = Group()
+    group.starts()
+    group.reaches("b", State.SYNCING)
+    group.dies("a")
+    group.until(lambda: "b: not in sync" in group.lines())
+    group.rests()
+    assert not group.serving
+    assert "not in sync with a" in group.lines()
+
+
+def test_wrong_password_on_a_backup_and_it_is_refused() -> None:
+    machine = Member(MemberOptions("b", False), Past(), lambda position: True, boot="1", life="1",
+                     now=0.0)  # fmt: skip
+    machine.start(0.0)
+    machine.tick(1.0)
+    machine.refused("a", "wrong password")
+    assert machine.state is State.REFUSED
+    assert machine.why == "a: wrong password"
+
+
+def test_acting_live_crashes_and_nobody_is_in_sync_so_the_old_member_is_held() -> None:
+    group = pair()
+    group.dies("a")
+    group.reaches("b", State.ALONE)
+    group.write("b")
+    group.dies("b")
+    group.returns("a")
+    group.reaches("a", State.HELD)
+    group.rests()
+    assert not group.serving
+    group.returns("b")
+    group.reaches("b", State.ALONE, State.LIVE)
+
+
+def test_with_several_backups_the_one_that_is_in_sync_and_preferred_goes_first() -> None:
+    group = pair(members=3, max_replicas=2)
+    group.reaches("c", State.IN_SYNC)
+    assert group.machine("a").announced == "b"
+    group.dies("a")
+    group.until(lambda: group.serving == ["b"])
+    group.reaches("c", State.IN_SYNC)
+    assert group.machine("b").announced == "c"
+
+
+def test_one_backup_is_followed_and_the_other_waits() -> None:
+    group = Group(members=3, max_replicas=1)
+    group.starts()
+    states = State.IN_SYNC, State.WAITING
+    group.until(lambda: {group.state(each) for each in ("b", "c")} == {*states})
+    first, second = ("b", "c") if group.state("b") is State.IN_SYNC else ("c", "b")
+    assert "already-replicating" in group.machine(second).why
+    group.dies(first)
+    group.reaches(second, State.IN_SYNC)
+
+
+# --- §3.4 ---------------------------------------------------------------------------------------
+
+
+def test_the_preferred_member_returns_and_gets_its_role_back() -> None:
+    group = pair()
+    group.dies("a")
+    group.reaches("b", State.ALONE)
+    assert group.write("b", "meanwhile")
+    group.returns("a")
+    group.until(lambda: group.serving == ["a"])
+    assert group.machine("a").epoch == 3
+    rings = group.members["a"].rings
+    assert rings is not None
+    assert any("meanwhile" in messages for messages in rings.queues.values())
+    group.reaches("b", State.IN_SYNC)
+
+
+def test_no_failback_if_the_acting_live_does_not_allow_it() -> None:
+    group = pair()
+    group.of_one["b"] = {"allow_failback": False}
+    group.dies("b")
+    group.reaches("a", State.ALONE)
+    group.returns("b")
+    group.reaches("b", State.IN_SYNC)
+    group.dies("a")
+    group.reaches("b", State.ALONE)
+    group.returns("a")
+    group.until(lambda: "a: failback refused allow-failback is false" in group.lines())
+    assert group.serving == ["b"]
+
+
+def test_no_failback_while_another_backup_is_in_sync() -> None:
+    group = pair(members=3, max_replicas=2)
+    group.reaches("c", State.IN_SYNC)
+    group.dies("a")
+    group.until(lambda: group.serving == ["b"])
+    group.reaches("c", State.IN_SYNC)
+    group.returns("a")
+    group.until(lambda: "failback refused another backup is in sync" in group.lines())
+    assert group.serving == ["b"]
+
+
+def test_handing_over_by_command() -> None:
+    group = pair(fails_back=False)
+    group.members["a"].does(group.machine("a").hands_over("b", group.hosts["a"].clock))
+    group.until(lambda: group.serving == ["b"])
+    group.reaches("a", State.IN_SYNC)

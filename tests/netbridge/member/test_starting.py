@@ -1,0 +1,165 @@
+"""Starting: a test for each row of the table of §3.5."""
+
+from __future__ import annotations
+
+import pytest
+
+from shmbroker.netbridge.election.question import Copy
+from shmbroker.netbridge.member.machine import Member
+from shmbroker.netbridge.member.options import MemberOptions
+from shmbroker.netbridge.member.said import Hello
+from shmbroker.netbridge.member.standing import Past, Position, State
+from tests.netbridge.member.group import Group, pair
+
+
+def test_a_fresh_live_founds_a_node_and_serves_in_epoch_1() -> None:
+    group = Group()
+    group.starts("a", "v1")
+    group.reaches("a", State.ALONE)
+    assert group.machine("a").epoch == 1
+    assert group.machine("a").node
+
+
+def test_a_fresh_backup_without_a_live_joins_for_ever() -> None:
+    group = Group()
+    group.starts("b", "v1")
+    group.rests(10.0)
+    assert group.state("b") is State.JOINING
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_live_and_backup_start_in_any_order(first: str) -> None:
+    group = Group()
+    group.starts(first, "v1")
+    group.rests()
+    group.returns("b" if first == "a" else "a")
+    group.reaches("a", State.LIVE)
+    group.reaches("b", State.IN_SYNC)
+
+
+@pytest.mark.parametrize("voters", [0, 1])
+def test_a_member_that_was_live_alone_serves(voters: int) -> None:
+    group = Group(voters=voters)
+    group.starts("a")
+    group.reaches("a", State.ALONE)
+    group.dies("a", power=True)
+    group.returns("a")
+    group.reaches("a", State.ALONE)
+    assert group.machine("a").epoch == 1
+
+
+def test_a_member_that_was_live_alone_is_held_if_a_partner_knows_a_higher_epoch() -> None:
+    last = Position(3, "a", 9, 1)
+    past = Past(b"N" * 16, last, (Copy("a"),))
+    options = MemberOptions("a", True, ("a", "b"))
+    machine = Member(options, past, lambda position: True, boot="1", life="1", now=0.0)
+    machine.start(0.0)
+    machine.peer_up("b", 0.1)
+    newer = Position(5, "b", 12, 2)
+    machine.heard("b", Hello(past.node, newer, serves=False, epoch=5), 0.1)
+    machine.tick(1.0)
+    assert machine.state is State.HELD
+    assert machine.why == "b has begun epoch 5"
+
+
+def test_who_was_active_last_is_known_by_its_journal_whatever_its_role_is() -> None:
+    group = pair()
+    group.dies("a")
+    group.reaches("b", State.ALONE)
+    group.dies("b")
+    group.returns("b")
+    group.reaches("b", State.ALONE)
+    assert group.machine("b").epoch == 2
+
+
+@pytest.mark.parametrize(("voters", "state"), [(1, State.ALONE), (0, State.HELD)])
+def test_a_member_that_had_a_partner_in_sync_asks_or_is_held(voters: int, state: State) -> None:
+    group = pair(voters=voters)
+    group.dies("b")
+    group.dies("a")
+    group.returns("a")
+    group.reaches("a", state)
+    group.rests()
+    assert group.state("a") is state
+
+
+def test_a_member_that_had_a_partner_in_sync_says_whom_it_waits_for() -> None:
+    group = pair()
+    group.dies("v1")
+    group.dies("b")
+    group.dies("a")
+    group.returns("a")
+    group.reaches("a", State.HELD)
+    assert group.machine("a").why == "waits for b (epoch 1)"
+    assert "a: held waits for b (epoch 1)" in group.lines()
+
+
+def test_a_member_that_had_a_partner_in_sync_serves_with_continue_alone() -> None:
+    group = pair(voters=0, splits=True)
+    group.dies("b")
+    group.dies("a")
+    group.returns("a")
+    group.reaches("a", State.ALONE)
+    assert group.machine("a").epoch == 2
+
+
+def test_a_replica_whose_host_was_restarted_is_no_candidate() -> None:
+    group = pair()
+    group.dies("a")
+    group.dies("b", power=True)
+    group.returns("b")
+    group.reaches("b", State.HELD)
+    group.rests()
+    assert not group.serving
+    group.returns("a")
+    group.until(lambda: len(group.serving) == 1)
+
+
+def test_a_partner_is_live_and_it_joins() -> None:
+    group = pair(fails_back=False)
+    group.dies("a")
+    group.reaches("b", State.ALONE)
+    group.returns("a")
+    group.reaches("a", State.IN_SYNC)
+    assert group.serving == ["b"]
+
+
+def test_a_partner_is_live_and_without_check_for_live_server_it_does_not_start() -> None:
+    group = pair()
+    group.dies("a")
+    group.reaches("b", State.ALONE)
+    group.of_one["a"] = {"check_for_live": False}
+    group.returns("a")
+    group.stays_down.add("a")
+    group.until(lambda: "a: stale stale: b serves epoch 2" in group.lines())
+    group.rests(0.1)
+    assert not group.hosts["a"].is_up
+    assert group.serving == ["b"]
+
+
+@pytest.mark.parametrize("voters", [0, 1])
+@pytest.mark.parametrize("power", [False, True])
+def test_both_are_back_after_a_power_cut_and_the_newest_serves(voters: int, power: bool) -> None:
+    group = pair(voters=voters)
+    assert group.write("a")
+    group.parts("a", "b")
+    group.dies("a", power=power)
+    group.dies("b", power=power)
+    group.heals()
+    group.returns("a")
+    group.returns("b")
+    group.until(lambda: len(group.serving) == 1)
+    assert group.write(group.serving[0])
+
+
+def test_the_newest_is_lost_for_good_and_a_person_activates_the_other_one() -> None:
+    group = pair()
+    group.dies("a")
+    group.reaches("b", State.ALONE)
+    group.dies("b")
+    group.returns("a")
+    group.reaches("a", State.HELD)
+    group.members["a"].does(group.machine("a").command(is_forced=True, now=group.hosts["a"].clock))
+    group.reaches("a", State.ALONE)
+    assert "a: forced epoch 1, then 3" in group.lines()  # 2 was granted to b
+    assert group.machine("a").is_forced

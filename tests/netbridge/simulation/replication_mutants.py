@@ -1,0 +1,92 @@
+"""The machines of members and voters with one guard removed: the simulation must object to each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shmbroker.netbridge.election.candidate import Candidate
+from shmbroker.netbridge.election.voter import Voter
+from shmbroker.netbridge.member.serving import Serving
+from tests.netbridge.simulation.mutants import Mutant
+
+MUTANTS: Final = (
+    Mutant(
+        "no-fence-check-before-a-write",
+        Serving,
+        "may_write",
+        "self.state in (State.LIVE, State.ALONE, State.SUSPENDED)",
+        "True",
+    ),
+    Mutant(
+        "no-fence-check-after-a-sync",
+        Serving,
+        "confirmed",
+        "confirms = self.state in (State.LIVE, State.ALONE, State.HANDING_OVER)",
+        "confirms = True",
+    ),
+    Mutant(
+        "lease-not-looked-at-before-a-delivery",
+        Serving,
+        "may_deliver",
+        "(not self.options.lease or self.is_valid(now))",
+        "True",
+    ),
+    Mutant(
+        "goes-on-before-it-may",
+        Serving,
+        "_replica_lost",
+        'self._suspend(f"{member} is lost")',
+        "self.counted -= {member}",
+    ),
+    Mutant(
+        "a-higher-epoch-of-another-ignored",
+        Serving,
+        "_met_another",
+        "if hello.epoch > self.epoch:",
+        "if False:",
+    ),
+    Mutant(
+        "in-sync-and-not-waited-for",
+        Serving,
+        "_admit",
+        "self.counted |= {member}",
+        "pass",
+    ),
+    Mutant(
+        "no-prefix-check",
+        Serving,
+        "_join",
+        "what.is_whole and bool(what.node) and self.has_frame(what.last)",
+        "what.is_whole and bool(what.node)",
+    ),
+    Mutant("a-silent-replica-waited-for", Serving, "serving_tick", "and late and", "and False and"),
+    # --- voters
+    Mutant(
+        "what-was-accepted-not-told",
+        Voter,
+        "_asked",
+        "ledger.accepted_at(epoch), ledger.known,",
+        "None, ledger.known,",
+    ),
+    Mutant(
+        "no-pre-vote",
+        Candidate,
+        "begin",
+        "self._step(Phase.WOULD, now)",
+        "self._step(Phase.PREPARE, now)",
+    ),
+)
+
+SHOWN_BY: Final = {
+    "no-fence-check-before-a-write": 23,
+    "no-fence-check-after-a-sync": 16,
+    "lease-not-looked-at-before-a-delivery": 24,
+    "goes-on-before-it-may": 4,
+    "a-higher-epoch-of-another-ignored": 37,
+    "in-sync-and-not-waited-for": 0,
+    "no-prefix-check": 23,
+    "a-silent-replica-waited-for": 1,
+    "no-pre-vote": 0,
+    "what-was-accepted-not-told": 32,
+}
+"""The seed that objects to each."""
