@@ -263,6 +263,7 @@ SUBCLASSES: dict[type[Error], int] = {
     Unroutable: codes.OK,
     NotAsyncio: codes.OK,
     NotAllowed: codes.OK,
+    NotEnoughReplicas: codes.UNCONFIRMED,
     NotLocal: codes.OK,
     TransactionRolledBack: codes.ENDED,
 }

@@ -231,15 +231,19 @@ class Feeding:
 
     def _news(self) -> None:
         for _ in range(READS_MAX):
+            if (tail := self._tail) is None:
+                return
             try:
-                told = self._tail.read() if self._tail is not None else b""
+                told = tail.read()
             except ConnectionClosed:
                 self._fell_behind()
                 return
-            if not told or self._tail is None:
+            if not told:
                 return
             self._ship(told)
-            self.feed.told(self._tail.last, len(told), time.monotonic())
+            if self._tail is not tail:  # the link was lost in saying it
+                return
+            self.feed.told(tail.last, len(told), time.monotonic())
         self.live.due = min(self.live.due, self.feed.deadline)
 
     def _fell_behind(self) -> None:

@@ -35,8 +35,11 @@ class Process:
             signal.pidfd_send_signal(self._pidfd, number)
 
     def stop(self) -> None:
+        """SIGSTOP, and all its threads stand still when this returns."""
         self.is_stopped = True
         self.send(signal.SIGSTOP)
+        if self.status is None:
+            os.waitid(os.P_PIDFD, self._pidfd, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def go_on(self) -> None:
         self.is_stopped = False
