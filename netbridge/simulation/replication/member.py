@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from shmbroker.netbridge.election.candidate import Ask
@@ -298,8 +298,7 @@ class MemberProcess(Process):
             self.say(other, Has(len(self.log.frames), self.stream))
 
     def _took_all(self, frames: tuple[Frame, ...]) -> None:
-        aside = [frame for frame in self.log.frames if not _holds(frames, frame)]
-        self.set_aside(aside)
+        self.set_aside(not_in(frames, self.log.frames))
         self.takes_all = False
         self.log.replaced(frames, self._on_host(lambda: self._whole(frames)))
         self.does(self.machine.took(self.log.last, records(frames)))
@@ -372,5 +371,10 @@ class MemberProcess(Process):
         return Put(queue, message.name, "", 0), was
 
 
-def _holds(frames: tuple[Frame, ...], frame: Frame) -> bool:
-    return frame.number <= len(frames) and frames[frame.number - 1].chain == frame.chain
+def not_in(history: Sequence[Frame], frames: Sequence[Frame]) -> list[Frame]:
+    """Those of these frames that the history does not have."""
+    return [
+        frame
+        for frame in frames
+        if frame.number > len(history) or history[frame.number - 1].chain != frame.chain
+    ]

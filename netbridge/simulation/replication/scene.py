@@ -27,7 +27,7 @@ from shmbroker.netbridge.simulation.replication.client import (
 )
 from shmbroker.netbridge.simulation.replication.fault import MEMBERS, VOTERS
 from shmbroker.netbridge.simulation.replication.log import Frame, Log
-from shmbroker.netbridge.simulation.replication.member import MemberProcess
+from shmbroker.netbridge.simulation.replication.member import MemberProcess, not_in
 from shmbroker.netbridge.simulation.replication.process import Line, Process
 from shmbroker.netbridge.simulation.replication.voter import VoterProcess
 from shmbroker.netbridge.simulation.replication.watch import Watch
@@ -289,6 +289,8 @@ class Scene(Stage):
         machines = [each.machine for each in self.members.values()]
         if any(each.candidate or each.state is State.HANDING_OVER for each in machines):
             return
+        if self.members[name].machine.has_asked_back:  # it may be the newest before it hears of it
+            return
         self.newcomers.add(name)
         self.ends(self.hosts[name], loses_power=True)
         self.disks[name] = Disk(self.world)
@@ -327,6 +329,8 @@ class Scene(Stage):
         [live] = self.lives
         rings = live.rings
         assert rings is not None
+        for each in self.members.values():  # one that has no place still has its tail
+            self._set_aside(not_in(live.log.frames, each.log.frames))
         self.history.remains = {queue: list(names) for queue, names in rings.queues.items()}
         self.history.set_aside = frozenset(self.aside)
         wrong = check(self.history, AFTER_A_SPLIT if self.may_split else RULES)

@@ -43,5 +43,5 @@ def test_who_interrupts_it_is_told_with_which_seed_it_goes_on(
         monkeypatch.setattr(world, "simulate", simulate)
     assert run(monkeypatch, "--seeds=0", "--minutes=1", "--first=7") == 130
     told = capsys.readouterr().out
-    assert told.startswith("2 seeds from 7 on, 40 steps")
+    assert told.startswith(f"2 seeds from 7 on, {2 * 10 * len(WORLDS)} steps")
     assert told.endswith("it was interrupted and goes on with FIRST=9\n")
