@@ -21,10 +21,11 @@ from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.properties import MESSAGE_ID
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.transaction.transaction import Transaction
-from shmbroker.netbridge.carrier.reached import serving
+from shmbroker.netbridge.carrier.reached import is_durable, serving
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import unpacked
 from shmbroker.netbridge.serving.alarms import Alarm
+from shmbroker.netbridge.serving.confirms import wait_for_all
 from shmbroker.netbridge.serving.hands import TakenBatch
 from shmbroker.netbridge.serving.producer import LEVEL_NUMBERS, LEVEL_WORDS, until
 from shmbroker.netbridge.wire.frame import Command
@@ -168,23 +169,14 @@ class Commit:
     def _committed(self) -> None:
         self._settled()
         level = LEVEL_NUMBERS[self.command.demand]
-        durable = [each for each in self.queues if lib.sb_is_durable(each._queue)]
+        durable = {each.name for each in self.queues if is_durable(each._queue)}
         if level == CONFIRM_SHM or not durable:
             self._done(CONFIRM_SHM)
             return
         service = self.served.service
         self.alarm = service.alarms.at(self.until, lambda: self._done(UNCONFIRMED))
-        waiting = {each.name for each in durable}
-        levels: list[int] = []
-
-        def one(level: int) -> None:
-            levels.append(level)
-            if len(levels) == len(waiting):
-                self._done(min(levels))
-
-        for name in waiting:
-            shared = serving(service.broker, name)
-            service.confirms(shared._queue, level).wait(max(0, shared.published - 1), one)
+        shared = [serving(service.broker, each) for each in durable]
+        wait_for_all(service.confirms, shared, level, self._done)
 
     def _done(self, level: int) -> None:
         self._forget()

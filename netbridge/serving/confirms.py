@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from shmbroker.core.codes import UNCONFIRMED
 from shmbroker.core.layout import CONFIRM_EFFECTIVE
 from shmbroker.ipc._native import lib
+from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.carrier.sleeper import CONFIRMED, Sleeper
 
 Told = Callable[[int], None]
@@ -60,3 +61,20 @@ class Confirms:
             self._sleeper.forget(ticket, self._queue, position, self._returned)
             self._ticket = None
         self._waiting.clear()
+
+
+Waits = Callable[[Any, int], Confirms]
+"""Who waits for confirms of a queue, as C knows it, at a level."""
+
+
+def wait_for_all(waits: Waits, queues: Collection[Queue], level: int, told: Told) -> None:
+    """For all that these queues have now: the least of their levels is told."""
+    levels: list[int] = []
+
+    def one(level: int) -> None:
+        levels.append(level)
+        if len(levels) == len(queues):
+            told(min(levels))
+
+    for queue in queues:
+        waits(queue._queue, level).wait(max(0, queue.published - 1), one)

@@ -14,10 +14,7 @@ from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.sink.sink import ORIGIN_BYTES, Poured, Sink
 from shmbroker.netbridge.carrier.reached import is_durable, queues_behind, serving
-from shmbroker.netbridge.serving.confirms import Confirms
-
-Waits = Callable[[Any, int], Confirms]
-"""Who waits for confirms of a queue, as C knows it, at a level."""
+from shmbroker.netbridge.serving.confirms import Waits, wait_for_all
 
 
 def origin_of(session: bytes, producer: int) -> bytes:
@@ -52,25 +49,16 @@ class Destination(Protocol):
     def close(self, *, forgets: bool) -> None: ...
 
 
-class ToQueue:
-    def __init__(
-        self, broker: Broker, shared: Broker, name: str, origin: bytes, waits: Waits
-    ) -> None:
-        """`shared`: the connection by which confirms are waited for."""
-        self._queue = broker.queue(name)
-        self._waits = waits
-        self.may_confirm = bool(lib.sb_is_durable(self._queue._queue))
-        self._waited_for = serving(shared, name) if self.may_confirm else self._queue
-        self._sink = Sink(broker, origin, checks=True, counts=True, stops_at_refused=True)
-        try:
-            self._sink.to_queue(self._queue)
-        except BaseException:
-            self._sink.close()
-            raise
-        self.full = self._queue._queue
+class _Stream:
+    """The numbers of a producer, at a sink."""
 
-    def __str__(self) -> str:
-        return f"queue {self._queue.name!r}"
+    def __init__(self, sink: Sink, opens: Callable[[Sink], object]) -> None:
+        self._sink = sink
+        try:
+            opens(sink)
+        except BaseException:
+            sink.close()
+            raise
 
     def position(self) -> int:
         return self._sink.position()
@@ -87,6 +75,26 @@ class ToQueue:
     def give_up(self, first: int, count: int) -> None:
         self._sink.give_up(first - 1, first - 1 + count)
 
+    def close(self, *, forgets: bool) -> None:
+        self._sink.close(forgets=forgets)
+
+
+class ToQueue(_Stream):
+    def __init__(
+        self, broker: Broker, shared: Broker, name: str, origin: bytes, waits: Waits
+    ) -> None:
+        """`shared`: the connection by which confirms are waited for."""
+        self._queue = broker.queue(name)
+        self._waits = waits
+        self.may_confirm = is_durable(self._queue._queue)
+        self._waited_for = serving(shared, name) if self.may_confirm else self._queue
+        sink = Sink(broker, origin, checks=True, counts=True, stops_at_refused=True)
+        super().__init__(sink, lambda sink: sink.to_queue(self._queue))
+        self.full = self._queue._queue
+
+    def __str__(self) -> str:
+        return f"queue {self._queue.name!r}"
+
     def pass_over(self, number: int) -> None:
         self._sink.give_up(number - 1, number)
 
@@ -98,23 +106,16 @@ class ToQueue:
         where = position if position >= 0 else max(0, self._queue.published - 1)
         self._waits(self._waited_for._queue, level).wait(where, told)
 
-    def close(self, *, forgets: bool) -> None:
-        self._sink.close(forgets=forgets)
 
-
-class ToExchange:
+class ToExchange(_Stream):
     def __init__(
         self, broker: Broker, shared: Broker, name: str, origin: bytes, waits: Waits
     ) -> None:
         self._broker, self._shared, self._waits = broker, shared, waits
         self._exchange: Exchange = broker.exchange(name)
         self.may_confirm = True
-        self._sink = Sink(broker, origin, checks=True, counts=True)
-        try:
-            self._sink.to_exchange(self._exchange)
-        except BaseException:
-            self._sink.close()
-            raise
+        sink = Sink(broker, origin, checks=True, counts=True)
+        super().__init__(sink, lambda sink: sink.to_exchange(self._exchange))
 
     def __str__(self) -> str:
         return f"exchange {self._exchange.name!r}"
@@ -122,20 +123,6 @@ class ToExchange:
     @property
     def full(self) -> Any:
         return self._sink.full
-
-    def position(self) -> int:
-        return self._sink.position()
-
-    def begin(self, floor: int) -> int:
-        if floor > 1:
-            self._sink.give_up(0, floor - 1)
-        return self.position()
-
-    def pour(self, records: memoryview) -> Poured:
-        return self._sink.pour(records, later=time.monotonic_ns())
-
-    def give_up(self, first: int, count: int) -> None:
-        self._sink.give_up(first - 1, first - 1 + count)
 
     def pass_over(self, number: int) -> None:
         """Each of its queues does so by itself."""
@@ -145,22 +132,10 @@ class ToExchange:
 
     def confirm(self, position: int, level: int, told: Callable[[int], None]) -> None:
         """All that its durable queues have now: it is among that."""
-        waiting = self._durable()
-        levels: list[int] = []
-
-        def one(level: int) -> None:
-            levels.append(level)
-            if len(levels) == len(waiting):
-                told(min(levels))
-
-        for queue in waiting:
-            self._waits(queue._queue, level).wait(max(0, queue.published - 1), one)
+        wait_for_all(self._waits, self._durable(), level, told)
 
     def _durable(self) -> list[Queue]:
         queues = queues_behind(self._shared, self._exchange.name)
         for queue in queues:
             lib.sb_queue_serve(queue._queue)
         return [each for each in queues if is_durable(each._queue)]
-
-    def close(self, *, forgets: bool) -> None:
-        self._sink.close(forgets=forgets)
