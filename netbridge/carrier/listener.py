@@ -46,7 +46,8 @@ NEWEST_MAX = 10_000
 
 
 class Serving(Protocol):
-    """Of links of programs: `netbridge/serving`; of replicas: `netbridge/replica`."""
+    """Of links of programs: `netbridge/serving`; of replicas: `netbridge/replica`; of members to
+    their voter: `netbridge/witness`."""
 
     def came(self, end: End) -> None: ...
 
@@ -69,12 +70,14 @@ class Listener(Closable):
         times: LinkTimes | None = None,
         serves: Serving | None = None,
         replicates: Serving | None = None,
+        votes: Serving | None = None,
         tell: Tell = lambda _: None,
         is_active: bool = True,
     ) -> None:
         """`key`: of the password that gives the key pair of this address, or that pair.
 
-        `serves`: programs, and `replicates`: replicas, if `roles` admits them.
+        `serves`: programs, `replicates`: replicas, `votes`: links of members to a witness;
+        each if `roles` admits them.
         `is_active`: False, the broker is passive: all are told who is live, until `serve`.
         """
         self.times = times or LinkTimes()
@@ -83,7 +86,7 @@ class Listener(Closable):
         self._thread, self._ours, self._tell = thread, ours, tell
         self._key, self._credentials = key, credentials
         self._roles, self._vhosts = roles, vhosts
-        self._serves, self._replicates = serves, replicates
+        self._serves, self._replicates, self._votes = serves, replicates, votes
         self._is_active = is_active
         self.live = ""
         """The address of the live, if it is known, while this broker is passive."""
@@ -325,6 +328,8 @@ class Listener(Closable):
         role = end.machine.handshake.role
         if role is Role.REPLICA:
             return self._replicates
+        if role is Role.WITNESS:
+            return self._votes
         return self._serves if role in OF_PROGRAMS else None
 
     def heard(self, end: End, frame: Frame) -> None:

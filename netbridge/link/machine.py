@@ -24,6 +24,7 @@ from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.frame import (
     OF_REPLICATION,
     OF_SESSIONS,
+    OF_VOTES,
     Active,
     Beat,
     Closing,
@@ -42,7 +43,7 @@ from shmbroker.netbridge.wire.frame import (
     Unopened,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, VOTING, Role
 
 Steps = Iterator[Frame | Action]
 CONFIRM_SECONDS = 0.005
@@ -340,9 +341,12 @@ class Machine:
     @property
     def _of_role(self) -> frozenset[type[Frame]]:
         """Frames that are not the link's own."""
-        if self.handshake.role is Role.REPLICA:
+        role = self.handshake.role
+        if role is Role.REPLICA:
             return OF_REPLICATION
-        return OF_SESSIONS if self.handshake.role in OF_PROGRAMS else frozenset()
+        if role in VOTING:
+            return OF_VOTES
+        return OF_SESSIONS if role in OF_PROGRAMS else frozenset()
 
     def _beat(self, frame: Beat) -> None:
         peer = self.handshake.peer

@@ -9,6 +9,7 @@
     broker -> program       Attached, Result, Delivery
     replica -> live         Join, Reached                                   frames of a journal
     live -> replica         Joined or Unjoined, Shipment, InSync
+    member <-> voter        Vote                                            who may be live
 
 A position is that of a message in the source's ring.  Where a frame says `mark` or `end`, all
 messages below it are meant.
@@ -449,6 +450,13 @@ class InSync(Frame):
     number: Count
 
 
+@value
+class Vote(Carrying):
+    """What a member says to a voter, or a voter to a member (netbridge/election/codec.py)."""
+
+    body: Body
+
+
 KINDS: Final[tuple[type[Frame], ...]] = (
     Hello,
     Challenge,
@@ -485,10 +493,12 @@ KINDS: Final[tuple[type[Frame], ...]] = (
     Shipment,
     Reached,
     InSync,
+    Vote,
 )
 """By the number of their kind, which never changes."""
 
 OF_REPLICATION: Final = frozenset({Join, Joined, Unjoined, Shipment, Reached, InSync})
+OF_VOTES: Final = frozenset({Vote})
 OF_SESSIONS: Final = frozenset({Attach, Attached, Command, Result, Delivery, Grant, Seen})
 
 GROWING: Final = (Hello, Refused)
