@@ -55,6 +55,7 @@ VERBS = {
     "undivert": "divert:undivert",
     "unit": "instance:unit",
     "vhost": "vhost:vhost",
+    "witness": "witness:witness",
 }
 
 

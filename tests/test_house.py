@@ -72,6 +72,10 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/serving/served.py": set(),
     "netbridge/serving/service.py": {"time"},
     "netbridge/serving/watcher.py": set(),
+    "netbridge/witness/process.py": {"zmq", "time", "secrets"},
+    "netbridge/witness/state.py": set(),
+    "netbridge/witness/voters.py": {"time"},
+    "netbridge/witness/witness.py": {"time"},
     "netbridge/simulation/world.py": {"random"},  # of the seed
     "netbridge/simulation/fault.py": {"random"},
     "netbridge/simulation/replication/fault.py": {"random"},

@@ -45,6 +45,7 @@ from shmbroker.netbridge.wire.malformed import Malformed
 BYTES_MAX: Final = 32 << 10
 COPIES_MAX: Final = 16
 BOOT_BYTES_MAX: Final = 64
+LEASE_MS_MAX: Final = 24 * 3600 * 1000
 ASKER_BYTES_MAX: Final = 2 * NAME_BYTES_MAX
 """Of a ballot: a member, and the life of its process."""
 
@@ -138,7 +139,8 @@ BALLOT: Final = Made(Ballot, COUNT, Text(ASKER_BYTES_MAX, 1))
 COPY: Final = Made(Copy, MEMBER, BOOT)
 GRANT: Final = Made(Grant, EPOCH, MEMBER, Many(COPY, COPIES_MAX))
 ACCEPTED: Final = Perhaps(Pair(BALLOT, GRANT))
-LEDGER: Final = Made(Ledger, Perhaps(GRANT), COUNT, Perhaps(Pair(EPOCH, BALLOT)), ACCEPTED)
+LEASE: Final = Number(0, LEASE_MS_MAX)
+LEDGER: Final = Made(Ledger, Perhaps(GRANT), COUNT, Perhaps(Pair(EPOCH, BALLOT)), ACCEPTED, LEASE)
 STEP: Final = Choice(Step)
 
 SHAPES: Final[tuple[tuple[type[Any], Made], ...]] = (
@@ -146,7 +148,7 @@ SHAPES: Final[tuple[tuple[type[Any], Made], ...]] = (
                     Flag())),
     (Answer, Made(Answer, NODE, STEP, COUNT, Choice(Verdict), Text(REASON_BYTES_MAX),
                   Perhaps(BALLOT), ACCEPTED, Perhaps(GRANT))),
-    (Renew, Made(Renew, NODE, GRANT, COUNT, COUNT)),
+    (Renew, Made(Renew, NODE, GRANT, COUNT, COUNT, LEASE)),
     (Renewed, Made(Renewed, NODE, EPOCH, COUNT, COUNT)),
     (Release, Made(Release, NODE, EPOCH)),
     (Stale, Made(Stale, NODE, EPOCH, GRANT, Flag())),

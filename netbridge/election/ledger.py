@@ -17,6 +17,8 @@ class Ledger:
     """Of the newest epoch that somebody asked for."""
     accepted: tuple[Ballot, Grant] | None = None
     """The newest; perhaps it is decided, perhaps not."""
+    lease_ms: int = 0
+    """That its live wants, as the live told it last."""
 
     @property
     def newest(self) -> Grant | None:

@@ -102,6 +102,8 @@ class Renew:
     version: int
     """Of the list, within the epoch."""
     serial: int
+    lease_ms: int = 0
+    """How long the voter is to hold still; 0: leases are off, or as the voter likes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,9 @@ NOT_GRANTED = "it knows nothing of this node"
 class Voter:
     def __init__(self, lease: float, ledgers: Mapping[Node, Ledger], now: float) -> None:
         self.lease = lease
-        """Seconds; 0: none are given."""
+        """Seconds; a live that wants a longer one has that."""
         self.ledgers = dict(ledgers)
-        self.leased_until = dict.fromkeys(ledgers, now + lease)
+        self.leased_until = {node: now + self._lease_of(node) for node in ledgers}
         """Until when nobody else gets a grant: of the live of each node."""
         self.links: set[tuple[Node, str]] = set()
         self.renewing: set[tuple[Node, str]] = set()
@@ -236,10 +236,13 @@ class Voter:
         if is_known and newest is not None and newest.holder != grant.holder:
             yield from self._say(member, Stale(node, grant.epoch, newest, is_decided=True))
             return
-        if not is_known or renew.version > ledger.version:
-            yield from self._keep(node, replace(ledger, known=grant, version=renew.version))
+        said, had = (renew.version, renew.lease_ms), (ledger.version, ledger.lease_ms)
+        is_new = said != had and renew.version >= ledger.version
+        if not is_known or is_new:
+            changed = replace(ledger, known=grant, version=renew.version, lease_ms=renew.lease_ms)
+            yield from self._keep(node, changed)
         self.renewing.add((node, member))
-        self.leased_until[node] = now + self.lease
+        self.leased_until[node] = now + self._lease_of(node)
         told = self.ledgers[node].version
         yield from self._say(member, Renewed(node, grant.epoch, told, renew.serial))
 
@@ -247,6 +250,9 @@ class Voter:
         known = self.ledgers.get(node, Ledger()).known
         if known is not None and known.holder == member:
             self.leased_until.pop(node, None)
+
+    def _lease_of(self, node: Node) -> float:
+        return max(self.lease, self.ledgers[node].lease_ms / 1000)
 
     def _newest(self, node: Node) -> Grant | None:
         return self.ledgers.get(node, Ledger()).newest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
@@ -243,8 +244,10 @@ class Core(ABC):
         asked = sorted(set(voters) & self.voters)
         serial = self.lease.renews(asked, now)
         grant = Grant(self.epoch, self.me, self.listed)
+        lease_ms = math.ceil(self.lease.seconds * 1000)
         for voter in asked:
-            self.does(TellVoter(voter, Renew(self.node, grant, self.version, serial)))
+            renew = Renew(self.node, grant, self.version, serial, lease_ms)
+            self.does(TellVoter(voter, renew))
 
     def release(self) -> None:
         """It is live no more, and knows it."""

@@ -48,12 +48,13 @@ QUESTION = Question(NODE, Step.ACCEPT, 2, "b", GRANT, "boot 1", BALLOT, True, Fa
 EXAMPLES: list[FromMember | FromVoter] = [
     QUESTION,
     Answer(NODE, Step.PREPARE, 2, Verdict.NO, "it sees a", BALLOT, (BALLOT, GRANT), GRANT),
-    Renew(NODE, GRANT, 4, 99),
+    Renew(NODE, GRANT, 4, 99, 600),
     Renewed(NODE, 7, 4, 99),
     Stale(NODE, 6, GRANT, is_decided=True),
     Release(NODE, 7),
 ]
 
+leases = st.integers(0, 60_000)
 counts = st.integers(0, (1 << 63) - 1)
 epochs = st.integers(1, (1 << 63) - 1)
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
@@ -70,13 +71,13 @@ VOTES = st.one_of(
               flags),
     st.builds(Answer, nodes, steps, counts, verdicts, st.text(st.characters(codec="utf-8"),
               max_size=100), st.none() | ballots, accepted, st.none() | grants),
-    st.builds(Renew, nodes, grants, counts, counts),
+    st.builds(Renew, nodes, grants, counts, counts, leases),
     st.builds(Renewed, nodes, epochs, counts, counts),
     st.builds(Stale, nodes, epochs, grants, flags),
     st.builds(Release, nodes, epochs),
 )  # fmt: skip
 LEDGERS = st.builds(
-    Ledger, st.none() | grants, counts, st.none() | st.tuples(epochs, ballots), accepted
+    Ledger, st.none() | grants, counts, st.none() | st.tuples(epochs, ballots), accepted, leases
 )
 
 
@@ -162,6 +163,7 @@ def test_each_side_says_its_own(said: Any) -> None:
     (replace(QUESTION, grant=replace(GRANT, epoch=0)), "grant epoch is 0, not 1 to"),
     (replace(QUESTION, grant=replace(GRANT, copies=(Copy("a"),) * 17)),
      "grant copies are 17, and may be 16"),
+    (Renew(NODE, GRANT, 0, 0, -1), "lease_ms is -1"),
     (Renew(NODE, GRANT, -1, 0), "version is -1, not 0 to"),
 ])  # fmt: skip
 def test_what_is_out_of_bounds_is_not_even_written(what: Any, said: str) -> None:

@@ -191,3 +191,19 @@ def test_a_list_is_told_by_its_version() -> None:
     assert said.what == Renewed(NODE, 1, 2, 7)
     renewed(machine, 0.2)  # an older one changes nothing
     assert machine.ledgers[NODE].known == alone
+
+
+def test_a_live_may_want_a_longer_lease_than_the_voter_has() -> None:
+    machine = voter()
+    synced(machine, list(machine.heard("a", Renew(NODE, BOTH, 1, 1, 5_000), 10.0)))
+    assert not list(machine.unlinked(NODE, "a", is_closed=False, now=10.1))
+    assert verdict(machine, question(), 14.9)[0] is Verdict.NO
+    assert verdict(machine, question(), 15.1)[0] is Verdict.YES
+
+
+def test_the_lease_that_a_live_wants_outlives_the_voter() -> None:
+    machine = voter()
+    synced(machine, list(machine.heard("a", Renew(NODE, BOTH, 1, 1, 5_000), 10.0)))
+    again = Voter(LEASE, machine.ledgers, 20.0)
+    assert verdict(again, question(), 24.9)[0] is Verdict.NO
+    assert verdict(again, question(), 25.1)[0] is Verdict.YES
