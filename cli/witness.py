@@ -15,8 +15,8 @@ from shmbroker.cli.output import json_option, print_json, print_pairs, print_tab
 from shmbroker.cli.run import keep_out_of_cores
 
 if TYPE_CHECKING:
+    from shmbroker.netbridge.broker.witness import Status
     from shmbroker.netbridge.election.ledger import Ledger
-    from shmbroker.netbridge.witness.process import Status
 
 COLUMNS = ["NODE", "EPOCH", "HOLDER", "IN SYNC", "LEASE", "LINKS"]
 ENDS = (signal.SIGTERM, signal.SIGINT)
@@ -52,7 +52,7 @@ def run(listen: str, folder: Path) -> None:
     Do not copy DIR, and do not restore it from a backup: a witness must not forget a grant.
     """
     from shmbroker.ipc.base.refusal import told
-    from shmbroker.netbridge.witness.process import WitnessProcess, configured
+    from shmbroker.netbridge.broker.witness import WitnessProcess, configured
 
     options = configured(folder, listen)
     for warning in options.warnings:
@@ -79,7 +79,7 @@ def status(folder: Path, as_json: bool) -> None:
 
     Exits with 1 if it does not run.
     """
-    from shmbroker.netbridge.witness import process
+    from shmbroker.netbridge.broker import witness as process
 
     found = process.status(folder)
     if as_json:

@@ -72,7 +72,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/serving/served.py": set(),
     "netbridge/serving/service.py": {"time"},
     "netbridge/serving/watcher.py": set(),
-    "netbridge/witness/process.py": {"zmq", "time", "secrets"},
+    "netbridge/broker/witness.py": {"zmq", "time", "secrets"},
     "netbridge/witness/state.py": set(),
     "netbridge/witness/voters.py": {"time"},
     "netbridge/witness/witness.py": {"time"},

@@ -49,7 +49,8 @@ class Witnesses:
         tell: Tell = lambda _: None,
     ) -> None:
         """`ours`: by its name the witnesses know this member, whatever node it is of."""
-        self.electorate = Electorate(tuple(map(str, uris)), of_witnesses(len(uris)))
+        self.electorate = Electorate(tuple(each.peer for each in uris), of_witnesses(len(uris)))
+        self._uris = uris
         self._thread = thread
         # a witness learns epochs from votes; that of a link would break it at each new one
         self._ours = replace(ours, epoch=0)
@@ -57,10 +58,10 @@ class Witnesses:
         self._links: dict[str, _WitnessLink] = {}
 
     def begin(self, hears: Hears) -> None:
-        for voter in self.electorate.voters:
-            self._links[voter] = _WitnessLink(
-                voter, hears, self._thread, f"witness {self._ours.name}"[:255],
-                PLAN.format(voter), self._credential, self._ours, (), times=self._times,
+        for uri in self._uris:
+            self._links[uri.peer] = _WitnessLink(
+                uri.peer, hears, self._thread, f"witness {self._ours.name}"[:255],
+                PLAN.format(uri), self._credential, self._ours, (), times=self._times,
                 refused_retry=REFUSED_RETRY_SECONDS, tell=self._tell, pair=self._pair,
             )  # fmt: skip
 

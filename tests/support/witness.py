@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from shmbroker.ipc.instance.config.config import FILE
+from shmbroker.netbridge.broker.witness import WitnessProcess, configured
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.election.question import (
     Answer,
@@ -31,7 +32,6 @@ from shmbroker.netbridge.plan.text import single
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role, Standing
-from shmbroker.netbridge.witness.process import WitnessProcess, configured
 from shmbroker.netbridge.witness.voters import Witnesses
 from shmbroker.perf.machine.port import free_port
 from shmbroker.perf.machine.process import Process

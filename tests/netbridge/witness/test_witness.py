@@ -11,13 +11,13 @@ from threading import Event
 
 import pytest
 
+from shmbroker.netbridge.broker.witness import LOG
 from shmbroker.netbridge.election.candidate import Ask, Candidate, Patience, Won
 from shmbroker.netbridge.election.question import Answer, Grant, Renew, Stale, Step, Verdict
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
 from shmbroker.netbridge.witness import state
-from shmbroker.netbridge.witness.process import LOG
 from shmbroker.netbridge.witness.state import State
 from shmbroker.perf.machine.process import Process
 from tests.support.witness import (
