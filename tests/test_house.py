@@ -72,6 +72,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/serving/served.py": set(),
     "netbridge/serving/service.py": {"time"},
     "netbridge/serving/watcher.py": set(),
+    "netbridge/broker/voters.py": set(),
     "netbridge/broker/witness.py": {"zmq", "time", "secrets"},
     "netbridge/witness/state.py": set(),
     "netbridge/witness/voters.py": {"time"},

@@ -49,5 +49,5 @@ def test_without_anybody_to_ask_there_are_none(tmp_path: Path, thread: NetworkTh
 
 
 def test_witnesses_need_credentials(tmp_path: Path, thread: NetworkThread) -> None:
-    with pytest.raises(ConfigError, match='of role "witness".*there is none'):
+    with pytest.raises(ConfigError, match=r'of role "witness".*there is none'):
         found(tmp_path, thread, **{"ha.replication.witnesses": WITNESSES})
