@@ -29,7 +29,7 @@ from shmbroker.perf.machine.workspace import Workspace
 
 STARTING: Context = get_context("spawn")
 """How a child begins: as a process in which nothing else has been done."""
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 EXIT_S = 5.0
 _PR_SET_PDEATHSIG = 1
 

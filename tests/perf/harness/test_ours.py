@@ -19,7 +19,7 @@ from shmbroker.perf.peers.ours_python import OursPython
 from shmbroker.perf.scenarios.topologies import TOPOLOGIES
 
 OURS = (OursC(), OursNumba(), OursPython())
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 
 
 @pytest.fixture(autouse=True)
