@@ -12,13 +12,16 @@ SOURCES := $(shell find core ipc netbridge perf cli src -name '*.py' -not -path 
 # would compile all tests anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-fan-out demo-latency test crash growth attack explore simulate bench bench-quick latency-long latency-bench lint clean
+.PHONY: help demo demo-replicated demo-fan-out demo-latency test crash growth attack explore simulate bench bench-quick latency-long latency-bench lint clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: $(VENV)/installed  ## Kill a live broker; its backup takes over; fail back (15 s)
 	$(BIN)/python examples/demo.py
+
+demo-replicated: $(VENV)/installed  ## The same without a shared disk: a live, a replica, a witness (20 s)
+	$(BIN)/python examples/demo_replicated.py
 
 demo-fan-out: $(VENV)/installed  ## A C producer, Numba, Python and asyncio consumers; kill one (30 s)
 	$(BIN)/python examples/fan_out.py
@@ -27,7 +30,7 @@ demo-latency: $(VENV)/installed $(VENV)/latency  ## Merge two latency spools wit
 	$(BIN)/python examples/latency_demo.py
 
 # Two processes a core, because the tests wait for other processes half of the time.
-test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres $(VENV)/zookeeper  ## Run lint, types and all tests, with a short exploration
+test: $(VENV)/installed $(VENV)/latency $(VENV)/postgres  ## Run lint, types and all tests, with a short exploration
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n $(shell expr 2 \* $$(nproc)) --dist loadfile --no-loadscope-reorder
@@ -96,10 +99,6 @@ $(VENV)/latency: $(VENV)/tools pyproject.toml tools/java
 
 $(VENV)/postgres: $(VENV)/tools tools/postgres
 	tools/postgres
-	touch $@
-
-$(VENV)/zookeeper: $(VENV)/tools tools/zookeeper $(VENV)/latency
-	tools/zookeeper
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import click
@@ -210,6 +211,35 @@ def check_memory(report: Report, warning: int, critical: int) -> None:
     level = Level.CRITICAL if free < critical else Level.WARNING if free < warning else Level.OK
     if level:
         report.complain(level, f"/dev/shm has {format_size(free)} left")
+
+
+@check.command("standby", examples="shmbroker check standby /var/lib/shmbroker/backup")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@json_option
+def check_standby(folder: Path, as_json: bool) -> None:
+    """Check whether the broker in DIR could take over now.
+
+    A passive member of a replicated node is ok once it is in sync.  A live is ok, too: it serves.
+    Do not restart a broker because of this check.
+    """
+    from shmbroker.cli.ha import could_take_over
+    from shmbroker.ipc.instance import status
+    from shmbroker.ipc.instance.config import config
+
+    report = Report("STANDBY", str(folder))
+    with reporting(report, as_json):
+        report.stage = "status"
+        policy = config.load(folder).policy
+        found = status.read(folder)
+        if policy != "replication":
+            why = "" if found.is_announced or found.state == "live" else f"it is {found.state}"
+        else:
+            why = "" if found.state == "live" else could_take_over(found)
+        if why:
+            report.complain(Level.CRITICAL, why)
+        else:
+            report.fact(found.state)
+        report.number("epoch", found.epoch)
 
 
 @check.command(

@@ -113,16 +113,34 @@ def create(
         f"{config.store}; start it: shmbroker run {folder}")  # fmt: skip
 
 
-@click.command(cls=Verb, examples="shmbroker stop /var/lib/shmbroker/orders --timeout 30s")
+@click.command(
+    cls=Verb,
+    examples="""
+    shmbroker stop /var/lib/shmbroker/orders --timeout 30s
+    shmbroker stop live --no-handover
+    """,
+)
 @folder_argument
 @timeout_option
-def stop(folder: Path, timeout: float | None) -> None:
+@click.option(
+    "--no-handover", is_flag=True, help="Of a replicated node: nobody becomes live meanwhile."
+)
+def stop(folder: Path, timeout: float | None, no_handover: bool) -> None:
     """Stop the broker in DIR.
 
     The broker writes its journal first.  A second `stop` ends it at once.  The option
-    ha.failover-on-shutdown says whether a backup takes over.
+    ha.failover-on-shutdown says whether a backup takes over.  A live of a replicated node hands
+    over, unless --no-handover says that the group waits until it is back.
     """
-    end(folder, signal.SIGTERM, timeout)
+    if no_handover:
+        from shmbroker.cli.ha import order
+        from shmbroker.ipc.instance import status
+
+        order(folder, verb="stop")
+        if not status.ended(folder, timeout):
+            raise click.ClickException(f"{folder} is still {status.read(folder).state}")
+    else:
+        end(folder, signal.SIGTERM, timeout)
 
 
 @click.command(cls=Verb, examples="shmbroker kill /var/lib/shmbroker/orders")
@@ -208,6 +226,7 @@ def fields(config: Config, status: Status) -> dict[str, object]:
         "store": str(config.store),
         "process": status.process.pid if status.process else None,
         "why": status.why,
+        **({"replication": status.replication} if config.policy == "replication" else {}),
     }
 
 

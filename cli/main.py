@@ -33,6 +33,7 @@ VERBS = {
     "doctor": "doctor:doctor",
     "errors": "errors:errors",
     "exchange": "exchange:exchange",
+    "ha": "ha:ha",
     "journal": "journal:journal",
     "key": "key:key",
     "kill": "instance:kill",

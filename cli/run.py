@@ -21,7 +21,12 @@ from shmbroker.cli.output import say
 from shmbroker.cli.units import DURATION, SIZE, format_size
 
 if TYPE_CHECKING:
+    from shmbroker.ipc.instance.config.config import Config
+    from shmbroker.ipc.instance.instance import Instance
     from shmbroker.ipc.spool.spool import Spool
+    from shmbroker.netbridge.config.config import Network
+    from shmbroker.netbridge.replicated.instance import ReplicatedInstance
+    from shmbroker.netbridge.security.credential import Credentials
 
 
 ELF_HEADERS = "0x10"
@@ -114,22 +119,17 @@ def run(
 
 
 def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
-    from shmbroker.ipc.instance.instance import Instance
-    from shmbroker.netbridge.broker.owner import Owner
     from shmbroker.netbridge.config.config import load
     from shmbroker.netbridge.config.logins import credentials
-    from shmbroker.netbridge.config.reload import Reloader
 
-    progress = show if sys.stderr.isatty() else None
     config, network = load(folder, flags)
     known, warnings = credentials(network)
     for warning in warnings:
         click.echo(f"shmbroker: warning: {warning}", err=True)
-    instance = Instance(config, moved=moved, progress=progress)
     if network.logins:
         keep_out_of_cores()
-    owner = Owner(config, network, known, instance.log)
-    instance.network, instance.reload = owner, Reloader(folder, flags, owner.reload)
+    made = replicated if config.policy == "replication" else sharing
+    instance = made(config, network, known, folder, flags, moved=moved)
     say(f"{config.role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
         f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
         f"end it: shmbroker stop {folder}")  # fmt: skip
@@ -137,6 +137,47 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
         click.echo(f"shmbroker: {instance.why}", err=True)
     sys.stdout.flush()
     os._exit(code)  # its threads sleep in the kernel, so a normal exit would wait for them
+
+
+def sharing(
+    config: Config,
+    network: Network,
+    known: Credentials,
+    folder: Path,
+    flags: dict[str, object],
+    *,
+    moved: bool,
+) -> Instance:
+    """A broker whose backups have its store."""
+    from shmbroker.ipc.instance.instance import Instance
+    from shmbroker.netbridge.broker.owner import Owner
+    from shmbroker.netbridge.config.reload import Reloader
+
+    progress = show if sys.stderr.isatty() else None
+    instance = Instance(config, moved=moved, progress=progress)
+    owner = Owner(config, network, known, instance.log)
+    instance.network, instance.reload = owner, Reloader(folder, flags, owner.reload)
+    return instance
+
+
+def replicated(
+    config: Config,
+    network: Network,
+    known: Credentials,
+    folder: Path,
+    flags: dict[str, object],
+    *,
+    moved: bool,
+) -> ReplicatedInstance:
+    """A member of a replicated node."""
+    from shmbroker.netbridge.config.reload import Reloader
+    from shmbroker.netbridge.replicated.instance import ReplicatedInstance
+
+    if moved:
+        raise click.UsageError("--moved is for a store that is shared: a member has one of its own")
+    instance = ReplicatedInstance(config, network, known)
+    instance.reload = Reloader(folder, flags, instance.reloaded)
+    return instance
 
 
 def keep_out_of_cores() -> None:

@@ -330,6 +330,18 @@ static int64_t catalog_noted(sb_applier *all, const sb_journal_record *record)
     return SB_OK;
 }
 
+static int64_t standing_noted(sb_applier *all, const sb_journal_record *record)
+{
+    catalog_body *made = malloc(sizeof *made + (size_t)record->length);
+    if (!made)
+        return fail_system("memory for the standing of a member");
+    free(all->standing);
+    all->standing = made;
+    made->length = record->length;
+    memcpy(made->bytes, record->body, (size_t)record->length);
+    return SB_OK;
+}
+
 static void place_reached(sb_applier *all, const sb_place *place)
 {
     all->number = place->number;
@@ -360,6 +372,8 @@ int64_t applier_record(sb_applier *all, const sb_journal_record *record)
         return queues_listed(all, record);
     if (record->kind == SB_RECORD_UNPLACED)
         return unpublished_note(all, record);
+    if (record->kind == SB_RECORD_STANDING)
+        return standing_noted(all, record);
     if (record->kind == SB_RECORD_COPIED && all->reads)
         return place_read(all, record);
     /* a list of ids goes by its queue's number with the sign bit */
@@ -564,5 +578,6 @@ void sb_applier_close(sb_applier *all)
             forget(all, &all->queues[hash]);
     bodies_free(all);
     unpublished_free(all);
+    free(all->standing);
     free(all);
 }

@@ -56,6 +56,7 @@ struct sb_applier {
     int64_t failed; /* SB_OK, or what has stopped it, and why */
     char why[512];
     catalog_body *bodies, **last;
+    catalog_body *standing; /* the newest, or NULL */
     unpublished *unpublished; /* in their order */
     int64_t messages, lists;
     int64_t rows, spare_count, marked_count;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from shmbroker.core.codes import DUPLICATE
 from shmbroker.ipc._native import ffi, lib
@@ -16,6 +16,9 @@ from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.journal.replay import Replay
 from shmbroker.ipc.journal.shipping import place_of
 
+STANDING_ROOM: Final = 1 << 16
+"""Bytes."""
+
 
 class Applier(Closable):
     """For one thread.  `broker` is of `begin_restoring`; close it before broker and journal."""
@@ -25,6 +28,7 @@ class Applier(Closable):
         as large as those of the original.  `number`: of the last frame that the vhost has."""
         self._broker, self._journal = broker, journal
         self._applier: Any = ffi.NULL
+        self._standing = ffi.new("char[]", STANDING_ROOM)
         made = ffi.new("sb_applier **")
         into = ffi.NULL if journal is None else journal._journal
         self._check(lib.sb_applier_open(broker._connection, into, number, made))
@@ -74,6 +78,12 @@ class Applier(Closable):
     def written(self) -> int:
         """The number of the last frame that is in a file of its journal, perhaps not synced."""
         return int(lib.sb_applier_written(self._applier))
+
+    def standing(self) -> bytes:
+        """The newest that its journal has, as whoever was live has written it; empty: none."""
+        length = lib.sb_applier_standing(self._applier, self._standing, STANDING_ROOM)
+        found: bytes = ffi.buffer(self._standing, self._check(length))[:]
+        return found
 
     def finish(self) -> int:
         """The vhost is there for others: how many messages."""

@@ -5,6 +5,7 @@
 
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 
 #include "base/base.h"
@@ -44,6 +45,18 @@ void sb_applier_go_on(sb_applier *applier, const sb_place *place)
     applier->seal = place->seal;
     applier->chain = place->chain;
     atomic_store(&applier->written, place->number);
+}
+
+int64_t sb_applier_standing(const sb_applier *applier, void *to, int64_t room)
+{
+    const catalog_body *found = applier->standing;
+    if (!found)
+        return 0;
+    if (found->length > room)
+        return fail(SB_TOO_LARGE, "the standing of a member has %lld bytes",
+                    (long long)found->length);
+    memcpy(to, found->bytes, (size_t)found->length);
+    return found->length;
 }
 
 int64_t sb_applier_read(sb_applier *applier, sb_replay *replay)

@@ -84,11 +84,11 @@ static void rest(sb_journaler *journaler)
     int64_t seen = atomic_load(&journaler->control), now = sb_system_clock();
     int64_t overdue = ends_drop_overdue(journaler->ends, now);
     int64_t until = overdue < now + IDLE_NS ? overdue : now + IDLE_NS;
-    bool is_stuck = !ends_have_room(journaler->ends);
+    bool is_stuck = !ends_have_room(journaler->ends) || standing_is_held(journaler);
     const system_word words[] = {{(int64_t)(intptr_t)&journaler->control, seen},
                                  ready_armed(&journaler->ready)};
     if ((!is_stuck && !is_quiet(journaler)) || replicas_have_news(journaler) ||
-        atomic_load(&journaler->stopping))
+        standing_has_news(journaler) || atomic_load(&journaler->stopping))
         return;
     if (system_wait_any(words, is_stuck ? 1 : 2, until) != SB_EMPTY)
         return;
@@ -119,6 +119,8 @@ static bool await_ends(sb_journaler *journaler)
 /* Write what is there now: publishers may go on, so what comes meanwhile is the next one's. */
 static int64_t drain(sb_journaler *journaler)
 {
+    if (standing_holds(journaler))
+        return SB_OK; /* what is not written is for nobody */
     for (int64_t each = 0; each < journaler->count; each++) {
         followed *one = journaler->queues[each];
         one->until = queue_is_gone(one->queue) ? 0 : sb_port_true_tail(&one->port);
@@ -205,6 +207,8 @@ int64_t sb_journaler_prepare(const char *folder, int64_t segment_bytes, const vo
     }
     journal_audited_by(journaler->journal,
                        &(journal_auditor){journaler_found, journaler_found_damage, journaler});
+    pthread_mutex_init(&journaler->standing.mutex, NULL);
+    journaler->standing.event = -1;
     journaler->ends = journal_ends(journaler->journal);
     ends_wake(journaler->ends, &journaler->control);
     journaler->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -385,6 +389,7 @@ void sb_journaler_free(sb_journaler *journaler)
     ready_end(&journaler->ready);
     unfinished_free(journaler);
     unplaced_forget(journaler, NULL);
+    standing_free(journaler);
     sb_journal_close(journaler->journal);
     audit_end(&journaler->audit);
     fence_end(&journaler->fence);

@@ -1,7 +1,7 @@
 /* The journaler's state, for its files: followed.c (the queues), snapshot.c (what is told of them),
  * moment.c, gather.c (their messages), lost.c, full_disk.c, unfinished.c (frames that some replica
  * does not have yet), replica.c (their gates), unplaced.c (messages of transactions that wait for
- * room), turn.c, and journaler.c, the thread. */
+ * room), standing.c (who is live and in sync), turn.c, and journaler.c, the thread. */
 
 #ifndef SHMBROKER_BROKER_JOURNALER_H
 #define SHMBROKER_BROKER_JOURNALER_H
@@ -74,7 +74,20 @@ typedef struct replica {
     unfinished *next; /* the first frame of which its gates have not moved, NULL: of all */
 } replica;
 
+/* What others want of the next turn, and what came of it: all of it under the mutex. */
+typedef struct standing {
+    pthread_mutex_t mutex;
+    char *body, *news; /* that holds, and that is to be written; or NULL */
+    int64_t length, news_length;
+    int64_t wanted, staged, synced; /* they count */
+    int64_t number; /* of the frame that has the one that was synced last */
+    int64_t last;   /* of the last frame, when something was told */
+    bool holds, is_held;
+    int event; /* counted up when there is something to be told; -1: nobody is told */
+} standing;
+
 struct sb_journaler {
+    standing standing;
     sb_connection *connection;
     sb_journal *journal;
     ends *ends; /* of the journal */
@@ -245,6 +258,23 @@ void unplaced_committed(sb_journaler *journaler);
 void unplaced_forget(sb_journaler *journaler, const followed *gone);
 /* Whether the journal may have some, when another one has written it. */
 bool unplaced_was_left(sb_connection *connection);
+
+/* --- standing.c ------------------------------------------------------------------------------- */
+
+/* There is one to be written, or a hold to be told of. */
+bool standing_has_news(sb_journaler *journaler);
+/* Whether nothing else is to be written; and whether all that was there is written since. */
+bool standing_holds(sb_journaler *journaler);
+bool standing_is_held(sb_journaler *journaler);
+/* It is to be in the next frame, if it is new. */
+int64_t standing_stage(sb_journaler *journaler);
+/* What a segment begins with. */
+int64_t standing_stage_held(sb_journaler *journaler, sb_journal *journal);
+/* What was staged is synced. */
+void standing_committed(sb_journaler *journaler);
+/* A turn is over that knew that nothing else is wanted, or that it is. */
+void standing_rests(sb_journaler *journaler, bool holds);
+void standing_free(sb_journaler *journaler);
 
 /* --- turn.c ----------------------------------------------------------------------------------- */
 

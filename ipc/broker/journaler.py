@@ -73,6 +73,20 @@ def restore(broker: Broker, folder: Path, progress: Progress | None = None) -> R
 
 
 @dataclass(frozen=True, slots=True)
+class StandingTold:
+    """What came of `standing` and `hold`."""
+
+    synced: int
+    """The count of the last one that is on disk."""
+    number: int
+    """Of its frame."""
+    last: int
+    """The last frame at that time."""
+    holds: bool
+    """That one was the last of all."""
+
+
+@dataclass(frozen=True, slots=True)
 class JournalerStatistics:
     serial: int
     segments: int
@@ -132,6 +146,24 @@ class Journaler(StoreWriter):
         stay although nothing in them is needed, unless the disk is full."""
         serial = lib.SB_JOURNAL_ALL if begin is None else begin
         lib.sb_journaler_keep(self._writer, serial, newest_bytes)
+
+    def standing(self, body: bytes) -> int:
+        """What the next frame says of who is live and in sync, and each segment from then on;
+        before it starts: the first frame.  Counts up."""
+        return _check(lib.sb_journaler_standing(self._writer, body, len(body)), self._what)
+
+    def hold(self, holds: bool) -> None:
+        """Nothing else is written from now on, or all is again."""
+        lib.sb_journaler_hold(self._writer, holds)
+
+    def tell(self, eventfd: int) -> None:
+        """Count this up when `told` says something new; -1: none."""
+        lib.sb_journaler_tell(self._writer, eventfd)
+
+    def told(self) -> StandingTold:
+        told = ffi.new("sb_standing_told *")
+        lib.sb_journaler_told(self._writer, told)
+        return StandingTold(told.synced, told.number, told.last, bool(told.holds))
 
     def statistics(self) -> JournalerStatistics:
         told = ffi.new("sb_journal_statistics *")

@@ -48,6 +48,20 @@ int64_t sb_journaler_stop(sb_journaler *journaler);
 int64_t sb_journaler_attach(sb_journaler *journaler, const sb_end_options *options, sb_end **end);
 /* As sb_journal_keep. */
 void sb_journaler_keep(sb_journaler *journaler, int64_t from, int64_t bytes);
+/* Of a member of a replicated node: what the next frame says of it, and each segment from then on;
+ * before it starts: the first frame.  Counts up, or a code. */
+int64_t sb_journaler_standing(sb_journaler *journaler, const void *body, int64_t length);
+/* From now on nothing else is written, or all is again. */
+void sb_journaler_hold(sb_journaler *journaler, int64_t holds);
+/* Count up this eventfd when a standing is synced, or nothing else is written; -1: none. */
+void sb_journaler_tell(sb_journaler *journaler, int64_t event);
+typedef struct sb_standing_told {
+    int64_t synced; /* the count of the last that is synced */
+    int64_t number; /* of its frame */
+    int64_t last;   /* of the last frame at that time */
+    int64_t holds;  /* 1: that was the last of all */
+} sb_standing_told;
+void sb_journaler_told(sb_journaler *journaler, sb_standing_told *told);
 int64_t sb_journaler_statistics_of(sb_journaler *journaler, sb_journal_statistics *told);
 void sb_journaler_free(sb_journaler *journaler);
 /* From now on our files are closed, and our locks fall, as soon as we are killed, and not when the
@@ -85,6 +99,8 @@ void sb_applier_go_on(sb_applier *applier, const sb_place *place);
 void sb_applier_tell(sb_applier *applier, int64_t event);
 /* From any thread: the number of the last one that is. */
 int64_t sb_applier_written(sb_applier *applier);
+/* The newest SB_RECORD_STANDING that it has met, 0 bytes if none: how many.  SB_TOO_LARGE. */
+int64_t sb_applier_standing(const sb_applier *applier, void *to, int64_t room);
 /* Queues, exchanges and bindings get their names, and the vhost is there for others: how many
  * messages. */
 int64_t sb_applier_finish(sb_applier *applier);

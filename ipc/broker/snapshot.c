@@ -88,6 +88,8 @@ int64_t journaler_snapshot(sb_journal *journal, void *context)
     journaler->passes = true; /* of each something is written */
     int64_t code = catalog_stage(journaler->connection, journal);
     if (code == SB_OK)
+        code = standing_stage_held(journaler, journal);
+    if (code == SB_OK)
         code = stage_queues(journaler, journal);
     for (int64_t each = 0; each < journaler->count && code == SB_OK; each++) {
         followed *one = journaler->queues[each];

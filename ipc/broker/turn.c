@@ -53,6 +53,8 @@ static int64_t commit(sb_journaler *journaler)
     unplaced_committed(journaler);
     code = unfinished_note(journaler);
     if (code == SB_OK)
+        standing_committed(journaler);
+    if (code == SB_OK)
         code = unfinished_confirm(journaler);
     unmap_what_was_read(journaler);
     return code;
@@ -62,6 +64,7 @@ static int64_t commit(sb_journaler *journaler)
 int64_t journaler_turn(sb_journaler *journaler, bool all)
 {
     journaler_beat(journaler);
+    bool holds = standing_holds(journaler);
     int64_t code = fence_lease(&journaler->fence); /* also if nothing is to be done */
     if (code == SB_OK)
         code = fence_look(&journaler->fence);
@@ -70,7 +73,9 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
     if (code == SB_OK && !ends_have_room(journaler->ends))
         return SB_OK; /* until one is further, or dropped */
     if (code == SB_OK)
-        code = journaler_stage_all(journaler, all, sb_system_clock());
+        code = standing_stage(journaler);
+    if (code == SB_OK && !standing_is_held(journaler))
+        code = journaler_stage_all(journaler, all || holds, sb_system_clock());
     if (code != SB_OK)
         return code;
     int64_t staged = sb_journal_staged(journaler->journal);
@@ -82,6 +87,7 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
     if (!staged && journaler->owes)
         journaler_tell_room(journaler);
     journaler->ahead = 0;
+    standing_rests(journaler, holds);
     journaler->whole = journaler->begun;
     unfinished_whole(journaler);
     return staged;

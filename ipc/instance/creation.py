@@ -23,9 +23,12 @@ def create(folder: Path, given: Given) -> Config:
         raise InstanceExists(f"{folder} is an instance already: edit its {FILE}")
     for each in (folder, folder / RUN, config.log.parent):
         make_folder(each)
-    store.create(
-        config.store, config.vhost, config.lock, journal=config.journal, pages=config.pages
-    )
+    if config.policy == "replication":
+        make_folder(config.store)  # each member has its own
+    else:
+        store.create(
+            config.store, config.vhost, config.lock, journal=config.journal, pages=config.pages
+        )
     made = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
     try:
         with os.fdopen(made, "w") as file:

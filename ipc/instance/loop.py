@@ -52,8 +52,8 @@ from shmbroker.ipc.paging.pager import Pager
 
 Answer = TypeVar("Answer")
 
-POLICIES: Final = ("shared-store",)
-"""Those that are built."""
+POLICY: Final = "shared-store"
+"""Of a replicated node: netbridge/replicated/."""
 LAST_STATES: Final = (State.STOPPED, State.FAILED)
 
 
@@ -156,10 +156,10 @@ class Loop:
             return answer
 
     def _check_policy(self) -> None:
-        if self.config.policy not in POLICIES:
+        if self.config.policy != POLICY:
             raise ConfigError(
                 f'{self.config.folder / FILE}: ha.policy = "{self.config.policy}" is known, and '
-                f"this version runs {' and '.join(POLICIES)} only"
+                f"this version runs {POLICY} and replication only"
             )
 
     def _mend(self) -> None:

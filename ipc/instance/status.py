@@ -36,6 +36,8 @@ class Status:
     epoch: int = 0
     why: str = ""
     process: Process | None = None
+    replication: str = ""
+    """Of a member of a replicated node."""
 
 
 def read(folder: Path) -> Status:
@@ -54,7 +56,8 @@ def told(content: dict[str, Any]) -> Status:
         found = Status(process=of_fields(content.pop("process", None)), **content)
     except TypeError:
         return Status()
-    kinds = {"state": str, "is_announced": bool, "epoch": int, "why": str}
+    kinds = {"state": str, "is_announced": bool, "epoch": int, "why": str,
+             "replication": str}  # fmt: skip
     is_good = all(type(getattr(found, name)) is kind for name, kind in kinds.items())
     return found if is_good else Status()
 
@@ -101,6 +104,18 @@ def signalled(folder: Path, number: signal.Signals, timeout: float | None) -> bo
     try:
         check_user(folder, found)
         signal.pidfd_send_signal(file, number)
+        return bool(select.select([file], [], [], timeout)[0])
+    finally:
+        os.close(file)
+
+
+def ended(folder: Path, timeout: float | None) -> bool:
+    """Whether the instance has ended, within this time."""
+    found = read(folder)
+    file = found.process.descriptor() if found.process else None
+    if file is None:
+        return True
+    try:
         return bool(select.select([file], [], [], timeout)[0])
     finally:
         os.close(file)

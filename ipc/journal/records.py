@@ -33,6 +33,9 @@ ORIGINS: Final = 10
 """Streams from elsewhere: entries in a queue's table of origins, and the last number of each."""
 COPIED: Final = 11
 """The frame that has it repeats this frame of another journal (sb_place)."""
+STANDING: Final = 12
+"""Which member of a replicated node is live, in which epoch, and who is in sync: bytes to C.  The
+newest holds, and each segment begins with it."""
 
 KINDS_MAX: Final = 255
 """Others are free."""

@@ -120,6 +120,10 @@ class NetworkThread(Closable):
     def has_ended(self) -> bool:
         return not self._thread.is_alive()
 
+    def wait(self) -> None:
+        """Until it has ended."""
+        self._thread.join()
+
     def ask(self, step: Callable[[], T]) -> T:
         """In the thread, and wait for the answer."""
         answer: Future[T] = Future()

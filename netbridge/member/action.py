@@ -3,6 +3,8 @@
 the machine says                  what is done                         what it hears then
 Begin(epoch, copies)              restore the rings, write `Began`     wrote, synced, began
 Write(record)                     append it to the journal             wrote, synced
+Hold                              write what is there, then records    held
+GoOn                              write everything again
 WriteLeft                         a record of this member's own        left
 Ship(member, is_all)              frames to it, from where it ends     has
 StopShipping(member)
@@ -51,6 +53,16 @@ class Begin:
 @dataclass(frozen=True, slots=True)
 class Write:
     record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What programs have published by now is written, and then nothing but records."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """Of a journal that was held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +145,6 @@ class Line:
 
 
 Action = (
-    Tell | TellVoter | Ask | Promote | Begin | Write | WriteLeft | Ship | StopShipping | Follow
-    | Unfollow | Serve | StopServing | End | Line
+    Tell | TellVoter | Ask | Promote | Begin | Write | Hold | GoOn | WriteLeft | Ship
+    | StopShipping | Follow | Unfollow | Serve | StopServing | End | Line
 )  # fmt: skip

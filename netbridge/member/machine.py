@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from shmbroker.netbridge.member.action import Action, Alert, End
 from shmbroker.netbridge.member.core import NEVER
-from shmbroker.netbridge.member.said import Hello, Said
+from shmbroker.netbridge.member.said import Dropped, Hello, Said
 from shmbroker.netbridge.member.serving import Serving
 from shmbroker.netbridge.member.standing import (
     ENDING,
@@ -33,6 +33,8 @@ class Member(Serving):
         """A link to it, over which it is told everything in order."""
         self.links.add(member)
         self.tell(member, self.hello)
+        if self.state is State.REFUSED:  # it knows the password by now
+            self._join_later(State.JOINING, now)
         return self.done()
 
     def peer_down(self, member: str, now: float) -> list[Action]:
@@ -70,8 +72,20 @@ class Member(Serving):
         self.synced(number, now)
         return self.done()
 
+    def held(self, last: Position, now: float) -> list[Action]:
+        """This is the last frame; it is synced, unless the disk takes nothing."""
+        self.journal_held(last, now)
+        return self.done()
+
     def replica_has(self, member: str, stream: int, number: int, now: float) -> list[Action]:
         self.has(member, stream, number, now)
+        return self.done()
+
+    def replica_failed(self, member: str, why: str, now: float) -> list[Action]:
+        """Nothing more can be shipped to it as it follows now."""
+        if self.state in SERVING and member in self.followers:
+            self.tell(member, Dropped(why))
+            self.lose_replica(member, why, now)
         return self.done()
 
     def wants_replicated(self, now: float) -> list[Action]:

@@ -66,6 +66,8 @@ class Replicating(Passive):
         self.hand_to = ""
         self.hands_until = NEVER
         self.is_drained = False
+        self.is_held = False
+        """Nothing but records is written any more."""
         self.final: Record | None = None
         """The last record, which every replica that counts must have before this member goes."""
         self.final_at = 0
@@ -155,6 +157,7 @@ class Replicating(Passive):
 
     def wrote(self, last: Position, record: Record | None, now: float) -> None:
         """A frame was appended here."""
+        before = self.end
         self.last, self.end = last, last.number
         if isinstance(record, Copies):
             self.lists.append((last.number, record.copies))
@@ -162,7 +165,7 @@ class Replicating(Passive):
             self.final_at = last.number
             self.handed_to, self.is_parked = self.hand_to, not self.hand_to
         for follower in self.followers.values():
-            if follower.has >= last.number - 1:
+            if follower.has >= before:
                 follower.since = now
 
     def synced(self, number: int, now: float) -> None:
@@ -422,14 +425,15 @@ class Replicating(Passive):
 
     def replica_proven_dead(self, member: str, now: float) -> None:
         """On this host: it can serve nobody, so nobody has to be asked."""
-        if self.options.electorate is None and member in self.counted:
+        is_lost = member in self.counted and self.granted is None
+        if self.options.electorate is None and is_lost:
             self._forget(member)
             copies = tuple(copy for copy in self.copies if copy.member != member)
             self._next_epoch(Grant(self.epoch + 1, self.me, copies))
 
     def go_on_alone(self, now: float) -> None:
         """`ha continue`: a person says that no replica serves."""
-        if self.state is State.SUSPENDED:
+        if self.state is State.SUSPENDED and self.granted is None:
             self.drop_vote()
             self.log(Alert.FORCED, f"epoch {self.epoch + 1}, alone")
             self._next_epoch(self._alone_grant)

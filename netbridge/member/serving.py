@@ -14,6 +14,8 @@ from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.action import (
     Alert,
     End,
+    GoOn,
+    Hold,
     StopServing,
     Write,
 )
@@ -36,6 +38,7 @@ from shmbroker.netbridge.member.standing import (
     SERVING,
     HandedOver,
     Parked,
+    Position,
     State,
 )
 
@@ -161,14 +164,25 @@ class Serving(Replicating):
         self.hand_to = member
         self.hands_until = now + self.options.handover_timeout
         self.is_drained = False
+        self.is_held = self.is_broken
         self.final_at = 0
         self.becomes(State.HANDING_OVER, member)
         for each in sorted(self.counted):
             self.tell(each, Closing())
+        self.does(Hold())
         self._drain(now)
+
+    def journal_held(self, last: Position, now: float) -> None:
+        if self.state is State.HANDING_OVER and not self.is_held:
+            self.is_held = True
+            if last.number > self.end:
+                self.wrote(last, None, now)
+            self.synced(last.number, now)
 
     def _drain(self, now: float) -> None:
         """When all is confirmed, the voters are asked, or the last record says who is next."""
+        if not self.is_held:
+            return
         has = min((self._has(each) for each in self.counted), default=self.end)
         if has < self.end or (self.synced_to < self.end and not self.is_broken):
             return
@@ -221,6 +235,7 @@ class Serving(Replicating):
             return
         self.drop_vote()
         self.hands_until = NEVER
+        self.does(GoOn())
         self.becomes(State.LIVE if self.counted else State.ALONE)
         for member in sorted(self.counted):
             self.tell(member, Resumed())

@@ -21,12 +21,12 @@ class Applying:
         self,
         warm: Warm,
         remake: Callable[[], Warm],
-        synced: Callable[[Place], None],
+        synced: Callable[[Place, bytes], None],
         failed: Callable[[Error], None],
     ) -> None:
         """`remake`: another one, without what this one has; it is closed by then.
 
-        `synced` and `failed` are called in the thread.
+        `synced` (with the standing that was met last) and `failed` are called in the thread.
         """
         self.eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         """Readable when `written` is further."""
@@ -88,7 +88,7 @@ class Applying:
         self._warm.applier.frames(frames)
         place = self._warm.place
         if place is not None:
-            self._synced(place)
+            self._synced(place, self._warm.applier.standing())
 
     def _go_on(self, place: Place) -> None:
         if not self._has_failed and self._warm is not None:

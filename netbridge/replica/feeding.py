@@ -16,7 +16,6 @@ from shmbroker.ipc.journal.shipping import History, Tail
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
-from shmbroker.netbridge.link.ending import Reason
 from shmbroker.netbridge.replica.action import (
     Action,
     Attach,
@@ -62,12 +61,16 @@ class Live(Protocol):
 
     def release(self, feeding: Feeding, why: str, then: Callable[[], None]) -> None: ...
 
+    def drop(self, feeding: Feeding, why: str) -> None:
+        """It follows no more, and its link is there still."""
+
 
 class Feeding:
     """All of it is of the network thread, but what the worker reads."""
 
-    def __init__(self, live: Live, link: End) -> None:
-        self.live, self.link = live, link
+    def __init__(self, live: Live, link: End, label: str = "") -> None:
+        """`label`: told apart from others of the same replica."""
+        self.live, self.link, self._label = live, link, label
         self.feed = Feed(live.terms, time.monotonic())
         self.history: History | None = None
         self.end: JournalEnd | None = None
@@ -142,8 +145,7 @@ class Feeding:
         elif isinstance(action, Drop):
             self.live.release(self, action.why, self.detach)
             if not self.is_gone:
-                now = time.monotonic()
-                self.link.does(self.link.machine.refuse(Reason.DROPPED, action.why, now))
+                self.live.drop(self, action.why)
         elif isinstance(action, Became):
             self.live.became(self)
 
@@ -219,8 +221,8 @@ class Feeding:
         now = time.monotonic()
         try:
             self.end = JournalEnd(
-                self.live.journaler, self.feed.name, timeout=FOREVER, after=after, counts=False,
-                bytes_max=self.live.terms.in_flight,
+                self.live.journaler, f"{self.feed.name[:40]}{self._label}", timeout=FOREVER,
+                after=after, counts=False, bytes_max=self.live.terms.in_flight,
             )  # fmt: skip
         except MessageGone:
             self.does(self.feed.attached(False, now))

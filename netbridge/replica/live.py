@@ -15,6 +15,7 @@ from shmbroker.ipc.journal.end import End as JournalEnd
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.link.ending import Reason
 from shmbroker.netbridge.replica.feed import State
 from shmbroker.netbridge.replica.feeding import FOREVER, Feeding
 from shmbroker.netbridge.replica.terms import ReplicationTerms
@@ -135,6 +136,10 @@ class Replication(Closable):
         others += self._left
         taken = [each for each in others if each.feed.state not in (State.JOINING, State.OVER)]
         return len(taken) < self.terms.max_replicas
+
+    def drop(self, feeding: Feeding, why: str) -> None:
+        now = time.monotonic()
+        feeding.link.does(feeding.link.machine.refuse(Reason.DROPPED, why, now))
 
     def keep(self) -> None:
         needs = [each.needs_from for each in self._feedings.values()]

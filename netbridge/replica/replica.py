@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from shmbroker.ipc.base.closable import Closable
-from shmbroker.ipc.base.errors import Error, InvalidArgument, JournalDamaged, MessageGone
+from shmbroker.ipc.base.errors import InvalidArgument, JournalDamaged
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.connection.broker import Broker
-from shmbroker.ipc.journal.place import Place
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
-from shmbroker.netbridge.replica.action import Action, Apply, Became, Discard, GoOn, Say
-from shmbroker.netbridge.replica.applying import Applying
-from shmbroker.netbridge.replica.copying import Copying, Unexpected
+from shmbroker.netbridge.replica.following import Carrier, Following, remade
 from shmbroker.netbridge.replica.terms import ReplicationTerms
-from shmbroker.netbridge.replica.warm import Warm, set_aside
+from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Frame
-from shmbroker.netbridge.wire.words import ReplicaAck, Role
+from shmbroker.netbridge.wire.words import Role
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -62,7 +58,7 @@ class ReplicaLink(Link):
             self.attached.does(self.attached.machine.refuse(Reason.DROPPED, why, now))
 
 
-class Replica(Closable):
+class Replica(Carrier, Closable):
     def __init__(
         self,
         thread: NetworkThread,
@@ -93,44 +89,39 @@ class Replica(Closable):
                 segment_bytes=segment_bytes, resync_bytes=self.terms.resync_bytes,
             )  # fmt: skip
 
-        self._make = make
-        self._failure = ""
-        warm = self._opened()
-        self._places: tuple[Place | None, Place | None] = (warm.repeats, warm.own)
-        self._copying = Copying(ours.name, boot, self.terms.replica_ack)
-        self._applying = Applying(warm, self._remake, self._synced, self._failed)
-        thread.ask(lambda: thread.watch(self._applying.eventfd, self._wrote))
-        self._session = self._settled = 0
+        self._following = Following(
+            thread, store, ours.name, boot, self.terms, self._opened(make), make, self, tell
+        )
         self.link: ReplicaLink
         ReplicaLink(
             self, thread, f"replica {ours.name}"[:255], uri, credential, ours, (),
             times=times, tell=tell,
         )  # fmt: skip
 
-    def _opened(self) -> Warm:
+    def _opened(self, make: Callable[[], Warm]) -> Warm:
         """What its store has; if that cannot be read, nothing."""
         try:
-            return self._make()
+            return make()
         except (JournalDamaged, InvalidArgument) as error:
             self._tell({"event": "replica", "level": "warning", "state": "unreadable",
                         "reason": str(error)})  # fmt: skip
-            return self._remake()
+            return remade(self._store, self.terms.saved_journals, make, self._tell)
 
     # --- from any thread ----------------------------------------------------------------------
 
     @property
     def state(self) -> str:
-        return "failed" if self._failure else self._copying.state.value
+        return "failed" if self._following.failure else self._following.copying.state.value
 
     @property
     def may_take_over(self) -> bool:
         """It has all that was confirmed with it; whether it may is not decided here."""
-        return not self._failure and self._copying.may_take_over
+        return not self._following.failure and self._following.copying.may_take_over
 
     @property
     def has(self) -> int:
         """The last frame of the live that it has said to have."""
-        return self._copying.has
+        return self._following.copying.has
 
     def take_over(self, epoch: int, *, force: bool = False) -> tuple[Broker, Journaler]:
         """Everybody sees its rings, and it writes its journal: broker and journaler are the
@@ -150,92 +141,25 @@ class Replica(Closable):
 
     def _ended(self) -> Warm | None:
         self._thread.ask(self.link.end)
-        descriptor = self._applying.eventfd
-        if descriptor < 0:
-            return None
-        self._thread.ask(lambda: self._thread.unwatch(descriptor))
-        return self._applying.stop()
+        return self._following.stop()
 
     # --- of the network thread ----------------------------------------------------------------
 
     def link_is_up(self) -> None:
-        self._session += 1
-        self._does(self._copying.up(*self._places))
+        self._following.up()
 
     def link_is_lost(self) -> None:
-        self._does(self._copying.lost())
+        self._following.lost()
 
     def heard(self, frame: Frame) -> None:
-        try:
-            self._does(self._copying.heard(frame))
-        except Unexpected as error:
-            self.link.break_off(str(error))
+        self._following.heard(frame)
 
-    def _wrote(self) -> None:
-        os.eventfd_read(self._applying.eventfd)
-        if self.terms.replica_ack is ReplicaAck.RECEIVED:
-            self._reached(self._applying.written)
+    def say(self, frame: Frame) -> None:
+        if self.link.attached is not None:
+            self.link.attached.say(frame)
 
-    def _has_synced(self, place: Place) -> None:
-        self._places = (place, None)
-        self._reached(place.number)
+    def break_off(self, why: str) -> None:
+        self.link.break_off(why)
 
-    def _reached(self, number: int) -> None:
-        """Numbers are of the live that is followed, once what came before it is applied."""
-        if self._settled == self._session:
-            self._does(self._copying.reached(number))
-
-    def _has_settled(self, session: int) -> None:
-        self._settled = session
-
-    def _has_failed(self, error: Error) -> None:
-        """What it has cannot be gone on with: it asks for all, if that may help."""
-        self._tell({"event": "replica", "level": "error", "state": "failed", "reason": str(error)})
-        self._places = (None, None)
-        self.link.break_off(str(error))
-        if not isinstance(error, (JournalDamaged, MessageGone)):
-            self._failure = str(error)
-            self.link.end()
-
-    def _does(self, actions: Iterable[Action]) -> None:
-        for action in actions:
-            if isinstance(action, Say):
-                if self.link.attached is not None:
-                    self.link.attached.say(action.frame)
-            elif isinstance(action, Apply):
-                self._applying.apply(bytes(action.frames))
-            elif isinstance(action, GoOn):
-                if action.place != self._places[0]:
-                    self._applying.go_on(action.place)
-                self._settle()
-            elif isinstance(action, Discard):
-                self._places = (None, None)
-                self._applying.discard()
-                self._settle()
-            elif isinstance(action, Became):
-                self._became(action.state)
-
-    def _settle(self) -> None:
-        session = self._session
-        self._applying.then(lambda: self._thread.call(lambda: self._has_settled(session)))
-
-    def _became(self, state: str) -> None:
-        if self._copying.may_take_over:
-            self._applying.prepare()
-        self._tell({"event": "replica", "level": "info", "state": state,
-                    "reason": self._copying.why if state == "waiting" else ""})  # fmt: skip
-
-    # --- of the thread that applies -----------------------------------------------------------
-
-    def _remake(self) -> Warm:
-        saved = set_aside(self._store, self.terms.saved_journals)
-        if saved is not None:
-            self._tell({"event": "replica", "level": "warning", "state": "set aside",
-                        "reason": f"what it had is in {saved}"})  # fmt: skip
-        return self._make()
-
-    def _synced(self, place: Place) -> None:
-        self._thread.call(lambda: self._has_synced(place))
-
-    def _failed(self, error: Error) -> None:
-        self._thread.call(lambda: self._has_failed(error))
+    def failed(self, why: str) -> None:
+        self.link.end()

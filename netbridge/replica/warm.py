@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -67,11 +68,29 @@ class Warm(Closable):
                 self.store / JOURNAL, node=self._node, segment_bytes=self._segment_bytes
             )
 
-    def take_over(self, epoch: int) -> tuple[Broker, Journaler]:
-        """Everybody sees the rings, and the first frame of this epoch is written."""
+    @property
+    def standing(self) -> bytes:
+        """The newest that its journal has."""
+        return self.applier.standing()
+
+    def founds(self, node: bytes) -> None:
+        """The id of the node, if it was not known when this was made."""
+        if node != self._node and self._journaler is not None:
+            self._journaler.close()
+            self._journaler = None
+        self._node = node
+
+    def take_over(
+        self, epoch: int, begins: Callable[[Journaler], None] = lambda _: None
+    ) -> tuple[Broker, Journaler]:
+        """Everybody sees the rings, and the first frame of this epoch is written.
+
+        `begins`: what the journaler is told before it starts.
+        """
         self.prepare()
         journaler, self._journaler = self._journaler, None
         assert journaler is not None
+        begins(journaler)
         self.applier.finish()
         self.applier.close()
         self.journal.close()

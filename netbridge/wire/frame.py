@@ -10,6 +10,7 @@
     replica -> live         Join, Reached                                   frames of a journal
     live -> replica         Joined or Unjoined, Shipment, InSync
     member <-> voter        Vote                                            who may be live
+    member <-> member       Talk                                            of one node
 
 A position is that of a message in the source's ring.  Where a frame says `mark` or `end`, all
 messages below it are meant.
@@ -457,6 +458,13 @@ class Vote(Carrying):
     body: Body
 
 
+@value
+class Talk(Carrying):
+    """What members of a node say to each other (netbridge/member/codec.py)."""
+
+    body: Body
+
+
 KINDS: Final[tuple[type[Frame], ...]] = (
     Hello,
     Challenge,
@@ -494,10 +502,11 @@ KINDS: Final[tuple[type[Frame], ...]] = (
     Reached,
     InSync,
     Vote,
+    Talk,
 )
 """By the number of their kind, which never changes."""
 
-OF_REPLICATION: Final = frozenset({Join, Joined, Unjoined, Shipment, Reached, InSync})
+OF_REPLICATION: Final = frozenset({Join, Joined, Unjoined, Shipment, Reached, InSync, Talk})
 OF_VOTES: Final = frozenset({Vote})
 OF_SESSIONS: Final = frozenset({Attach, Attached, Command, Result, Delivery, Grant, Seen})
 

@@ -15,6 +15,8 @@ from shmbroker.netbridge.member.action import (
     Begin,
     End,
     Follow,
+    GoOn,
+    Hold,
     Line,
     Promote,
     Serve,
@@ -111,6 +113,7 @@ class MemberProcess(Process):
         self.was_broken = False
         self.waiting: deque[Action] = deque()
         self.is_busy = False
+        self.is_holding = False
 
     def begin(self) -> None:
         super().begin()
@@ -181,6 +184,11 @@ class MemberProcess(Process):
             self._begin(action)
         elif isinstance(action, Write):
             self._append((), action.record)
+        elif isinstance(action, Hold):
+            self.is_holding = True
+            self._held()
+        elif isinstance(action, GoOn):
+            self.is_holding = False
         elif isinstance(action, WriteLeft):
             self.log.mark(self._on_host(self._left), left_at=len(self.log.frames))
         elif isinstance(action, Promote):
@@ -257,8 +265,15 @@ class MemberProcess(Process):
         self.does(self.machine.can_write(self.host.clock))
         self._sync()
 
+    def _held(self) -> None:
+        """Once all is synced that was written."""
+        if self.is_holding and self.log.synced >= len(self.log.frames):
+            self.is_holding = False
+            self.does(self.machine.held(self.log.last, self.host.clock))
+
     def _synced(self, end: int) -> None:
         self.does(self.machine.has_synced(min(end, self.log.synced), self.host.clock))
+        self._held()
         if self.follows and self.acks_when_synced and self.machine.is_whole:
             self.say(self.follows, Has(min(end, self.log.synced), self.stream))
 

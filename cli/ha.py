@@ -1,0 +1,195 @@
+"""`shmbroker ha`: a member of a replicated node, seen and ordered."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shmbroker.cli.group import Group
+from shmbroker.cli.instance import folder_argument
+from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say
+
+if TYPE_CHECKING:
+    from shmbroker.ipc.instance.status import Status
+
+ANSWER_SECONDS = 10.0
+IS_LIVE = "live"
+yes_option = click.option("--yes", is_flag=True, help="Do it without being asked.")
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    shmbroker ha status /var/lib/shmbroker/live
+    shmbroker ha handover /var/lib/shmbroker/live
+    """,
+)
+def ha() -> None:
+    """A member of a replicated node: who is live, who is in sync, and who takes over."""
+
+
+@ha.command(
+    examples="""
+    shmbroker ha status live
+    shmbroker ha status backup --json | jq -r .replication
+    shmbroker ha status live --is-primary && echo it serves
+    """
+)
+@folder_argument
+@click.option("--expect", metavar="STATE", help="Exit with 1 unless `replication` begins so.")
+@click.option("--is-primary", is_flag=True, help="Exit with 1 unless it serves; print nothing.")
+@json_option
+def status(folder: Path, expect: str | None, is_primary: bool, as_json: bool) -> None:
+    """Show a member: its state, its epoch, who is in sync, its replicas and its voters.
+
+    It reads a small file, so it works as well if the broker hangs.  Exits with 1 if the broker does
+    not run.
+    """
+    from shmbroker.ipc.base import trust
+    from shmbroker.ipc.instance import status as states
+    from shmbroker.ipc.instance.whole import read_whole
+
+    replicated(folder)
+    found = states.read(folder)
+    if is_primary:
+        raise SystemExit(0 if found.state == IS_LIVE else 1)
+    told = read_whole(folder / states.RUN / "ha", trust.seen_files())
+    told |= {"state": found.state, "replication": found.replication if found.process else ""}
+    if as_json:
+        print_json(told)
+    else:
+        show(told)
+    is_expected = expect is None or told["replication"].startswith(expect)
+    if found.process is None or not is_expected:
+        raise SystemExit(1)
+
+
+def show(told: dict[str, Any]) -> None:
+    lists = {"replicas", "voters"}
+    print_pairs({
+        name: " ".join(each) if isinstance(each, list) else each
+        for name, each in told.items()
+        if name not in lists
+    })  # fmt: skip
+    if told.get("replicas"):
+        click.echo()
+        print_table(["REPLICA", "IN SYNC"], [
+            [each["member"], "yes" if each["in-sync"] else "no"] for each in told["replicas"]
+        ])  # fmt: skip
+    if told.get("voters"):
+        click.echo()
+        print_table(["VOTER", "STATE"], [list(each) for each in told["voters"].items()])
+
+
+@ha.command(examples="shmbroker ha ping /var/lib/shmbroker/live")
+@folder_argument
+def ping(folder: Path) -> None:
+    """Ask a member for a sign of life: its network thread answers, or this exits with 1."""
+    order(folder, verb="ping")
+    say("it answers")
+
+
+@ha.command(
+    examples="""
+    shmbroker ha handover live
+    shmbroker ha handover live backup
+    """
+)
+@folder_argument
+@click.argument("member", required=False, default="")
+def handover(folder: Path, member: str) -> None:
+    """Have the live in DIR hand over to MEMBER, or to its announced backup.
+
+    Programs are told, what was confirmed is there, and the former live follows.
+    """
+    order(folder, verb="handover", member=member)
+    say("it hands over")
+
+
+@ha.command(
+    examples="""
+    shmbroker ha activate backup
+    shmbroker ha activate backup --force --yes
+    """
+)
+@folder_argument
+@click.option("--force", is_flag=True, help="Also if it may lack what was confirmed.")
+@yes_option
+def activate(folder: Path, force: bool, yes: bool) -> None:
+    """Have a member that is held, or parked, become live.
+
+    With --force also if it may lack what was confirmed elsewhere; what is lost then is lost for
+    good.  It is written to the log, with user and epoch.
+    """
+    if force and not yes:
+        raise click.UsageError(
+            "--force may lose what was confirmed: add --yes if the others are gone for good"
+        )
+    order(folder, verb="activate", force=force)
+    say("it becomes live")
+
+
+@ha.command(examples="shmbroker ha promote backup")
+@folder_argument
+def promote(folder: Path) -> None:
+    """Have a member become live, for an external cluster manager (activation = "command")."""
+    order(folder, verb="promote")
+    say("it becomes live")
+
+
+@ha.command("continue", examples="shmbroker ha continue live --yes")
+@folder_argument
+@yes_option
+def continue_(folder: Path, yes: bool) -> None:
+    """Have a live that is suspended go on alone: a person says that no replica serves."""
+    if not yes:
+        raise click.UsageError(
+            "if a replica serves meanwhile, both take in what the other lacks: add --yes if none "
+            "does"
+        )
+    order(folder, verb="continue")
+    say("it goes on alone")
+
+
+@ha.command("yield", examples="shmbroker ha yield live --yes")
+@folder_argument
+@yes_option
+def yield_(folder: Path, yes: bool) -> None:
+    """Have one of two members that were forced to the same epoch give way to the other."""
+    if not yes:
+        raise click.UsageError("what only this member has is set aside: add --yes")
+    order(folder, verb="yield")
+    say("it gives way")
+
+
+def replicated(folder: Path) -> None:
+    from shmbroker.ipc.instance.config import config
+
+    if config.load(folder).policy != "replication":
+        raise click.ClickException(
+            f'{folder} is no member of a replicated node: ha.policy is not "replication"'
+        )
+
+
+def order(folder: Path, **given: object) -> None:
+    from shmbroker.ipc.instance import ordering
+
+    replicated(folder)
+    wanted = {"noun": "ha", "user": getpass.getuser(), **given}
+    answer = ordering.asked(folder, wanted, ANSWER_SECONDS)
+    if answer is None:
+        raise click.ClickException(f"the broker in {folder} does not answer")
+    if why := answer.get("why"):
+        raise click.ClickException(str(why))
+
+
+def could_take_over(found: Status) -> str:
+    """Why it could not take over now; nothing if it could."""
+    if found.process is None:
+        return f"it is {found.state}"
+    if found.replication != "in sync":
+        return f"it is {found.replication or found.state}"
+    return ""

@@ -1,0 +1,159 @@
+/* Which member of a replicated node is live, and who is in sync, as the journal says it: bytes that
+ * somebody else has made (netbridge/pair/).  They are written with the next frame, and each segment
+ * begins with those that hold.
+ *
+ * Whoever hands over has the journal hold: what is there is written once more, and then nothing
+ * else, so that what the others have by then is all that there is. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/base.h"
+#include "broker/journaler.h"
+#include "journal/journal.h"
+
+static void wake(sb_journaler *journaler)
+{
+    atomic_fetch_add(&journaler->control, 1);
+    sb_system_wake((int64_t)(intptr_t)&journaler->control, 1);
+}
+
+/* The mutex is held. */
+static void tell(sb_journaler *journaler)
+{
+    standing *of = &journaler->standing;
+    of->last = journaler->noted;
+    if (of->event >= 0)
+        eventfd_write(of->event, 1);
+}
+
+bool standing_has_news(sb_journaler *journaler)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    bool has = of->news || of->holds != of->is_held;
+    pthread_mutex_unlock(&of->mutex);
+    return has;
+}
+
+bool standing_holds(sb_journaler *journaler)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    bool holds = of->holds;
+    pthread_mutex_unlock(&of->mutex);
+    return holds;
+}
+
+bool standing_is_held(sb_journaler *journaler)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    bool is_held = of->is_held && of->holds;
+    pthread_mutex_unlock(&of->mutex);
+    return is_held;
+}
+
+int64_t standing_stage(sb_journaler *journaler)
+{
+    standing *of = &journaler->standing;
+    int64_t code = SB_OK;
+    pthread_mutex_lock(&of->mutex);
+    if (of->news) {
+        code = sb_journal_stage(journaler->journal, SB_RECORD_STANDING, 0, 0, of->news,
+                                of->news_length);
+        if (code == SB_OK) {
+            free(of->body);
+            of->body = of->news;
+            of->length = of->news_length;
+            of->news = NULL;
+            of->staged = of->wanted;
+        }
+    }
+    pthread_mutex_unlock(&of->mutex);
+    return code;
+}
+
+/* Of the journaler's thread alone is what holds. */
+int64_t standing_stage_held(sb_journaler *journaler, sb_journal *journal)
+{
+    const standing *of = &journaler->standing;
+    return of->body ? sb_journal_stage(journal, SB_RECORD_STANDING, 0, 0, of->body, of->length)
+                    : SB_OK;
+}
+
+void standing_committed(sb_journaler *journaler)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    if (of->synced != of->staged) {
+        of->synced = of->staged;
+        of->number = journaler->noted;
+        tell(journaler);
+    }
+    pthread_mutex_unlock(&of->mutex);
+}
+
+void standing_rests(sb_journaler *journaler, bool holds)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    if (holds != of->is_held) {
+        of->is_held = holds;
+        tell(journaler);
+    }
+    pthread_mutex_unlock(&of->mutex);
+}
+
+void standing_free(sb_journaler *journaler)
+{
+    free(journaler->standing.body);
+    free(journaler->standing.news);
+    pthread_mutex_destroy(&journaler->standing.mutex);
+}
+
+/* --- of other threads ------------------------------------------------------------------------- */
+
+int64_t sb_journaler_standing(sb_journaler *journaler, const void *body, int64_t length)
+{
+    standing *of = &journaler->standing;
+    char *news = malloc((size_t)length + 1);
+    if (!news)
+        return fail_system("memory for the standing of a member");
+    memcpy(news, body, (size_t)length);
+    pthread_mutex_lock(&of->mutex);
+    free(of->news); /* each says all */
+    of->news = news;
+    of->news_length = length;
+    int64_t count = ++of->wanted;
+    pthread_mutex_unlock(&of->mutex);
+    wake(journaler);
+    return count;
+}
+
+void sb_journaler_hold(sb_journaler *journaler, int64_t holds)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    of->holds = holds != 0;
+    pthread_mutex_unlock(&of->mutex);
+    wake(journaler);
+}
+
+void sb_journaler_tell(sb_journaler *journaler, int64_t event)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    of->event = (int)event;
+    pthread_mutex_unlock(&of->mutex);
+}
+
+void sb_journaler_told(sb_journaler *journaler, sb_standing_told *told)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    *told = (sb_standing_told){of->synced, of->number, of->last, of->is_held};
+    pthread_mutex_unlock(&of->mutex);
+}

@@ -1,0 +1,160 @@
+"""What members say to each other, and what they write into their journals, to bytes and back.
+
+It is the body of a frame `Talk`, or of a record of the journal: a MessagePack array of the kind and
+its fields, in their order.  Everything has bounds, which are the same for who writes and who reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgpack
+
+from shmbroker.netbridge.election.codec import (
+    BOOT,
+    COPIES_MAX,
+    COPY,
+    COUNT,
+    EPOCH,
+    GRANT,
+    MEMBER,
+    Made,
+    Many,
+    unpacked,
+)
+from shmbroker.netbridge.member.said import (
+    AskBack,
+    Closing,
+    Dropped,
+    Hello,
+    InSync,
+    Join,
+    Joined,
+    Leave,
+    NoFailback,
+    NotJoined,
+    Resumed,
+    Said,
+    TakeOver,
+    YouHold,
+)
+from shmbroker.netbridge.member.standing import Position
+from shmbroker.netbridge.member.written import Written
+from shmbroker.netbridge.wire.field import (
+    NAME_BYTES_MAX,
+    REASON_BYTES_MAX,
+    Bound,
+    Flag,
+    Number,
+    Octets,
+    Text,
+)
+from shmbroker.netbridge.wire.frame import ID_BYTES, Body
+from shmbroker.netbridge.wire.malformed import Malformed
+
+WIDE_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The first thing that is said on a connection."""
+
+    group: str
+    """`group-name`."""
+    pid: int
+    started: int
+    boot: str
+    namespace: str
+    """Of the process, so that one on the same host can see its death."""
+
+
+class Wide(Bound):
+    """A number of 128 bits."""
+
+    _octets = Octets(WIDE_BYTES, WIDE_BYTES)
+
+    def read(self, value: object) -> int:
+        self._octets.read(value)
+        assert isinstance(value, bytes)
+        return int.from_bytes(value)
+
+    def write(self, value: Any) -> bytes:
+        if type(value) is not int or not 0 <= value < 1 << 8 * WIDE_BYTES:
+            raise Malformed("is no number of 128 bits")
+        return value.to_bytes(WIDE_BYTES)
+
+
+class Clipped(Text):
+    """Words for people: what is too long is cut."""
+
+    def write(self, value: Any) -> object:
+        return self.read(str(value).encode()[: self.most].decode(errors="ignore"))
+
+
+class Perhaps(Bound):
+    """A node id, or nothing."""
+
+    def read(self, value: object) -> bytes:
+        if type(value) is not bytes or len(value) not in (0, ID_BYTES):
+            raise Malformed("is no node id")
+        return value
+
+    write = read
+
+
+NODE: Final = Perhaps()
+NAME: Final = Text(NAME_BYTES_MAX)
+WHY: Final = Clipped(REASON_BYTES_MAX)
+POSITION: Final = Made(Position, COUNT, NAME, Wide(), Wide())
+WRITTEN: Final = Made(Written, COUNT, EPOCH, MEMBER, Many(COPY, COPIES_MAX), Flag(), NAME, Flag())
+
+SHAPES: Final[tuple[tuple[type[Any], Made], ...]] = (
+    (Here, Made(Here, NAME, Number(0, 1 << 32), COUNT, BOOT, Text(NAME_BYTES_MAX))),
+    (Hello, Made(Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag())),
+    (Join, Made(Join, NODE, POSITION, Flag(), Flag(), BOOT, COUNT)),
+    (Joined, Made(Joined, COUNT, Flag(), COUNT)),
+    (NotJoined, Made(NotJoined, WHY, COUNT)),
+    (InSync, Made(InSync, COUNT)),
+    (Dropped, Made(Dropped, WHY, Flag())),
+    (Leave, Made(Leave)),
+    (Closing, Made(Closing)),
+    (Resumed, Made(Resumed)),
+    (TakeOver, Made(TakeOver, GRANT)),
+    (YouHold, Made(YouHold, GRANT)),
+    (AskBack, Made(AskBack)),
+    (NoFailback, Made(NoFailback, WHY)),
+)
+"""By the number of their kind, which never changes."""
+NUMBER_OF: Final = {kind: number for number, (kind, _) in enumerate(SHAPES)}
+
+
+def encode(what: Said | Here) -> bytes:
+    number = NUMBER_OF[type(what)]
+    packed: bytes = msgpack.packb([number, *SHAPES[number][1].write(what)])
+    return packed
+
+
+def decode(body: Body) -> Said | Here:
+    """Malformed, and no other error, says what is wrong."""
+    values = unpacked(body)
+    number = values.pop(0) if type(values) is list and values else None
+    if type(number) is not int or not 0 <= number < len(SHAPES):
+        raise Malformed(f"a word of kind {number!r:.40}")
+    kind, shape = SHAPES[number]
+    try:
+        found: Said | Here = shape.read(values)
+    except Malformed as error:
+        raise Malformed(f"{kind.__name__.lower()}: {error}") from None
+    return found
+
+
+def packed(written: Written) -> bytes:
+    """For the journal."""
+    made: bytes = msgpack.packb(WRITTEN.write(written))
+    return made
+
+
+def written(body: Body) -> Written:
+    found: Written = WRITTEN.read(unpacked(body))
+    return found

@@ -1,0 +1,80 @@
+"""What a member's journal says of the node: one record that says all, and each newer one replaces.
+
+It is written when a member begins an epoch, when the in-sync list changes, and when a live hands
+over or parks.  Each segment of a journal begins with the one that holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from shmbroker.ipc.journal.place import Place
+from shmbroker.netbridge.election.question import Copy
+from shmbroker.netbridge.member.standing import (
+    Began,
+    Copies,
+    HandedOver,
+    Parked,
+    Position,
+    Record,
+)
+
+NUMBER_BITS = 64
+SEAL_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    serial: int = 0
+    """It counts up within an epoch, so that one that is repeated is known as such."""
+    epoch: int = 0
+    holder: str = ""
+    copies: tuple[Copy, ...] = ()
+    is_forced: bool = False
+    handed_to: str = ""
+    is_parked: bool = False
+
+    @property
+    def age(self) -> tuple[int, int]:
+        return self.epoch, self.serial
+
+    def after(self, record: Record) -> Written:
+        serial = self.serial + 1
+        if isinstance(record, Began):
+            return Written(1, record.epoch, record.holder, record.copies, record.is_forced)
+        if isinstance(record, Copies):
+            return replace(self, serial=serial, copies=record.copies)
+        if isinstance(record, HandedOver):
+            return replace(self, serial=serial, handed_to=record.to)
+        return replace(self, serial=serial, is_parked=True)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """That say the same."""
+        began = Began(self.epoch, self.holder, self.copies, self.is_forced)
+        if self.handed_to:
+            return began, HandedOver(self.handed_to)
+        return (began, Parked()) if self.is_parked else (began,)
+
+
+# --- frames, as they are named to members ------------------------------------------------------
+
+
+def number_of(epoch: int, number: int) -> int:
+    """Of a frame: it rises through all epochs, though each live counts its frames by itself."""
+    return epoch << NUMBER_BITS | number
+
+
+def position_of(place: Place | None, written: Written) -> Position:
+    """Of a frame that was written while that held."""
+    if place is None:
+        return Position()
+    chain = place.epoch << 2 * SEAL_BITS | place.seal << SEAL_BITS | place.chain
+    return Position(written.epoch, written.holder, number_of(written.epoch, place.number), chain)
+
+
+def place_of(position: Position) -> Place:
+    low = (1 << SEAL_BITS) - 1
+    number = position.number & ((1 << NUMBER_BITS) - 1)
+    chain = position.chain
+    return Place(number, chain >> 2 * SEAL_BITS, chain >> SEAL_BITS & low, chain & low)

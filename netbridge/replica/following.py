@@ -1,0 +1,188 @@
+"""A replica's own side, whatever carries its frames: it asks, applies what comes, and answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.base.errors import Error, JournalDamaged, MessageGone
+from shmbroker.ipc.journal.place import Place
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.replica.action import Action, Apply, Became, Discard, GoOn, Say
+from shmbroker.netbridge.replica.applying import Applying
+from shmbroker.netbridge.replica.copying import Copying, Unexpected
+from shmbroker.netbridge.replica.terms import ReplicationTerms
+from shmbroker.netbridge.replica.warm import Warm, set_aside
+from shmbroker.netbridge.wire.frame import Frame
+from shmbroker.netbridge.wire.words import ReplicaAck
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+class Carrier:
+    """Of its frames to the live; all of it is called in the network thread."""
+
+    def say(self, frame: Frame) -> None:
+        raise NotImplementedError
+
+    def break_off(self, why: str) -> None:
+        """What has come cannot be: the link is made anew."""
+        raise NotImplementedError
+
+    def failed(self, why: str) -> None:
+        """It cannot go on."""
+        raise NotImplementedError
+
+    def discards(self) -> bool:
+        """All comes anew, and what it has is set aside; False: it is not to be."""
+        return True
+
+    def applied(self, place: Place, standing: bytes) -> None:
+        """What comes up to there is in its rings, and synced."""
+
+
+class Following(Closable):
+    def __init__(
+        self,
+        thread: NetworkThread,
+        store: Path,
+        name: str,
+        boot: bytes,
+        terms: ReplicationTerms,
+        warm: Warm,
+        make: Callable[[], Warm],
+        carrier: Carrier,
+        tell: Tell,
+    ) -> None:
+        """`warm`: what its store has.  `make`: another one, of what the store has then."""
+        self.terms = terms
+        self._thread, self._store, self._tell = thread, store, tell
+        self._make, self._carrier = make, carrier
+        self.failure = ""
+        self._first, self._began_at = warm, warm.place
+        self.places: tuple[Place | None, Place | None] = (warm.repeats, warm.own)
+        """The last frame that it follows, and the same in its own journal."""
+        self.copying = Copying(name, boot, terms.replica_ack)
+        self._applying = Applying(warm, self._remake, self._synced, self._failed)
+        thread.ask(lambda: thread.watch(self._applying.eventfd, self._wrote))
+        self._session = self._settled = 0
+
+    # --- from any thread but that of the network ----------------------------------------------
+
+    def stop(self) -> Warm | None:
+        """What has come is applied, and nothing comes any more; None: it was about to be remade."""
+        descriptor = self._applying.eventfd
+        if descriptor < 0:
+            return None
+        self._thread.ask(lambda: self._thread.unwatch(descriptor))
+        warm = self._applying.stop()
+        if warm is not None and (warm is not self._first or warm.place != self._began_at):
+            warm.repeats, warm.own = warm.place, None
+        return warm
+
+    def close(self) -> None:
+        """Its rings go; its journal stays."""
+        warm = self.stop()
+        if warm is not None:
+            warm.close()
+
+    # --- of the network thread ----------------------------------------------------------------
+
+    def up(self, *, anew: bool = False) -> None:
+        """The live hears it.  `anew`: all is to come."""
+        if anew:
+            self.places = (None, None)
+        self._session += 1
+        self._does(self.copying.up(*self.places))
+
+    def lost(self) -> None:
+        self._does(self.copying.lost())
+
+    def heard(self, frame: Frame) -> None:
+        try:
+            self._does(self.copying.heard(frame))
+        except Unexpected as error:
+            self._carrier.break_off(str(error))
+
+    def then(self, step: Callable[[], None]) -> None:
+        """In the thread, when all that has come by now is applied."""
+        self._applying.then(lambda: self._thread.call(step))
+
+    def _wrote(self) -> None:
+        os.eventfd_read(self._applying.eventfd)
+        if self.terms.replica_ack is ReplicaAck.RECEIVED:
+            self._reached(self._applying.written)
+
+    def _has_synced(self, place: Place, standing: bytes) -> None:
+        self.places = (place, None)
+        self._carrier.applied(place, standing)
+        self._reached(place.number)
+
+    def _reached(self, number: int) -> None:
+        """Numbers are of the live that is followed, once what came before it is applied."""
+        if self._settled == self._session:
+            self._does(self.copying.reached(number))
+
+    def _has_settled(self, session: int) -> None:
+        self._settled = session
+
+    def _has_failed(self, error: Error) -> None:
+        """What it has cannot be gone on with: it asks for all, if that may help."""
+        self._tell({"event": "replica", "level": "error", "state": "failed", "reason": str(error)})
+        self.places = (None, None)
+        self._carrier.break_off(str(error))
+        if not isinstance(error, (JournalDamaged, MessageGone)):
+            self.failure = str(error)
+            self._carrier.failed(self.failure)
+
+    def _does(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Say):
+                self._carrier.say(action.frame)
+            elif isinstance(action, Apply):
+                self._applying.apply(bytes(action.frames))
+            elif isinstance(action, GoOn):
+                if action.place != self.places[0]:
+                    self._applying.go_on(action.place)
+                self._settle()
+            elif isinstance(action, Discard):
+                if not self._carrier.discards():
+                    return
+                self.places = (None, None)
+                self._applying.discard()
+                self._settle()
+            elif isinstance(action, Became):
+                self._became(action.state)
+
+    def _settle(self) -> None:
+        session = self._session
+        self._applying.then(lambda: self._thread.call(lambda: self._has_settled(session)))
+
+    def _became(self, state: str) -> None:
+        if self.copying.may_take_over:
+            self._applying.prepare()
+        self._tell({"event": "replica", "level": "info", "state": state,
+                    "reason": self.copying.why if state == "waiting" else ""})  # fmt: skip
+
+    # --- of the thread that applies -----------------------------------------------------------
+
+    def _remake(self) -> Warm:
+        return remade(self._store, self.terms.saved_journals, self._make, self._tell)
+
+    def _synced(self, place: Place, standing: bytes) -> None:
+        self._thread.call(lambda: self._has_synced(place, standing))
+
+    def _failed(self, error: Error) -> None:
+        self._thread.call(lambda: self._has_failed(error))
+
+
+def remade(store: Path, saved_journals: int, make: Callable[[], Warm], tell: Tell) -> Warm:
+    """Another one, without what its store has: that is set aside."""
+    saved = set_aside(store, saved_journals)
+    if saved is not None:
+        tell({"event": "replica", "level": "warning", "state": "set aside",
+              "reason": f"what it had is in {saved}"})  # fmt: skip
+    return make()

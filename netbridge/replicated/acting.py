@@ -1,0 +1,600 @@
+"""Carries out what the machine of a member says, one action after the other, and tells it what
+came of it.
+
+All of it is of the network thread, but what is done by the worker: whatever waits for a disk.
+While that works, the actions behind it wait; the machine hears what happens all the same.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from shmbroker.ipc.base.errors import DiskFull, Error
+from shmbroker.ipc.instance import process as processes
+from shmbroker.ipc.journal.place import Place
+from shmbroker.ipc.vhost import vhost as vhosts
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.election.candidate import Ask
+from shmbroker.netbridge.election.question import FromVoter
+from shmbroker.netbridge.election.voters import Voters
+from shmbroker.netbridge.member.action import (
+    Action,
+    Begin,
+    End,
+    Follow,
+    GoOn,
+    Hold,
+    Line,
+    Promote,
+    Serve,
+    Ship,
+    StopServing,
+    StopShipping,
+    Tell,
+    TellVoter,
+    Unfollow,
+    Write,
+    WriteLeft,
+)
+from shmbroker.netbridge.member.codec import Here, packed, written
+from shmbroker.netbridge.member.machine import Member
+from shmbroker.netbridge.member.options import MemberOptions
+from shmbroker.netbridge.member.said import Dropped, Hello, Join, Said
+from shmbroker.netbridge.member.standing import (
+    ENDING,
+    FOLLOWING,
+    SERVING,
+    Began,
+    Position,
+    Record,
+    State,
+)
+from shmbroker.netbridge.member.written import number_of, place_of, position_of
+from shmbroker.netbridge.replica.copying import State as Copied
+from shmbroker.netbridge.replica.following import Carrier, Following
+from shmbroker.netbridge.replica.warm import Warm
+from shmbroker.netbridge.replicated.checking import has_frame
+from shmbroker.netbridge.replicated.served import Served
+from shmbroker.netbridge.replicated.store import Store, last_of, written_in
+from shmbroker.netbridge.replicated.talks import Talks
+from shmbroker.netbridge.replicated.turns import Turns
+from shmbroker.netbridge.wire.frame import Frame
+
+T = TypeVar("T")
+Log = Callable[[Mapping[str, Any]], None]
+NEVER = math.inf
+
+
+class Process(Protocol):
+    """Of the member; called in the network thread."""
+
+    def serves(self, node: bytes, epoch: int) -> None: ...
+
+    def stops_serving(self, *, at_once: bool) -> None:
+        """In the worker: returns when programs of other hosts are out."""
+
+    def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:
+        """In the worker: why `on-promote` says no."""
+
+    def line(self, event: str, **fields: object) -> None: ...
+
+    def changed(self) -> None:
+        """There may be something to show."""
+
+    def ends(self, is_failure: bool, why: str) -> None: ...
+
+
+def now() -> float:
+    """Seconds of a clock that goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Acting(Carrier):
+    def __init__(
+        self,
+        thread: NetworkThread,
+        store: Store,
+        warm: Warm,
+        options: MemberOptions,
+        process: Process,
+        boot: str,
+        tell: Log,
+    ) -> None:
+        """Call `begin` when the links are made."""
+        self.thread, self.store, self.process = thread, store, process
+        self._tell = tell
+        self.talks: Talks
+        self.voters: Voters | None = None
+        self.warm: Warm | None = warm
+        self.following: Following | None = None
+        self.served: Served | None = None
+        past, self.written = store.past(warm)
+        self._known: tuple[Position, bool] = Position(), False
+        self.machine = Member(
+            options, past, self._has_frame, boot=boot, life=os.urandom(8).hex(), now=now()
+        )
+        self.machine.fresh_node = os.urandom(16)
+        self._boot = boot
+        self._worker = Worker(thread.call)
+        self._waiting: deque[Action] = deque()
+        self._is_busy = self._is_blocked = False
+        self._turns = Turns()
+        self._notes: deque[tuple[int, Record]] = deque()
+        """Of the journal, by the count of each: not synced yet."""
+        self._seen = b""
+        """The standing that came last of the live."""
+        self._began_at = 0
+        """The frame of the live that begins this epoch."""
+        self._admits: dict[str, Callable[[], None]] = {}
+        """Replicas that have all, and are to count as soon as the machine says so."""
+        self._left: list[tuple[str, Callable[[], None]]] = []
+        """Replicas that confirms wait for, until the machine lets go of them."""
+        self._streams: dict[str, int] = {}
+        self._takes_all = self._holds = False
+        self._refused: tuple[str, str] | None = None
+        """By whom no link was made, and why: said when this member wants to join."""
+        self._dies: dict[str, int] = {}
+        """Descriptors of the processes of members on this host."""
+        self.due = NEVER
+
+    def begin(self) -> None:
+        """In the thread."""
+        self.thread.members.append(self)
+        self.does(self.machine.start(now()))
+
+    # --- of the thread ------------------------------------------------------------------------
+
+    def woken(self, _: float) -> None:
+        self.does(self.machine.tick(now()) if now() >= self.machine.deadline else [])
+
+    def end(self) -> None:
+        """The thread ends."""
+
+    def close(self) -> None:
+        """From outside of the thread."""
+        self._worker.close()
+
+    def does(self, actions: Iterable[Action]) -> None:
+        self._waiting.extend(actions)
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            while self._waiting and not self._is_blocked:
+                self._carry_out(self._waiting.popleft())
+        finally:
+            self._is_busy = False
+        if self.machine.node != self.store.marks.node:
+            self.store.mark(node=self.machine.node)
+        self._let_go()
+        if self._refused is not None and self.machine.state is State.JOINING:
+            refused, self._refused = self._refused, None
+            self.does(self.machine.refused(*refused))
+            return
+        deadline = self.machine.deadline
+        self.due = NEVER if deadline == NEVER else time.monotonic() + deadline - now()
+        self.process.changed()
+
+    def _carry_out(self, action: Action) -> None:
+        if isinstance(action, Tell):
+            self._say(action.member, action.what)
+        elif isinstance(action, (TellVoter, Ask)):
+            if self.voters is not None:
+                what = action.what if isinstance(action, TellVoter) else action.question
+                self.voters.ask(action.voter, what)
+        elif isinstance(action, Line):
+            self.process.line(action.alert.value, why=action.detail, epoch=self.machine.epoch)
+        elif isinstance(action, End):
+            self.process.ends(action.is_failure, action.detail)
+        else:
+            STEPS[type(action)](self, action)
+
+    def _meanwhile(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
+        """By the worker; the next action comes after that."""
+        self._is_blocked = True
+
+        def done(told: T | Exception) -> None:
+            self._is_blocked = False
+            if isinstance(told, Exception):
+                if not isinstance(told, (Error, OSError)):
+                    raise told
+                self._waiting.clear()
+                self.does(self.machine.fails(str(told)))
+            else:
+                then(told)
+                self.does([])
+
+        self._worker.do(work, done)
+
+    def _is_waiting_for(self, kind: type[Action]) -> bool:
+        """The machine has changed its mind since."""
+        return any(isinstance(each, kind) for each in self._waiting)
+
+    def _say(self, member: str, what: Said) -> None:
+        """A place in its journal is that of the moment in which it is said."""
+        if isinstance(what, (Hello, Join)):
+            what = replace(what, last=self.machine.last)
+        self.talks.say(member, what)
+
+    # --- other members ------------------------------------------------------------------------
+
+    def member_up(self, member: str, here: Here) -> None:
+        self._refused = None
+        self._watch_death(member, here)
+        self._turns.take(member, lambda: self.does(self.machine.peer_up(member, now())))
+
+    def member_down(self, member: str) -> None:
+        if self.served is not None:
+            self.served.followers.stop(member)
+        if self.following is not None and member == self.machine.live:
+            self.following.lost()
+        self._when_applied(member, lambda: self.does(self.machine.peer_down(member, now())))
+
+    def _when_applied(self, member: str, step: Callable[[], None]) -> None:
+        """What has come of it by now counts."""
+        following = self.following
+        if following is None or member != self.machine.live:
+            self._turns.take(member, step)
+            return
+
+        def wait(go_on: Callable[[], None]) -> None:
+            def done() -> None:
+                step()
+                go_on()
+
+            following.then(done)
+
+        self._turns.wait(member, wait)
+
+    def member_said(self, member: str, what: Said) -> None:
+        heard = lambda: self.does(self.machine.heard(member, what, now()))  # noqa: E731
+        if isinstance(what, Join) and what.is_whole and what.last.number and self.served:
+            self._turns.wait(member, lambda go_on: self._look_for(what.last, heard, go_on))
+        else:
+            self._turns.take(member, heard)
+
+    def member_sent(self, member: str, frame: Frame) -> None:
+        if self.served is not None:
+            self.served.followers.sent(member, frame)
+        elif self.following is not None and member == self.machine.live:
+            self.following.heard(frame)
+
+    def member_refused(self, member: str, why: str) -> None:
+        self._refused = member, why
+        self.does([])
+
+    def _look_for(
+        self, last: Position, then: Callable[[], None], go_on: Callable[[], None]
+    ) -> None:
+        """Whether our journal has the frame: that is looked up in its files."""
+
+        def found(told: bool | Exception) -> None:
+            self._known = last, told is True
+            then()
+            go_on()
+
+        folder = self.store.journal
+        self._worker.do(lambda: has_frame(folder, place_of(last)), found, of="history")
+
+    def _has_frame(self, position: Position) -> bool:
+        return not position.number or self._known == (position, True)
+
+    def _watch_death(self, member: str, here: Here) -> None:
+        """Of a process on this host the kernel says when it is dead."""
+        self._unwatch_death(member)
+        other = processes.Process(here.pid, here.started, here.boot, here.namespace)
+        descriptor = other.descriptor()
+        if descriptor is None:
+            return
+        self._dies[member] = descriptor
+
+        def died() -> None:
+            self._unwatch_death(member)
+            self._when_applied(member, lambda: self.does(self.machine.died(member, now())))
+
+        self.thread.watch(descriptor, died)
+
+    def _unwatch_death(self, member: str) -> None:
+        descriptor = self._dies.pop(member, None)
+        if descriptor is not None:
+            self.thread.unwatch(descriptor)
+            os.close(descriptor)
+
+    # --- voters -------------------------------------------------------------------------------
+
+    def voter_up(self, voter: str) -> None:
+        self.does(self.machine.voter_up(voter, now()))
+
+    def voter_down(self, voter: str) -> None:
+        self.does(self.machine.voter_down(voter))
+
+    def voter_said(self, voter: str, what: FromVoter) -> None:
+        self.does(self.machine.voter_said(voter, what, now()))
+
+    # --- becoming live ------------------------------------------------------------------------
+
+    def _promote(self, _: Promote) -> None:
+        machine, grant = self.machine, self.machine.granted
+        epoch = grant.epoch if grant is not None else machine.epoch + 1
+        node, old = machine.node, machine.last.holder
+
+        def told(why: str | Exception | None) -> None:
+            if isinstance(why, Exception):
+                why = str(why)
+            if why:
+                self.process.line("on-promote refused", why=why)
+            self.does(machine.promoted(not why, now()))
+
+        self._worker.do(lambda: self.process.refusal(epoch, node, old), told, of="promote")
+
+    def _begin(self, begin: Begin) -> None:
+        record = Began(begin.epoch, self.machine.me, begin.copies, begin.is_forced)
+        if self.served is not None:
+            self._note(record)
+            return
+        self.store.mark(node=self.machine.node, is_whole=True, left=None)
+        self.written = self.written.after(record)
+        warm, self.warm = self.warm, None
+        assert warm is not None
+        standing = packed(self.written)
+
+        def work() -> Served:
+            warm.founds(self.machine.node)
+            return Served(self.thread, self.store, warm, begin.epoch, standing, self, self._tell)
+
+        def begun(served: Served) -> None:
+            self.served = served
+            if not self._is_waiting_for(StopServing):  # else somebody has a higher epoch by now
+                self._notes = deque([(served.count, record)])
+                self.journal_told()
+
+        self._meanwhile(work, begun)
+
+    def _serve(self, serve: Serve) -> None:
+        self.process.serves(self.machine.node, serve.epoch)
+
+    # --- its journal --------------------------------------------------------------------------
+
+    def _write(self, write: Write) -> None:
+        if self.served is not None:
+            self._note(write.record)
+
+    def _note(self, record: Record) -> None:
+        """A replica counts from before the record that says so."""
+        assert self.served is not None
+        for member in [each for each in self._admits if each in self.machine.counted]:
+            self._count(member)
+        self.written = self.written.after(record)
+        count = self.served.journaler.standing(packed(self.written))
+        self._notes.append((count, record))
+
+    def journal_told(self) -> None:
+        served, machine = self.served, self.machine
+        if served is None:
+            return
+        told = served.journaler.told()
+        while self._notes and self._notes[0][0] <= told.synced:
+            _, record = self._notes.popleft()
+            if isinstance(record, Began):
+                self._began_at = told.number
+                last = self._own(told.number)
+                self.does(machine.has_begun(last))
+            else:
+                last = self._own(told.number)
+                self.does(machine.appended(last, record, now()))
+            self.does(machine.has_synced(last.number, now()))
+        if told.holds:
+            self.does(machine.held(self._own(told.last), now()))
+        for member in list(machine.followers):
+            self.replica_has(member, served.followers.has(member))
+
+    def _own(self, number: int) -> Position:
+        """A frame of this live; one of before its epoch comes first."""
+        epoch = self.written.epoch if number >= self._began_at else 0
+        return Position(self.written.epoch, self.machine.me, number_of(epoch, number), 0)
+
+    def journal_is(self, failure: Error | None) -> None:
+        """In a thread of its own."""
+        self.thread.call(lambda: self._journal_is(failure))
+
+    def _journal_is(self, failure: Error | None) -> None:
+        if self.served is None or self.served.is_over:
+            return
+        if failure is None:
+            self.process.line("disk has room")
+            self.does(self.machine.can_write(now()))
+        elif isinstance(failure, DiskFull):
+            self.process.line("disk full", why=str(failure))
+            self.does(self.machine.cannot_write(now()))
+        else:
+            self.does(self.machine.fails(str(failure)))
+
+    def _hold(self, action: Hold | GoOn) -> None:
+        self._holds = isinstance(action, Hold)
+        if self.served is not None:
+            self.served.journaler.hold(self._holds)
+
+    def _write_left(self, _: WriteLeft) -> None:
+        age = self.written.age
+        self._meanwhile(lambda: self.store.mark(left=age), lambda _: self.does(self.machine.left()))
+
+    # --- those that follow --------------------------------------------------------------------
+
+    def _ship(self, ship: Ship) -> None:
+        end = self.talks.end(ship.member)
+        if self.served is not None and end is not None:
+            self._streams[ship.member] = ship.stream
+            self._admits.pop(ship.member, None)
+            self.served.followers.ship(ship.member, end)
+
+    def _stop_shipping(self, stop: StopShipping) -> None:
+        self._admits.pop(stop.member, None)
+        if self.served is not None:
+            self.served.followers.stop(stop.member)
+
+    def replica_has(self, member: str, number: int) -> None:
+        if member in self._streams and number:
+            stream = self._streams[member]
+            has = self._own(number).number
+            self.does(self.machine.replica_has(member, stream, has, now()))
+
+    def replica_over(self, member: str, why: str) -> None:
+        self.does(self.machine.replica_failed(member, why, now()))
+
+    def admit(self, name: str, boot: bytes, then: Callable[[], None]) -> None:
+        """It has all that there was when its end was attached."""
+        self._admits[name] = then
+        if name in self.machine.counted:
+            self._count(name)
+        stream = self._streams.get(name, 0)
+        self.does(self.machine.replica_has(name, stream, self.machine.end, now()))
+
+    def _count(self, member: str) -> None:
+        self._admits.pop(member)()
+        for each in [each for each in self._left if each[0] == member]:
+            self._left.remove(each)
+            each[1]()  # the newer one counts in its place
+
+    def release(self, name: str, why: str, then: Callable[[], None]) -> None:
+        self._left.append((name, then))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Confirms go on without those that the machine counts no more."""
+        machine = self.machine
+        if self.served is None or self.served.is_over:
+            return
+        if machine.state in SERVING and machine.granted is None:
+            for each in [each for each in self._left if each[0] not in machine.counted]:
+                self._left.remove(each)
+                each[1]()
+
+    # --- being live no more -------------------------------------------------------------------
+
+    def _stop_serving(self, _: StopServing) -> None:
+        served, self.served = self.served, None
+        if served is None:
+            return
+        is_graceful = self.machine.state is State.STOPPED and not self._holds
+        is_graceful &= not served.followers.somebody_counts
+        if not is_graceful:
+            served.fence()
+        ends = self.machine.state in ENDING
+        self._holds = False
+        self._left.clear()
+        self._admits.clear()
+        self._streams.clear()
+        self._notes.clear()
+
+        def work() -> Warm | None:
+            self.process.stops_serving(at_once=not is_graceful)
+            served.end()
+            if ends:
+                vhosts.delete(self.store.config.vhost, force=True)
+                return None
+            return self.store.warm()
+
+        self._meanwhile(work, self._has)
+
+    def _has(self, warm: Warm | None) -> None:
+        """What its journal says now."""
+        self.warm = warm
+        if warm is not None:
+            former, self.written = self.written, written_in(warm)
+            self.machine.last = last_of(warm, self.written)
+            if self.written.age > former.age:
+                self.does(self.machine.took(self.machine.last, self.written.records))
+            self.machine.say_hello()
+            self.does(self.machine.done())
+
+    # --- following ----------------------------------------------------------------------------
+
+    def _follow(self, follow: Follow) -> None:
+        self._takes_all = follow.is_all
+        self._seen = b""
+        warm, self.warm = self.warm, None
+
+        def work() -> Following:
+            if follow.is_all:
+                self.store.mark(is_whole=False, left=None)
+            return Following(
+                self.thread, self.store.path, self.machine.me, bytes(16), self.store.terms,
+                warm or self.store.warm(), self.store.warm, self, self._tell,
+            )  # fmt: skip
+
+        def begun(following: Following) -> None:
+            self.following = following
+            if not self._is_waiting_for(Unfollow):
+                following.up(anew=follow.is_all)
+
+        self._meanwhile(work, begun)
+
+    def _unfollow(self, _: Unfollow) -> None:
+        following, self.following = self.following, None
+        if following is None:
+            return
+
+        def work() -> Warm:
+            return following.stop() or self.store.warm()
+
+        self._meanwhile(work, self._has)
+
+    def say(self, frame: Frame) -> None:
+        self.talks.send(self.machine.live, frame)
+
+    def break_off(self, why: str) -> None:
+        """It joins again, and the link stays; what cannot be gone on with is copied anew."""
+        if self.following is not None and self.following.places == (None, None):
+            self.store.mark(is_whole=False)
+            self.machine.is_whole = False
+        self.does(self.machine.heard(self.machine.live, Dropped(why), now()))
+
+    def failed(self, why: str) -> None:
+        self.does(self.machine.fails(why))
+
+    def discards(self) -> bool:
+        if not self._takes_all:
+            self.break_off("its journal does not go on behind ours")
+        return self._takes_all
+
+    def applied(self, place: Place, standing: bytes) -> None:
+        machine, following = self.machine, self.following
+        if machine.state not in FOLLOWING or following is None:
+            return
+        if standing and standing != self._seen:
+            self._seen = standing
+            found = written(standing)
+            is_news, self.written = found.age > self.written.age or self._takes_all, found
+            records = found.records if is_news else ()
+            self.does(machine.took(position_of(place, found), records))
+        machine.last = position_of(place, self.written)
+        machine.epoch = machine.last.epoch
+        copying = following.copying
+        is_there = copying.counts_from and place.number >= copying.counts_from
+        if self._takes_all and is_there and copying.state in (Copied.SYNCING, Copied.IN_SYNC):
+            self._takes_all = False
+            self.store.mark(is_whole=True, left=None)
+            self.does(machine.copied(machine.last))
+
+
+STEPS: dict[type[Any], Callable[[Acting, Any], None]] = {
+    Promote: Acting._promote,
+    Begin: Acting._begin,
+    Write: Acting._write,
+    Hold: Acting._hold,
+    GoOn: Acting._hold,
+    WriteLeft: Acting._write_left,
+    Ship: Acting._ship,
+    StopShipping: Acting._stop_shipping,
+    Follow: Acting._follow,
+    Unfollow: Acting._unfollow,
+    Serve: Acting._serve,
+    StopServing: Acting._stop_serving,
+}

@@ -1,0 +1,256 @@
+"""A member of a replicated node as a process: `shmbroker run` with ha.policy = "replication".
+
+Signals and orders come to the main thread; all that is decided is of the network thread.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any, Final
+
+from shmbroker.ipc.base.errors import Error, InvalidArgument
+from shmbroker.ipc.base.refusal import told
+from shmbroker.ipc.broker.journaler import keep_memory
+from shmbroker.ipc.instance import notify, ordering, process, promotion, reloading
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.status import RUN, Sign, Status
+from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.netbridge.broker.lines import Lines
+from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.broker.owner import Owner
+from shmbroker.netbridge.broker.voters import chosen
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.config.config import Network
+from shmbroker.netbridge.election.voters import Voters
+from shmbroker.netbridge.link.option import times_of
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.member.codec import Here
+from shmbroker.netbridge.member.standing import SERVING
+from shmbroker.netbridge.replicated import options, shown
+from shmbroker.netbridge.replicated.acting import Acting, now
+from shmbroker.netbridge.replicated.ordered import order
+from shmbroker.netbridge.replicated.store import Store
+from shmbroker.netbridge.replicated.talks import Address, Talks
+from shmbroker.netbridge.security import key_file
+from shmbroker.netbridge.security.credential import Credentials
+from shmbroker.netbridge.wire.words import Standing
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+HA: Final = "ha"
+"""The file in run/ with what `ha status` shows."""
+
+
+class ReplicatedInstance:
+    """Made of its configuration; run() is all that there is to do with it."""
+
+    def __init__(self, config: Config, network: Network, known: Credentials) -> None:
+        self.config = config
+        self._network, self._known = network, known
+        self.log = Log(config.log, config.name)
+        self.why = ""
+        self.reload: Callable[[Config], reloading.Reloaded] | None = None
+        self._reloads = 0
+        self._process = process.this()
+        self._lines = Lines(self.log.write, lambda: now())
+        self._inbox: SimpleQueue[Callable[[], int | None]] = SimpleQueue()
+        self._shown: Status | None = None
+        self._told = ""
+        self._is_ready = False
+        self._sign = Sign(config.folder)
+        try:
+            self._replication = options.checked(config, network)
+            self.credential = options.credential(config, network, known)
+            self._store = Store(config, options.terms(self._replication))
+        except (Error, OSError) as error:
+            self.log.write("failed", why=told(error))
+            self._sign.close()
+            raise
+        self.owner = Owner(config, options.without_members(network), known, self.log)
+        self._voters: Voters | None = None
+        self._acting: Acting
+        self._thread: NetworkThread
+
+    def run(self) -> int:
+        """Until it is stopped, or cannot go on: the exit code.
+
+        Threads of ours may still sleep in the kernel: leave by os._exit.
+        """
+        keep_memory()
+        self._sign.show(Status("starting", process=self._process))
+        try:
+            self._begin()
+        except (Error, OSError) as error:
+            return self._failed(told(error))
+        for number in SIGNALS:
+            signal.signal(number, self._stopped)
+        signal.signal(signal.SIGHUP, self._asked_to_reload)
+        signal.signal(ordering.SIGNAL, self._asked_to)
+        while (code := self._inbox.get()()) is None:
+            pass
+        return code
+
+    def _begin(self) -> None:
+        config, found = self.config, self._replication
+        warm, damage = self._store.opened()
+        if damage:
+            self.log.write("warning", why=damage)
+        self._thread = thread = NetworkThread()
+        ours = Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0)
+        given = Given(self._network, self._known)
+        picked = chosen(config, given, thread, ours, self._lines.tell)
+        self._acting = acting = Acting(
+            thread, self._store, warm,
+            options.member(config, found, None if picked is None else picked.electorate),
+            self, process.boot(), self._lines.tell,
+        )  # fmt: skip
+        listens = [
+            Address(f"tcp://{each.uri.peer}", self._key_of(each.credentials))
+            for each in options.listening(self._network)
+        ]
+        acting.talks = Talks(
+            thread, ours, self._here(found.group_name or ""), config.members, listens,
+            self.credential, self._known, times_of(self._network.link_defaults), acting,
+            self._lines.tell,
+        )  # fmt: skip
+        if picked is not None:
+            acting.voters = self._voters = picked.voters
+        thread.ask(acting.begin)
+        if picked is not None:
+            picked.voters.begin(acting)
+        acting.talks.begin()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        """Nothing is decided without the network thread."""
+        self._thread.wait()
+        trace = traceback.format_exception(self._thread.failure)
+        why = f"the network thread has ended: {''.join(trace[-2:])}"
+        self._inbox.put(lambda: self._failed(why))
+
+    def _here(self, group: str) -> Here:
+        me = self._process
+        return Here(group, me.pid, me.started, me.boot, me.namespace)
+
+    def _key_of(self, name: str | None) -> Any:
+        found = self._known.named(name) if name is not None else None
+        if found is not None:
+            return found.keys[0]
+        assert self._network.key_file is not None, "the configuration was checked"
+        return key_file.read(self._network.key_file)
+
+    # --- of the network thread: what the member does --------------------------------------------
+
+    def serves(self, node: bytes, epoch: int) -> None:
+        self.owner.begin(node, epoch)
+
+    def stops_serving(self, *, at_once: bool) -> None:
+        self.owner.end(at_once=at_once)
+
+    def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:
+        why = promotion.refusal(self.config, epoch, node, old_live)
+        if why and self.config.on_promote_failure == "continue":
+            self.line("on-promote failed", why=why)
+            return None
+        return why
+
+    def line(self, event: str, **fields: object) -> None:
+        self.log.write(event, **{name: each for name, each in fields.items() if each != ""})
+
+    def changed(self) -> None:
+        machine = self._acting.machine
+        status = Status(
+            shown.state_of(machine),
+            machine.is_eligible and machine.state not in SERVING,
+            machine.epoch, machine.why, self._process, shown.replication_of(machine),
+        )  # fmt: skip
+        if status == self._shown:
+            return
+        former, self._shown = self._shown, status
+        if former is None or former.state != status.state:
+            self.line(status.state, role=self.config.role, epoch=status.epoch, why=status.why)
+        if former is None or former.replication != status.replication:
+            self.line("replication", state=status.replication, epoch=status.epoch)
+        with suppress(OSError):  # what it says is no reason to end
+            self._sign.show(status)
+            write_whole(self.config.folder / RUN / HA, shown.whole(machine))
+        waits = self.config.wait_for_activation and machine.options.is_preferred
+        if not self._is_ready and status.state != "starting":
+            if status.state == "live" or not waits:
+                self._is_ready = True
+                threading.Thread(target=notify.ready, args=(status.state,), daemon=True).start()
+
+    def ends(self, is_failure: bool, why: str) -> None:
+        self.changed()
+        self._inbox.put(lambda: self._ended(is_failure, why))
+
+    # --- of the main thread -------------------------------------------------------------------
+
+    def _failed(self, why: str) -> int:
+        self.why = why
+        self.log.write("failed", why=why)
+        self._sign.show(Status("failed", why=why, process=self._process))
+        return 1
+
+    def _ended(self, is_failure: bool, why: str) -> int:
+        self.why = why
+        self._acting.talks.close()
+        if self._voters is not None:
+            self._voters.close()
+        return 1 if is_failure else 0
+
+    def _in_thread(self, step: Callable[[Acting], object]) -> None:
+        self._thread.call(lambda: step(self._acting))
+
+    def _stopped(self, _number: int, _frame: FrameType | None) -> None:
+        self._in_thread(lambda acting: acting.does(acting.machine.stop(now())))
+
+    def _asked_to_reload(self, _number: int, _frame: FrameType | None) -> None:
+        self._inbox.put(self._reload)
+
+    def _reload(self) -> None:
+        """An error in the configuration changes nothing."""
+        if self.reload is None:
+            return
+        self._reloads += 1
+        answer: dict[str, object] = {"count": self._reloads, "pid": self._process.pid}
+        try:
+            found = self.reload(self.config)
+        except (Error, OSError) as error:
+            answer["why"] = told(error)
+            self.log.write("reload refused", why=told(error))
+        else:
+            self.config = found.config
+            answer |= {"applied": found.applied, "ignored": found.ignored}
+            self.log.write("reloaded", applied=found.applied, ignored=found.ignored)
+        with suppress(OSError):
+            write_whole(self.config.folder / RUN / reloading.FILE, answer)
+
+    def reloaded(self, network: Network, known: Credentials) -> None:
+        self.owner.reload(options.without_members(network), known)
+
+    def _asked_to(self, _number: int, _frame: FrameType | None) -> None:
+        self._inbox.put(self._carry_out)
+
+    def _carry_out(self) -> None:
+        given = ordering.given(self.config.folder)
+        threading.Thread(target=self._order, args=(given,), daemon=True).start()
+
+    def _order(self, given: Mapping[str, Any]) -> None:
+        why = ""
+        try:
+            if given.get("noun") == HA:
+                why = self._thread.ask(lambda: order(self._acting, given, self.line))
+            else:
+                self.owner.order(given)
+        except (Error, InvalidArgument) as error:
+            why = str(error)
+        with suppress(OSError):
+            ordering.answered(self.config.folder, given, why)

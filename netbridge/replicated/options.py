@@ -1,0 +1,113 @@
+"""What the machine of a member, its links and its data are told of the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
+from shmbroker.netbridge.config.config import Acceptor, Network
+from shmbroker.netbridge.election.candidate import Electorate, Patience
+from shmbroker.netbridge.member.option import Replication
+from shmbroker.netbridge.member.options import STOP_CONFIRMING, MemberOptions
+from shmbroker.netbridge.replica.terms import ReplicationTerms
+from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.wire.words import ReplicaAck, Role
+
+
+def refused(config: Config, why: str) -> ConfigError:
+    return ConfigError(f"{config.folder / FILE}: {why}")
+
+
+def checked(config: Config, network: Network) -> Replication:
+    """ConfigError: it cannot be a member of a replicated node."""
+    found = network.replication
+    assert found is not None, "ha.policy is replication"
+    if found.lock_manager != "votes" or (found.can_ask and not found.witnesses):
+        raise refused(config, "of those that may be asked this version runs witnesses only")
+    names = [name for name, _ in config.members]
+    if config.name not in names:
+        there = ", ".join(names) if names else "there is none"
+        raise refused(config, f"ha.members names all members, and not {config.name!r}: {there}")
+    if len(names) < 2:
+        raise refused(config, "ha.members names one member, and a replicated node has two at least")
+    if config.lock != "file":
+        raise refused(config, 'store.lock = "sql" is for a store that is shared')
+    if not listening(network):
+        raise refused(config, 'there is no [acceptors.NAME] with roles = ["replica"]')
+    for each in network.acceptors.values():
+        if Role.REPLICA in each.roles and len(each.roles) > 1:
+            others = [role.value for role in each.roles if role is not Role.REPLICA]
+            raise refused(
+                config,
+                f"[acceptors.{each.name}] has the role replica, and {', '.join(others)} as well: "
+                "members have an acceptor of their own",
+            )
+    return found
+
+
+def listening(network: Network) -> tuple[Acceptor, ...]:
+    """Where other members come to."""
+    return tuple(each for each in network.acceptors.values() if Role.REPLICA in each.roles)
+
+
+def without_members(network: Network) -> Network:
+    """What programs and links of other nodes come to."""
+    ours = {each.name for each in listening(network)}
+    others = {name: each for name, each in network.acceptors.items() if name not in ours}
+    return replace(network, acceptors=others)
+
+
+def credential(config: Config, network: Network, known: Credentials) -> Credential:
+    """By which this member knows the others."""
+    names = [each.name for each in network.logins.values() if Role.REPLICA in each.roles]
+    found = known.named(names[0]) if len(names) == 1 else None
+    if found is None:
+        there = f"there are {', '.join(names)}" if names else "there is none"
+        raise refused(config, f'one of [credentials.NAME] has role = "replica": {there}')
+    return found
+
+
+def terms(found: Replication) -> ReplicationTerms:
+    return ReplicationTerms(
+        replica_timeout=found.replica_timeout,
+        replica_ack=ReplicaAck(found.replica_ack),
+        max_replicas=found.max_replicas,
+        min_insync=found.min_insync,
+        sync_timeout=found.initial_replication_sync_timeout,
+        retry_wait=found.retry_replication_wait,
+        resync_bytes=found.resync_bytes,
+        saved_journals=found.max_saved_replicated_journals_size,
+    )
+
+
+def member(config: Config, found: Replication, electorate: Electorate | None) -> MemberOptions:
+    names = tuple(name for name, _ in config.members)
+    is_first = names[0] == config.name
+    return MemberOptions(
+        config.name,
+        is_preferred=config.role == "live" or (config.role == "auto" and is_first),
+        members=names,
+        electorate=electorate,
+        votes=found.vote_on_replication_failure,
+        on_lost_vote=found.on_lost_vote,
+        on_partition=found.on_partition or STOP_CONFIRMING,
+        lease=found.lease,
+        patience=Patience(
+            found.vote_retries, found.vote_retry_wait, found.quorum_vote_wait,
+            names.index(config.name),
+        ),
+        check_for_live=found.check_for_live_server,
+        check_wait=found.check_for_live_wait,
+        allow_failback=config.allow_failback,
+        restart_backup=config.restart_backup,
+        has_command=bool(config.on_promote),
+        activates=found.activation == "auto",
+        retry_wait=found.retry_replication_wait,
+        sync_timeout=found.initial_replication_sync_timeout,
+        replica_timeout=found.replica_timeout,
+        ack_outlives_boot=found.replica_ack == "disk",
+        max_replicas=found.max_replicas,
+        min_insync=found.min_insync,
+        handover_timeout=found.handover_timeout,
+        backup_timeout=found.backup_timeout,
+    )  # fmt: skip

@@ -1,0 +1,176 @@
+"""What a live has: the rings that programs see, who writes their journal, and who follows it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from shmbroker.ipc.base.errors import ConnectionClosed, Error
+from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.broker.store_writer import StoreWriter
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.paging.pager import Pager
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.replica.feeding import Feeding
+from shmbroker.netbridge.replica.live import Consents, Replication
+from shmbroker.netbridge.replica.warm import JOURNAL, Warm
+from shmbroker.netbridge.replicated.store import Store
+from shmbroker.netbridge.wire.frame import Frame, Reached
+
+Tell = Callable[[Mapping[str, Any]], None]
+OVER = 1 << 60
+"""An epoch that nobody has: who may write with another one stops at once."""
+
+
+class Watches(Consents, Protocol):
+    """All of it is called in the network thread, but `journal_ended`."""
+
+    def replica_has(self, member: str, number: int) -> None:
+        """All frames up to this one."""
+
+    def replica_over(self, member: str, why: str) -> None:
+        """Nothing more is shipped to it."""
+
+    def journal_told(self) -> None: ...
+
+    def journal_is(self, failure: Error | None) -> None:
+        """It waits for room, works again, or has ended; in a thread of its own."""
+
+
+class Followers(Replication):
+    """Who follows is decided by the machine, and the links stay when nobody does."""
+
+    def __init__(self, watches: Watches, *given: Any, **named: Any) -> None:
+        self._watches = watches
+        self._members: dict[str, End] = {}
+        self._count = 0
+        super().__init__(*given, consents=watches, **named)
+
+    def ship(self, member: str, end: End) -> None:
+        """It is about to say where its journal ends."""
+        self.stop(member)
+        self._count += 1
+        self._members[member] = end
+        self._feedings[end] = Feeding(self, end, f" {self._count}")
+
+    def stop(self, member: str) -> None:
+        end = self._members.pop(member, None)
+        if end is not None:
+            self.gone(end)
+
+    def sent(self, member: str, frame: Frame) -> None:
+        end = self._members.get(member)
+        if end is None:
+            return
+        self.heard(end, frame)
+        feeding = self._feedings.get(end)
+        if isinstance(frame, Reached) and feeding is not None:
+            self._watches.replica_has(member, feeding.feed.has)
+
+    def has(self, member: str) -> int:
+        end = self._members.get(member)
+        return self._feedings[end].feed.has if end in self._feedings else 0
+
+    def feeding(self, member: str) -> Feeding | None:
+        end = self._members.get(member)
+        return self._feedings.get(end) if end is not None else None
+
+    # --- of one of them -----------------------------------------------------------------------
+
+    def has_place(self, feeding: Feeding) -> bool:
+        return True
+
+    def drop(self, feeding: Feeding, why: str) -> None:
+        for member, end in list(self._members.items()):
+            if end is feeding.link:
+                del self._members[member]
+                self._feedings.pop(end, None)
+                self._watches.replica_over(member, why)
+
+    @property
+    def somebody_counts(self) -> bool:
+        return any(each.counts for each in (*self._feedings.values(), *self._left))
+
+
+class Served:
+    """Made and ended in a thread that may wait."""
+
+    def __init__(
+        self,
+        thread: NetworkThread,
+        store: Store,
+        warm: Warm,
+        epoch: int,
+        standing: bytes,
+        watches: Watches,
+        tell: Tell,
+    ) -> None:
+        """What the member has is served from now on, and `standing` is synced."""
+        self._thread, self._store, self._watches, self._tell = thread, store, watches, tell
+        self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.is_over = False
+        self.first = 0
+        store.allow(epoch)
+
+        def begins(journaler: Journaler) -> None:
+            journaler.watched(store.fence, None)
+            self.count = journaler.standing(standing)
+            journaler.tell(self._event)
+
+        self.broker: Broker
+        self.journaler: Journaler
+        self.broker, self.journaler = warm.take_over(epoch, begins)
+        self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
+        self._threads = [
+            threading.Thread(target=self._follow, args=(self.journaler,), daemon=True),
+            threading.Thread(target=self._follow, args=(self._pager,), daemon=True),
+        ]
+        self._repairs = threading.Thread(target=self._repair, daemon=True)
+        for each in (*self._threads, self._repairs):
+            each.start()
+        self.followers = Followers(
+            watches, thread, self.journaler, store.path / JOURNAL, store.terms, tell=tell
+        )
+        thread.ask(lambda: thread.watch(self._event, self._told))
+
+    def _told(self) -> None:
+        os.eventfd_read(self._event)
+        self._watches.journal_told()
+
+    def _follow(self, writer: StoreWriter) -> None:
+        for failure in writer.changes():
+            if not self.is_over:
+                self._watches.journal_is(failure)
+
+    def _repair(self) -> None:
+        with suppress(ConnectionClosed):
+            while True:
+                if repaired := self.broker.repair_for():
+                    self._tell({"event": "repaired what a participant left", "state": "",
+                                "repairs": repaired})  # fmt: skip
+
+    # --- being live no more -------------------------------------------------------------------
+
+    def fence(self) -> None:
+        """From any thread: nothing is written and confirmed any more."""
+        self.is_over = True
+        self.journaler.hold(True)
+        self._store.allow(OVER)
+
+    def end(self) -> None:
+        """The rings go with it.  What no replica has is confirmed by nobody."""
+        self.is_over = True
+        self.journaler.stop()
+        self._pager.stop()
+        for each in self._threads:
+            each.join()
+        self._thread.ask(lambda: self._thread.unwatch(self._event))
+        self.followers.close()
+        self._pager.close()
+        self.broker.close()
+        self.journaler.close()
+        os.close(self._event)

@@ -1,0 +1,149 @@
+"""The store of a member: its journal, and a small file with what is true of this copy alone.
+
+member      node id; whether the copy is whole; what was written last when it left the in-sync set
+live.lock   locked by who runs; its epoch is looked at before and after each frame is written
+journal/    oldreplica.N
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from shmbroker.ipc.base.errors import Error, InUse, InvalidArgument, JournalDamaged
+from shmbroker.ipc.base.trust import check_folder, make_folder, opened
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.lock import ofd
+from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.netbridge.member.codec import written
+from shmbroker.netbridge.member.standing import Past, Position
+from shmbroker.netbridge.member.written import Written, position_of
+from shmbroker.netbridge.replica.terms import ReplicationTerms
+from shmbroker.netbridge.replica.warm import JOURNAL, Warm, set_aside
+
+FILE: Final = "member"
+LOCK: Final = "live.lock"
+EPOCH_DIGITS: Final = 16
+
+
+class StoreRefused(Error):
+    """It is no store of a member; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    node: bytes = b""
+    """Empty: the journal is new."""
+    is_whole: bool = True
+    left: tuple[int, int] | None = None
+    """The age of what was written, when this member left in good order."""
+
+
+class Store:
+    """Held by one process at a time."""
+
+    def __init__(self, config: Config, terms: ReplicationTerms) -> None:
+        self.config, self.terms = config, terms
+        self.path = config.store
+        if config.journal is not None or config.pages is not None:
+            raise StoreRefused(
+                "store.journal and store.pages are for a store that is shared: a member of a "
+                "replicated node has its journal in store.path"
+            )
+        check_folder(self.path)
+        make_folder(self.path)
+        self._file = opened(self.path / LOCK, os.O_RDWR | os.O_CREAT)
+        if not ofd.try_lock(self._file, 0):
+            os.close(self._file)
+            raise InUse(f"store {self.path} is in use by another broker")
+        self._lock = threading.Lock()
+        self.marks = self._read()
+
+    def _read(self) -> Marks:
+        found = read_whole(self.path / FILE)
+        if not found:
+            if any(self.journal.glob("*.journal")):
+                raise StoreRefused(
+                    f"store {self.path} has a journal, and no file {FILE!r}: it is not one of a "
+                    "member of a replicated node"
+                )
+            return Marks()
+        try:
+            left = found["left"]
+            return Marks(
+                bytes.fromhex(found["node"]), bool(found["whole"]),
+                None if left is None else (int(left[0]), int(left[1])),
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreRefused(f"{self.path / FILE} is damaged: {error}") from None
+
+    def mark(self, **changed: Any) -> None:
+        """Synced when this returns; from any thread."""
+        with self._lock:
+            marks = replace(self.marks, **changed)
+            if marks != self.marks:
+                content = {"node": marks.node.hex(), "whole": marks.is_whole, "left": marks.left}
+                write_whole(self.path / FILE, content, synced=True)
+                self.marks = marks
+
+    # --- its journal --------------------------------------------------------------------------
+
+    def warm(self) -> Warm:
+        """Rings that nobody sees, with all that its journal has."""
+        config = self.config
+        return Warm(
+            self.path, config.vhost, node=self.marks.node or bytes(16), arena_bytes=config.arena,
+            segment_bytes=config.segment, resync_bytes=self.terms.resync_bytes, group=config.group,
+        )  # fmt: skip
+
+    def opened(self) -> tuple[Warm, str]:
+        """The same; if its journal cannot be read it is set aside, and why."""
+        try:
+            return self.warm(), ""
+        except (JournalDamaged, InvalidArgument) as error:
+            saved = set_aside(self.path, self.terms.saved_journals)
+            self.mark(is_whole=False)
+            return self.warm(), f"{error}; it is set aside in {saved}"
+
+    def past(self, warm: Warm) -> tuple[Past, Written]:
+        """What a member finds when it starts."""
+        marks, found = self.marks, written_in(warm)
+        has_left = marks.left is not None and found.age <= marks.left
+        past = Past(
+            marks.node, last_of(warm, found), found.copies, marks.is_whole, has_left,
+            found.handed_to, found.is_parked, found.is_forced,
+        )  # fmt: skip
+        return past, found
+
+    @property
+    def journal(self) -> Path:
+        return self.path / JOURNAL
+
+    @property
+    def pages(self) -> Path:
+        return self.path / "pages"
+
+    # --- who may write it ---------------------------------------------------------------------
+
+    @property
+    def fence(self) -> int:
+        """A file that begins with the epoch of who may write and confirm."""
+        return self._file
+
+    def allow(self, epoch: int) -> None:
+        os.pwrite(self._file, f"{epoch:0{EPOCH_DIGITS}x}".encode(), 0)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def written_in(warm: Warm) -> Written:
+    body = warm.standing
+    return written(body) if body else Written()
+
+
+def last_of(warm: Warm, found: Written) -> Position:
+    return position_of(warm.repeats or warm.own, found)

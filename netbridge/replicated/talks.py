@@ -1,0 +1,213 @@
+"""The links between the members of a node: one between each two, for what they say and for frames.
+
+Of two members the one that stands later in `ha.members` connects to the other.  Each first says of
+which group and process it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.link import Link
+from shmbroker.netbridge.carrier.listener import Listener
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.link.ending import Ending, Reason, State
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.member.codec import Here, decode, encode
+from shmbroker.netbridge.member.said import Said
+from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.security.key_file import KeyPair
+from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.frame import Frame, Talk
+from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.words import Role
+
+Tell = Callable[[Mapping[str, Any]], None]
+RETRY: Final = "initial-reconnect-delay=20ms&max-reconnect-delay=100ms"
+
+
+class Hears(Protocol):
+    """Called in the network thread."""
+
+    def member_up(self, member: str, here: Here) -> None: ...
+
+    def member_down(self, member: str) -> None: ...
+
+    def member_said(self, member: str, what: Said) -> None: ...
+
+    def member_sent(self, member: str, frame: Frame) -> None:
+        """Of replication."""
+
+    def member_refused(self, member: str, why: str) -> None:
+        """There is no link: a wrong password, or somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where this member is connected to."""
+
+    uri: str
+    key: Stretched | KeyPair
+
+
+@dataclass(slots=True)
+class _Peer:
+    end: End
+    is_here: bool = False
+    """It has said who it is."""
+
+
+class _Dialled(Link):
+    """To a member that stands before this one."""
+
+    def __init__(self, talks: Talks, member: str, *given: Any, **named: Any) -> None:
+        self._talks, self._member = talks, member
+        super().__init__(*given, role=Role.REPLICA, **named)
+
+    def became(self, end: End, state: State) -> None:
+        super().became(end, state)
+        if state is State.UP:
+            self._talks.came(end)
+
+    def heard(self, end: End, frame: Frame) -> None:
+        self._talks.heard(end, frame)
+
+    def ended(self, end: End, how: Ending) -> None:
+        self._talks.gone(end)
+        super().ended(end, how)
+        if self.state == "refused":
+            self._talks.hears.member_refused(self._member, self.why)
+
+
+class Talks(Closable):
+    """Close it before the thread."""
+
+    def __init__(
+        self,
+        thread: NetworkThread,
+        ours: Identity,
+        here: Here,
+        members: Sequence[tuple[str, str]],
+        listens: Sequence[Address],
+        credential: Credential,
+        credentials: Credentials,
+        times: LinkTimes,
+        hears: Hears,
+        tell: Tell,
+    ) -> None:
+        """`members`: names and uris, this one among them."""
+        self.hears = hears
+        self._thread, self._here, self._tell = thread, here, tell
+        self._names = frozenset(name for name, _ in members) - {ours.name}
+        self._peers: dict[str, _Peer] = {}
+        self._by_end: dict[End, str] = {}
+        self._given = members, listens, credential, credentials, times
+        self._ours = ours
+        self._listeners: list[Listener] = []
+        self._links: list[_Dialled] = []
+
+    def begin(self) -> None:
+        """From outside of the thread."""
+        members, listens, credential, credentials, times = self._given
+        thread, ours, tell = self._thread, self._ours, self._tell
+        self._listeners = [
+            Listener(
+                thread, each.uri, each.key, credentials, ours, roles=frozenset({Role.REPLICA}),
+                times=times, replicates=self, tell=tell,
+            )
+            for each in listens
+        ]  # fmt: skip
+        before = [name for name, _ in members].index(ours.name)
+        self._links = [
+            _Dialled(
+                self, name, thread, f"member {ours.name}"[:255], f"failover:({uri})?{RETRY}",
+                credential, ours, (), times=times, tell=tell,
+            )
+            for name, uri in members[:before]
+        ]  # fmt: skip
+
+    def close(self) -> None:
+        for each in self._links:
+            each.close()
+        for listener in self._listeners:
+            listener.close()
+
+    # --- of the thread ------------------------------------------------------------------------
+
+    def say(self, member: str, what: Said) -> None:
+        self.send(member, Talk(encode(what)))
+
+    def send(self, member: str, frame: Frame) -> None:
+        peer = self._peers.get(member)
+        if peer is not None and peer.is_here:
+            peer.end.say(frame)
+
+    def end(self, member: str) -> End | None:
+        peer = self._peers.get(member)
+        return None if peer is None or not peer.is_here else peer.end
+
+    def break_off(self, member: str, why: str) -> None:
+        """The link is made anew."""
+        peer = self._peers.get(member)
+        if peer is not None:
+            self._refuse(peer.end, why)
+
+    def _refuse(self, end: End, why: str) -> None:
+        end.does(end.machine.refuse(Reason.DROPPED, why, time.monotonic()))
+
+    # --- of the ends --------------------------------------------------------------------------
+
+    def came(self, end: End) -> None:
+        peer = end.machine.handshake.peer
+        assert peer is not None
+        if peer.name not in self._names:
+            self._tell({"event": "link", "level": "warning", "what": "no member",
+                        "detail": f"{peer.name} is not one of ha.members"})  # fmt: skip
+            self._refuse(end, f"{peer.name} is no member of this node")
+            return
+        former = self._peers.get(peer.name)
+        if former is not None:
+            self.gone(former.end)
+        self._peers[peer.name] = _Peer(end)
+        self._by_end[end] = peer.name
+        end.say(Talk(encode(self._here)))
+
+    def heard(self, end: End, frame: Frame) -> None:
+        name = self._by_end.get(end)
+        if name is None:
+            return
+        if not isinstance(frame, Talk):
+            if self._peers[name].is_here:
+                self.hears.member_sent(name, frame)
+            return
+        try:
+            what = decode(frame.body)
+        except Malformed as error:
+            end.does(end.machine.malformed(error, time.monotonic()))
+            return
+        if isinstance(what, Here):
+            self._is_here(name, end, what)
+        elif self._peers[name].is_here:
+            self.hears.member_said(name, what)
+
+    def _is_here(self, name: str, end: End, here: Here) -> None:
+        if here.group != self._here.group:
+            why = f"{name} is of group {here.group!r}, and this member of {self._here.group!r}"
+            self.hears.member_refused(name, why)
+            self._refuse(end, why)
+        elif not self._peers[name].is_here:
+            self._peers[name].is_here = True
+            self.hears.member_up(name, here)
+
+    def gone(self, end: End) -> None:
+        name = self._by_end.pop(end, None)
+        if name is not None:
+            peer = self._peers.pop(name)
+            if peer.is_here:
+                self.hears.member_down(name)

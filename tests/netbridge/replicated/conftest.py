@@ -1,0 +1,143 @@
+"""Two members of a replicated node as processes, on one host and without a witness."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shmbroker
+from shmbroker import Broker
+from shmbroker.ipc.instance import ordering, status
+from shmbroker.ipc.instance.watch import Watch
+from shmbroker.perf.machine.port import free_port
+from tests.conftest import vhost_for_a_while
+from tests.support.runs import Run
+
+PASSWORD = "correct horse battery staple"
+PATIENCE = 30.0
+SHM = "prefer-shared-memory=false"
+NAMES = ("a", "b")
+
+
+@dataclass
+class Node:
+    """`a` is preferred."""
+
+    runs: dict[str, Run]
+    vhosts: dict[str, str]
+    ports: dict[str, int]
+    """Of programs."""
+    opened: ExitStack
+
+    def __getitem__(self, name: str) -> Run:
+        return self.runs[name]
+
+    def up(self) -> Node:
+        self["a"].start().becomes("live")
+        self["b"].start()
+        self.says("b", "in sync")
+        self.says("a", "in sync")
+        return self
+
+    def says(self, name: str, replication: str) -> None:
+        """Waits until its line `replication` begins so."""
+        run = self.runs[name]
+        watch = Watch(run.folder / status.RUN)
+        until = time.monotonic() + PATIENCE
+        try:
+            while True:
+                found = status.read(run.folder)
+                if found.process is not None and found.replication.startswith(replication):
+                    return
+                assert time.monotonic() < until, self.story()
+                watch.wait(until - time.monotonic())
+        finally:
+            watch.close()
+
+    def story(self) -> str:
+        lines = [
+            f"{line['time']} {name} {line}" for name in self.runs for line in self[name].said()
+        ]
+        errors = [run.errors() for run in self.runs.values()]
+        return "\n".join([*sorted(lines), *errors])
+
+    def connected(self, name: str) -> Broker:
+        broker = shmbroker.connect(f"shm://{self.vhosts[name]}", name="test")
+        return self.opened.enter_context(broker)
+
+    def uri(self, more: str = "") -> str:
+        members = ",".join(f"tcp://127.0.0.1:{each}" for each in self.ports.values())
+        return f"failover:({members})?randomize=false&max-reconnect-delay=50ms&{SHM}{more}"
+
+    def program(self, more: str = "") -> Any:
+        made = shmbroker.connect(self.uri(more), user="programs", password=PASSWORD)
+        self.opened.callback(made.close)
+        return made
+
+    def orders(self, name: str, order: dict[str, object]) -> str:
+        """Why it is not done, or nothing."""
+        answer = ordering.asked(self[name].folder, {"noun": "ha", **order}, PATIENCE)
+        assert answer is not None, self.story()
+        return str(answer.get("why", ""))
+
+    def stands_still(self, name: str) -> None:
+        self._signalled(name, signal.SIGSTOP)
+
+    def goes_on(self, name: str) -> None:
+        self._signalled(name, signal.SIGCONT)
+
+    def _signalled(self, name: str, number: signal.Signals) -> None:
+        process = self[name].process
+        assert process is not None
+        process.send(number)
+
+    def bodies(self, name: str, queue: str = "orders") -> list[bytes]:
+        with shmbroker.connect(f"shm://{self.vhosts[name]}", observe=True) as broker:
+            return [message.body for message in broker.queue(queue).browse()]
+
+
+Made = Callable[..., Node]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Made]:
+    """`settings`: of both; `a`, `b`: of one."""
+    with ExitStack() as opened:
+        vhosts = {name: opened.enter_context(vhost_for_a_while()) for name in NAMES}
+        members = {name: free_port() for name in NAMES}
+        ports = {name: free_port() for name in NAMES}
+
+        def made(settings: dict[str, object] | None = None, **of_one: dict[str, object]) -> Node:
+            runs = {}
+            for name in NAMES:
+                given: dict[str, object] = {
+                    "store.path": "data",
+                    "ha.policy": "replication",
+                    "ha.members": [f"{each}=tcp://127.0.0.1:{members[each]}" for each in NAMES],
+                    "ha.replication.on-partition": "continue-alone",
+                    "ha.replication.retry-replication-wait": "100ms",
+                    "link-defaults.heartbeat-interval": "3s",
+                    "acceptors.members.uri": f"tcp://127.0.0.1:{members[name]}",
+                    "acceptors.members.roles": ["replica"],
+                    "acceptors.programs.uri": f"tcp://127.0.0.1:{ports[name]}",
+                    "acceptors.programs.roles": ["client"],
+                    "credentials.members.password": PASSWORD,
+                    "credentials.members.role": "replica",
+                    "credentials.programs.password": PASSWORD,
+                    "credentials.programs.role": "client",
+                    **(settings or {}), **of_one.get(name, {}),
+                }  # fmt: skip
+                kept = {key: each for key, each in given.items() if each is not None}
+                run = Run(tmp_path / name, vhosts[name], "auto", kept)
+                opened.callback(run.kill)
+                runs[name] = run
+            return Node(runs, vhosts, ports, opened)
+
+        yield made

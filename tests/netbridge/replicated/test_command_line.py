@@ -1,0 +1,65 @@
+"""`shmbroker ha`, `status`, `stop --no-handover` and `check standby` of a pair."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command import Answer, Shell
+from tests.netbridge.replicated.conftest import Made, Node
+from tests.netbridge.replicated.test_losing import MANY, filled
+
+
+class Commands:
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._shell = Shell(node.vhosts["a"])
+
+    def __call__(self, name: str, *words: str) -> Answer:
+        """A word is the folder of that member."""
+        folder = str(self.node[name].folder)
+        return self._shell(*(folder if word == "DIR" else word for word in words))
+
+
+@pytest.fixture
+def pair(node: Made) -> Commands:
+    return Commands(node().up())
+
+
+def test_what_a_pair_shows(pair: Commands) -> None:
+    assert pair("a", "status", "DIR", "--json").json["replication"] == "in sync"
+    told = pair("a", "ha", "status", "DIR", "--json").json
+    assert (told["member"], told["state"], told["epoch"]) == ("a", "live", 1)
+    assert told["level"] == "disk+replicated"
+    assert told["in-sync"] == ["a", "b"]
+    assert told["replicas"] == [{"member": "b", "in-sync": True}]
+    assert pair("a", "ha", "status", "DIR", "--is-primary").code == 0
+    assert pair("b", "ha", "status", "DIR", "--is-primary").code == 1
+    assert pair("b", "ha", "status", "DIR", "--expect", "in sync").code == 0
+    assert pair("b", "ha", "status", "DIR", "--expect", "held").code == 1
+    assert "in sync" in pair("b", "ha", "status", "DIR").out
+    assert pair("b", "check", "standby", "DIR").code == 0
+    assert pair("a", "ha", "ping", "DIR").code == 0
+
+
+def test_a_handover_and_what_is_refused(pair: Commands) -> None:
+    filled(pair.node)
+    refused = pair("b", "ha", "handover", "DIR")
+    assert (refused.code, "has nothing to hand over" in refused.said) == (1, True)
+    assert pair("a", "ha", "handover", "DIR", "b").code == 0
+    pair.node["b"].becomes("live")
+    pair.node.says("a", "in sync")
+    assert pair.node.bodies("b") == MANY
+    for verb in ("continue", "yield"):
+        assert pair("b", "ha", verb, "DIR").code == 2, "it wants --yes"
+        assert pair("b", "ha", verb, "DIR", "--yes").code == 1
+    assert pair("a", "ha", "activate", "DIR", "--force").code == 2, "it wants --yes"
+
+
+def test_a_stop_without_a_handover(pair: Commands) -> None:
+    assert pair("a", "stop", "DIR", "--no-handover", "--timeout", "30s").code == 0
+    pair.node.says("b", "parked")
+    standby = pair("b", "check", "standby", "DIR")
+    assert (standby.code, "it is parked" in standby.out) == (2, True)
+    assert pair("a", "check", "standby", "DIR").code == 2
+    assert pair("b", "ha", "activate", "DIR").code == 0
+    pair.node["b"].becomes("live")

@@ -1,0 +1,195 @@
+"""Rows of SEMANTICS 3.3 and 3.4 with processes: losing a live, handing over, failing back."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from shmbroker import Queue
+from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
+
+MANY = [b"%d" % number for number in range(10)]
+
+JOINS: dict[str, object] = {
+    "ha.replication.check-for-live-server": True,
+    "ha.allow-failback": False,
+}
+"""Whoever comes back looks for a live first, and stays a backup."""
+
+
+def filled(node: Node, name: str = "a") -> Queue:
+    orders = node.connected(name).declare_queue("orders", durable=True)
+    for body in MANY:
+        orders.publish(body, timeout=PATIENCE)
+    return orders
+
+
+def test_a_fresh_live_serves_and_a_backup_joins(node: Made) -> None:
+    two = node().up()
+    orders = filled(two)
+    assert orders.confirm(timeout=PATIENCE) == "disk+replicated"
+    assert two["a"].status.state == "live"
+    assert two["b"].status.state == "passive"
+    assert two["b"].status.is_announced
+
+
+def test_live_crashes(node: Made) -> None:
+    two = node().up()
+    filled(two)
+    two["a"].kill()
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY
+    assert two["b"].status.epoch == 2
+    two.says("b", "alone")
+
+
+def test_live_crashes_and_its_death_is_proven(node: Made) -> None:
+    """On one host the kernel tells of it, so nothing has to be said of partitions."""
+    two = node({"ha.replication.on-partition": "stop-confirming"}).up()
+    filled(two)
+    two["a"].kill()
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY
+
+
+def test_live_stops_gracefully_with_the_replica_in_sync(node: Made) -> None:
+    two = node({"ha.replication.on-partition": "stop-confirming"}).up()
+    filled(two)
+    assert two["a"].stop() == 0
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY
+    assert "handed over" in two["a"].events()
+
+
+def test_stop_no_handover_parks_the_group(node: Made) -> None:
+    two = node().up()
+    filled(two)
+    assert two.orders("a", {"verb": "stop"}) == ""
+    assert two["a"].ends() == 0
+    two.says("b", "parked")
+    two["a"].start().becomes("live")
+    two.says("b", "in sync")
+    assert two.bodies("a") == MANY
+
+
+def test_a_parked_group_is_activated(node: Made) -> None:
+    two = node().up()
+    filled(two)
+    two.orders("a", {"verb": "stop"})
+    two["a"].ends()
+    two.says("b", "parked")
+    assert two.orders("b", {"verb": "activate"}) == ""
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY
+
+
+def test_backup_stops_gracefully(node: Made) -> None:
+    two = node({"ha.replication.on-partition": "stop-confirming"}).up()
+    orders = filled(two)
+    assert two["b"].stop() == 0
+    two.says("a", "alone")
+    orders.publish(b"alone", timeout=PATIENCE)
+    assert orders.level == "disk"
+    two["b"].start()
+    two.says("a", "in sync")
+    two.says("b", "in sync")
+    orders.publish(b"again", timeout=PATIENCE)
+    assert orders.confirm(timeout=PATIENCE) == "disk+replicated"
+
+
+def test_backup_crashes(node: Made) -> None:
+    two = node().up()
+    orders = filled(two)
+    two["b"].kill()
+    two.says("a", "alone")
+    orders.publish(b"alone", timeout=PATIENCE)
+    assert orders.level == "disk"
+    assert two["a"].status.epoch == 2
+    two["b"].start()
+    two.says("a", "in sync")
+    two["a"].kill()
+    two["b"].becomes("live")
+    assert two.bodies("b") == [*MANY, b"alone"]
+    assert two["b"].status.epoch == 3
+
+
+def test_wrong_password_on_a_backup(node: Made) -> None:
+    two = node(b={"credentials.members.password": "not the same as the other"})
+    two["a"].start().becomes("live")
+    two["b"].start()
+    two.says("b", "refused")
+    two.says("a", "alone")
+
+
+def test_failback(node: Made) -> None:
+    two = node({"ha.replication.check-for-live-server": True}).up()
+    filled(two)
+    two["a"].kill()
+    two["b"].becomes("live")
+    orders = two.connected("b").queue("orders")
+    orders.publish(b"meanwhile", timeout=PATIENCE)
+    with orders.get(timeout=PATIENCE) as message:
+        assert message.body == MANY[0]
+        assert message.redelivered
+    orders.publish(b"the last", timeout=PATIENCE)
+    two["a"].start().becomes("live")
+    two.says("b", "in sync")
+    assert two.bodies("a") == [*MANY[1:], b"meanwhile", b"the last"]
+    assert {"failback agreed", "handed over"} <= set(two["b"].events())
+    assert "failback asked" in two["a"].events()
+
+
+def test_no_failback_where_it_is_not_allowed(node: Made) -> None:
+    two = node({"ha.replication.check-for-live-server": True, "ha.allow-failback": False}).up()
+    two["a"].kill()
+    two["b"].becomes("live")
+    two["a"].start()
+    two.says("a", "in sync")
+    assert two["b"].status.state == "live"
+
+
+def test_handover_on_demand_and_back(node: Made) -> None:
+    two = node().up()
+    filled(two)
+    for name, other in (("a", "b"), ("b", "a"), ("a", "b")):
+        assert two.orders(name, {"verb": "handover"}) == ""
+        two[other].becomes("live")
+        two.says(name, "in sync")
+        assert two.bodies(other) == MANY
+    assert not list((two["a"].folder / "data").glob("oldreplica.*")), "the tail was enough"
+
+
+def test_a_remote_client_fails_over_and_loses_nothing(node: Made) -> None:
+    two = node(JOINS).up()
+    program = two.program()
+    orders = program.declare_queue("orders", durable=True)
+    sent = []
+    for number in range(60):
+        if number == 20:
+            two["a"].kill()
+        if number == 40:
+            two["a"].start()
+            two.says("a", "in sync")
+            two.orders("b", {"verb": "handover"})
+        sent.append(b"%d" % number)
+        orders.publish(sent[-1], timeout=PATIENCE)
+    two["a"].becomes("live")
+    assert two.bodies("a") == sent
+
+
+@pytest.mark.parametrize("cycles", [4])
+def test_many_cycles_of_failover(node: Made, cycles: int) -> None:
+    two = node(JOINS).up()
+    filled(two)
+    expected = list(MANY)
+    lives = ["a", "b"] * cycles
+    for live, other in pairwise(lives):
+        two[live].kill()
+        two[other].becomes("live")
+        expected.append(f"after {live}".encode())
+        two.connected(other).queue("orders").publish(expected[-1], timeout=PATIENCE)
+        two[live].start()
+        two.says(live, "in sync")
+        two.says(other, "in sync")
+        assert two.bodies(other) == expected

@@ -1,0 +1,93 @@
+"""A pair with a witness: rows of SEMANTICS 3.3 and 3.6 where somebody can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
+from tests.netbridge.replicated.test_losing import MANY, filled
+from tests.support.witness import PASSWORD, Place
+
+
+@pytest.fixture
+def witness(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path / "witness")
+    made.begin()
+    yield made
+    made.kill()
+
+
+def guarded(node: Made, witness: Place, **more: object) -> Node:
+    return node({
+        "ha.replication.on-partition": None,
+        "ha.replication.witnesses": [f"tcp://127.0.0.1:{witness.port}"],
+        "ha.replication.vote-retry-wait": "200ms",
+        "ha.replication.lease": "3s",
+        "credentials.votes.password": PASSWORD,
+        "credentials.votes.role": "witness",
+        **{f"ha.replication.{name.replace('_', '-')}": each for name, each in more.items()},
+    })  # fmt: skip
+
+
+def test_live_crashes(node: Made, witness: Place) -> None:
+    two = guarded(node, witness).up()
+    filled(two)
+    two["a"].kill()
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY
+    assert "vote won" in two["b"].events()
+
+
+def test_live_stops_gracefully(node: Made, witness: Place) -> None:
+    two = guarded(node, witness).up()
+    filled(two)
+    assert two["a"].stop() == 0
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY
+    assert two["b"].status.epoch == 2
+
+
+def test_backup_crashes_and_the_live_asks(node: Made, witness: Place) -> None:
+    two = guarded(node, witness).up()
+    orders = filled(two)
+    two["b"].kill()
+    two.says("a", "alone")
+    orders.publish(b"alone", timeout=PATIENCE)
+    assert orders.level == "disk"
+    assert "vote won" in two["a"].events()
+
+
+def test_failback(node: Made, witness: Place) -> None:
+    two = guarded(node, witness, check_for_live_server=True).up()
+    filled(two)
+    two["a"].kill()
+    two["b"].becomes("live")
+    two["a"].start().becomes("live")
+    two.says("b", "in sync")
+    assert two.bodies("a") == MANY
+    assert two["a"].status.epoch == 3
+
+
+def test_a_member_that_was_live_alone_serves_again(node: Made, witness: Place) -> None:
+    two = guarded(node, witness)
+    two["a"].start().becomes("live")
+    filled(two)
+    two["a"].kill()
+    two["a"].start().becomes("live")
+    assert two.bodies("a") == MANY
+
+
+def test_a_lost_witness_changes_nothing_while_both_are_there(node: Made, witness: Place) -> None:
+    two = guarded(node, witness).up()
+    orders = filled(two)
+    witness.kill()
+    for body in MANY:
+        orders.publish(body, timeout=PATIENCE)
+    assert orders.confirm(timeout=PATIENCE) == "disk+replicated"
+    witness.begin()
+    two["a"].kill()
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY * 2
