@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
+from shmbroker.ipc.instance.lock.database import address_of
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.config.config import VOTES, Network
 from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.voters import Voters
+from shmbroker.netbridge.engine.engine import Engine
+from shmbroker.netbridge.engine.option import ZooKeeperOptions
+from shmbroker.netbridge.engine.sql import Sql
+from shmbroker.netbridge.engine.voters import EngineVoters
+from shmbroker.netbridge.engine.zookeeper import ZooKeeper, kazoo
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.security.credential import Credential
@@ -35,6 +42,10 @@ def chosen(
     `ours`: by its name the voters know this member.
     """
     wanted = given.wanted.replication
+    engine = engine_of(config, given.wanted)
+    if engine is not None:
+        held = EngineVoters(thread, engine, ours.name, tell)
+        return Chosen(held.electorate, held)
     if wanted is None or not wanted.witnesses:
         return None
     voters = Witnesses(
@@ -42,6 +53,36 @@ def chosen(
         times=times_of(given.wanted.link_defaults), pair=given.pair, tell=tell,
     )  # fmt: skip
     return Chosen(voters.electorate, voters)
+
+
+def engine_of(config: Config, network: Network) -> Engine | None:
+    """The lock manager, not reached yet."""
+    wanted = network.replication
+    if wanted is None or wanted.lock_manager == VOTES:
+        return None
+    if network.zookeeper is not None:
+        return _zookeeper(config, network, network.zookeeper)
+    return Sql(address_of(config), config.sql.table, config.name, config.sql.expiration / 3)
+
+
+def _zookeeper(config: Config, network: Network, found: ZooKeeperOptions) -> ZooKeeper:
+    kazoo()  # that it is missing is said at the start
+    options: dict[str, Any] = {}
+    if found.credentials is not None:
+        login = network.logins.get(found.credentials)
+        if login is None:
+            raise ConfigError(
+                f"{config.folder / FILE}: ha.zookeeper.credentials names "
+                f"[credentials.{found.credentials}], which is not there"
+            )
+        key = f"credentials.{login.name}.password"
+        options["digest"] = login.user, login.password.revealed(key, network.folder)
+    if found.tls_ca:
+        options |= {"use_ssl": True, "ca": str(config.folder / found.tls_ca)}
+    if found.tls_cert:
+        options["certfile"] = str(config.folder / found.tls_cert)
+        options["keyfile"] = str(config.folder / found.tls_key)
+    return ZooKeeper(found.connect, found.namespace, config.name, found.session_timeout, **options)
 
 
 def _credential(config: Config, given: Given) -> Credential:

@@ -24,6 +24,8 @@ from shmbroker.ipc.instance.config.option import (
 )
 from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
+from shmbroker.netbridge.engine import option as engine
+from shmbroker.netbridge.engine.option import ZOOKEEPER, ZooKeeperOptions, zookeeper
 from shmbroker.netbridge.link.option import FORMS, LINK_DEFAULTS, Contradiction, heartbeat, times_of
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.option import REPLICATION, Refused, Replication, replication
@@ -41,9 +43,14 @@ OURS: Final = (
     *CREDENTIALS,
     *SECURITY,
     *REPLICATION,
+    *ZOOKEEPER,
 )
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
+
+VOTES: Final = "votes"
+LEASES: Final = {"zookeeper": "ha.zookeeper.session-timeout", "sql": "sql.expiration"}
+"""The options of lock managers that say how long a lease is."""
 
 assert {each.table.removesuffix(NAME) for each in OURS} == {
     *NETBRIDGE_TABLES,
@@ -105,6 +112,8 @@ class Network:
     known_keys: Path | None
     replication: Replication | None
     """None: ha.policy is another one."""
+    zookeeper: ZooKeeperOptions | None
+    """None: it is not the lock manager."""
 
     def listening_as(self, former: Network) -> Network:
         """With the acceptors of the former one: where a broker listens needs a restart."""
@@ -166,22 +175,64 @@ def network(folder: Path, given: Given) -> Network:
         beat,
         folder / security["key-file"] if security.get("key-file") else None,
         folder / security["known-keys"] if security.get("known-keys") else None,
-        _replication(given, tables.get("ha.replication", {}), beat, place),
+        _replication(given, tables, beat, place),
+        _zookeeper(tables, place),
     )
     return _with_keys(found, place)
 
 
 def _replication(
-    given: Given, values: dict[str, Any], beat: tuple[float, float], place: Path
+    given: Given, tables: Mapping[str, dict[str, Any]], beat: tuple[float, float], place: Path
 ) -> Replication | None:
     """ConfigError says what is missing, or does not go together."""
+    values = tables.get("ha.replication", {})
     if given.get("ha.policy") != "replication":
         if values:
             raise ConfigError(f'{place}: [ha.replication] needs ha.policy = "replication"')
         return None
+    manager = values.get("lock-manager", VOTES)
+    if manager == "sql" and not given.get("sql.url"):
+        raise ConfigError(
+            f'{place}: ha.replication.lock-manager is "sql", and sql.url does not say which '
+            'database, as in "postgresql://broker@db.example/broker"'
+        )
     try:
-        return replication(values, beat[1])
+        return replication(_with_lease(values, manager, given, tables), beat[1])
     except Refused as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def _with_lease(
+    values: dict[str, Any], manager: str, given: Given, tables: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """An engine has an option of its own for that."""
+    name = LEASES.get(manager)
+    if name is None:
+        return values
+    if "lease" in values:
+        raise Refused(
+            f'ha.replication.lease is for witnesses: with lock-manager = "{manager}" {name} takes '
+            "its place"
+        )
+    table, _, key = name.rpartition(".")
+    option = next(each for each in ALL if each.key == name)
+    found = tables.get(table, {}).get(key)
+    return values | {
+        "lease": found if found is not None else option.value_of(given.get(name, option.default))
+    }
+
+
+def _zookeeper(tables: Mapping[str, dict[str, Any]], place: Path) -> ZooKeeperOptions | None:
+    values = tables.get(engine.TABLE, {})
+    if tables.get("ha.replication", {}).get("lock-manager") != "zookeeper":
+        if values:
+            raise ConfigError(
+                f'{place}: [{engine.TABLE}] needs ha.replication.lock-manager = "zookeeper"'
+            )
+        return None
+    try:
+        return zookeeper(values)
+    except engine.Refused as error:
         raise ConfigError(f"{place}: {error}") from None
 
 

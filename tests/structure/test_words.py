@@ -71,7 +71,8 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def words(text: str) -> Iterator[str]:
-    """Of sentences and of names: sb_clerkRow has three."""
+    """Of sentences and of names: sb_clerkRow has three, and ZooKeeper is the name of a product."""
+    text = text.replace("ZooKeeper", "Zookeeper")
     for each in re.finditer(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text):
         yield each[0].lower()
 

@@ -47,6 +47,10 @@ def dies_with_us() -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
+def is_killed_with_us() -> None:
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Postgres:
     def __init__(self) -> None:
         self.programs = programs()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Self
 
 from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.netbridge.broker.witness import WitnessProcess, configured
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.election.candidate import Ask, Candidate, Patience, Phase, Won
 from shmbroker.netbridge.election.question import (
     Answer,
     Ballot,
@@ -26,6 +28,7 @@ from shmbroker.netbridge.election.question import (
     Renewed,
     Step,
 )
+from shmbroker.netbridge.engine.voters import EngineVoters
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.text import single
@@ -85,31 +88,26 @@ class Place:
             self.process.kill()
 
 
-class Member:
-    """It says what a test wants, and keeps what it hears."""
+class Asker:
+    """It says what a test wants, and keeps what it hears, of whatever voters it has."""
 
-    def __init__(
-        self,
-        name: str,
-        places: list[Place],
-        *,
-        credential: Credential = CREDENTIAL,
-        times: LinkTimes | None = None,
-    ) -> None:
+    voters: Witnesses | EngineVoters
+
+    def __init__(self, name: str) -> None:
         self.name = name
         self.up: set[str] = set()
         self.said: SimpleQueue[tuple[str, FromVoter]] = SimpleQueue()
         self.lines: list[dict[str, object]] = []
         self.thread = NetworkThread()
-        ours = Identity(os.urandom(16), os.urandom(16), name, Standing.NONE, 0)
-        self.voters = Witnesses(
-            self.thread, tuple(single(each.uri) for each in places), credential, ours,
-            times=times, tell=lambda line: self.lines.append(dict(line)),
-        )  # fmt: skip
-        self.names = self.voters.electorate.voters
         self.attempt = 0
         self.serial = 0
-        self.voters.begin(self)
+
+    def tell(self, line: Mapping[str, object]) -> None:
+        self.lines.append(dict(line))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.voters.electorate.voters
 
     # --- what it hears ------------------------------------------------------------------------
 
@@ -124,7 +122,7 @@ class Member:
 
     # --- what it says -------------------------------------------------------------------------
 
-    def wait(self, *names: str) -> Member:
+    def wait(self, *names: str) -> Self:
         until(lambda: set(names or self.names) <= self.up)
         return self
 
@@ -169,10 +167,46 @@ class Member:
             return True
         return False
 
+    def elected(self, grant: Grant, life: str = "1") -> bool:
+        """By a candidate as a member has it."""
+        electorate = self.voters.electorate
+        candidate = Candidate(NODE, self.name, grant, electorate, Patience(retries=0), life=life)
+        candidate.attempt = self.attempt
+        actions = list(candidate.begin(0.0))
+        while True:
+            self.attempt = candidate.attempt
+            for action in actions:
+                if not isinstance(action, Ask):
+                    return isinstance(action, Won)
+                self.say(action.question, action.voter)
+            if candidate.phase is Phase.PAUSE:
+                return False
+            voter, said = self.said.get(timeout=PATIENCE_SECONDS)
+            if isinstance(said, Answer):
+                actions = list(candidate.answered(voter, said, 0.0))
+
     def close(self) -> None:
         """As one that ends in good order."""
         self.voters.close()
         self.thread.close()
+
+
+class Member(Asker):
+    """Of witnesses."""
+
+    def __init__(
+        self,
+        name: str,
+        places: list[Place],
+        *,
+        credential: Credential = CREDENTIAL,
+        times: LinkTimes | None = None,
+    ) -> None:
+        super().__init__(name)
+        ours = Identity(os.urandom(16), os.urandom(16), name, Standing.NONE, 0)
+        uris = tuple(single(each.uri) for each in places)
+        self.voters = Witnesses(self.thread, uris, credential, ours, times=times, tell=self.tell)
+        self.voters.begin(self)
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -31,7 +31,7 @@ NAMED_TABLES: Final = ("connectors", "acceptors", "credentials", "bridges")
 """Any number of each, with names: [connectors.NAME]."""
 NETBRIDGE_TABLES: Final = (*NAMED_TABLES, "link-defaults", "security")
 """Read by netbridge/config/; here it is only known that they are there."""
-PARTS_OF_HA: Final = ("replication",)
+PARTS_OF_HA: Final = ("replication", "zookeeper")
 """Tables inside of [ha], read by netbridge/config/, too: [ha.replication]."""
 
 

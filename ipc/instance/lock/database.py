@@ -42,7 +42,7 @@ def psycopg() -> Any:
         import psycopg
     except ImportError:
         raise DatabaseFailed(
-            'store.lock = "sql" needs psycopg: pip install "shmbroker[sql]"'
+            'a lease in a SQL database needs psycopg: pip install "shmbroker[sql]"'
         ) from None
     return psycopg
 

@@ -8,6 +8,7 @@
               announced: of the live that its holder asks for the role, or 0
     told      live: what the last one says of itself (record.py)
 
+Replicated nodes have a row of another place, and use `in_sync` as well (netbridge/engine/sql.py).
 Each change is one statement that says itself what it relies on: whoever is late changes nothing.
 Who waits is notified of each change but a renewal, and looks when a lease would run out anyway.
 """
@@ -15,6 +16,7 @@ Who waits is notified of each change but a renewal, and looks when a lease would
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,7 +30,8 @@ PLACES: Final = (LIVE, ANNOUNCED)
 TABLE: Final = """
 CREATE TABLE IF NOT EXISTS {table} (
     node text, place text, holder text, until timestamptz NOT NULL DEFAULT to_timestamp(0),
-    epoch bigint NOT NULL DEFAULT 0, told text NOT NULL DEFAULT '', PRIMARY KEY (node, place))
+    epoch bigint NOT NULL DEFAULT 0, told text NOT NULL DEFAULT '',
+    in_sync text NOT NULL DEFAULT '', PRIMARY KEY (node, place))
 """
 ROW: Final = "INSERT INTO {table} (node, place, epoch) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 RAISE: Final = "UPDATE {table} SET epoch = $2 WHERE node = $1 AND place = 'live' AND epoch < $2"
@@ -64,6 +67,19 @@ WHERE node = $1 AND place = $2 AND holder = $3 AND until > clock_timestamp()
 RETURNING 1
 """
 TELLING: Final = "WITH done AS ({change}) SELECT pg_notify('{channel}', '') FROM done"
+
+
+Ask = Callable[..., list[tuple[str | None, ...]]]
+"""A statement, in which {table} stands for the table, and its values."""
+
+
+def make_table(ask: Ask, table: str) -> None:
+    """If it is not there."""
+    if ask("SELECT to_regclass($1)", table)[0][0] is None:
+        # two at once would both make it, and one of them would fail
+        ask("SELECT pg_advisory_lock(hashtext($1))", table)
+        ask(TABLE)
+        ask("SELECT pg_advisory_unlock(hashtext($1))", table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +119,7 @@ class LeaseTable:
         """See that the table is there, and be told of changes."""
         self._ask(SETTINGS)
         self._ask(f'LISTEN "{self.channel}"')
-        if self._ask("SELECT to_regclass($1)", self.table)[0][0] is None:
-            # two at once would both make it, and one of them would fail
-            self._ask("SELECT pg_advisory_lock(hashtext($1))", self.table)
-            self._ask(TABLE)
-            self._ask("SELECT pg_advisory_unlock(hashtext($1))", self.table)
+        make_table(self._ask, self.table)
 
     def make(self, epoch: int) -> None:
         """The rows of this store, as of one that knows this epoch."""

@@ -165,6 +165,18 @@ BAD |= {
         "backup-timeout": ("2h", "in …1h"),
     }.items()
 }
+BAD |= {
+    f"ha.zookeeper.{name}": bad
+    for name, bad in {
+        "connect": ("one", "servers, as in"),
+        "namespace": ("nodes", "a path in ZooKeeper"),
+        "session-timeout": (1, "in 1s…60s"),
+        "credentials": (1, "text, as in"),
+        "tls-ca": (1, "a folder"),
+        "tls-cert": (1, "a folder"),
+        "tls-key": (1, "a folder"),
+    }.items()
+}
 BAD |= {key.replace("link-defaults", "bridges.x"): bad for key, bad in BAD.items()
         if key.startswith("link-defaults")}  # fmt: skip
 

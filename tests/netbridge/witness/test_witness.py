@@ -12,8 +12,7 @@ from threading import Event
 import pytest
 
 from shmbroker.netbridge.broker.witness import LOG
-from shmbroker.netbridge.election.candidate import Ask, Candidate, Patience, Won
-from shmbroker.netbridge.election.question import Answer, Grant, Renew, Stale, Step, Verdict
+from shmbroker.netbridge.election.question import Answer, Renew, Stale, Step, Verdict
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
@@ -139,23 +138,8 @@ def test_a_majority_of_three_grants_with_one_of_them_gone(tmp_path: Path, member
     a.voters.close()
     b = member("b", *others)
     b.wait(b.names[0], b.names[2])
-    assert elected(b, alone(2, "b"))
+    assert b.elected(alone(2, "b"))
     others[1].kill()
-
-
-def elected(member: Member, grant: Grant) -> bool:
-    """By a candidate as a member has it."""
-    electorate = member.voters.electorate
-    candidate = Candidate(NODE, member.name, grant, electorate, Patience(retries=0), life="1")
-    actions = list(candidate.begin(0.0))
-    while True:
-        for action in actions:
-            if not isinstance(action, Ask):
-                return isinstance(action, Won)
-            member.say(action.question, action.voter)
-        voter, said = member.said.get(timeout=PATIENCE_SECONDS)
-        assert isinstance(said, Answer)
-        actions = list(candidate.answered(voter, said, 0.0))
 
 
 def test_a_witness_that_was_killed_knows_all_that_it_has_granted(
