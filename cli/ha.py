@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shmbroker.cli.epoch import epoch
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say
@@ -29,6 +30,9 @@ yes_option = click.option("--yes", is_flag=True, help="Do it without being asked
 )
 def ha() -> None:
     """A member of a replicated node: who is live, who is in sync, and who takes over."""
+
+
+ha.add_command(epoch)
 
 
 @ha.command(

@@ -34,7 +34,7 @@ state_option = click.option(
     """,
 )
 def witness() -> None:
-    """A voter without messages: it decides which member of a replicated node may be live."""
+    """A voter without messages: it says who may be live."""
 
 
 @witness.command(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from click.exceptions import Abort
+from click.testing import CliRunner, Result
 
+from shmbroker.cli.epoch import epoch
+from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Grant, Release, Renew, Verdict
 from shmbroker.netbridge.engine.engine import EngineFailed, LeaseStep
@@ -21,7 +26,7 @@ from tests.support.engines import (
     of_postgres,
     zookeeper,
 )
-from tests.support.postgres import Postgres
+from tests.support.postgres import PASSWORD, Postgres
 from tests.support.witness import BOTH, NODE, alone, until
 from tests.support.zookeeper import Ensemble
 
@@ -333,3 +338,59 @@ def test_a_table_of_before_gets_its_column(postgres: Postgres, in_sql: Make) -> 
         found = other.execute(f"SELECT place, epoch, holder, in_sync FROM {table}").fetchall()
     assert found == [("granted", 1, "a", "a b")]
     engine.close()
+
+
+# --- by command -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(
+    postgres: Postgres, in_sql: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Of a member whose lock manager is PostgreSQL."""
+    monkeypatch.setenv("LEASE_PASSWORD", PASSWORD)
+    table = in_sql("z")._table  # type: ignore[attr-defined]
+    file = tmp_path / FILE
+    file.write_text(
+        '[instance]\nname = "a"\n[ha]\npolicy = "replication"\n[ha.replication]\n'
+        f'lock-manager = "sql"\n[sql]\nurl = "{postgres.url}"\ntable = "{table}"\n'
+        'password = { env = "LEASE_PASSWORD" }\n'
+    )
+    file.chmod(0o600)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(epoch, list(words), standalone_mode=False)
+
+
+def test_an_engine_that_was_emptied_is_put_right_by_command(
+    postgres: Postgres, folder: Path, in_sql: Make, members: Callable[[Make], New]
+) -> None:
+    a = members(in_sql)("a").wait()
+    held = Grant(7, "a", BOTH.copies)
+    assert run("set", str(folder), NODE.hex(), "7", "--holder", "a", "--yes").exception is None
+    a.renew(held)
+    with postgres.connect() as other:
+        other.execute(f"DELETE FROM {in_sql('z')._table}")  # type: ignore[attr-defined]
+    a.say(Renew(NODE, held, 1, 99, LEASE_MS))
+    until(lambda: "refused" in a.states())
+    done = run("set", str(folder), NODE.hex(), "7", "--holder", "a", "--in-sync", "b", "--yes")
+    assert done.exception is None, done.output
+    a.renew(held, version=2)
+    [found] = json.loads(run("list", str(folder), "--json").output)
+    assert (found["node"], found["epoch"], found["holder"]) == (NODE.hex(), 7, "a")
+    assert (found["in_sync"], found["lease_of"]) == (["a", "b"], "a")
+    lines = [json.loads(each) for each in (folder / "log" / "shmbroker.log").open()]
+    assert [(each["event"], each["was"], each["epoch"]) for each in lines] == [
+        ("epoch set", 0, 7), ("epoch set", 0, 7),
+    ]  # fmt: skip
+    assert lines[0]["user"]
+
+
+def test_an_epoch_is_not_set_without_a_yes_or_a_holder(folder: Path) -> None:
+    no_holder = run("set", str(folder), NODE.hex(), "7", "--yes")
+    assert "say --holder" in str(no_holder.exception)
+    not_sure = run("set", str(folder), NODE.hex(), "7", "--holder", "a")
+    assert isinstance(not_sure.exception, Abort)
+    assert json.loads(run("list", str(folder), "--json").output) == []
