@@ -52,8 +52,9 @@ class Witnesses:
         self.electorate = Electorate(tuple(each.peer for each in uris), of_witnesses(len(uris)))
         self._uris = uris
         self._thread = thread
-        # a witness learns epochs from votes; that of a link would break it at each new one
-        self._ours = replace(ours, epoch=0)
+        # A witness learns node and epoch from what is said; other nodes may have members of this
+        # name, and a link by an epoch would end with it.
+        self._ours = replace(ours, node=ours.incarnation, epoch=0)
         self._credential, self._times, self._pair, self._tell = credential, times, pair, tell
         self._links: dict[str, _WitnessLink] = {}
 

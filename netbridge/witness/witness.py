@@ -109,11 +109,16 @@ class Witness(Closable):
 
     def _link(self, end: End, node: Node) -> None:
         """A link is of a member and a node as soon as something is said of that over it."""
-        if node not in self._nodes[end]:
-            self._nodes[end].add(node)
-            self._ends[node, _member(end)] = end
-            self._voter.linked(node, _member(end))
-            self._shows(list(self._ends))
+        member = _member(end)
+        if node in self._nodes[end]:
+            return
+        self._nodes[end].add(node)
+        if (node, member) in self._ends:  # of a former process: it has renewed nothing over this
+            now = time.monotonic()
+            self._does(self._voter.unlinked(node, member, is_closed=False, now=now))
+        self._ends[node, member] = end
+        self._voter.linked(node, member)
+        self._shows(list(self._ends))
 
     # --- what the voter says ------------------------------------------------------------------
 

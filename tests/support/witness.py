@@ -203,7 +203,7 @@ class Member(Asker):
         times: LinkTimes | None = None,
     ) -> None:
         super().__init__(name)
-        ours = Identity(os.urandom(16), os.urandom(16), name, Standing.NONE, 0)
+        ours = Identity(bytes(16), os.urandom(16), name, Standing.NONE, 0)
         uris = tuple(single(each.uri) for each in places)
         self.voters = Witnesses(self.thread, uris, credential, ours, times=times, tell=self.tell)
         self.voters.begin(self)

@@ -12,7 +12,7 @@ from threading import Event
 import pytest
 
 from shmbroker.netbridge.broker.witness import LOG
-from shmbroker.netbridge.election.question import Answer, Renew, Stale, Step, Verdict
+from shmbroker.netbridge.election.question import Answer, Renew, Renewed, Stale, Step, Verdict
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
@@ -124,6 +124,28 @@ def test_a_live_that_closes_in_good_order_has_released_its_lease(member: Make) -
     assert b.ask(alone(2, "b")).reason == "it sees a"
     a.voters.close()
     assert b.answer(b.attempt).verdict is Verdict.YES
+
+
+def test_nodes_may_have_members_of_one_name(member: Make) -> None:
+    other = b"O" * 16
+    one, two = member("a").wait(), member("a").wait()
+    for _ in range(3):
+        assert one.renew(lease_ms=HOUR_MS).node == NODE
+        two.say(Renew(other, alone(9, "a"), 1, 7, HOUR_MS))
+        _, said = two.said.get(timeout=PATIENCE_SECONDS)
+        assert said == Renewed(other, 9, 1, 7)
+    assert not any(each.get("state") == "lost" for each in (*one.lines, *two.lines))
+
+
+def test_a_process_that_is_begun_again_is_not_the_live_that_was(member: Make) -> None:
+    """Its link is new; over the old one, which is silent, the lease was renewed."""
+    a, b = member("a").wait(), member("b").wait()
+    a.renew(lease_ms=500)
+    assert b.ask(alone(2, "b")).reason == "it sees a"
+    again = member("a").wait()
+    again.ask(alone(2, "a"))
+    assert b.answer(b.attempt).verdict is Verdict.YES
+    assert a.up, "the old link is there still"
 
 
 def test_a_majority_of_three_grants_with_one_of_them_gone(tmp_path: Path, member: Make) -> None:
