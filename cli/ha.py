@@ -29,7 +29,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do it without being asked
     """,
 )
 def ha() -> None:
-    """A member of a replicated node: who is live, who is in sync, and who takes over."""
+    """A member of a replicated node, seen and ordered."""
 
 
 ha.add_command(epoch)
@@ -39,7 +39,7 @@ ha.add_command(epoch)
     examples="""
     shmbroker ha status live
     shmbroker ha status backup --json | jq -r .replication
-    shmbroker ha status live --is-primary && echo it serves
+    shmbroker ha status live --is-primary
     """
 )
 @folder_argument

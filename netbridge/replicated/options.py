@@ -22,8 +22,8 @@ def checked(config: Config, network: Network) -> Replication:
     """ConfigError: it cannot be a member of a replicated node."""
     found = network.replication
     assert found is not None, "ha.policy is replication"
-    if found.lock_manager != "votes" or (found.can_ask and not found.witnesses):
-        raise refused(config, "of those that may be asked this version runs witnesses only")
+    if found.can_ask and not found.witnesses and found.lock_manager == "votes":
+        raise refused(config, "lives of a cluster do not vote in this version: name witnesses")
     names = [name for name, _ in config.members]
     if config.name not in names:
         there = ", ".join(names) if names else "there is none"

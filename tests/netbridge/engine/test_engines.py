@@ -18,6 +18,8 @@ from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Grant, Release, Renew, Verdict
 from shmbroker.netbridge.engine.engine import EngineFailed, LeaseStep
 from shmbroker.netbridge.engine.zookeeper import ZooKeeper
+from tests.netbridge.replicated.conftest import Made
+from tests.netbridge.replicated.test_losing import MANY, filled
 from tests.support.engines import (
     LEASE_MS,
     EngineMember,
@@ -394,3 +396,47 @@ def test_an_epoch_is_not_set_without_a_yes_or_a_holder(folder: Path) -> None:
     not_sure = run("set", str(folder), NODE.hex(), "7", "--holder", "a")
     assert isinstance(not_sure.exception, Abort)
     assert json.loads(run("list", str(folder), "--json").output) == []
+
+
+# --- a pair of brokers ----------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["sql", "zookeeper"])
+def managed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """What both members are configured with."""
+    of_both: dict[str, object] = {
+        "ha.replication.on-partition": None,
+        "ha.replication.vote-retry-wait": "200ms",
+        "ha.replication.check-for-live-server": True,
+        "ha.replication.lock-manager": request.param,
+    }
+    if request.param == "zookeeper":
+        servers: Ensemble = request.getfixturevalue("ensemble")
+        servers.start()
+        return of_both | {
+            "ha.zookeeper.connect": servers.connect,
+            "ha.zookeeper.namespace": f"/p{uuid4().hex[:8]}",
+            "ha.zookeeper.session-timeout": LEASE_MS,
+        }
+    monkeypatch.setenv("LEASE_PASSWORD", PASSWORD)
+    database: Postgres = request.getfixturevalue("postgres")
+    return of_both | {
+        "sql.url": database.url,
+        "sql.password": {"env": "LEASE_PASSWORD"},
+        "sql.table": f"p{uuid4().hex[:8]}",
+        "sql.renew": "500ms",
+        "sql.expiration": LEASE_MS,
+    }
+
+
+def test_a_pair_fails_over_and_back(node: Made, managed: dict[str, object]) -> None:
+    two = node(managed).up()
+    filled(two)
+    two["a"].kill()
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY
+    assert (two["b"].status.epoch, "vote won" in two["b"].events()) == (2, True)
+    two["a"].start().becomes("live")
+    two.says("b", "in sync")
+    assert two.bodies("a") == MANY
+    assert two["a"].status.epoch == 3
