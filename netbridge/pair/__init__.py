@@ -1,0 +1,1 @@
+"""The OpenAMQ pair: two brokers that share no data, of which one accepts applications."""
