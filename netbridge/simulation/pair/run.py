@@ -20,7 +20,7 @@ def faults_of(seed: int) -> list[Fault]:
 def simulate(seed: int, faults: list[Fault] | None = None, *, traced: bool = False) -> Outcome:
     if faults is None:
         faults = faults_of(seed)
-    return outcome(seed, faults, Scene(World(seed, is_traced=traced), seed), _run)
+    return outcome(seed, faults, Scene(World(seed, is_traced=traced)), _run)
 
 
 def _run(scene: Scene, faults: list[Fault]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from random import Random
 from typing import Final
 
 from shmbroker.netbridge.pair.machine import PairOptions
@@ -36,10 +35,9 @@ SILENT: Final = frozenset({"one-way", "partition", "stand-still", "half-open", "
 class Scene(Stage):
     names = PRIMARY, BACKUP
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__(world)
-        random = Random(seed * 7919)
-        self.has_primary_win = random.random() < 0.5
+        self.has_primary_win = world.random.random() < 0.5
         self.disks = {name: Disk(world) for name in self.names}
         self.brokers: dict[str, PairProcess] = {}
         self.sessions: dict[str, PairProcess] = {}
