@@ -590,6 +590,7 @@ CATALOG_ARENA_AT: Final = 24  # identity of the vhost's arena
 CATALOG_BOOT_AT: Final = 32  # hash of the boot that it was made in
 CATALOG_NAME_LENGTH_AT: Final = 40
 CATALOG_RESTORING_AT: Final = 48  # 1: it is being restored, and nobody else may use it
+CATALOG_RETIRED_AT: Final = 56  # 1: its broker is live no more, and this is nobody's vhost
 CATALOG_NAME_AT: Final = 64
 CATALOG_NAME_BYTES_MAX: Final = 128
 CATALOG_IDENTITY_BYTES: Final = CATALOG_NAME_AT + CATALOG_NAME_BYTES_MAX

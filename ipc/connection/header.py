@@ -16,6 +16,9 @@ int64_t sb_vhost_create_with(const char *vhost, int64_t arena_bytes, const char 
  * takes part in it only by force.  SB_OK; SB_NO_VHOST; SB_IN_USE; SB_UNTRUSTED if it belongs to
  * another user. */
 int64_t sb_vhost_delete(const char *vhost, int64_t force);
+/* Before it is deleted by whoever was live in it: calls in its queues answer SB_CLOSED, and those
+ * that wait for a confirm SB_UNCONFIRMED. */
+int64_t sb_vhost_retire(const char *vhost);
 /* Take part in a vhost; `name` is for people, NULL: the program's.  SB_OK; SB_NO_VHOST;
  * SB_TOO_MANY; SB_OTHER_HEADER if the program was compiled with the header of another version. */
 int64_t sb_connect(const char *vhost, const char *name, sb_connection **connection);

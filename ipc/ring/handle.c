@@ -19,6 +19,9 @@ int64_t *port_field(sb_port *port, int64_t at)
 int64_t queue_unusable(sb_queue *queue)
 {
     int64_t code = atomic_load_explicit(&queue->connection->closed, memory_order_acquire);
+    if (code == SB_OK && vhost_is_retired(queue->connection))
+        return fail(SB_CLOSED, "vhost '%s' has moved: its broker here is live no more",
+                    queue->connection->vhost);
     if (code == SB_OK)
         code = atomic_load_explicit(&queue->gone, memory_order_acquire);
     if (code == SB_OK)

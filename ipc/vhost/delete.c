@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,6 +96,38 @@ static int64_t owner_check(const char *home)
         return SB_OK;
     errno = EPERM;
     return remove_failed(home);
+}
+
+/* Its queues are gone for all who have them, also in a call that waits. */
+static void retire(char *catalog)
+{
+    word_store(catalog, L_CATALOG_RETIRED_AT, 1);
+    for (int64_t row = 0; row < L_QUEUE_ROWS; row++)
+        word_store(catalog, L_QUEUE_COLUMN_AT + row * L_ROW_BYTES, 0);
+}
+
+int64_t sb_vhost_retire(const char *vhost)
+{
+    char home[NAME_ROOM], path[NAME_ROOM];
+    trust whose = trust_segments;
+    struct stat status;
+    int file;
+    int64_t code = home_find(home, vhost, &whose);
+    if (code != SB_OK)
+        return code;
+    vhost_path(path, home, "catalog");
+    code = trusted_segment(path, O_RDWR, &whose, &file);
+    if (code != SB_OK)
+        return code;
+    void *memory = MAP_FAILED;
+    if (fstat(file, &status) == 0 && status.st_size >= L_CATALOG_COLUMNS_END)
+        memory = mmap(NULL, L_CATALOG_COLUMNS_END, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED)
+        return fail_system("the catalog of vhost '%s'", vhost);
+    retire(memory);
+    munmap(memory, L_CATALOG_COLUMNS_END);
+    return SB_OK;
 }
 
 static int64_t delete_locked(const char *vhost, int64_t force)

@@ -83,6 +83,12 @@ struct sb_connection {
     char home[NAME_ROOM]; /* where its segments are: home.c */
 };
 
+/* Its broker was live here, and is no more: whoever takes over has rings of its own. */
+static inline bool vhost_is_retired(const sb_connection *connection)
+{
+    return word_load(connection->catalog.memory, L_CATALOG_RETIRED_AT) != 0;
+}
+
 /* --- home.c ----------------------------------------------------------------------------------- */
 
 /* Where its segment of this kind is, or the ring of this queue: NAME_ROOM bytes. */

@@ -123,3 +123,10 @@ def delete(name: str, *, force: bool = False) -> None:
     code = lib.sb_vhost_delete(name_bytes(name), force)
     if code != OK:
         raise error_for(code, f"deleting vhost {name!r}", ffi.errno, detail_of(code))
+
+
+def retire(name: str) -> None:
+    """Delete a vhost whose broker is live no more: whoever is in it gets ConnectionClosed, and who
+    waits for a confirm Unconfirmed."""
+    lib.sb_vhost_retire(name_bytes(name))  # one that was not made to the end has nobody in it
+    delete(name, force=True)

@@ -42,7 +42,7 @@ class Warm(Closable):
         self.own, self.repeats = last_places(folder)
         """The last frame of its journal, and the one of the live that it repeats."""
         if vhosts.exists(vhost):
-            vhosts.delete(vhost, force=True)  # of the past
+            vhosts.retire(vhost)  # of the past
         self._journaler: Journaler | None = None
         self.broker = begin_restoring(vhost, name="replica", arena_bytes=arena_bytes, group=group)
         try:

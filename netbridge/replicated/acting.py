@@ -497,7 +497,7 @@ class Acting(Carrier):
             self.process.stops_serving(at_once=not is_graceful)
             served.end()
             if ends:
-                vhosts.delete(self.store.config.vhost, force=True)
+                vhosts.retire(self.store.config.vhost)
                 return None
             return self.store.warm()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -44,6 +45,7 @@ from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.wire.words import Standing
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+RETRY_SECONDS: Final = 0.2
 HA: Final = "ha"
 """The file in run/ with what `ha status` shows."""
 
@@ -125,8 +127,14 @@ class ReplicatedInstance:
         thread.ask(acting.begin)
         if picked is not None:
             picked.voters.begin(acting)
-        acting.talks.begin()
+        if not acting.talks.begin():
+            threading.Thread(target=self._listen, daemon=True).start()
         threading.Thread(target=self._watch, daemon=True).start()
+
+    def _listen(self) -> None:
+        """Nobody tells when an address is free."""
+        while not self._acting.talks.listen():
+            time.sleep(RETRY_SECONDS)
 
     def _watch(self) -> None:
         """Nothing is decided without the network thread."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import zmq
+
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.link import Link
@@ -107,30 +109,47 @@ class Talks(Closable):
         self._names = frozenset(name for name, _ in members) - {ours.name}
         self._peers: dict[str, _Peer] = {}
         self._by_end: dict[End, str] = {}
-        self._given = members, listens, credential, credentials, times
+        self._unbound = list(listens)
+        self._members = tuple(members)
+        self._credential, self._credentials, self._times = credential, credentials, times
         self._ours = ours
+        self._told = False
         self._listeners: list[Listener] = []
         self._links: list[_Dialled] = []
 
-    def begin(self) -> None:
-        """From outside of the thread."""
-        members, listens, credential, credentials, times = self._given
-        thread, ours, tell = self._thread, self._ours, self._tell
-        self._listeners = [
-            Listener(
-                thread, each.uri, each.key, credentials, ours, roles=frozenset({Role.REPLICA}),
-                times=times, replicates=self, tell=tell,
-            )
-            for each in listens
-        ]  # fmt: skip
-        before = [name for name, _ in members].index(ours.name)
+    # --- from outside of the thread -----------------------------------------------------------
+
+    def begin(self) -> bool:
+        """False: an address is taken; call `listen` after a while."""
+        ours = self._ours
+        before = [name for name, _ in self._members].index(ours.name)
         self._links = [
             _Dialled(
-                self, name, thread, f"member {ours.name}"[:255], f"failover:({uri})?{RETRY}",
-                credential, ours, (), times=times, tell=tell,
+                self, name, self._thread, f"member {ours.name}"[:255], f"failover:({uri})?{RETRY}",
+                self._credential, ours, (), times=self._times, tell=self._tell,
             )
-            for name, uri in members[:before]
+            for name, uri in self._members[:before]
         ]  # fmt: skip
+        return self.listen()
+
+    def listen(self) -> bool:
+        for each in list(self._unbound):
+            try:
+                made = Listener(
+                    self._thread, each.uri, each.key, self._credentials, self._ours,
+                    roles=frozenset({Role.REPLICA}), times=self._times, replicates=self,
+                    tell=self._tell,
+                )  # fmt: skip
+            except zmq.ZMQError as error:
+                if not self._told:
+                    self._told = True
+                    detail = f"{each.uri}: {error}"
+                    self._tell({"event": "acceptor", "level": "error", "acceptor": "members",
+                                "state": "cannot listen", "detail": detail})  # fmt: skip
+                continue
+            self._unbound.remove(each)
+            self._listeners.append(made)
+        return not self._unbound
 
     def close(self) -> None:
         for each in self._links:

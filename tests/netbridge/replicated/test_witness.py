@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from shmbroker import ConnectionClosed
 from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
 from tests.netbridge.replicated.test_losing import MANY, filled
 from tests.support.witness import PASSWORD, Place
@@ -20,8 +21,11 @@ def witness(tmp_path: Path) -> Iterator[Place]:
     made.kill()
 
 
-def guarded(node: Made, witness: Place, **more: object) -> Node:
+def guarded(
+    node: Made, witness: Place, settings: dict[str, object] | None = None, **more: object
+) -> Node:
     return node({
+        **(settings or {}),
         "ha.replication.on-partition": None,
         "ha.replication.witnesses": [f"tcp://127.0.0.1:{witness.port}"],
         "ha.replication.vote-retry-wait": "200ms",
@@ -91,3 +95,19 @@ def test_a_lost_witness_changes_nothing_while_both_are_there(node: Made, witness
     two["a"].kill()
     two["b"].becomes("live")
     assert two.bodies("b") == MANY * 2
+
+
+def test_a_live_that_stood_still_is_fenced_when_it_wakes(node: Made, witness: Place) -> None:
+    quick: dict[str, object] = {"link-defaults.heartbeat-interval": "300ms"}
+    two = guarded(node, witness, settings=quick, lease="1s").up()
+    orders = filled(two)
+    two.stands_still("a")
+    two["b"].becomes("live")
+    two.connected("b").queue("orders").publish(b"of the new live", timeout=PATIENCE)
+    two.goes_on("a")
+    two["a"].becomes("passive")
+    two.says("a", "in sync")
+    assert "fenced" in two["a"].events()
+    with pytest.raises(ConnectionClosed, match="has moved"):
+        orders.publish(b"too late", timeout=PATIENCE)
+    assert two.bodies("b") == [*MANY, b"of the new live"]

@@ -1,0 +1,72 @@
+"""Programs in shared memory of a live that is live no more."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import shmbroker
+from shmbroker import ConnectionClosed, Unconfirmed
+from tests.netbridge.replicated.conftest import PATIENCE, Made
+from tests.netbridge.replicated.test_losing import MANY, filled
+
+
+def test_they_are_told_that_it_moved(node: Made) -> None:
+    two = node().up()
+    orders = filled(two)
+    empty = two.connected("a").declare_queue("empty", durable=True)
+    errors: list[BaseException] = []
+
+    def waits() -> None:
+        try:
+            empty.get(timeout=PATIENCE)
+        except ConnectionClosed as error:
+            errors.append(error)
+
+    waiting = threading.Thread(target=waits)
+    waiting.start()
+    assert two.orders("a", {"verb": "handover"}) == ""
+    two["b"].becomes("live")
+    two.says("a", "in sync")
+    waiting.join(PATIENCE)
+    assert "has moved" in str(errors)
+    for call in (lambda: orders.publish(b"too late"), orders.get_nowait):
+        with pytest.raises(ConnectionClosed, match="has moved"):
+            call()
+    assert two.bodies("b") == MANY
+
+
+def test_a_publish_that_waits_ends_unconfirmed(node: Made) -> None:
+    two = node({"ha.replication.on-partition": "stop-confirming"}, b={}).up()
+    orders = filled(two)
+    two.stands_still("b")
+    two.says("a", "suspended")
+    ended: list[type[BaseException]] = []
+
+    def waits() -> None:
+        try:
+            orders.publish(b"nobody has it", timeout=PATIENCE)
+        except (Unconfirmed, ConnectionClosed) as error:
+            ended.append(type(error))
+
+    waiting = threading.Thread(target=waits)
+    waiting.start()
+    two["a"].stop()
+    waiting.join(PATIENCE)
+    assert ended == [Unconfirmed]
+    two.goes_on("b")
+
+
+def test_a_connection_made_anew_finds_the_live(node: Made) -> None:
+    two = node().up()
+    filled(two)
+    for live, other in (("a", "b"), ("b", "a")):
+        assert two.orders(live, {"verb": "handover"}) == ""
+        two[other].becomes("live")
+        two.says(live, "in sync")
+        with pytest.raises(shmbroker.NotFound):
+            shmbroker.connect(f"shm://{two.vhosts[live]}")
+        with shmbroker.connect(f"shm://{two.vhosts[other]}") as program:
+            program.queue("orders").publish(b"on", timeout=PATIENCE)
+    assert two.bodies("a") == [*MANY, b"on", b"on"]
