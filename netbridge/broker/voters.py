@@ -44,6 +44,11 @@ def chosen(
     wanted = given.wanted.replication
     engine = engine_of(config, given.wanted)
     if engine is not None:
+        zookeeper = given.wanted.zookeeper
+        if zookeeper is not None and zookeeper.has_one_server:
+            why = "nobody is granted anything while it is away"
+            tell({"event": "lock manager", "level": "warning", "state": "one server",
+                  "place": engine.place, "reason": why})  # fmt: skip
         held = EngineVoters(thread, engine, ours.name, tell)
         return Chosen(held.electorate, held)
     if wanted is None or not wanted.witnesses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import Empty
 
@@ -40,13 +40,13 @@ def zookeeper(ensemble: Ensemble, namespace: str) -> Make:
     return lambda me: ZooKeeper(ensemble.connect, namespace, me, LEASE_MS / 1000)
 
 
-def sql(parameters: dict[str, object], table: str) -> Make:
-    address = Address({"password": PASSWORD, "connect_timeout": 2} | parameters, (PASSWORD,))
+def in_database(parameters: Mapping[str, object], table: str) -> Make:
+    address = Address({"password": PASSWORD, "connect_timeout": 2, **parameters}, (PASSWORD,))
     return lambda me: Sql(address, table, me, 5.0)
 
 
 def of_postgres(postgres: Postgres, table: str) -> Make:
-    return sql(dict(psycopg.conninfo.conninfo_to_dict(postgres.url)), table)
+    return in_database(dict(psycopg.conninfo.conninfo_to_dict(postgres.url)), table)
 
 
 def living(make: Make, grant: Grant, folder: Path) -> Process:

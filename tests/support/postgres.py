@@ -52,7 +52,8 @@ def is_killed_with_us() -> None:
 
 
 class Postgres:
-    def __init__(self) -> None:
+    def __init__(self, primary: Postgres | None = None) -> None:
+        """`primary`: it is a standby of that one, until it is promoted."""
         self.programs = programs()
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="shmbroker-postgres-"))
@@ -64,10 +65,14 @@ class Postgres:
             of = pwd.getpwnam(self.user)
             os.chown(self.folder, of.pw_uid, of.pw_gid)
             self.privileges = {"user": of.pw_uid, "group": of.pw_gid, "extra_groups": []}
-        (self.folder / "password").write_text(PASSWORD)
-        self._do("initdb", "--no-sync", "-E", "UTF8", "--locale=C", "-U", "broker",
-                 "--auth-local=trust", "--auth-host=scram-sha-256",
-                 f"--pwfile={self.folder / 'password'}")  # fmt: skip
+        if primary is None:
+            (self.folder / "password").write_text(PASSWORD)
+            self._do("initdb", "--no-sync", "-E", "UTF8", "--locale=C", "-U", "broker",
+                     "--auth-local=trust", "--auth-host=scram-sha-256",
+                     f"--pwfile={self.folder / 'password'}")  # fmt: skip
+        else:
+            self._do("pg_basebackup", "--no-sync", "-R", "-X", "stream", "-c", "fast", "-U",
+                     "broker", "-h", str(primary.folder), "-p", str(primary.port))  # fmt: skip
         self.server: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -113,6 +118,10 @@ class Postgres:
         for pid in self._pids():
             with suppress(ProcessLookupError):  # a child ends with its connection
                 os.kill(pid, number)
+
+    def promote(self) -> None:
+        """It is no standby any more."""
+        self._do("pg_ctl", "promote", "-w")
 
     def pause(self) -> None:
         self._send(signal.SIGSTOP)

@@ -31,12 +31,19 @@ def thread() -> Iterator[NetworkThread]:
         yield made
 
 
-def found(folder: Path, thread: NetworkThread, **given: object) -> Chosen | None:
+Lines = list[dict[str, object]]
+
+
+def found(
+    folder: Path, thread: NetworkThread, lines: Lines | None = None, **given: object
+) -> Chosen | None:
     values = REPLICATED | {key.replace("__", "."): value for key, value in given.items()}
     wanted = network(folder, values)
     known, _ = credentials(wanted)
     ours = Identity(os.urandom(16), os.urandom(16), "a", Standing.NONE, 0)
-    return chosen(configured(folder, values), Given(wanted, known), thread, ours, lambda _: None)
+    told: Lines = [] if lines is None else lines
+    config = configured(folder, values)
+    return chosen(config, Given(wanted, known), thread, ours, lambda line: told.append(dict(line)))
 
 
 def test_witnesses_are_known_by_host_and_port(tmp_path: Path, thread: NetworkThread) -> None:
@@ -71,6 +78,14 @@ def test_an_engine_is_the_only_voter(tmp_path: Path, thread: NetworkThread) -> N
     in_sql = found(tmp_path, thread, **SQL)
     assert in_sql is not None
     assert in_sql.electorate.voters == ("database broker on db, table shmbroker_lease",)
+
+
+def test_one_server_of_zookeeper_is_a_warning(tmp_path: Path, thread: NetworkThread) -> None:
+    lines: Lines = []
+    found(tmp_path, thread, lines, **ZOOKEEPER)
+    assert not lines
+    found(tmp_path, thread, lines, **(ZOOKEEPER | {"ha.zookeeper.connect": "one:2181"}))
+    assert [(each["level"], each["state"]) for each in lines] == [("warning", "one server")]
 
 
 def test_an_engine_says_how_long_a_lease_is(tmp_path: Path) -> None:

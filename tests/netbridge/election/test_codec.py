@@ -120,7 +120,7 @@ def test_any_bytes_are_a_vote_or_malformed(body: bytes) -> None:
     | st.binary(),
     lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(), inner, max_size=3),
 ))  # fmt: skip
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_any_messagepack_is_a_vote_or_malformed(value: Any) -> None:
     error_of(msgpack.packb(value))
     for kind in range(6):

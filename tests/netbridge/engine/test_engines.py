@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from shmbroker.cli.epoch import epoch
 from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.netbridge.election.ledger import Ledger
-from shmbroker.netbridge.election.question import Grant, Release, Renew, Verdict
+from shmbroker.netbridge.election.question import Grant, Release, Renew, Stale, Verdict
 from shmbroker.netbridge.engine.engine import EngineFailed, LeaseStep
 from shmbroker.netbridge.engine.zookeeper import ZooKeeper
 from tests.netbridge.replicated.conftest import Made
@@ -24,12 +24,13 @@ from tests.support.engines import (
     LEASE_MS,
     EngineMember,
     Make,
+    in_database,
     living,
     of_postgres,
     zookeeper,
 )
 from tests.support.postgres import PASSWORD, Postgres
-from tests.support.witness import BOTH, NODE, alone, until
+from tests.support.witness import BOTH, NODE, PATIENCE_SECONDS, alone, until
 from tests.support.zookeeper import Ensemble
 
 RACES = 10
@@ -323,6 +324,39 @@ def test_a_table_that_is_emptied_is_refused_with_both_epochs(
     live.say(Renew(NODE, BOTH, 1, 99, LEASE_MS))
     until(lambda: "refused" in live.states())
     assert live.said.empty()
+
+
+def test_a_standby_that_is_promoted_goes_on_from_the_last_grant(
+    postgres: Postgres, members: Callable[[Make], New]
+) -> None:
+    """It is a synchronous one, so it has all that was granted."""
+    standby = Postgres(primary=postgres)
+    both = {
+        "user": "broker", "dbname": "postgres", "host": "127.0.0.1,127.0.0.1",
+        "port": f"{postgres.port},{standby.port}", "target_session_attrs": "read-write",
+    }  # fmt: skip
+    with postgres.connect() as primary:
+        primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        primary.execute("SELECT pg_reload_conf()")
+    try:
+        member = members(in_database(both, f"t{uuid4().hex[:8]}"))
+        a, b = member("a").wait(), member("b").wait()
+        a.renew(lease_ms=300)
+        assert b.ask(alone(2, "b")).reason == "it sees a"
+        assert b.answer(b.attempt).verdict is Verdict.YES
+        assert b.elected(alone(2, "b"))
+        postgres.kill()
+        until(lambda: not a.up and not b.up)
+        standby.promote()
+        a.wait()
+        a.say(Renew(NODE, BOTH, 1, 99, 300))
+        _, said = a.said.get(timeout=PATIENCE_SECONDS)
+        assert said == Stale(NODE, 1, alone(2, "b"), is_decided=False)
+    finally:
+        standby.close()
+        if postgres.server is None or postgres.server.poll() is not None:
+            (postgres.folder / "data" / "postgresql.auto.conf").write_text("")
+            postgres.start()
 
 
 def test_a_table_of_before_gets_its_column(postgres: Postgres, in_sql: Make) -> None:
