@@ -67,6 +67,7 @@ class Source:
             origin=origin_of(node, self._link, place.identity, history),
             level=Level.DISK if lib.sb_is_durable(self._queue._queue) else Level.SHM,
             confirmed=place.gate,
+            released=place.gate,
             sent=place.end,
             end=place.end,
             exact=exact,

@@ -62,6 +62,8 @@ class Outlet:
     level: Level
     confirmed: int
     """Below it all is DONE."""
+    released: int
+    """Below it all stays DONE, also after a crash."""
     sent: int
     """Below it messages may have been sent before; the end of the ring if that is not known."""
     end: int
@@ -96,8 +98,11 @@ class Outflow:
         self.part_bytes = frame_bytes - HEAD_ROOM & -8
         self.allowance = Allowance()
         self.is_opened = self.is_answered = False
-        self.told = self.confirmed = self.released = outlet.confirmed
-        """What the target has told, what of it may be DONE, and what is."""
+        self.told = self.confirmed = outlet.confirmed
+        """What the target has told, and what of it may be DONE."""
+        self.released = outlet.released
+        """What is DONE for good.  A former connection may have released more than outlives a crash,
+        and the target must not forget the origin before that does."""
         self.cursor = outlet.confirmed
         """Below it all was sent."""
         self.doubt_end = 0

@@ -162,6 +162,7 @@ class SourceEnd(LinkEnd):
                 origin=origin_of(node, link, ring.name.encode(), ring.history),
                 level=Level.DISK,
                 confirmed=ring.memory.gate,
+                released=ring.synced.gate,
                 sent=sent.get(target, ring.synced.tail),
                 end=ring.synced.tail,
                 begun=ring.begun,

@@ -165,12 +165,16 @@ class Scene(Stage):
             host.day_jumped += fault.seconds * 3600
         elif kind == "slow-consumer":
             self.consumes_slowly_until = world.now + fault.seconds
-        elif kind == "stop" and self.source is not None and host.is_up:
-            end = self.source
-            host.at(world.now, lambda: end.does(end.machine.stop(host.clock, "stopped")))
+        elif kind == "stop":
+            self.east.at(world.now, self._stops)
         elif kind == "copy-restored":
             self.copies_the_store()
             world.later(fault.seconds, self.restores_a_copy)
+
+    def _stops(self) -> None:
+        """Whoever has the link then: an end of a process that is dead by now stops nothing."""
+        if self.source is not None:
+            self.source.does(self.source.machine.stop(self.east.clock, "stopped"))
 
     def restores_a_copy(self) -> None:
         """The operator of east puts an older copy of the store in place."""

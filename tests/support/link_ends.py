@@ -52,6 +52,7 @@ OUTLET = Outlet(
     origin=b"o" * 16,
     level=Level.DISK,
     confirmed=0,
+    released=0,
     sent=0,
     end=0,
 )

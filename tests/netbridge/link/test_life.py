@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shmbroker.netbridge.link.action import CloseSink, Ended
@@ -12,7 +14,7 @@ from shmbroker.netbridge.link.outflow import Batch
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.frame import Beat, Closing, Drained, Moved
 from shmbroker.netbridge.wire.malformed import Malformed
-from tests.support.link_ends import DAY_MS, EAST, TIMES, Pair, pair
+from tests.support.link_ends import DAY_MS, EAST, OUTLET, TIMES, Pair, pair
 
 
 def ticks(of: Pair, until: float, *, far: bool = True) -> None:
@@ -128,6 +130,15 @@ def test_an_origin_is_not_freed_before_the_release_outlives_a_crash() -> None:
     of.hears(of.near, of.near.released(0, 4, 0))
     assert of.sent(Drained)
     assert of.of(CloseSink, "far") == [CloseSink(0, forgets=True)]
+
+
+def test_what_a_former_connection_has_released_is_waited_for_as_well() -> None:
+    """A power failure would take it back, and with a freed origin it would be sent again."""
+    of = pair().opened(replace(OUTLET, confirmed=4, sent=4, end=4), mark=4, confirmed=4)
+    of.hears(of.near, of.near.stop(0))
+    assert not of.sent(Drained)
+    of.hears(of.near, of.near.released(0, 4, 0))
+    assert of.sent(Drained)
 
 
 def test_closing_begins_nothing_new() -> None:

@@ -130,6 +130,13 @@ MUTANTS: Final = (
         "True",
     ),
     Mutant(
+        "release-of-a-former-connection-taken-for-good",
+        outflow.Outflow,
+        "__init__",
+        "self.released = outlet.released",
+        "self.released = outlet.confirmed",
+    ),
+    Mutant(
         "frames-not-counted",
         machine.Machine,
         "_received",

@@ -12,6 +12,8 @@ from tests.netbridge.simulation.mutants import MUTANTS, Mutant
 SEEDS = 1000
 PARTS = 10
 MUTANT_SEEDS = 600
+HAVE_FAILED = (7174, 7194)
+"""Seeds beyond those, at which something was wrong once."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -19,6 +21,12 @@ def test_seeds(part: int) -> None:
     for seed in range(part * SEEDS // PARTS, (part + 1) * SEEDS // PARTS):
         outcome = simulate(seed)
         assert not outcome.wrong, explained(outcome)
+
+
+@pytest.mark.parametrize("seed", HAVE_FAILED)
+def test_what_has_failed_once(seed: int) -> None:
+    outcome = simulate(seed)
+    assert not outcome.wrong, explained(outcome)
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
@@ -34,7 +42,8 @@ def test_all_kinds_of_faults_happen() -> None:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[each.name for each in MUTANTS])
 def test_each_guard_is_needed(mutant: Mutant) -> None:
     with mutant.applied():
-        failed = next((seed for seed in range(MUTANT_SEEDS) if simulate(seed).wrong), None)
+        seeds = (*HAVE_FAILED, *range(MUTANT_SEEDS))
+        failed = next((seed for seed in seeds if simulate(seed).wrong), None)
     assert failed is not None, "no seed objects"
     assert not simulate(failed).wrong, "with the guard it is right"
 
