@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import ENDED, FULL, OK, REVOKED, UNCONFIRMED, UNFINISHED
+from shmbroker.core.codes import ENDED, FULL, OK, REVOKED, UNFINISHED
 from shmbroker.core.layout import CONFIRM_SHM, SHAPE_BODY_SHIFT
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Error, InvalidArgument, error_for
@@ -25,7 +25,7 @@ from shmbroker.netbridge.carrier.reached import is_durable, serving
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import unpacked
 from shmbroker.netbridge.serving.alarms import Alarm
-from shmbroker.netbridge.serving.confirms import wait_for_all
+from shmbroker.netbridge.serving.confirms import in_time, wait_for_all
 from shmbroker.netbridge.serving.hands import TakenBatch
 from shmbroker.netbridge.serving.producer import LEVEL_NUMBERS, LEVEL_WORDS, until
 from shmbroker.netbridge.wire.frame import Command
@@ -174,12 +174,11 @@ class Commit:
             self._done(CONFIRM_SHM)
             return
         service = self.served.service
-        self.alarm = service.alarms.at(self.until, lambda: self._done(UNCONFIRMED))
         shared = [serving(service.broker, each) for each in durable]
-        wait_for_all(service.confirms, shared, level, self._done)
+        told = in_time(service.alarms, self.until, self._done)
+        wait_for_all(service.confirms, shared, level, told)
 
     def _done(self, level: int) -> None:
-        self._forget()
         self.served.commits.discard(self)
         if level < OK:
             self.served.refuse(self.command, error_for(level, "committing"))

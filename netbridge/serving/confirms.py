@@ -11,6 +11,7 @@ from shmbroker.core.layout import CONFIRM_EFFECTIVE
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.netbridge.carrier.sleeper import CONFIRMED, Sleeper
+from shmbroker.netbridge.serving.alarms import Alarms
 
 Told = Callable[[int], None]
 """The level that it has, or why nobody will say."""
@@ -65,6 +66,21 @@ class Confirms:
 
 Waits = Callable[[Any, int], Confirms]
 """Who waits for confirms of a queue, as C knows it, at a level."""
+
+
+def in_time(alarms: Alarms, until: float, told: Told) -> Told:
+    """Who hears the confirm.  `told` is told once: its level, or UNCONFIRMED if it comes later."""
+    is_told = False
+
+    def hear(level: int) -> None:
+        nonlocal is_told
+        if not is_told:
+            is_told = True
+            alarm.cancel()
+            told(level)
+
+    alarm = alarms.at(until, lambda: hear(UNCONFIRMED))
+    return hear
 
 
 def wait_for_all(waits: Waits, queues: Collection[Queue], level: int, told: Told) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shmbroker.core.codes import DUPLICATE, FULL, OK, TOO_MANY_OPEN, UNCONFIRMED
+from shmbroker.core.codes import DUPLICATE, FULL, OK, TOO_MANY_OPEN
 from shmbroker.core.layout import (
     CONFIRM_EFFECTIVE,
     CONFIRM_SHM,
@@ -25,6 +26,7 @@ from shmbroker.ipc.sink.sink import Poured
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import PASSED_OVER, SEEN
 from shmbroker.netbridge.serving.alarms import NEVER, Alarm
+from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.destination import Destination
 from shmbroker.netbridge.wire.frame import Command
 from shmbroker.netbridge.wire.words import Demand, Level
@@ -186,16 +188,9 @@ class Producer:
         if level == CONFIRM_SHM or not self._to.confirms(level):
             self._answer(publish, CONFIRM_SHM)
             return
-        alarm = self._served.service.alarms.at(
-            publish.until, lambda: self._answer(publish, UNCONFIRMED)
-        )
-        publish.alarm = alarm
-
-        def confirmed(level: int) -> None:
-            alarm.cancel()
-            self._answer(publish, level)
-
-        self._to.confirm(publish.position, level, confirmed)
+        alarms = self._served.service.alarms
+        told = in_time(alarms, publish.until, partial(self._answer, publish))
+        self._to.confirm(publish.position, level, told)
 
     def _answer(self, publish: Publish, level: int) -> None:
         command = publish.command

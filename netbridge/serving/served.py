@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from shmbroker.core.codes import GONE, INVALID, OK, REVOKED, UNCONFIRMED
+from shmbroker.core.codes import GONE, INVALID, OK, REVOKED
 from shmbroker.core.layout import CONFIRM_EFFECTIVE
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import (
@@ -31,6 +31,7 @@ from shmbroker.netbridge.remote.body import asked, ended, named, refusal, told
 from shmbroker.netbridge.remote.session import Session
 from shmbroker.netbridge.serving.answer import Answer
 from shmbroker.netbridge.serving.commit import Commit, begun, not_committed
+from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.consumer import Consumer, Get
 from shmbroker.netbridge.serving.declaring import (
     Fields,
@@ -186,22 +187,18 @@ class Served:
             if ring is None:
                 self.done(command, value=number)
                 return
-            alarm = service.alarms.at(until(command), lambda: self._unconfirmed(command, number))
 
             def confirmed(level: int) -> None:
-                alarm.cancel()
                 if level < OK:
-                    self.refuse(command, error_for(level, "scheduling"))
+                    self.refuse(command, error_for(level, "scheduling"), published=number)
                 else:
                     self.done(command, value=number, level=LEVEL_WORDS[level])
 
-            service.confirms(ring, CONFIRM_EFFECTIVE).wait(position, confirmed)
+            told = in_time(service.alarms, until(command), confirmed)
+            service.confirms(ring, CONFIRM_EFFECTIVE).wait(position, told)
 
         work = lambda: scheduled(self.own(), service.broker, fields, command.demand)  # noqa: E731
         self.in_worker(command, work, came)
-
-    def _unconfirmed(self, command: Command, value: int) -> None:
-        self.refuse(command, error_for(UNCONFIRMED, "publishing"), published=value)
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -360,16 +357,15 @@ class Served:
                 raise queue._error(code, "confirming what was published to")
             position = fields.get("position")
             where = queue.published - 1 if position is None else position
-            alarm = service.alarms.at(until(command), lambda: self._unconfirmed(command, 0))
 
             def confirmed(level: int) -> None:
-                alarm.cancel()
                 if level < OK:
                     self.refuse(command, queue._error(level, "confirming what was published to"))
                 else:
                     self.done(command, level=LEVEL_WORDS[level])
 
-            service.confirms(queue._queue, level).wait(max(0, where), confirmed)
+            told = in_time(service.alarms, until(command), confirmed)
+            service.confirms(queue._queue, level).wait(max(0, where), told)
 
         self.in_worker(command, lambda: serving(service.broker, named(fields, "queue")), came)
 
