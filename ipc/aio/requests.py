@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.base.errors import Error, NoReply
 from shmbroker.ipc.base.timeout import Seconds, seconds
 from shmbroker.ipc.message.properties import pack
-from shmbroker.ipc.request.request import CORRELATION, REPLY_TO, Reply, check_properties
+from shmbroker.ipc.request.request import (
+    CORRELATION,
+    CORRELATION_DIGITS,
+    REPLY_TO,
+    Reply,
+    check_properties,
+    take_back,
+)
 
 if TYPE_CHECKING:
     from shmbroker.ipc.aio.broker import Broker
@@ -22,6 +30,11 @@ if TYPE_CHECKING:
 
 SLOTS: Final = 4096
 """So many replies may wait for the loop; beyond that the oldest makes place."""
+
+
+async def _taken_back(queue: Queue, replies: str, number: int) -> bool:
+    """Awaited, as over a link, though nothing of it waits."""
+    return take_back(queue._sync, replies, number)
 
 
 class Requests:
@@ -45,7 +58,8 @@ class Requests:
         if timeout is not None:
             timeout = seconds(timeout)
         replies = await self._queue_of(queue._broker)
-        correlation = f"{next(self._numbers):016x}"
+        number = next(self._numbers)
+        correlation = f"{number:0{CORRELATION_DIGITS}x}"
         asked = {**(properties or {}), REPLY_TO: replies.name, CORRELATION: correlation}
         answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[correlation] = answered
@@ -58,7 +72,9 @@ class Requests:
         except TimeoutError:
             if not limit.expired():  # an error of ours: Unconfirmed, say
                 raise
-            raise NoReply(f"a request to queue {queue.name!r}: no reply came in time") from None
+            error = NoReply(f"a request to queue {queue.name!r}: no reply came in time")
+            error.ask_back = partial(_taken_back, queue, replies.name, number)
+            raise error from None
         finally:
             answered.cancel()
             del self._waiting[correlation]

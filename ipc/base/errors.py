@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import queue
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shmbroker.core import codes
 
@@ -122,10 +122,13 @@ class TransactionEnded(Error):
 class NoReply(Error, TimeoutError):
     """No reply to a request came within the timeout."""
 
-    ask_back: Callable[[], bool] | None = None
+    ask_back: Callable[[], Any] | None = None
 
-    def take_back(self) -> bool:
-        """Take the request out of its queue: whether it was still there, and nobody had it."""
+    def take_back(self) -> Any:
+        """Take the request out of its queue: whether it was still there, and nobody had it.
+
+        With asyncio the answer is awaited.
+        """
         return self.ask_back is not None and self.ask_back()
 
 

@@ -78,6 +78,7 @@ PRIVATE_CHAPTERS = (
     connection.PRIVATE,
     queue.PRIVATE,
     ring.PRIVATE,
+    transaction.PRIVATE,
     JOURNAL,
     END,
     SHIPPING,

@@ -46,6 +46,8 @@ class Instance(Live):
 
     def _end(self) -> None:
         self._show()
+        if self.network is not None:  # of one that was passive; a live's has ended before
+            self.network.end(at_once=True)
         self._detach()
         if self.journaler is not None and self.broker is None:  # it was ready, and is not needed
             self.journaler.close()

@@ -39,7 +39,7 @@ class Networked(Protocol):
         """It is passive, and another one of its store is live with this epoch."""
 
     def end(self, *, at_once: bool) -> None:
-        """It is live no more."""
+        """It is live no more, or waits no more."""
 
     def order(self, given: Mapping[str, object]) -> None:
         """Carry it out; an Error says why not."""

@@ -97,6 +97,11 @@ def this() -> Process:
     return Process(os.getpid(), started(os.getpid()), boot(), namespace())
 
 
+def memory() -> str:
+    """Which shared memory is mounted here: a container may have another one."""
+    return f"{boot()} {Path('/dev/shm').stat().st_dev}"
+
+
 def boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 

@@ -62,14 +62,21 @@ def time_ns(when: When) -> int:
     )
 
 
-def schedule(message: Any, deliver_after: Seconds | None, deliver_at: When | None) -> None:
-    """Note in a message for C when it is to be delivered."""
+def due_ns(deliver_after: Seconds | None, deliver_at: When | None) -> tuple[int | None, int | None]:
+    """For C: the delay, and the time of day; one of them at most."""
     if deliver_after is not None and deliver_at is not None:
         raise InvalidArgument("a message has deliver_after or deliver_at, not both")
-    if deliver_after is not None:
-        message.delay_ns = delay_ns(deliver_after)
-    if deliver_at is not None:
-        message.deliver_at_ns = time_ns(deliver_at)
+    after = None if deliver_after is None else delay_ns(deliver_after)
+    return after, None if deliver_at is None else time_ns(deliver_at)
+
+
+def schedule(message: Any, deliver_after: Seconds | None, deliver_at: When | None) -> None:
+    """Note in a message for C when it is to be delivered."""
+    after, at = due_ns(deliver_after, deliver_at)
+    if after is not None:
+        message.delay_ns = after
+    if at is not None:
+        message.deliver_at_ns = at
 
 
 @dataclass(frozen=True, slots=True)

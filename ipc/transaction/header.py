@@ -32,3 +32,8 @@ int64_t sb_transaction_operations(sb_transaction *transaction);
 /* Rolls back if it was not committed.  Before sb_connection_free. */
 void sb_transaction_free(sb_transaction *transaction);
 """
+
+PRIVATE = """\
+/* The id of the message that was added last, if it is to be delivered later; else 0. */
+int64_t sb_transaction_scheduled(sb_transaction *transaction);
+"""

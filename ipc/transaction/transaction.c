@@ -259,6 +259,17 @@ int64_t sb_transaction_route(sb_transaction *transaction, sb_exchange *exchange,
     return leave(transaction, code < 0 ? code : routed);
 }
 
+int64_t sb_transaction_scheduled(sb_transaction *transaction)
+{
+    int64_t id = 0;
+    if (enter(transaction) != SB_OK)
+        return 0;
+    const operation *last = transaction->operations + transaction->count - 1;
+    if (transaction->count > 0 && last->lane && setting(last->queue, L_SETTING_SCHEDULE_OF_AT))
+        id = word_load(sb_port_loan_body(&last->lane->port, last->where), L_SCHEDULED_ID_AT);
+    return leave(transaction, id);
+}
+
 static bool is_in_hand(sb_queue *queue, const sb_message *message)
 {
     sb_port port;

@@ -29,10 +29,10 @@ from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.config.config import Acceptor, Bridge
 from shmbroker.netbridge.config.config import Network as Wanted
-from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.plan.bridge import address_of
 from shmbroker.netbridge.remote.session import SessionLimits
+from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security import key_file
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.key_file import KeyPair
@@ -124,6 +124,7 @@ class Network(Closable):
         self._sessions: Service | None = None
         self._table: Table | None = None
         self._told: set[str] = set()
+        self._nodes: tuple[Node, ...] = ()
 
     @property
     def is_live(self) -> bool:
@@ -142,6 +143,12 @@ class Network(Closable):
         wanted = self.given.wanted.bridges
         gates.drop(broker, wanted)
         self._bridge(wanted)
+
+    def tell_topology(self, nodes: tuple[Node, ...]) -> None:
+        """All programs that are connected, and those that come."""
+        if nodes != self._nodes and self._sessions is not None:
+            self._nodes = nodes
+            self._sessions.tell_topology(nodes)
 
     def wait(self, live: Whereabouts) -> None:
         """The broker is passive: say who is live.  Of addresses the live on this host has those
@@ -181,7 +188,7 @@ class Network(Closable):
                     self.place.ours,
                     roles=frozenset(acceptor.roles),
                     vhosts=self.place.served,
-                    times=times_of(self.given.wanted.link_defaults),
+                    times=acceptor.times,
                     serves=self._sessions,
                     tell=self.tell,
                     is_active=self.is_live,

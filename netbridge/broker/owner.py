@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +19,15 @@ from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.mount import mount_of
+from shmbroker.ipc.instance.process import memory
+from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.latency.latency import Counts
-from shmbroker.netbridge.broker import table, whereabouts
+from shmbroker.netbridge.broker import standby, table, whereabouts
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.wire.words import Standing
 
@@ -47,6 +52,9 @@ class Owner:
         self._live: whereabouts.Whereabouts | None = None
         """Of the live, while this broker is passive."""
         self._stopped: set[str] = set()
+        self._backups: tuple[str, ...] | None = None
+        """Of a replicated node; None: those that wait for this store."""
+        self._watches = False
         self._lines = Lines(log.write, time.monotonic)
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
         threading.Thread(target=self._run, name="network owner", daemon=True).start()
@@ -149,6 +157,45 @@ class Owner:
             return
         self._made(ours).serve(ours)
         whereabouts.write(self._config.store, whereabouts.of(ours.epoch, self._wanted))
+        self._watch_standby()
+        self._tell_topology()
+
+    # --- what programs are told ---------------------------------------------------------------
+
+    def members_are(self, backups: tuple[str, ...]) -> None:
+        """Of a replicated node: how its other members are reached, at each change."""
+        self._orders.put(partial(self._have_backups, backups))
+
+    def _have_backups(self, backups: tuple[str, ...]) -> None:
+        self._backups = backups
+        self._tell_topology()
+
+    def _tell_topology(self) -> None:
+        ours, network = self._ours, self._network
+        if ours is None or ours.standing is not Standing.LIVE or network is None:
+            return
+        here = whereabouts.of(ours.epoch, self._wanted).uri
+        waiting = standby.read(self._config.store, ours.epoch)
+        backups = self._backups if self._backups is not None else waiting
+        node = Node(
+            ours.node, ours.epoch, ours.name, here, backups, memory(), self._config.vhost
+        )  # fmt: skip
+        network.tell_topology((node,))
+
+    def _watch_standby(self) -> None:
+        """In a thread that sleeps until a broker begins or ends to wait."""
+        if self._watches:
+            return
+        self._watches = True
+        store = self._config.store
+        watch = Watch(standby.folder_of(store), is_remote=mount_of(store).is_remote)
+
+        def run() -> None:
+            while True:
+                watch.wait()
+                self._orders.put(self._tell_topology)
+
+        threading.Thread(target=run, name="network standby", daemon=True).start()
 
     def _wait(self, ours: Identity) -> None:
         """As soon as the live has said where it is; it may never do."""
@@ -156,11 +203,14 @@ class Owner:
         self._live = whereabouts.read(self._config.store, ours.epoch)
         if self._live is not None and self._has_tables(ours):
             self._made(ours).wait(self._live)
+            here = whereabouts.of(ours.epoch, self._wanted).uri
+            standby.write(self._config.store, self._config.name, ours.epoch, here)
 
     def _end(self, at_once: bool) -> None:
         network, self._network, self._ours = self._network, None, None
         self._live = None
         if network is not None:
+            standby.remove(self._config.store, self._config.name)
             network.close(at_once=at_once)
 
     def _reload(self, wanted: Wanted, credentials: Credentials) -> None:

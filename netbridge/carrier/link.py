@@ -304,10 +304,10 @@ class Link(Closable):
         else:
             self._plan_says(self._plan.attempt_failed(now, reason))
 
-    def _first_after(self, how: Ending) -> Single | None:
+    def _first_after(self, how: Ending) -> tuple[Single, ...]:
         """Whom to try first: the broker that the other end has named."""
         named = parse(how.uri) if how.uri else None
-        return named if isinstance(named, Single) else None
+        return (named,) if isinstance(named, Single) else ()
 
     def _curve_failed(self, now: float) -> None:
         """Its key is another: the password, unless it died in that moment."""

@@ -16,6 +16,7 @@ from shmbroker.ipc.message.serializer import AnySerializer, Codec, codec_of
 from shmbroker.ipc.settings.setting import OF_PATTERNS
 from shmbroker.ipc.settings.settings import for_c
 from shmbroker.netbridge.client import found
+from shmbroker.netbridge.client.closing import Closing
 from shmbroker.netbridge.client.exchange import Exchange
 from shmbroker.netbridge.client.member import Member
 from shmbroker.netbridge.client.not_local import OF_ASYNCIO, not_local, refused
@@ -29,8 +30,6 @@ from shmbroker.netbridge.remote.outcome import Token
 from shmbroker.netbridge.wire.words import Verb
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from shmbroker.netbridge.client.pending import Pending
     from shmbroker.netbridge.client.session import Session
 
@@ -55,7 +54,7 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     return made or None
 
 
-class Broker:
+class Broker(Closing):
     """A context manager: leaving it closes the connection."""
 
     kinds: ClassVar[dict[str, Any]] = {}
@@ -376,15 +375,7 @@ class Broker:
     def is_closed(self) -> bool:
         return self._session.is_closed
 
-    async def __aenter__(self) -> Broker:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def _leave(self) -> None:
         await self._session.close()
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.netbridge.client.closing import Closing
 from shmbroker.netbridge.client.face import AWAITING, BLOCKING
 from shmbroker.netbridge.client.session import Session
 from shmbroker.netbridge.client.waiting import Awaiting, Blocking, Way, finished
@@ -80,7 +81,7 @@ def connect(login: Login) -> Any:
     return BLOCKING["Broker"](session, vhost)
 
 
-class ConnectingOver:
+class ConnectingOver(Closing):
     """What connect of asyncio answers: `async with` it, or await it."""
 
     def __init__(self, login: Login) -> None:
@@ -99,6 +100,6 @@ class ConnectingOver:
         self._broker = await self
         return self._broker
 
-    async def __aexit__(self, *told: object) -> None:
+    async def _leave(self) -> None:
         if self._broker is not None:
             await self._broker.close()

@@ -6,22 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from shmbroker.ipc.aio.verb import twin
-from shmbroker.ipc.base.errors import InvalidArgument, Unroutable
+from shmbroker.ipc.base.errors import Unroutable
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds, seconds
 from shmbroker.ipc.exchange import exchange as local
 from shmbroker.ipc.message.confirm import Confirm
 from shmbroker.ipc.message.group import grouped
 from shmbroker.ipc.message.outgoing import parts
-from shmbroker.ipc.schedule.scheduled import When, delay_ns, time_ns
+from shmbroker.ipc.schedule.scheduled import When
 from shmbroker.netbridge.client.producing import demand_of
 from shmbroker.netbridge.client.record import copied, record
-from shmbroker.netbridge.remote.body import asked
-from shmbroker.netbridge.wire.words import Verb
+from shmbroker.netbridge.client.scheduling import schedule
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.client.broker import Broker
-
-NS = 1e9
 
 
 class Exchange:
@@ -55,19 +52,12 @@ class Exchange:
         demand = demand_of(confirm or "shm")
         properties = identified(grouped(properties, group), message_id)
         message = record(parts(body, key, properties, ttl, priority))
-        if deliver_after is not None and deliver_at is not None:
-            raise InvalidArgument("a message has deliver_after or deliver_at, not both")
         if deliver_after is not None or deliver_at is not None:
-            said = asked(
-                exchange=self.name, body=copied(body), key=key, properties=properties,
+            done = await schedule(
+                self._session, "exchange", self.name, deliver_after, deliver_at, demand=demand,
+                waits=timeout, body=copied(body), key=key, properties=properties,
                 ttl=None if ttl is None else seconds(ttl), priority=priority,
-                after=None if deliver_after is None else delay_ns(deliver_after) / NS,
-                at=None if deliver_at is None else time_ns(deliver_at) / NS,
             )  # fmt: skip
-            what = f"publishing to exchange {self.name!r}"
-            done = await self._session.begin(
-                what, Verb.SCHEDULE, body=said, demand=demand, waits=timeout
-            )
         else:
             done = await self._producing.publish(message, timeout, demand)
         if mandatory and not done.value:

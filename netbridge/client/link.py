@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final, Protocol
 
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.link import Link, planned
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.client.member import single
 from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.plans import Draft
-from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.plan.uri import ROOT, Member, Single, singles
 from shmbroker.netbridge.remote.action import Event
+from shmbroker.netbridge.remote.topology import Topology, unpacked
 from shmbroker.netbridge.security.credential import Credential
-from shmbroker.netbridge.wire.frame import Frame
+from shmbroker.netbridge.wire.frame import Frame, Nodes
+from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import Role, Standing
 
 KINDS: Final = {Reason.PEER_CLOSING: Event.CLOSED, Reason.MOVED: Event.MOVED}
@@ -54,6 +58,10 @@ class ProgramLink(Link):
         self._attached: End | None = None
         self.met: dict[Single, Identity] = {}
         """Who was there last, of the members that have said so."""
+        self.topology = Topology()
+        """As brokers have told it."""
+        self._given: tuple[Member, ...] = ()
+        """The list that the program was given; what else is told stands before it."""
         super().__init__(
             thread, name, uri, credential, ours, (), times=times, role=Role.CLIENT, owner="program"
         )
@@ -71,6 +79,7 @@ class ProgramLink(Link):
     def aim(self, draft: Draft) -> None:
         """At other members from now on; it has given up before."""
         self._plan = planned(draft)
+        self._given = ()
 
     @property
     def members(self) -> tuple[Single, ...]:
@@ -92,8 +101,34 @@ class ProgramLink(Link):
     # --- of the end ---------------------------------------------------------------------------
 
     def heard(self, end: End, frame: Frame) -> None:
-        if end is self._attached:
+        if end is not self._attached:
+            return
+        if isinstance(frame, Nodes):
+            self._told(end, frame)
+        else:
             self._speaker.heard(frame)
+
+    def _told(self, end: End, frame: Nodes) -> None:
+        """Who serves, and who waits: it counts from the next round on."""
+        try:
+            is_news = self.topology.take(unpacked(frame.body))
+        except Malformed as error:
+            end.does(end.machine.malformed(error, time.monotonic()))
+            return
+        if is_news:
+            self._given = self._given or self._plan.listed
+            given = {one.place for each in self._given for one in singles(each)}
+            others = dict.fromkeys(each for each in self._known() if each.place not in given)
+            self._plan_says(self._plan.offered((*others, *self._given), time.monotonic()))
+
+    def _known(self, only: bytes | None = None) -> Iterator[Single]:
+        """Members of nodes that were told, of all or of one of them."""
+        vhost = self.member.vhost if self.member is not None else ROOT
+        for node in self.topology.nodes.values():
+            for uri in node.uris if only in (None, node.id) else ():
+                found = single(uri)
+                if found is not None:
+                    yield replace(found, vhost=vhost, values=())
 
     def became(self, end: End, state: State) -> None:
         super().became(end, state)
@@ -113,9 +148,13 @@ class ProgramLink(Link):
             kind = KINDS.get(how.reason, Event.LOST)
             self._speaker.link_is_lost(kind, how.uri or self.why)
 
-    def _first_after(self, how: Ending) -> Single | None:
-        """Its own broker, which may have the session still, unless that names another one."""
-        return super()._first_after(how) or self._plan.present
+    def _first_after(self, how: Ending) -> tuple[Single, ...]:
+        """Its own broker, which may have the session still, unless that names another one; then
+        those that wait to take its place, and others of the group."""
+        present = self._plan.present
+        own = super()._first_after(how) or (() if present is None else (present,))
+        met = self.met.get(present) if present is not None else None
+        return (*own, *self._known(met.node if met is not None else b""))
 
     def waits(self, end: End, live: str) -> None:
         if self._connection is not None and self._connection.end is end:

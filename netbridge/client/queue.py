@@ -22,7 +22,7 @@ from shmbroker.ipc.queue.publishing import checked_position
 from shmbroker.ipc.queue.retry import Retried
 from shmbroker.ipc.queue.taking import count_of
 from shmbroker.ipc.request.request import Reply, check_properties
-from shmbroker.ipc.schedule.scheduled import ScheduledMessage, delay_ns, time_ns
+from shmbroker.ipc.schedule.scheduled import ScheduledMessage
 from shmbroker.ipc.selector.selection import Selection
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.netbridge.client import found
@@ -31,6 +31,7 @@ from shmbroker.netbridge.client.not_local import not_local, refused
 from shmbroker.netbridge.client.pending import Pending
 from shmbroker.netbridge.client.producing import demand_of
 from shmbroker.netbridge.client.record import contents, copied, delivered, plain, record
+from shmbroker.netbridge.client.scheduling import is_delayed, schedule
 from shmbroker.netbridge.client.waiting import finished
 from shmbroker.netbridge.remote.body import asked, told
 from shmbroker.netbridge.remote.outcome import Outcome
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 BROWSED = 256
 """Messages of one look at most."""
-NS = 1e9
 
 
 def text_of(selector: str | Selector | Selection | None) -> str | None:
@@ -81,7 +81,7 @@ class Queue:
         nanoseconds(timeout)  # refuses what is no time-out
         if self.serializer is not None:
             body = self.serializer.dumps(body)
-        if options.get("deliver_after") is not None or options.get("deliver_at") is not None:
+        if is_delayed(options):
             return await self._schedule(body, timeout, options)
         demand = demand_of(self._checked(options.pop("confirm", None)))
         if not options and type(body) is bytes:
@@ -112,17 +112,13 @@ class Queue:
     async def _schedule(self, body: Any, timeout: Seconds | None, options: dict[str, Any]) -> int:
         check_names("publish", options, OptionsWithId.__annotations__)
         after, at = options.pop("deliver_after", None), options.pop("deliver_at", None)
-        if after is not None and at is not None:
-            raise InvalidArgument("a message has deliver_after or deliver_at, not both")
         demand = demand_of(self._checked(options.pop("confirm", None)))
         if options.get("ttl") is not None:
             options["ttl"] = seconds(options["ttl"])
-        said = asked(
-            queue=self.name, body=copied(body),
-            after=None if after is None else delay_ns(after) / NS,
-            at=None if at is None else time_ns(at) / NS, **options,
+        done = await schedule(
+            self._session, "queue", self.name, after, at, demand=demand, waits=timeout,
+            body=copied(body), **options,
         )  # fmt: skip
-        done = await self._ask(Verb.SCHEDULE, said, "publishing to", waits=timeout, demand=demand)
         return done.value
 
     def publish_nowait(self, body: Any, **options: Any) -> int | None:

@@ -78,6 +78,7 @@ class Session:
         self.uri = uri
         self.targets = count(1)
         self.transactions = count(1)
+        """Numbers of transactions, and of messages that are scheduled."""
         self.receivers: dict[int, Receiver] = {}
         self.listeners: list[Listener] = []
         self._client = Client(secrets.token_bytes(ID_BYTES), options)
@@ -109,7 +110,8 @@ class Session:
         link = self.link
         if link is None:
             return ()
-        return tuple(Member.of(each, link.met.get(each)) for each in link.members)
+        nodes = link.topology.nodes.values()
+        return tuple(Member.of(each, link.met.get(each), nodes) for each in link.members)
 
     async def open(self) -> None:
         """Until it is attached to a broker; ConnectionClosed says what each member has said."""

@@ -12,6 +12,7 @@ from shmbroker.ipc.base.timeout import Seconds, nanoseconds
 from shmbroker.ipc.exchange import named_subscription as local_named
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.queue import subscription as local
+from shmbroker.netbridge.client.closing import Closing
 from shmbroker.netbridge.client.inbox import Inbox
 from shmbroker.netbridge.client.queue import Queue
 from shmbroker.netbridge.remote.body import asked
@@ -25,7 +26,7 @@ SETTLED = 32
 """What was shown is settled in runs: the ring waits for us by that much more."""
 
 
-class Subscription:
+class Subscription(Closing):
     """An iterator of messages, which ends when none comes within the timeout.
 
     The ring waits for us, and for what is on its way to us.
@@ -106,10 +107,7 @@ class Subscription:
         except Empty:
             raise StopAsyncIteration from None
 
-    async def __aenter__(self) -> Subscription:
-        return self
-
-    async def __aexit__(self, *told: object) -> None:
+    async def _leave(self) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -117,7 +115,7 @@ class Subscription:
             self.close()
 
 
-class NamedSubscription(Queue):
+class NamedSubscription(Queue, Closing):
     """Made by Broker.subscription.  Leaving `with` lets others consume it, if it is not shared."""
 
     subscription: str
@@ -132,10 +130,7 @@ class NamedSubscription(Queue):
     async def delete(self, *, force: bool) -> None:
         await self._broker._delete("subscription", self.subscription, force)
 
-    async def __aenter__(self) -> NamedSubscription:
-        return self
-
-    async def __aexit__(self, *told: object) -> None:
+    async def _leave(self) -> None:
         if not self._session.is_closed:
             await NamedSubscription.close(self)
 

@@ -14,6 +14,8 @@ from shmbroker.ipc.base.errors import (
     Error,
     InvalidArgument,
     TransactionEnded,
+    TransactionRolledBack,
+    Unconfirmed,
 )
 from shmbroker.ipc.base.pickled import refuse_pickle
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds
@@ -25,7 +27,7 @@ from shmbroker.ipc.queue.batch import several
 from shmbroker.ipc.schedule.scheduled import When
 from shmbroker.ipc.transaction import queue as local_queue
 from shmbroker.ipc.transaction import transaction as local
-from shmbroker.netbridge.client.delivery import Message
+from shmbroker.netbridge.client.delivery import DONE, Message
 from shmbroker.netbridge.client.exchange import Exchange
 from shmbroker.netbridge.client.not_local import refused
 from shmbroker.netbridge.client.producing import demand_of
@@ -56,6 +58,8 @@ class Transaction:
         self._operations: list[list[Any]] = []
         self._acked: list[Message] = []
         self._has_ended = False
+        self._failure: Error | None = None
+        """Of a commit that failed and gave its messages back."""
 
     @twin(local.Transaction.queue)
     def queue(self, queue: Queue | str) -> Any:
@@ -126,14 +130,37 @@ class Transaction:
     async def _commit(self, timeout: Seconds | None, confirm: Confirm | None) -> None:
         if self._has_ended:
             raise TransactionEnded("the transaction was committed or rolled back before")
+        if self._failure is not None:
+            is_gone = isinstance(self._failure, TransactionRolledBack)
+            kind = TransactionRolledBack if is_gone else DeliveryRevoked
+            raise kind(f"it could not be committed before, and is over: {self._failure}")
         demand = demand_of(confirm)
         body: bytes = msgpack.packb(self._operations)
         settles = tuple(each._delivery for each in self._acked)
-        await self._session.begin(
-            "committing", Verb.COMMIT, value=self._number, body=body, demand=demand,
-            waits=timeout, settles=settles,
-        )  # fmt: skip
+        try:
+            await self._session.begin(
+                "committing", Verb.COMMIT, value=self._number, body=body, demand=demand,
+                waits=timeout, settles=settles,
+            )  # fmt: skip
+        except Unconfirmed:  # it may be committed: its token, and nothing else, asks again
+            self._has_ended = True
+            raise
+        except Error as error:
+            self._has_failed(error)
+            raise
         self._has_ended = True
+
+    def _has_failed(self, error: Error) -> None:
+        """Nothing has happened, and its messages were given back.  What only publishes may be tried
+        again, under another number."""
+        if self._acked or isinstance(error, TransactionRolledBack):
+            self._failure = error
+        for message in self._acked:
+            message._dealt = DONE[Verb.GIVE_BACK]
+        self._acked.clear()
+        self._number = next(self._session.transactions)
+        if self._operations:
+            self._session.work(self._number)
 
     @twin(local.Transaction.rollback)
     def rollback(self) -> None:

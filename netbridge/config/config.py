@@ -26,7 +26,13 @@ from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
 from shmbroker.netbridge.engine import option as engine
 from shmbroker.netbridge.engine.option import ZOOKEEPER, ZooKeeperOptions, zookeeper
-from shmbroker.netbridge.link.option import FORMS, LINK_DEFAULTS, Contradiction, heartbeat, times_of
+from shmbroker.netbridge.link.option import (
+    LINK_DEFAULTS,
+    Contradiction,
+    heartbeat,
+    overridden,
+    times_of,
+)
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.option import REPLICATION, Refused, Replication, replication
 from shmbroker.netbridge.plan.bridge import BRIDGES, paced
@@ -70,6 +76,7 @@ class Acceptor:
     update_cluster_clients_on_remove: bool
     rebalance_cluster_clients: bool
     update_cluster_filter: tuple[str, ...]
+    times: LinkTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +172,10 @@ def network(folder: Path, given: Given) -> Network:
     found = Network(
         folder,
         {name: each["uri"] for name, each in _named(tables, "connectors").items()},
-        {name: _acceptor(name, each) for name, each in _named(tables, "acceptors").items()},
+        {
+            name: _acceptor(name, each, links, place)
+            for name, each in _named(tables, "acceptors").items()
+        },
         {
             name: _bridge(name, each, links, logins, place)
             for name, each in _named(tables, "bridges").items()
@@ -282,8 +292,18 @@ def _named(tables: Mapping[str, dict[str, Any]], root: str) -> dict[str, dict[st
     }
 
 
-def _acceptor(name: str, values: Mapping[str, Any]) -> Acceptor:
-    return Acceptor(name, **{key.replace("-", "_"): value for key, value in values.items()})
+def _acceptor(
+    name: str, values: Mapping[str, Any], defaults: Mapping[str, Any], place: Path
+) -> Acceptor:
+    """Its uri may have any key of [link-defaults]."""
+    known = {each.name for each in LINK_DEFAULTS}
+    own = {key: value for key, value in values["uri"].values if key in known}
+    try:
+        times = times_of(overridden(defaults, own))
+    except Contradiction as error:
+        raise ConfigError(f"{place}: [acceptors.{name}]: {error}") from None
+    said = {key.replace("-", "_"): value for key, value in values.items()}
+    return Acceptor(name, times=times, **said)
 
 
 def _login(name: str, values: Mapping[str, Any]) -> Login:
@@ -307,10 +327,8 @@ def _bridge(
     said = dict(values["to"].values)  # a uri of one broker may have them, too
     own = {each.name: said.get(each.name, values[each.name]) for each in LINK_DEFAULTS}
     own = {key: value for key, value in own.items() if value is not None}
-    form = next((each for each in FORMS if each & own.keys()), set())
-    is_other = {each for other in FORMS for each in other if form and other is not form}
     try:
-        times = times_of({key: each for key, each in defaults.items() if key not in is_other} | own)
+        times = times_of(overridden(defaults, own))
     except Contradiction as error:
         raise ConfigError(f"{place}: [bridges.{name}]: {error}") from None
     retry = (_defaults() | dict(defaults) | own)["refused-retry-interval"]

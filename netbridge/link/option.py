@@ -61,6 +61,14 @@ class Contradiction(ValueError):
     """Options that do not go together; the message says which."""
 
 
+def overridden(defaults: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a link itself, and of the defaults what does not contradict it: heartbeats
+    in one form hide those in the other."""
+    form = next((each for each in FORMS if each & own.keys()), set())
+    hidden = {each for other in FORMS for each in other if form and other is not form}
+    return {key: each for key, each in defaults.items() if key not in hidden} | dict(own)
+
+
 def times_of(given: Mapping[str, Any]) -> LinkTimes:
     """The times of a link.  `given` has values by name, as far as they were given."""
     interval, silence = heartbeat(

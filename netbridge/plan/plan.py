@@ -75,8 +75,8 @@ class Plan:
         self._aside: dict[Single, float] = {}
         """Members that refused, and when they are tried again."""
         self._failed_rounds = 0
-        self._first: Single | None = None
-        """Whom the next round begins with, if it is of this plan."""
+        self._first: tuple[Single, ...] = ()
+        """Whom the next round begins with, if they are of this plan."""
         self._up_at = 0.0
         self._target: Single | None = None
         """Where the link is about to move."""
@@ -133,9 +133,11 @@ class Plan:
         self._aside = {each: at for each, at in self._aside.items() if at > now}
         free = dict.fromkeys(each for each in self._ordered() if each not in self._aside)
         self._queue = self._standby.held_first(free)
-        first, self._first = self._first, None
-        if first is not None:
-            self._queue.sort(key=lambda each: each.place != first.place)
+        first, self._first = [each.place for each in self._first], ()
+        if first:
+            self._queue.sort(
+                key=lambda each: first.index(each.place) if each.place in first else len(first)
+            )
         yield from self._try_next(now)
 
     def _ordered(self) -> Iterator[Single]:
@@ -260,7 +262,7 @@ class Plan:
     # --- being up no more ---------------------------------------------------------------------
 
     def lost(
-        self, now: float, reason: str, *, is_malformed: bool = False, first: Single | None = None
+        self, now: float, reason: str, *, is_malformed: bool = False, first: tuple[Single, ...] = ()
     ) -> Actions:
         """The link broke, or said something that no link says; `first`: whom to try then."""
         member, self.present, self._target = self.present, None, None
@@ -339,11 +341,16 @@ class Plan:
         self._queue = [target, *(each for each in self._ordered() if each != target)]
         yield from self._try_next(now)
 
-    def offered(self, members: tuple[Single, ...], now: float) -> Actions:
+    @property
+    def listed(self) -> tuple[Member, ...]:
+        """As it was given, or offered: with the lists that are inside."""
+        return self._members
+
+    def offered(self, members: tuple[Member, ...], now: float) -> Actions:
         """A list that a broker pushed, or that was read; it holds from the next round on."""
         if self.terms.takes_lists and members:
             self._members = members
-            self._aside = {each: at for each, at in self._aside.items() if each in members}
+            self._aside = {each: at for each, at in self._aside.items() if each in self.members}
             yield from self._standby.update(now, self.present, self.members)
 
     def _settle(

@@ -18,8 +18,9 @@ Fields of the maps, by verb; `->` is the result.
     producer         value: the first number that is not decided; queue or exchange, origin (16
                      bytes; if left out it is made of the session and the target) -> value: the
                      highest number that is known; durable
-    schedule         queue or exchange, body, key, properties, ttl (seconds), priority, message_id,
-                     group, after (seconds) or at (seconds since 1970) -> value: id in the schedule
+    schedule         value: a number, as of a transaction; queue or exchange, body, key, properties,
+                     ttl (seconds), priority, group, after (seconds) or at (seconds since 1970)
+                     -> value: id in the schedule, 0 if it is due; how many queues have it
     request          queue, body, key, properties, ttl, priority, group -> body, properties (as
                      they are packed)
     reply            queue, correlation, body, properties

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from shmbroker.netbridge.link.deadlines import Deadlines
 from shmbroker.netbridge.remote.call import UNSENT, Call
-from shmbroker.netbridge.remote.outcome import Token
 
 
 class Calls:
@@ -100,11 +99,11 @@ class Calls:
                 return call
         return None
 
-    def publishes(self, token: Token) -> Call | None:
-        """Nobody waits for it any more, and it may be answered yet."""
+    def on_its_way(self, like: Call) -> Call | None:
+        """The same one, said and not answered; perhaps nobody waits for it any more."""
+        what = like.verb, like.target, like.value, like.count
         for call in self.sent.values():
-            numbers = (call.target, call.value, call.count)
-            if call.has_number and numbers == (token.producer, token.first, token.count):
+            if (call.verb, call.target, call.value, call.count) == what:
                 return call
         return None
 

@@ -31,8 +31,8 @@ from shmbroker.netbridge.remote.body import raised, why_ended
 from shmbroker.netbridge.remote.broken import SessionBroken
 from shmbroker.netbridge.remote.call import NEVER, OF_DELIVERIES, STANDING, Call
 from shmbroker.netbridge.remote.calls import Calls
+from shmbroker.netbridge.remote.doubt import Doubt
 from shmbroker.netbridge.remote.fate import Fate, Loss, fate
-from shmbroker.netbridge.remote.numbers import OPEN_MAX
 from shmbroker.netbridge.remote.options import NO_LIMIT, Mode, SessionOptions
 from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.remote.parts import Assembly, parted
@@ -65,8 +65,7 @@ class Client:
         self.calls = Calls(WAITING_MEMORY if window == NO_LIMIT else window)
         self.standing: dict[int, Call] = {}
         self.producers: dict[int, Producing] = {}
-        self.known: dict[Token, Outcome] = {}
-        """Outcomes that came after their calls had ended as unknown."""
+        self.doubt = Doubt(self.producers)
         self.consumers: dict[int, Prefetched] = {}
         self.in_hand: dict[int, Prefetched | None] = {}
         """By delivery: whose it is."""
@@ -165,16 +164,16 @@ class Client:
 
     def retry(self, token: Token, id: int, now: float) -> list[Action]:
         """Publish what may have been published: once, whatever had become of it."""
-        told = self.known.get(token)
-        if told is not None:
-            self._did.append(Finish(id, told))
+        first, told = self.doubt.of(token), self.doubt.known.get(token)
+        on_its_way = first and self.calls.on_its_way(first)
+        if told is not None or first is None or (on_its_way and not on_its_way.is_abandoned):
+            nobody_knows = Outcome(End.UNKNOWN, Why.LATE, token=token)
+            self._did.append(Finish(id, told or nobody_knows))
             return self._done()
-        on_its_way = self.calls.publishes(token)
-        if on_its_way is not None:  # to send it twice could have it refused, and published
+        if on_its_way:  # to send it twice could have it refused, and done
             on_its_way.id = id
             self.calls.wait_again(on_its_way, now + self._patience(None))
             return self._done()
-        first = self.producers[token.producer].unknown[token]
         again = Call(id, first.verb, first.target, first.value, first.count, first.body)
         again.demand, again.wait_ms, again.repeated = first.demand, first.wait_ms, True
         return self.call(again, now)
@@ -199,7 +198,7 @@ class Client:
         return NEVER if limit == NO_LIMIT else limit
 
     def _call(self, call: Call, now: float) -> None:
-        if call.verb is Verb.COMMIT and not self._may_commit(call):
+        if call.verb is Verb.COMMIT and not call.repeated and not self._may_commit(call):
             return
         if call.verb in OF_DELIVERIES and not self._may_settle(call):
             return
@@ -311,6 +310,7 @@ class Client:
                 continue
             what = fate(call.verb, call.was_sent or call.repeated, Loss.REMADE)
             if what in (Fate.AGAIN, Fate.ASKED):
+                call.settles = ()  # the next session counts its deliveries anew
                 self.calls.put(call)
             else:
                 self._end_by(call, what, Why.CLOSED)
@@ -384,17 +384,9 @@ class Client:
         elif what is Fate.REVOKED:
             self._finish(call, Outcome(End.FAILED, Why.REVOKED, REVOKED), what)
         elif what is Fate.UNKNOWN:
-            self._finish(call, Outcome(End.UNKNOWN, why, token=self._token(call)), what)
+            self._finish(call, Outcome(End.UNKNOWN, why, token=self.doubt.begin(call)), what)
         else:
             self._finish(call, Outcome(End.FAILED, why), what)
-
-    def _token(self, call: Call) -> Token | None:
-        producing = self.producers.get(call.target)
-        if call.verb is not Verb.PUBLISH or producing is None or not call.value:
-            return None
-        token = Token(call.target, call.value, call.count)
-        producing.unknown[token] = call
-        return token
 
     def _abandon(self, call: Call, why: Why) -> None:
         """The program waits no longer."""
@@ -511,7 +503,7 @@ class Client:
         else:
             self._made(call, frame, now)
             outcome = Outcome(End.OK, Why.DONE, frame.code, frame.value, frame.level, frame.body)
-            self._known(call, outcome)
+            self.doubt.end(call, outcome)
             self._finish(call, outcome, Fate.GOES_ON)
         self._look_whether_made(Event.FAILOVER_COMPLETED)
         self._pump()
@@ -560,15 +552,6 @@ class Client:
             back.generation = self.generation
             self._call(back, now)
 
-    def _known(self, call: Call, outcome: Outcome) -> None:
-        """An answer to what was unknown, or is asked again."""
-        producing = self.producers.get(call.target)
-        token = Token(call.target, call.value, call.count)
-        if call.verb is Verb.PUBLISH and producing and producing.unknown.pop(token, None):
-            self.known[token] = outcome
-            if len(self.known) > OPEN_MAX:
-                del self.known[next(iter(self.known))]
-
     def _refused(self, call: Call, frame: Result) -> None:
         why = Why.ANSWERED
         if call.is_internal and call.verb in STANDING:
@@ -576,20 +559,21 @@ class Client:
             self._did.append(Unmade(call.target, raised(frame.code, frame.body)))
         elif call.verb in OF_DELIVERIES and frame.code == REVOKED:
             why = Why.REVOKED
-        elif call.verb is Verb.COMMIT and frame.code == ENDED:
-            why = Why.ROLLED_BACK
+        elif call.verb is Verb.COMMIT:
+            self._dealt_with(call.settles)  # the broker has given them back
+            why = Why.ROLLED_BACK if frame.code == ENDED else why
         if frame.code == UNCONFIRMED:
-            token = self._token(call)
+            token = self.doubt.begin(call)
             outcome = Outcome(End.UNKNOWN, why, frame.code, frame.value, token=token)
         else:
             outcome = Outcome(End.FAILED, why, frame.code, frame.value, body=frame.body)
+            self.doubt.end(call, outcome)
             if call.verb is Verb.PUBLISH:
-                self._decide(call, outcome, published=frame.value)
+                self._decide(call, published=frame.value)
         self._finish(call, outcome, Fate.FAILED)
 
-    def _decide(self, call: Call, outcome: Outcome, published: int) -> None:
+    def _decide(self, call: Call, published: int) -> None:
         """Numbers that were refused will not come again: the broker need not keep them."""
-        self._known(call, outcome)
         producing = self.producers.get(call.target)
         if producing is not None and call.value:
             first = call.value + published

@@ -243,6 +243,18 @@ class Session:
             self.settling.update(deliveries)
         return may
 
+    def withdraws(self, deliveries: list[int], *, has_begun: bool) -> list[Action]:
+        """They were to be settled with a transaction that has failed: they go back, but for those
+        that something else settles."""
+        if has_begun:
+            self.settling.difference_update(deliveries)
+        free = [each for each in deliveries if each in self.in_hand and each not in self.settling]
+        for each in free:
+            del self.in_hand[each]
+        if free:
+            self._did.append(GiveBack(tuple(free)))
+        return self._done()
+
     def has_settled(self, deliveries: list[int]) -> None:
         self.settling.difference_update(deliveries)
         for each in deliveries:

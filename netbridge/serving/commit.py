@@ -1,34 +1,39 @@
-"""Transactions of programs: one command has all of it, and all of it happens or nothing.
+"""Transactions of programs, and their scheduled messages: all of a command happens, or nothing.
 
-Each leaves a mark with its number in the same transaction, so that after a loss it can be told
-whether it was committed.
+Each leaves a mark with its number in the same transaction, so that a command that is said again
+after a loss is not carried out again.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import ENDED, FULL, OK, REVOKED, UNFINISHED
-from shmbroker.core.layout import CONFIRM_SHM, SHAPE_BODY_SHIFT
+from shmbroker.core.layout import CONFIRM_SHM, SHAPE_BODY_SHIFT, TRANSACTION_OPERATIONS
 from shmbroker.ipc._native import lib
 from shmbroker.ipc.base.errors import Error, InvalidArgument, error_for
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.journal.stored import stored
 from shmbroker.ipc.message.copied import CopiedMessage
 from shmbroker.ipc.message.properties import MESSAGE_ID
 from shmbroker.ipc.queue.queue import Queue
 from shmbroker.ipc.transaction.transaction import Transaction
-from shmbroker.netbridge.carrier.reached import is_durable, serving
+from shmbroker.netbridge.carrier.reached import is_durable, queues_behind, serving
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
-from shmbroker.netbridge.remote.body import unpacked
+from shmbroker.netbridge.remote.body import named, told, unpacked
 from shmbroker.netbridge.serving.alarms import Alarm
-from shmbroker.netbridge.serving.confirms import in_time, wait_for_all
+from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.hands import TakenBatch
-from shmbroker.netbridge.serving.producer import LEVEL_NUMBERS, LEVEL_WORDS, until
+from shmbroker.netbridge.serving.producer import LEVEL_NUMBERS, LEVEL_WORDS
 from shmbroker.netbridge.wire.frame import Command
+from shmbroker.netbridge.wire.words import Verb
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.serving.served import Served
@@ -36,6 +41,11 @@ if TYPE_CHECKING:
 MARKS = "$sessions.commits"
 MARKS_KEPT = 7 * 86400.0
 MARKS_SLOTS = 4096
+MARK: Final = Struct("<qq")
+"""Of a mark: what the command is answered, and whether anything durable is in it."""
+SCHEDULING: Final = ("key", "properties", "ttl", "priority", "message_id", "group")
+AGAIN_SECONDS: Final = 0.1
+"""When what is committed, and lacks room for a part of it, is looked at again."""
 
 
 def marks(broker: Broker) -> Queue:
@@ -56,89 +66,201 @@ def messages_of(records: bytes) -> Iterator[CopiedMessage]:
         yield CopiedMessage.of(each.position, 0, length, each.body)
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """All of it has happened; what is left is its level."""
+
+    value: int = 0
+    is_durable: bool = False
+
+    @classmethod
+    def of(cls, mark: bytes) -> Committed:
+        value, durable = MARK.unpack(mark)
+        return cls(value, bool(durable))
+
+    def answer(self, served: Served, command: Command, until: float) -> None:
+        """As soon as the mark has the level that is asked for: it is in one frame with the rest."""
+        level = LEVEL_NUMBERS[command.demand]
+        if level == CONFIRM_SHM or not self.is_durable:
+            self._answer(served, command, CONFIRM_SHM)
+            return
+        service = served.service
+        mark = serving(service.broker, MARKS)
+        told = in_time(service.alarms, until, partial(self._answer, served, command))
+        service.confirms(mark._queue, level).wait(max(0, mark.published - 1), told)
+
+    def _answer(self, served: Served, command: Command, level: int) -> None:
+        if level < OK:
+            served.refuse(command, error_for(level, "committing"), published=self.value)
+        else:
+            served.done(command, value=self.value, level=LEVEL_WORDS[level])
+
+
 @dataclass(eq=False)
 class Commit:
-    """From the first try until it has the level that is asked for."""
+    """From the first try until it is committed, or has failed."""
 
     served: Served
     command: Command
-    transaction: Transaction
+    until: float
     queues: list[Queue] = field(default_factory=list)
+    """Whose room it may wait for."""
     deliveries: list[int] = field(default_factory=list)
-    published: int = 0
-    until: float = 0.0
+    has_begun: bool = False
+    """To settle its deliveries."""
+    pledged: int = 0
+    """So many of them are the transaction's."""
+    value: int = 0
+    is_durable: bool = False
+    transaction: Transaction | None = None
+    error: Error | None = None
+    """Why it cannot even be tried."""
     tickets: list[tuple[int, Queue]] = field(default_factory=list)
     alarm: Alarm | None = None
 
-    # --- what it does -------------------------------------------------------------------------
+    # --- what it does, of the worker ----------------------------------------------------------
 
-    def add(self, operations: Any, marks: Queue) -> None:
+    def prepare(self) -> Committed | None:
+        """What has become of it, if it was committed before."""
+        command = self.command
+        try:
+            if command.verb is Verb.COMMIT and not command.repeated:
+                self._add_deliveries(unpacked(command.body))  # else they are of a former session
+            own = self.served.own()
+            self._marks = marks(own)
+            if command.repeated:
+                own.repair()  # who was to do it may have died between its decision and its mark
+                mark = self._marks.value(self._mark)
+                if mark is not None:
+                    return Committed.of(mark.body)
+                if command.verb is Verb.COMMIT:
+                    raise error_for(ENDED, "a transaction that was asked for again")
+            self.transaction = own.transaction(warn=False)
+            if command.verb is Verb.COMMIT:
+                for kind, name, records in unpacked(command.body):
+                    if kind != "ack":
+                        self._publish(kind, name, records)
+            else:
+                self._schedule(told(command.body))
+        except Error as error:
+            self.error = error
+        return None
+
+    @property
+    def _of(self) -> Transaction:
+        assert self.transaction is not None
+        return self.transaction
+
+    @property
+    def _mark(self) -> str:
+        if self.command.value < 1:
+            raise InvalidArgument("transactions and scheduled messages are numbered from 1 on")
+        return mark_of(self.served.session.id, self.command.value)
+
+    def _add_deliveries(self, operations: Any) -> None:
         if not isinstance(operations, list):
             raise InvalidArgument("the body of a commit is no list")
         for each in operations:
             if not isinstance(each, list) or len(each) != 3:
                 raise InvalidArgument("an operation of a commit is a list of three")
-            if each[0] == "ack":
-                self.deliveries += range(each[1], each[1] + each[2])
-            elif each[0] in ("queue", "exchange"):
-                self._publish(*each)
-            else:
+            if each[0] not in ("ack", "queue", "exchange"):
                 raise InvalidArgument(f"a commit does not {each[0]!r:.40}")
-        key = mark_of(self.served.session.id, self.command.value)
-        self.transaction.publish(marks, b"", key=key)
+        for _, first, count in [each for each in operations if each[0] == "ack"]:
+            if not 0 < count <= TRANSACTION_OPERATIONS - len(self.deliveries):
+                raise InvalidArgument(f"a commit settles up to {TRANSACTION_OPERATIONS} messages")
+            self.deliveries += range(first, first + count)
 
     def _publish(self, kind: str, name: str, records: bytes) -> None:
-        broker = self.served.own()
-        to = broker.queue(name) if kind == "queue" else broker.exchange(name)
-        if isinstance(to, Queue):
-            self.queues.append(to)
+        to = self._destination(kind, name)
         for message in messages_of(records):
             properties = dict(message.properties)
-            self.transaction.publish(
+            self._of.publish(
                 to, message.body, key=message.key or (None if kind == "queue" else ""),
                 message_id=properties.pop(MESSAGE_ID, None), properties=properties,
                 ttl=message.expires_ns / 1e9 if message.expires_ns else None,
                 priority=message.priority,
             )  # fmt: skip
-            self.published += 1
+            self.value += 1
+
+    def _destination(self, kind: str, name: str) -> Queue | Exchange:
+        broker = self.served.own()
+        if kind == "queue":
+            queue = broker.queue(name)
+            self.queues.append(queue)
+            self.is_durable |= is_durable(queue._queue)
+            return queue
+        behind = queues_behind(broker, name)
+        self.is_durable |= any(is_durable(each._queue) for each in behind)
+        return broker.exchange(name)
+
+    def _schedule(self, fields: Any) -> None:
+        after, at = fields.get("after"), fields.get("at")
+        if after is None and at is None:
+            raise InvalidArgument("a message is scheduled after some time, or at some time")
+        kind = "exchange" if "exchange" in fields else "queue"
+        to = self._destination(kind, named(fields, kind))
+        self.queues.clear()  # room in a schedule is not waited for
+        options = {name: fields[name] for name in SCHEDULING if name in fields}
+        if kind == "exchange":
+            options.setdefault("key", "")
+        body = named(fields, "body", bytes)
+        self._of.publish(to, body, deliver_after=after, deliver_at=at, **options)
+        self.value = len(self._of)
+        if kind == "queue":
+            self.value = lib.sb_transaction_scheduled(self._of._transaction)
+
+    # --- trying -------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """What is acknowledged with it is the transaction's from now on."""
-        session = self.served.session
-        if not session.begins_to_settle(self.deliveries):
-            self.deliveries.clear()
+        try:
+            if self.error is not None:
+                raise self.error
+            self._pledge()
+            mark = MARK.pack(self.value, self.is_durable)
+            self._of.publish(self._marks, mark, key=self._mark)
+        except Error as error:
+            self.fails(error)
+        else:
+            self.go_on()
+
+    def _pledge(self) -> None:
+        self.has_begun = self.served.session.begins_to_settle(self.deliveries)
+        if not self.has_begun:
             raise error_for(REVOKED, "committing")
         for delivery in self.deliveries:
             for hand, start, _ in self.served.hands.stretches(delivery, 1):
                 if isinstance(hand.batch, TakenBatch):
-                    queue = hand.batch.queue
+                    queue = hand.batch.queue._queue
                     message = hand.batch.messages + start
-                    self._check(
-                        lib.sb_transaction_ack(self.transaction._transaction, queue._queue, message)
-                    )
+                    self._check(lib.sb_transaction_ack(self._of._transaction, queue, message))
+                    self.is_durable |= is_durable(queue)
+            self.pledged += 1
 
     def _check(self, code: int) -> None:
         if code < OK:
-            raise self.transaction._error(code, "committing")
-
-    # --- trying -------------------------------------------------------------------------------
+            raise self._of._error(code, "committing")
 
     def go_on(self) -> None:
         self._forget()
-        code = lib.sb_transaction_commit(self.transaction._transaction, 0)
+        code = lib.sb_transaction_commit(self._of._transaction, 0)
         if code == OK:
-            self._committed()
-        elif code == UNFINISHED or (code == FULL and self.until > time.monotonic()):
-            self._wait_for_room()
+            self._settled()
+            self.served.commits.discard(self)
+            Committed(self.value, self.is_durable).answer(self.served, self.command, self.until)
+        elif code == UNFINISHED:
+            self._wait_for_room(time.monotonic() + AGAIN_SECONDS)
+        elif code == FULL and self.queues and self.until > time.monotonic():
+            self._wait_for_room(self.until)
         else:
-            self.fails(self.transaction._error(code, "committing"))
+            self.fails(self._of._error(code, "committing"))
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_room(self, until: float) -> None:
         service = self.served.service
         for queue in {id(each): each for each in self.queues}.values():
             ticket = service.sleeper.watch(queue._queue, ROOM, ANY, self.go_on)
             self.tickets.append((ticket, queue))
-        self.alarm = service.alarms.at(self.until, self.go_on)
+        self.alarm = service.alarms.at(until, self.go_on)
 
     def _forget(self) -> None:
         for ticket, queue in self.tickets:
@@ -151,10 +273,15 @@ class Commit:
     def fails(self, error: Error) -> None:
         """Nothing of it has happened: what was to be acknowledged comes again."""
         self._forget()
-        served = self.served
+        served, session = self.served, self.served.session
         served.commits.discard(self)
-        self.transaction.rollback()
+        if self.transaction is not None:
+            with suppress(Error):  # its connection was closed, which has given everything back
+                self.transaction.rollback()
+        rest = self.deliveries[self.pledged :]
+        del self.deliveries[self.pledged :]
         self._settled()
+        served.service.does(session, session.withdraws(rest, has_begun=self.has_begun))
         served.refuse(self.command, error)
 
     def _settled(self) -> None:
@@ -164,43 +291,8 @@ class Commit:
                 served.hands.dealt_with(hand, count)
         served.session.has_settled(self.deliveries)
 
-    # --- confirming ---------------------------------------------------------------------------
-
-    def _committed(self) -> None:
-        self._settled()
-        level = LEVEL_NUMBERS[self.command.demand]
-        durable = {each.name for each in self.queues if is_durable(each._queue)}
-        if level == CONFIRM_SHM or not durable:
-            self._done(CONFIRM_SHM)
-            return
-        service = self.served.service
-        shared = [serving(service.broker, each) for each in durable]
-        told = in_time(service.alarms, self.until, self._done)
-        wait_for_all(service.confirms, shared, level, told)
-
-    def _done(self, level: int) -> None:
-        self.served.commits.discard(self)
-        if level < OK:
-            self.served.refuse(self.command, error_for(level, "committing"))
-        else:
-            self.served.done(self.command, value=self.published, level=LEVEL_WORDS[level])
-
     def close(self) -> None:
         """Its session is over."""
         self._forget()
-        lib.sb_transaction_rollback(self.transaction._transaction)
-
-
-def begun(served: Served, command: Command) -> Commit | bool:
-    """Of the worker: what is to be committed; of a repeated one, whether it was."""
-    kept = marks(served.own())
-    if command.repeated:
-        return kept.value(mark_of(served.session.id, command.value)) is not None
-    commit = Commit(served, command, served.own().transaction(warn=False))
-    commit.until = until(command)
-    commit.add(unpacked(command.body), kept)
-    return commit
-
-
-def not_committed() -> Error:
-    return error_for(ENDED, "a transaction that was asked for again")
+        if self.transaction is not None:
+            lib.sb_transaction_rollback(self.transaction._transaction)

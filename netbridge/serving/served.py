@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from shmbroker.core.codes import GONE, INVALID, OK, REVOKED
-from shmbroker.core.layout import CONFIRM_EFFECTIVE
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import (
     ConnectionClosed,
@@ -30,7 +29,7 @@ from shmbroker.netbridge.carrier.reached import serving
 from shmbroker.netbridge.remote.body import asked, ended, named, refusal, told
 from shmbroker.netbridge.remote.session import Session
 from shmbroker.netbridge.serving.answer import Answer
-from shmbroker.netbridge.serving.commit import Commit, begun, not_committed
+from shmbroker.netbridge.serving.commit import Commit, Committed
 from shmbroker.netbridge.serving.confirms import in_time
 from shmbroker.netbridge.serving.consumer import Consumer, Get
 from shmbroker.netbridge.serving.declaring import (
@@ -46,7 +45,6 @@ from shmbroker.netbridge.serving.looking import browsed, looked
 from shmbroker.netbridge.serving.operating import cancelled, operated
 from shmbroker.netbridge.serving.producer import LEVEL_WORDS, Producer, until
 from shmbroker.netbridge.serving.requests import Request, reply
-from shmbroker.netbridge.serving.scheduling import scheduled
 from shmbroker.netbridge.serving.taking import Taken
 from shmbroker.netbridge.serving.watcher import Watcher
 from shmbroker.netbridge.wire.frame import Body, Command
@@ -177,29 +175,6 @@ class Served:
             raise InvalidArgument(f"there is no producer {command.target}")
         return producer
 
-    def schedule(self, command: Command) -> None:
-        fields = told(command.body)
-        service = self.service
-
-        def came(made: tuple[int, object, int]) -> None:
-            """Its id, and where it is: in the schedule, on disk as soon as that has it."""
-            number, ring, position = made
-            if ring is None:
-                self.done(command, value=number)
-                return
-
-            def confirmed(level: int) -> None:
-                if level < OK:
-                    self.refuse(command, error_for(level, "scheduling"), published=number)
-                else:
-                    self.done(command, value=number, level=LEVEL_WORDS[level])
-
-            told = in_time(service.alarms, until(command), confirmed)
-            service.confirms(ring, CONFIRM_EFFECTIVE).wait(position, told)
-
-        work = lambda: scheduled(self.own(), service.broker, fields, command.demand)  # noqa: E731
-        self.in_worker(command, work, came)
-
     # --- requests -------------------------------------------------------------------------------
 
     def request(self, command: Command) -> None:
@@ -325,25 +300,19 @@ class Served:
         self.in_worker(command, made, came)
 
     def commit(self, command: Command) -> None:
-        def came(made: Commit | bool) -> None:
-            if isinstance(made, bool):
-                if made:
-                    self.done(command)
-                else:
-                    self.refuse(command, not_committed())
-                return
-            if self.session.is_over:
-                made.close()
-                return
-            self.commits.add(made)
-            try:
-                made.begin()
-            except Error as error:
-                made.fails(error)
-            else:
-                made.go_on()
+        """A transaction, or a scheduled message."""
+        commit = Commit(self, command, until(command))
 
-        self.in_worker(command, lambda: begun(self, command), came)
+        def came(committed: Committed | None) -> None:
+            if committed is not None:
+                committed.answer(self, command, commit.until)
+            elif self.session.is_over:
+                commit.close()
+            else:
+                self.commits.add(commit)
+                commit.begin()
+
+        self.in_worker(command, commit.prepare, came)
 
     def confirm(self, command: Command) -> None:
         """That all up to a position of a queue is there at a level."""
@@ -437,7 +406,7 @@ VERBS: dict[Verb, Callable[[Served, Command], None]] = {
     Verb.PRODUCER: Served.open_producer,
     Verb.PUBLISH: Served.publish,
     Verb.DECIDED: Served.decided,
-    Verb.SCHEDULE: Served.schedule,
+    Verb.SCHEDULE: Served.commit,
     Verb.REQUEST: Served.request,
     Verb.REPLY: Served.reply,
     Verb.CONSUMER: Served.open_consumer,

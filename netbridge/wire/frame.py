@@ -465,6 +465,13 @@ class Talk(Carrying):
     body: Body
 
 
+@value
+class Nodes(Carrying):
+    """To a program: who serves each node, and who waits (netbridge/remote/topology.py)."""
+
+    body: Body
+
+
 KINDS: Final[tuple[type[Frame], ...]] = (
     Hello,
     Challenge,
@@ -503,12 +510,13 @@ KINDS: Final[tuple[type[Frame], ...]] = (
     InSync,
     Vote,
     Talk,
+    Nodes,
 )
 """By the number of their kind, which never changes."""
 
 OF_REPLICATION: Final = frozenset({Join, Joined, Unjoined, Shipment, Reached, InSync, Talk})
 OF_VOTES: Final = frozenset({Vote})
-OF_SESSIONS: Final = frozenset({Attach, Attached, Command, Result, Delivery, Grant, Seen})
+OF_SESSIONS: Final = frozenset({Attach, Attached, Command, Result, Delivery, Grant, Seen, Nodes})
 
 GROWING: Final = (Hello, Refused)
 """A newer version may have more fields behind ours."""

@@ -21,15 +21,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from shmbroker.ipc.latency.latency import Histogram
 from shmbroker.perf.harness.registry import registry
 from shmbroker.perf.machine.bare_file import SEGMENT_BYTES, BareFile
 from shmbroker.perf.machine.debian import NotInstalled
 from shmbroker.perf.machine.size import format_size
 from shmbroker.perf.machine.syncs import syncs_during
-from shmbroker.perf.scenarios.command import DURATION, FILE, POSITIVE, SIZE, one_of, option, several
+from shmbroker.perf.scenarios.confirming import SIZES, options
 from shmbroker.perf.scenarios.durable.contender import (
     Contender,
     Promise,
@@ -54,11 +52,9 @@ if TYPE_CHECKING:
 
 OURS = "shmbroker-durable"
 BARE = "bare disk"
-SIZES = (64, 1024)
 WARM_ROUNDS = 2
 WORN_BYTES = 6 * SEGMENT_BYTES
 """By then no segment has to be made any more: they are used again."""
-SINGLES = 300
 QUEUE = "durable"
 
 
@@ -297,19 +293,7 @@ SCENARIO = Scenario(
     shmbroker bench durable --folder /var/lib
     shmbroker bench durable --peer redis --size 64 --json before.json
     """,
-    options=(
-        several("--peer", "peers", type=one_of("peer", SERVERS), metavar="NAME",
-                help="Measure only this peer and ours."),
-        several("--size", "sizes", type=SIZE, metavar="SIZE",
-                help="Size of a message.  [64, 1KiB]"),
-        option("--rounds", type=POSITIVE, default=5, show_default=True,
-               help="Rounds of each peer, in turns."),
-        option("--singles", type=click.IntRange(min=2), default=SINGLES, show_default=True,
-               metavar="N", help="Confirms one at a time in a round."),
-        option("--seconds", type=DURATION, default=0.5, help="Time of many outstanding.  [500ms]"),
-        option("--folder", type=FILE, default=".", metavar="DIR",
-               help="A folder on the disk to measure."),
-    ),
+    options=options(SERVERS, seconds=0.5),
     measure=measure,
     pinning="none: servers have threads of their own",
     quick=("--rounds=1", "--size=64", "--singles=50", "--seconds=100ms", "--peer=redis"),

@@ -24,12 +24,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from shmbroker.ipc.latency.latency import Histogram
 from shmbroker.perf.machine.debian import NotInstalled
 from shmbroker.perf.machine.size import format_size
-from shmbroker.perf.scenarios.command import DURATION, FILE, POSITIVE, SIZE, one_of, option, several
+from shmbroker.perf.scenarios.command import one_of, several
+from shmbroker.perf.scenarios.confirming import SIZES, options
 from shmbroker.perf.scenarios.durable.contender import COUNT_MAX, Contender
 from shmbroker.perf.scenarios.findings import Findings, Verdict
 from shmbroker.perf.scenarios.remote.kind import KINDS, Kind, names
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from shmbroker.perf.scenarios.page import Page
 
 OURS = "shmbroker"
-SIZES = (64, 1024)
-SINGLES = 300
 
 
 @dataclass
@@ -236,17 +233,7 @@ SCENARIO = Scenario(
     options=(
         several("--kind", "kinds", type=one_of("kind", KINDS), metavar="KIND",
                 help=f"Measure only this: {', '.join(KINDS)}."),
-        several("--peer", "peers", type=one_of("peer", names()), metavar="NAME",
-                help="Measure only this peer and ours."),
-        several("--size", "sizes", type=SIZE, metavar="SIZE",
-                help="Size of a message.  [64, 1KiB]"),
-        option("--rounds", type=POSITIVE, default=5, show_default=True,
-               help="Rounds of each peer, in turns."),
-        option("--singles", type=click.IntRange(min=2), default=SINGLES, show_default=True,
-               metavar="N", help="Confirms one at a time in a round."),
-        option("--seconds", type=DURATION, default=0.3, help="Time of many outstanding.  [300ms]"),
-        option("--folder", type=FILE, default=".", metavar="DIR",
-               help="A folder on the disk to measure."),
+        *options(names(), seconds=0.3),
     ),
     measure=measure,
     pinning="none: servers have threads of their own",

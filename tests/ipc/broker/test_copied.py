@@ -36,9 +36,7 @@ class Copy:
         self.broker = opened.enter_context(
             begin_restoring(self.vhost, name="replica", arena_bytes=ARENA)
         )
-        self.journal = opened.enter_context(
-            Journal(folder, epoch=None, segment_bytes=2 * SEGMENT)
-        )
+        self.journal = opened.enter_context(Journal(folder, epoch=None, segment_bytes=2 * SEGMENT))
         self.applier = opened.enter_context(Applier(self.broker, self.journal))
         with Replay(folder) as replay:
             self.applier.read(replay)
@@ -182,9 +180,7 @@ def test_another_past_is_no_past_of_ours(
     assert copy.applier.place() != place
 
 
-def test_a_segment_that_went_is_noticed(
-    original: tuple[Broker, Journaler], tmp_path: Path
-) -> None:
+def test_a_segment_that_went_is_noticed(original: tuple[Broker, Journaler], tmp_path: Path) -> None:
     broker, journaler = original
     publish(broker, 0, 10)
     with History(tmp_path / "original") as history:

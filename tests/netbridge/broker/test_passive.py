@@ -88,8 +88,8 @@ def test_a_passive_broker_says_so_and_the_next_member_is_taken(group: Group) -> 
         group.program(f"{group.address(1)}?{SHM}")
     program = group.program(group.uri(1, 0))
     assert program.uri == group.address(0)
-    told = [(each.uri, each.standing, each.name, each.epoch) for each in program.topology()]
-    assert told == [(group.address(1), "backup", "", 0), (group.address(0), "live", "first", 1)]
+    told = [(each.uri, each.standing, each.name) for each in program.topology()]
+    assert told == [(group.address(1), "backup", ""), (group.address(0), "live", "first")]
     program.declare_queue("q").publish(b"to the live")
     assert not [each for each in group.backup.said() if each.get("what")], "no line for that"
 
@@ -107,6 +107,39 @@ def test_it_names_the_live(group: Group) -> None:
     program = group.program(f"failover:({members})?randomize=false&{SHM}")
     assert program.uri == group.address(0)
     assert time.monotonic() - began < PATIENCE
+
+
+def knows(program: Any, *standings: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        told = [each.standing for each in program.topology()]
+        if told == list(standings):
+            return
+        time.sleep(0.01)
+    raise AssertionError(program.topology())
+
+
+def test_a_program_is_told_of_a_backup_that_its_list_does_not_have(group: Group) -> None:
+    group.live.start().becomes("live")
+    program = group.program(group.uri(0))
+    queue = program.declare_queue("q")
+    knows(program, "live")
+    group.backup.start().becomes("passive")
+    knows(program, "backup", "live")
+    group.live.kill()
+    assert queue.publish(b"at the second") == 0
+    assert program.uri == group.address(1)
+    knows(program, "live", "live")
+
+
+def test_a_backup_that_stops_is_no_member_any_more(group: Group) -> None:
+    group.live.start().becomes("live")
+    program = group.program(group.uri(0))
+    program.declare_queue("q")
+    group.backup.start().becomes("passive")
+    knows(program, "backup", "live")
+    assert group.backup.stop() == 0
+    knows(program, "live")
 
 
 class Publisher(threading.Thread):

@@ -11,9 +11,6 @@ from tests.support.client_api import Api, it
 
 
 def test_a_request_that_nobody_answers_is_taken_back(api: Api) -> None:
-    if (api.transport, api.style) == ("shm", "asyncio"):
-        pytest.skip("that one cannot take it back")
-
     async def program(api: Api, broker: Any) -> None:
         queue = await it(broker.declare_queue("q"))
         with pytest.raises(NoReply) as error:

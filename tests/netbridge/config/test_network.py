@@ -51,6 +51,26 @@ def test_what_is_given(tmp_path: Path) -> None:
     assert (login.user, login.roles, login.accept_also) == ("apps", (Role.CLIENT,), ())
 
 
+@pytest.mark.parametrize(
+    ("defaults", "params", "interval", "silence"),
+    [
+        ("", "", 0.2, 0.6),
+        ("", "?heartbeat-interval=5s", 5.0, 15.0),
+        ('heartbeat-interval = "1s"', "?heartbeatMisses=2", 1.0, 2.0),
+        ('check-period = "1s"', "", 1.0, 60.0),
+        ('check-period = "1s"', "?heartbeat-interval=5s", 5.0, 15.0),
+    ],
+)
+def test_the_uri_of_an_acceptor_may_have_times_of_its_links(
+    tmp_path: Path, defaults: str, params: str, interval: float, silence: float
+) -> None:
+    given = WHOLE.replace("tcp://*:5000", f"tcp://*:5000{params}")
+    assert params in given
+    times = read(tmp_path, f"{given}\n[link-defaults]\n{defaults}\n").acceptors["apps"].times
+    assert times.heartbeat_interval == interval
+    assert times.silence == pytest.approx(silence)
+
+
 GOOD: dict[str, tuple[object, object]] = {
     "connectors.x.uri": ("a:5", Single("a", 5)),
     "acceptors.x.uri": ("tcp://[::1]:5", Single("::1", 5)),

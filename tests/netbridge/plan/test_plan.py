@@ -34,7 +34,7 @@ def test_a_loss_may_say_whom_to_try_first() -> None:
     one = world("failover:(a,b,c)?randomize=false", a="up").start()
     one.tried.clear()
     one.does["a"] = "down"
-    one.lose(first=one.plan.members[2])
+    one.lose(first=(one.plan.members[2],))
     assert one.tried == ["c", "a", "b"]
     one.tried.clear()
     one.wake()

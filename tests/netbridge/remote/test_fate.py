@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shmbroker.core.codes import ENDED, REVOKED
+from shmbroker.core.codes import ENDED, FULL, REVOKED
 from shmbroker.netbridge.remote.fate import WHEN_SENT
 from shmbroker.netbridge.remote.options import Mode
-from shmbroker.netbridge.remote.outcome import End, Outcome, Why
+from shmbroker.netbridge.remote.outcome import End, Outcome, Token, Why
 from shmbroker.netbridge.wire.words import Verb
 from tests.support.session_ends import Ends, ends
 
@@ -241,6 +241,96 @@ def test_commit_in_flight_given_up_is_unknown(mode: Mode) -> None:
     call = of.call(Verb.COMMIT, value=1)
     given_up(of, mode)
     assert told(of, call).end is End.UNKNOWN
+
+
+def retried(of: Ends, outcome: Outcome) -> int:
+    """With another session: the call that asks for what is unknown."""
+    assert outcome.token is not None
+    of.does(of.client.reconnect(of.now))
+    of.connect()
+    number = of.client.next_id()
+    of.does(of.client.retry(outcome.token, number, of.now))
+    return number
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(("code", "why"), [(0, Why.DONE), (ENDED, Why.ROLLED_BACK)])
+def test_commit_that_is_unknown_is_asked_for_by_its_token(mode: Mode, code: int, why: Why) -> None:
+    of = opened(mode)
+    of.client.work(1)
+    call = of.call(Verb.COMMIT, value=1, body=b"operations")
+    given_up(of, mode)
+    number = retried(of, told(of, call))
+    asked = of.performed[-1]
+    assert (asked.verb, asked.value, asked.repeated) == (Verb.COMMIT, 1, True)
+    of.answer(asked, code)
+    assert told(of, number).why is why
+
+
+def test_commit_that_is_asked_again_settles_no_delivery_of_the_next_session() -> None:
+    of = opened(AUTOMATIC)
+    of.client.work(1)
+    of.call(Verb.COMMIT, value=1, settles=(0,))
+    fails_over(of)
+    of.deliver(CONSUMER)
+    (asked,) = [each for each in of.performed if each.verb is Verb.COMMIT]
+    of.answer(asked)
+    ack = of.call(Verb.ACK, value=0, generation=of.client.generation)
+    of.answer(of.performed[-1])
+    assert told(of, ack).end is End.OK
+
+
+def test_commit_that_is_refused_has_dealt_with_its_deliveries() -> None:
+    of = opened(AUTOMATIC)
+    of.client.work(1)
+    call = of.call(Verb.COMMIT, value=1, settles=(0,))
+    of.answer(of.performed[-1], FULL)
+    assert told(of, call).end is End.FAILED
+    assert not of.client.in_hand
+    assert not of.client.consumers[CONSUMER].in_hand
+
+
+# --- scheduled messages ---------------------------------------------------------------------------
+
+
+def test_schedule_sent_automatic_is_sent_again_with_its_number() -> None:
+    of = opened(AUTOMATIC)
+    call = of.call(Verb.SCHEDULE, value=7, body=b"x")
+    fails_over(of)
+    (again,) = [each for each in of.performed if each.verb is Verb.SCHEDULE]
+    assert (again.value, again.body, again.repeated) == (7, b"x", True)
+    of.answer(again)
+    assert told(of, call).end is End.OK
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_schedule_sent_and_given_up_is_unknown_with_a_token(mode: Mode) -> None:
+    of = opened(mode)
+    call = of.call(Verb.SCHEDULE, value=7, body=b"x")
+    given_up(of, mode)
+    assert told(of, call).end is End.UNKNOWN
+    number = retried(of, told(of, call))
+    again = of.performed[-1]
+    assert (again.verb, again.value, again.body, again.repeated) == (
+        Verb.SCHEDULE, 7, b"x", True,
+    )  # fmt: skip
+    of.answer(again, value=3)
+    assert (told(of, number).end, told(of, number).value) == (End.OK, 3)
+    last = of.client.next_id()
+    of.does(of.client.retry(told(of, call).token or Token(0, 0, 0), last, of.now))
+    assert told(of, last).value == 3, "it is known now"
+
+
+def test_of_two_retries_at_once_the_second_is_unknown() -> None:
+    of = opened(APPLICATION)
+    call = of.call(Verb.SCHEDULE, value=7, body=b"x")
+    given_up(of, APPLICATION)
+    first = retried(of, told(of, call))
+    second = of.client.next_id()
+    of.does(of.client.retry(told(of, call).token or Token(0, 0, 0), second, of.now))
+    assert told(of, second).end is End.UNKNOWN
+    of.answer(of.performed[-1])
+    assert told(of, first).end is End.OK
 
 
 # --- blocked for credit; opening a session --------------------------------------------------------

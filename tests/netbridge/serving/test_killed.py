@@ -13,6 +13,7 @@ import pytest
 
 from shmbroker import Queue, TransactionEnded
 from shmbroker.core.codes import OK
+from shmbroker.netbridge.remote.body import asked
 from shmbroker.netbridge.remote.options import Mode
 from shmbroker.netbridge.remote.outcome import End, Outcome
 from shmbroker.netbridge.remote.phase import Phase
@@ -135,6 +136,31 @@ def test_a_commit_that_is_asked_for_again_is_told_by_its_mark(at: Site) -> None:
             with pytest.raises(error):
                 ok(program.call(Verb.COMMIT, **call))
     assert drained(queue) == [b"once"]
+
+
+@pytest.mark.parametrize("to", ["queue", "exchange"])
+def test_a_scheduled_message_is_there_once_after_a_failover(at: Site, to: str) -> None:
+    """Its broker is killed after it was carried out, and before its program has the answer."""
+    queue = at.broker.declare_queue("q")
+    at.broker.declare_exchange("x", "fanout")
+    at.broker.bind("x", "q", "")
+    program = at.program()
+    name = {"queue": "q", "exchange": "x"}[to]
+    body = asked(**{to: name}, body=b"later", after=100.0)
+    call = program.begin(Verb.SCHEDULE, value=1, body=body)
+    while not queue.scheduled():
+        pass
+    assert call not in program.outcomes
+    program.cut()
+    at.begin_again()
+    program.lost()
+    assert program.outcome(call).end is End.OK
+    (there,) = queue.scheduled()
+    assert program.outcome(call).value == (there.id if to == "queue" else 1)
+    assert "failover-completed" in program.events
+    again = program.call(Verb.SCHEDULE, value=2, body=body)
+    assert again.value == (there.id + 1 if to == "queue" else 1)
+    assert len(queue.scheduled()) == 2
 
 
 def test_a_link_that_is_cut_is_made_again_and_nothing_is_lost(at: Site) -> None:

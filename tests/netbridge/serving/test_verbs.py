@@ -22,7 +22,7 @@ from shmbroker import (
 from shmbroker.core.codes import OK
 from shmbroker.ipc.message.properties import unpack
 from shmbroker.ipc.request.request import CORRELATION, REPLY_TO
-from shmbroker.netbridge.remote.body import PASSED_OVER
+from shmbroker.netbridge.remote.body import PASSED_OVER, asked
 from shmbroker.netbridge.remote.outcome import Outcome
 from shmbroker.netbridge.wire.words import Role, Verb
 from tests.support.program import Program, answered, bodies, ok, publish
@@ -122,12 +122,21 @@ def test_operating(at: Site) -> None:
 def test_scheduled_messages(at: Site) -> None:
     queue = at.broker.declare_queue("q")
     program = at.program()
-    number = program.ask(Verb.SCHEDULE, queue="q", body=b"later", after=100.0).value
+
+    def schedule(number: int, **of: object) -> Outcome:
+        return ok(program.call(Verb.SCHEDULE, value=number, body=asked(queue="q", **of)))
+
+    number = schedule(1, body=b"later", after=100.0).value
     assert [each.id for each in queue.scheduled()] == [number]
     gone = program.call(Verb.CANCEL_SCHEDULED, value=number, body=msgpack.packb({"queue": "q"}))
     assert (ok(gone).code, queue.scheduled()) == (1, [])
-    program.ask(Verb.SCHEDULE, queue="q", body=b"soon", after=0.01, key="k")
+    schedule(2, body=b"soon", after=0.01, key="k")
     assert queue.receive(timeout=5) == b"soon"
+    for number, wrong in ((0, {"after": 1.0}), (3, {}), (3, {"after": 1.0, "at": 1.0})):
+        with pytest.raises(InvalidArgument):
+            schedule(number, body=b"x", **wrong)
+    assert schedule(3, body=b"over", at=1.0).value == 0
+    assert queue.receive(timeout=5) == b"over"
 
 
 def test_requests_and_replies(at: Site) -> None:

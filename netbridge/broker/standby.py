@@ -1,0 +1,46 @@
+"""The brokers that wait to take over: a small file of each, in a folder of the store.
+
+The live reads them and tells its programs.  A file is of an epoch: what was written while another
+one was live counts no more.  Who dies leaves its file, and a program that tries it goes on to the
+next member.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from shmbroker.ipc.base import trust
+from shmbroker.ipc.instance.whole import read_whole, write_whole
+
+FOLDER: Final = "waiting"
+
+
+def folder_of(store: Path) -> Path:
+    folder = store / FOLDER
+    trust.make_folder(folder)
+    return folder
+
+
+def write(store: Path, name: str, epoch: int, uri: str) -> None:
+    """`uri`: how others reach it, once it is live of a higher epoch than this one."""
+    write_whole(folder_of(store) / name, {"epoch": epoch, "uri": uri})
+
+
+def remove(store: Path, name: str) -> None:
+    """It waits no more.  The file stays: whoever watches the folder sees what is put there."""
+    if (store / FOLDER / name).exists():
+        write(store, name, 0, "")
+
+
+def read(store: Path, epoch: int) -> tuple[str, ...]:
+    """The addresses of those that wait for the live of this epoch to end."""
+    found = []
+    with suppress(FileNotFoundError):
+        for path in sorted((store / FOLDER).iterdir()):
+            told = read_whole(path)
+            uri = told.get("uri")
+            if told.get("epoch") == epoch and isinstance(uri, str) and uri:
+                found.append(uri)
+    return tuple(found)

@@ -1,0 +1,59 @@
+"""Calls of which nobody knows what became of them, by their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from shmbroker.netbridge.remote.call import Call
+from shmbroker.netbridge.remote.numbers import OPEN_MAX
+from shmbroker.netbridge.remote.outcome import Outcome, Token
+from shmbroker.netbridge.remote.producing import Producing
+from shmbroker.netbridge.wire.words import Verb
+
+MARKED: Final = frozenset({Verb.COMMIT, Verb.SCHEDULE})
+"""Each has a number of its own in the session, and the broker keeps a mark of it."""
+NO_PRODUCER: Final = 0
+
+
+def _bounded(kept: dict[Token, Any]) -> None:
+    """The oldest goes."""
+    if len(kept) > OPEN_MAX:
+        del kept[next(iter(kept))]
+
+
+class Doubt:
+    def __init__(self, producers: Mapping[int, Producing]) -> None:
+        self._producers = producers
+        self._marked: dict[Token, Call] = {}
+        self.known: dict[Token, Outcome] = {}
+        """Outcomes that came after their calls had ended as unknown."""
+
+    def begin(self, call: Call) -> Token | None:
+        """It has ended as unknown: what names it, if it may be asked again."""
+        token, calls = self._place(call)
+        if token is not None:
+            calls[token] = call
+        return token
+
+    def _place(self, call: Call) -> tuple[Token | None, dict[Token, Call]]:
+        if call.verb in MARKED and call.value:
+            _bounded(self._marked)
+            return Token(NO_PRODUCER, call.value, 1), self._marked
+        producing = self._producers.get(call.target)
+        if call.verb is not Verb.PUBLISH or producing is None or not call.value:
+            return None, {}
+        return Token(call.target, call.value, call.count), producing.unknown
+
+    def of(self, token: Token) -> Call | None:
+        producing = self._producers.get(token.producer)
+        calls = self._marked if producing is None else producing.unknown
+        return calls.get(token)
+
+    def end(self, call: Call, outcome: Outcome) -> None:
+        """An answer, perhaps to what was unknown, or is asked again."""
+        token, calls = self._place(call)
+        if token is not None and token in calls:
+            del calls[token]
+            self.known[token] = outcome
+            _bounded(self.known)

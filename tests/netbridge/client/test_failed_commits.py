@@ -1,0 +1,131 @@
+"""A commit that fails gives back what it was to acknowledge, in whatever way we are connected."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+import shmbroker
+from shmbroker import DeliveryRevoked, NotFound, QueueFull
+from tests.support.client_api import Api, each, entered, it
+
+PATIENCE = 5
+
+
+async def filled(broker: Any) -> Any:
+    full = await it(broker.declare_queue("full", slots=4, max_messages=4))
+    await it(full.publish_many([b"x"] * 4))
+    return full
+
+
+async def has_come_back(queue: Any) -> None:
+    """Once, flagged, and nothing of it is in anybody's hand."""
+    again = await it(queue.get(timeout=PATIENCE))
+    assert (again.body, again.deliveries) == (b"taken", 1)
+    await it(again.ack())
+    statistics = await it(queue.statistics())
+    assert (statistics.depth, statistics.taken) == (0, 0)
+
+
+async def fails_at_the_end(broker: Any, error: type[Exception], to: Any, **of: Any) -> None:
+    """`with`, and `async with`."""
+    with pytest.raises(error):
+        async with entered(broker.transaction(timeout=0.1)) as transaction:
+            inside = transaction.queue("source")
+            message = await it(inside.get(timeout=PATIENCE))
+            message.ack()
+            transaction.publish(to, b"answer", **of)
+
+
+async def _without_room(api: Api, broker: Any) -> None:
+    source, full = await it(broker.declare_queue("source")), await filled(broker)
+    await it(source.publish(b"taken"))
+    await fails_at_the_end(broker, QueueFull, full)
+    await has_come_back(source)
+    assert (await it(full.statistics())).depth == 4
+
+
+async def _to_a_queue_that_is_gone(api: Api, broker: Any) -> None:
+    source, gone = await it(broker.declare_queue("source")), await it(broker.declare_queue("gone"))
+    await it(source.publish(b"taken"))
+    if api.is_over_link:
+        await it(broker.delete_queue("gone", force=True))
+        await fails_at_the_end(broker, NotFound, gone)
+    else:
+        with pytest.raises(NotFound):
+            async with entered(broker.transaction(timeout=0.1)) as transaction:
+                (await it(transaction.queue(source).get(timeout=PATIENCE))).ack()
+                transaction.publish(gone, b"answer")
+                await it(broker.delete_queue("gone", force=True))
+    await has_come_back(source)
+
+
+PROGRAMS: dict[str, Callable[[Api, Any], Awaitable[None]]] = {
+    "without-room": _without_room,
+    "to-a-queue-that-is-gone": _to_a_queue_that_is_gone,
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_commit_that_fails_gives_its_messages_back(api: Api, program: str) -> None:
+    api.run(PROGRAMS[program])
+
+
+async def _explicitly(api: Api, broker: Any) -> None:
+    """Without a block: in shared memory its messages come back with the rollback."""
+    source, full = await it(broker.declare_queue("source")), await filled(broker)
+    await it(source.publish(b"taken"))
+    transaction = broker.transaction()
+    (await it(transaction.queue(source).get(timeout=PATIENCE))).ack()
+    transaction.publish(full, b"answer")
+    with pytest.raises(QueueFull):
+        await it(transaction.commit(timeout=0.1))
+    if api.is_over_link:
+        with pytest.raises(DeliveryRevoked):
+            await it(transaction.commit(timeout=0.1))
+    transaction.rollback()
+    await has_come_back(source)
+    with pytest.raises(shmbroker.TransactionEnded):
+        await it(transaction.commit())
+
+
+def test_one_that_failed_is_rolled_back(api: Api) -> None:
+    api.run(_explicitly)
+
+
+async def _once_more(api: Api, broker: Any) -> None:
+    full = await filled(broker)
+    transaction = broker.transaction()
+    transaction.publish(full, b"answer")
+    with pytest.raises(QueueFull):
+        await it(transaction.commit(timeout=0.1))
+    await it(full.receive(timeout=PATIENCE))
+    await it(transaction.commit(timeout=PATIENCE))
+    assert [message.body async for message in each(full.consume(timeout=0.2))][-1] == b"answer"
+
+
+def test_one_that_only_publishes_is_committed_as_soon_as_there_is_room(api: Api) -> None:
+    api.run(_once_more)
+
+
+async def _prefetched(api: Api, broker: Any) -> None:
+    source, full = await it(broker.declare_queue("source")), await filled(broker)
+    await it(source.publish_many([b"%d" % number for number in range(6)]))
+    seen = []
+    async for message in each(source.consume(timeout=PATIENCE, prefetch=2)):
+        seen.append(message.body)
+        if len(seen) <= 2:
+            with pytest.raises(QueueFull):
+                async with entered(broker.transaction(timeout=0.05)) as transaction:
+                    transaction.ack(message)
+                    transaction.publish(full, b"answer")
+        if len(seen) == 8:
+            break
+    assert sorted(set(seen)) == [b"%d" % number for number in range(6)]
+
+
+def test_a_loop_goes_on_behind_commits_that_fail(api: Api) -> None:
+    """What they give back leaves room for more: the window does not fill up with it."""
+    api.run(_prefetched)
