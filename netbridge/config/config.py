@@ -181,7 +181,7 @@ def network(folder: Path, given: Given) -> Network:
             for name, each in _named(tables, "bridges").items()
         },
         logins,
-        _defaults() | links,
+        overridden(_defaults(), links),
         beat,
         folder / security["key-file"] if security.get("key-file") else None,
         folder / security["known-keys"] if security.get("known-keys") else None,

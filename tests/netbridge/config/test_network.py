@@ -13,6 +13,7 @@ from shmbroker.ipc.instance.config.secret import SecretRefused
 from shmbroker.netbridge.config.config import ALL, OURS, Network, layers, load, option_of
 from shmbroker.netbridge.config.explain import explained
 from shmbroker.netbridge.config.logins import credentials
+from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.security.password import PasswordRefused
 from shmbroker.netbridge.wire.words import Role
@@ -66,7 +67,9 @@ def test_the_uri_of_an_acceptor_may_have_times_of_its_links(
 ) -> None:
     given = WHOLE.replace("tcp://*:5000", f"tcp://*:5000{params}")
     assert params in given
-    times = read(tmp_path, f"{given}\n[link-defaults]\n{defaults}\n").acceptors["apps"].times
+    found = read(tmp_path, f"{given}\n[link-defaults]\n{defaults}\n")
+    times = found.acceptors["apps"].times
+    assert times_of(found.link_defaults), "both forms of heartbeats are not in it"
     assert times.heartbeat_interval == interval
     assert times.silence == pytest.approx(silence)
 
