@@ -176,9 +176,9 @@ def is_hole(port: int, position: int) -> int:
 
 
 @exported_cold
-def restore_has_holes(port: int) -> int:
-    """1 if no message ever came for a position that readers may look at."""
-    for position in range(head_load(port), restored_tail(port)):
+def restore_has_holes(port: int, below: int) -> int:
+    """1 if no message ever came for a position, below this one, that readers may look at."""
+    for position in range(head_load(port), min(restored_tail(port), below)):
         if is_hole(port, position):
             return 1
     return 0
@@ -196,10 +196,16 @@ def restore_duplicates(port: int, chunk: int) -> int:
 
 @exported_cold
 def restore_end(port: int) -> int:
-    """All of the journal was read: what is here is in it, and may be taken: how many there are."""
+    """All of the journal was read: what is here is in it, and may be taken."""
     barrier_move(port, restored_tail(port))
     while reclaim(port) > 0:
         pass
+    return OK
+
+
+@exported_cold
+def restore_count(port: int) -> int:
+    """How many messages are there."""
     there = 0
     for position in range(head_load(port), restored_tail(port)):
         if word_state(load(slot_at(port, position))) != DONE:

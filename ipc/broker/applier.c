@@ -10,8 +10,8 @@
  * file stays open: a ring has its name in the file system from the beginning, and is opened again
  * if need be.
  *
- * A frame is checked as a whole, then written into a journal of its own, then applied.  Nothing is
- * decided here: what is retired, replaced or moved comes as records.
+ * Nothing is decided here: what is retired, replaced or moved comes as records (copied.c has frames
+ * of another journal, as they come).
  *
  * Expiry is in monotonic time of the former boot; each declaration has a moment by both clocks.
  *
@@ -29,7 +29,6 @@
 #include "broker/applier.h"
 #include "journal/format.h"
 #include "journal/journal.h"
-#include "journal/shipped.h"
 #include "schedule/schedule.h"
 #include "vhost/vhost.h"
 
@@ -267,6 +266,13 @@ int64_t applier_chunk(restored *queue, sb_port *port, const void *body, int64_t 
     return chunk;
 }
 
+/* What is between the tail and there has no message, or it comes later. */
+static void passes_holes(restored *queue, int64_t position)
+{
+    if (position > word_load(queue->ring.memory, L_RING_TAIL_AT))
+        queue->holes_below = position;
+}
+
 static int64_t message_restored(sb_applier *all, restored *queue, const sb_journal_record *record)
 {
     queue->has_chunks = true;
@@ -282,6 +288,7 @@ static int64_t message_restored(sb_applier *all, restored *queue, const sb_journ
     if (chunk < 0)
         return fail(chunk, "restoring message %lld of queue '%s': %s", (long long)record->position,
                     queue->name, sb_strerror(chunk));
+    passes_holes(queue, record->position);
     int64_t code =
         sb_port_restore_message(&queue->port, record->position, chunk, !queue->is_schedule);
     if (code != SB_OK)
@@ -298,8 +305,10 @@ static int64_t retired(restored *queue, const sb_journal_record *record)
     const unsigned char *bits = record->body;
     int64_t code = sb_port_restore_head(&queue->port, record->position);
     for (int64_t bit = 0; bit < 8 * record->length && code == SB_OK; bit++)
-        if (bits[bit / 8] >> (bit % 8) & 1)
+        if (bits[bit / 8] >> (bit % 8) & 1) {
+            passes_holes(queue, record->position + bit + 1);
             code = sb_port_restore_retired(&queue->port, record->position + bit);
+        }
     return code == SB_OK ? code : no_slot(queue, record);
 }
 
@@ -342,7 +351,7 @@ static int64_t standing_noted(sb_applier *all, const sb_journal_record *record)
     return SB_OK;
 }
 
-static void place_reached(sb_applier *all, const sb_place *place)
+void applier_reached(sb_applier *all, const sb_place *place)
 {
     all->number = place->number;
     all->chain = place->chain;
@@ -358,12 +367,16 @@ static int64_t place_read(sb_applier *all, const sb_journal_record *record)
         return fail(SB_JOURNAL_DAMAGED, "segment %llx, byte %lld: no place of a frame",
                     (long long)record->serial, (long long)record->offset);
     memcpy(&place, record->body, sizeof place);
-    place_reached(all, &place);
+    applier_reached(all, &place);
     return SB_OK;
 }
 
 int64_t applier_record(sb_applier *all, const sb_journal_record *record)
 {
+    if (record->kind == SB_RECORD_MESSAGE) { /* most of them are */
+        restored *of = *applier_place(all, record->queue);
+        return of ? message_restored(all, of, record) : SB_OK;
+    }
     if (record->kind == SB_RECORD_QUEUE)
         return declared(all, record);
     if (record->kind == SB_RECORD_CATALOG)
@@ -380,8 +393,6 @@ int64_t applier_record(sb_applier *all, const sb_journal_record *record)
     restored **at = applier_place(all, record->queue & INT64_MAX), *queue = *at;
     if (!queue)
         return SB_OK; /* a queue that was deleted; what it had is not needed */
-    if (record->kind == SB_RECORD_MESSAGE)
-        return message_restored(all, queue, record);
     if (record->kind == SB_RECORD_RETIRED)
         return retired(queue, record);
     if (record->kind == SB_RECORD_IDS)
@@ -399,141 +410,6 @@ void applier_forget_gone(sb_applier *all)
 {
     forget_if(all, is_marked_gone);
     marked_drop(all);
-}
-
-/* --- frames, as they come --------------------------------------------------------------------- */
-
-/* The record there, if it is whole. */
-static int64_t record_at(const sb_end_frame *frame, int64_t at, sb_journal_record *record)
-{
-    const unsigned char *bytes = (const unsigned char *)frame->records + at;
-    const record_head *head = (const record_head *)(const void *)bytes;
-    bool is_good = frame->bytes - at >= HEAD && head->length <= JOURNAL_BODY_MAX &&
-                   record_bytes(head->length) <= frame->bytes - at &&
-                   head->body_crc == crc32c(0, bytes + HEAD,
-                                            (size_t)(record_bytes(head->length) - HEAD));
-    if (!is_good) {
-        char number[SB_FRAME_TEXT_BYTES];
-        sb_frame_text(frame->number, number);
-        return fail(SB_JOURNAL_DAMAGED, "frame %s, byte %lld: the record does not check", number,
-                    (long long)at);
-    }
-    *record = (sb_journal_record){
-        .kind = record_kind(head), .queue = (int64_t)head->queue,
-        .position = record_position(head), .body = bytes + HEAD, .length = head->length,
-        .serial = (int64_t)((uint64_t)frame->number >> SB_FRAME_BITS), .offset = at,
-        .frame = frame->number, .last = (head->where & RECORD_LAST) != 0,
-    };
-    return SB_OK;
-}
-
-static int64_t each_record(sb_applier *all, const sb_end_frame *frame,
-                           int64_t (*what)(sb_applier *, const sb_journal_record *))
-{
-    sb_journal_record record = {0};
-    int64_t code = SB_OK;
-    for (int64_t at = 0; at < frame->bytes && code == SB_OK; at += record_bytes(record.length)) {
-        code = record_at(frame, at, &record);
-        if (code == SB_OK)
-            code = what(all, &record);
-    }
-    return code == SB_OK && !record.last
-               ? fail(SB_JOURNAL_DAMAGED, "a frame is not whole: its last record is missing")
-               : code;
-}
-
-static int64_t check_only(sb_applier *all, const sb_journal_record *record)
-{
-    (void)all;
-    (void)record;
-    return SB_OK;
-}
-
-/* With a seal of its own; which segments are needed is said of its own. */
-static int64_t stage(sb_applier *all, const sb_journal_record *record)
-{
-    if (record->kind == SB_RECORD_SEGMENTS || record->kind == SB_RECORD_COPIED)
-        return SB_OK;
-    int64_t code = sb_journal_stage(all->journal, record->kind, record->queue, record->position,
-                                    record->body, record->length);
-    if (code == SB_OK && record->kind == SB_RECORD_QUEUES)
-        code = journal_retire_others(all->journal, record->body, record->length / 8);
-    return code;
-}
-
-/* What the frame, which is on the disk, says is needed no more. */
-static int64_t let_go(sb_applier *all, const sb_journal_record *record)
-{
-    int64_t kind = record->kind, number = record->queue & INT64_MAX;
-    const restored *queue = *applier_place(all, number);
-    int64_t code = SB_OK;
-    if (kind == SB_RECORD_RETIRED && record->position > 0)
-        code = sb_journal_retire(all->journal, number, record->position);
-    if (kind == SB_RECORD_QUEUE_GONE)
-        code = sb_journal_retire(all->journal, number, SB_JOURNAL_ALL);
-    if (kind == SB_RECORD_QUEUE_GONE && code == SB_OK)
-        code = sb_journal_retire(all->journal, number | INT64_MIN, SB_JOURNAL_ALL);
-    if (kind == SB_RECORD_IDS && queue && record->position >= queue->once.listed.most)
-        code = sb_journal_retire(all->journal, record->queue,
-                                 record->position - queue->once.listed.most + 1);
-    return code;
-}
-
-/* A segment begins here where one of the original begins: that frame has all that a segment must
- * know, and all ids of what the segments of before have are listed in it.  If one begins elsewhere,
- * for want of room or because we have begun anew, those of before stay until then. */
-static int64_t journaled(sb_applier *all, const sb_end_frame *frame)
-{
-    bool begins = (uint32_t)frame->number == 1;
-    int64_t code = each_record(all, frame, stage);
-    if (code == SB_OK)
-        code = sb_journal_stage(all->journal, SB_RECORD_COPIED, 0, 0, &all->next,
-                                sizeof all->next);
-    if (code == SB_OK && begins)
-        journal_turn_over(all->journal);
-    if (begins || journal_begins_segment(all->journal))
-        journal_holds(all->journal, !begins);
-    if (code == SB_OK)
-        code = sb_journal_commit(all->journal);
-    return code == SB_OK ? each_record(all, frame, let_go) : code;
-}
-
-static int64_t applied(sb_applier *to, const sb_end_frame *frame)
-{
-    if ((uintptr_t)frame->records % 8)
-        return fail(SB_INVALID, "the records of a frame are aligned to 8 bytes");
-    if (frame->number <= to->number)
-        return SB_DUPLICATE;
-    if (to->number && frame->after != to->number) {
-        char wanted[SB_FRAME_TEXT_BYTES], found[SB_FRAME_TEXT_BYTES];
-        sb_frame_text(to->number, wanted);
-        sb_frame_text(frame->after, found);
-        return fail(SB_GONE, "frames are missing: the last one was %s, and this one comes after %s",
-                    wanted, found);
-    }
-    return each_record(to, frame, check_only);
-}
-
-int64_t sb_applier_apply(sb_applier *to, const sb_end_frame *frame)
-{
-    if (to->failed)
-        return fail(to->failed, "%s", to->why);
-    int64_t code = applied(to, frame);
-    if (code != SB_OK)
-        return code;
-    to->next = (sb_place){frame->number, frame->epoch, frame->seal,
-                          shipped_chain(to->chain, frame->number, frame->seal, frame->records,
-                                        frame->bytes)};
-    if (to->journal)
-        code = journaled(to, frame);
-    if (code == SB_OK)
-        code = each_record(to, frame, applier_record);
-    if (code == SB_OK)
-        place_reached(to, &to->next);
-    else
-        snprintf(to->why, sizeof to->why, "%s", sb_detail(code));
-    to->failed = code; /* half of a frame may be there */
-    return code;
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
@@ -565,9 +441,9 @@ int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t 
     int64_t code = applier_make(connection, made);
     if (code != SB_OK)
         return code;
-    (*made)->journal = journal;
-    (*made)->is_replica = journal != NULL;
     (*made)->number = number;
+    if (journal)
+        applier_journals(*made, journal);
     return SB_OK;
 }
 

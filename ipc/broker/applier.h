@@ -1,7 +1,7 @@
 /* An applier: records of a journal appended to rings, before there is a name for any of them.
  *
- * applier.c appends; restore.c gives them their rows in the catalog, and makes the vhost
- * visible. */
+ * applier.c appends; copied.c takes frames of another journal as they come; restore.c gives rings
+ * their rows in the catalog, and makes the vhost visible. */
 
 #ifndef SHMBROKER_BROKER_APPLIER_H
 #define SHMBROKER_BROKER_APPLIER_H
@@ -19,6 +19,7 @@ typedef struct restored {
     bool has_chunks; /* blocks of the arena name its row */
     bool is_there;   /* the catalog has it */
     int64_t listed;  /* the number of the last list of queues that names it */
+    int64_t holes_below; /* positions for which no message came yet are below this one */
     /* of a schedule: the number of its queue, and the last id that was given */
     int64_t of, last_id;
     char name[L_NAME_BYTES_MAX + 1];
@@ -52,13 +53,15 @@ struct sb_applier {
     bool reads;     /* its own journal */
     bool is_replica; /* it has the journal of the original, and not its pages */
     int event;      /* told when a frame is written, or -1 */
-    _Atomic int64_t written; /* the number of the last that was */
+    _Atomic int64_t written; /* the number of the last that was, */
+    _Atomic int64_t synced;  /* and of the last that was synced */
     int64_t failed; /* SB_OK, or what has stopped it, and why */
     char why[512];
     catalog_body *bodies, **last;
     catalog_body *standing; /* the newest, or NULL */
     unpublished *unpublished; /* in their order */
     int64_t messages, lists;
+    bool counts; /* the messages, which takes a look at each */
     int64_t rows, spare_count, marked_count;
     int32_t spare[L_QUEUE_ROWS];           /* rows of queues that are gone */
     int32_t marked[L_QUEUE_ROWS];          /* the same, but blocks of the arena still name them */
@@ -74,10 +77,17 @@ void applier_path(const sb_applier *all, const restored *queue, char *path);
 int64_t applier_chunk(restored *queue, sb_port *port, const void *body, int64_t length);
 /* Append what one record says. */
 int64_t applier_record(sb_applier *all, const sb_journal_record *record);
+/* The last frame of the original that it has. */
+void applier_reached(sb_applier *all, const sb_place *place);
 /* One for a vhost that has no queues; freed by sb_applier_close. */
 int64_t applier_make(sb_connection *connection, sb_applier **made);
 /* Give back what queues have that are marked as gone. */
 void applier_forget_gone(sb_applier *all);
+
+/* --- copied.c --------------------------------------------------------------------------------- */
+
+/* What comes is written there first. */
+void applier_journals(sb_applier *all, sb_journal *journal);
 
 /* --- restore.c -------------------------------------------------------------------------------- */
 

@@ -54,10 +54,13 @@ class Applier(Closable):
         """First: all that its own journal has."""
         self._check(lib.sb_applier_read(self._applier, replay._replay))
 
-    def frames(self, shipped: bytes | memoryview) -> None:
-        """Apply what was shipped; frames that it has are passed over."""
+    def frames(self, shipped: bytes | bytearray | memoryview, eventfd: int = -1) -> None:
+        """Apply what was shipped; frames that it has are passed over.
+
+        `eventfd`: is counted up when `written` is further.
+        """
         memory = ffi.from_buffer(shipped)
-        self._check(lib.sb_applier_frames(self._applier, memory, len(memory)))
+        self._check(lib.sb_applier_frames(self._applier, memory, len(memory), eventfd))
 
     def place(self) -> Place | None:
         """The last frame of the original that it has."""
@@ -70,13 +73,9 @@ class Applier(Closable):
         told = ffi.new("sb_place *", (place.number, place.epoch, place.seal, place.chain))
         lib.sb_applier_go_on(self._applier, told)
 
-    def tell(self, eventfd: int) -> None:
-        """Count this up when `written` is further."""
-        lib.sb_applier_tell(self._applier, eventfd)
-
     @property
     def written(self) -> int:
-        """The number of the last frame that is in a file of its journal, perhaps not synced."""
+        """From any thread: the number of the last frame that is in a file of its journal."""
         return int(lib.sb_applier_written(self._applier))
 
     def standing(self) -> bytes:
@@ -85,9 +84,18 @@ class Applier(Closable):
         found: bytes = ffi.buffer(self._standing, self._check(length))[:]
         return found
 
-    def finish(self) -> int:
-        """The vhost is there for others: how many messages."""
-        return self._check(lib.sb_applier_finish(self._applier))
+    def sync(self) -> None:
+        """In another thread, while frames are applied: what is written."""
+        self._check(lib.sb_applier_sync(self._applier))
+
+    @property
+    def synced(self) -> int:
+        """From any thread: the number of the last frame that was written before such a sync."""
+        return int(lib.sb_applier_synced(self._applier))
+
+    def finish(self) -> None:
+        """The vhost is there for others."""
+        self._check(lib.sb_applier_finish(self._applier))
 
     def close(self) -> None:
         """What has no name is removed."""

@@ -1,7 +1,11 @@
-/* A replica's applier: frames as they are shipped, checked against what it has, and how far it is.
+/* A replica's applier: frames of another journal as they come.  Each is checked against what is
+ * there, written into a journal of its own, then applied to the rings.
  *
- * Each frame that it writes into its own journal says which frame of the original it repeats
- * (SB_RECORD_COPIED).  So whoever reads that journal again knows where to go on. */
+ * Each frame that is written says which frame of the original it repeats (SB_RECORD_COPIED).  So
+ * whoever reads that journal again knows where to go on.  Its body is checked while it is copied.
+ *
+ * It is synced later, by another thread (sb_applier_sync): whoever has to wait for that waits for
+ * `synced`, and all others for `written`. */
 
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -13,6 +17,134 @@
 #include "journal/journal.h"
 #include "journal/shipped.h"
 
+/* --- its records ------------------------------------------------------------------------------ */
+
+static int64_t does_not_check(const sb_end_frame *frame, int64_t at)
+{
+    char number[SB_FRAME_TEXT_BYTES];
+    sb_frame_text(frame->number, number);
+    return fail(SB_JOURNAL_DAMAGED, "frame %s, byte %lld: the record does not check", number,
+                (long long)at);
+}
+
+static sb_journal_record record_at(const sb_end_frame *frame, int64_t at)
+{
+    const unsigned char *bytes = (const unsigned char *)frame->records + at;
+    const record_head *head = (const record_head *)(const void *)bytes;
+    return (sb_journal_record){
+        .kind = record_kind(head), .queue = (int64_t)head->queue,
+        .position = record_position(head), .body = bytes + HEAD, .length = head->length,
+        .serial = (int64_t)((uint64_t)frame->number >> SB_FRAME_BITS), .offset = at,
+        .frame = frame->number, .last = (head->where & RECORD_LAST) != 0,
+    };
+}
+
+/* Of a frame whose records are whole: shipped_chain has looked. */
+static int64_t each_record(sb_applier *all, const sb_end_frame *frame,
+                           int64_t (*what)(sb_applier *, const sb_journal_record *))
+{
+    int64_t code = SB_OK;
+    for (int64_t at = 0; at < frame->bytes && code == SB_OK;) {
+        const sb_journal_record record = record_at(frame, at);
+        code = what(all, &record);
+        at += record_bytes(record.length);
+    }
+    return code;
+}
+
+static int64_t is_not_whole(const sb_end_frame *frame)
+{
+    char number[SB_FRAME_TEXT_BYTES];
+    sb_frame_text(frame->number, number);
+    return fail(SB_JOURNAL_DAMAGED, "frame %s is not whole: its last record is missing", number);
+}
+
+static int64_t check(const sb_end_frame *frame)
+{
+    bool is_last = false;
+    for (int64_t at = 0; at < frame->bytes;) {
+        const unsigned char *record = (const unsigned char *)frame->records + at;
+        const record_head *head = (const record_head *)(const void *)record;
+        int64_t bytes = record_bytes(head->length);
+        if (head->body_crc != crc32c(0, record + HEAD, (size_t)(bytes - HEAD)))
+            return does_not_check(frame, at);
+        is_last = head->where & RECORD_LAST;
+        at += bytes;
+    }
+    return is_last ? SB_OK : is_not_whole(frame);
+}
+
+/* --- in a journal of its own ------------------------------------------------------------------ */
+
+/* With a seal of its own; which segments are needed is said of its own.  *retires: something is
+ * needed no more once this is written. */
+static int64_t stage(sb_applier *all, const sb_end_frame *frame, bool *retires)
+{
+    int64_t code = SB_OK, bytes;
+    bool is_last = false;
+    for (int64_t at = 0; at < frame->bytes && code == SB_OK; at += bytes) {
+        const unsigned char *record = (const unsigned char *)frame->records + at;
+        const record_head *head = (const record_head *)(const void *)record;
+        int64_t kind = record_kind(head);
+        bytes = record_bytes(head->length);
+        *retires |= kind != SB_RECORD_MESSAGE;
+        is_last = head->where & RECORD_LAST;
+        if (kind == SB_RECORD_SEGMENTS || kind == SB_RECORD_COPIED)
+            continue;
+        code = journal_stage_record(all->journal, record, bytes);
+        if (code == SB_JOURNAL_DAMAGED)
+            code = does_not_check(frame, at);
+        if (code == SB_OK && kind == SB_RECORD_QUEUES)
+            code = journal_retire_others(all->journal, (const void *)(record + HEAD),
+                                         head->length / 8);
+    }
+    return code == SB_OK && !is_last ? is_not_whole(frame) : code;
+}
+
+/* What the frame, which is written, says is needed no more. */
+static int64_t let_go(sb_applier *all, const sb_journal_record *record)
+{
+    int64_t kind = record->kind, number = record->queue & INT64_MAX;
+    if (kind == SB_RECORD_MESSAGE)
+        return SB_OK;
+    const restored *queue = *applier_place(all, number);
+    int64_t code = SB_OK;
+    if (kind == SB_RECORD_RETIRED && record->position > 0)
+        code = sb_journal_retire(all->journal, number, record->position);
+    if (kind == SB_RECORD_QUEUE_GONE)
+        code = sb_journal_retire(all->journal, number, SB_JOURNAL_ALL);
+    if (kind == SB_RECORD_QUEUE_GONE && code == SB_OK)
+        code = sb_journal_retire(all->journal, number | INT64_MIN, SB_JOURNAL_ALL);
+    if (kind == SB_RECORD_IDS && queue && record->position >= queue->once.listed.most)
+        code = sb_journal_retire(all->journal, record->queue,
+                                 record->position - queue->once.listed.most + 1);
+    return code;
+}
+
+/* A segment begins here where one of the original begins: that frame has all that a segment must
+ * know, and all ids of what the segments of before have are listed in it.  If one begins elsewhere,
+ * for want of room or because we have begun anew, those of before stay until then. */
+static int64_t journaled(sb_applier *all, const sb_end_frame *frame)
+{
+    bool begins = (uint32_t)frame->number == 1, retires = false;
+    int64_t code = begins ? check(frame) : SB_OK; /* a list of queues acts when it is staged */
+    if (code == SB_OK)
+        code = stage(all, frame, &retires);
+    if (code == SB_OK)
+        code = sb_journal_stage(all->journal, SB_RECORD_COPIED, 0, 0, &all->next,
+                                sizeof all->next);
+    if (code != SB_OK) {
+        journal_stage_nothing(all->journal);
+        return code;
+    }
+    if (begins)
+        journal_turn_over(all->journal);
+    if (begins || journal_begins_segment(all->journal))
+        journal_holds(all->journal, !begins);
+    code = sb_journal_commit(all->journal);
+    return code == SB_OK && retires ? each_record(all, frame, let_go) : code;
+}
+
 static void written(void *context)
 {
     sb_applier *all = context;
@@ -21,17 +153,33 @@ static void written(void *context)
         eventfd_write(all->event, 1);
 }
 
-void sb_applier_tell(sb_applier *applier, int64_t event)
-{
-    applier->event = (int)event;
-    if (applier->journal)
-        journal_tell_written(applier->journal, written, applier);
-}
-
 int64_t sb_applier_written(sb_applier *applier)
 {
     return atomic_load(&applier->written);
 }
+
+int64_t sb_applier_sync(sb_applier *applier)
+{
+    int64_t number = atomic_load(&applier->written), code = journal_sync_beside(applier->journal);
+    if (code == SB_OK)
+        atomic_store(&applier->synced, number);
+    return code;
+}
+
+int64_t sb_applier_synced(sb_applier *applier)
+{
+    return atomic_load(&applier->synced);
+}
+
+void applier_journals(sb_applier *all, sb_journal *journal)
+{
+    all->journal = journal;
+    all->is_replica = true;
+    journal_tell_written(journal, written, all);
+    journal_syncs_later(journal);
+}
+
+/* --- where it is ------------------------------------------------------------------------------ */
 
 void sb_applier_place(const sb_applier *applier, sb_place *place)
 {
@@ -40,11 +188,15 @@ void sb_applier_place(const sb_applier *applier, sb_place *place)
 
 void sb_applier_go_on(sb_applier *applier, const sb_place *place)
 {
-    applier->number = place->number;
-    applier->epoch = place->epoch;
-    applier->seal = place->seal;
-    applier->chain = place->chain;
+    applier_reached(applier, place);
     atomic_store(&applier->written, place->number);
+    atomic_store(&applier->synced, 0);
+}
+
+static void failed(sb_applier *to, int64_t code)
+{
+    snprintf(to->why, sizeof to->why, "%s", sb_detail(code));
+    to->failed = code;
 }
 
 int64_t sb_applier_standing(const sb_applier *applier, void *to, int64_t room)
@@ -64,23 +216,69 @@ int64_t sb_applier_read(sb_applier *applier, sb_replay *replay)
     applier->reads = true;
     int64_t code = applier_replay(applier, replay, NULL, NULL);
     applier->reads = false;
-    if (code != SB_OK) {
-        snprintf(applier->why, sizeof applier->why, "%s", sb_detail(code));
-        applier->failed = code;
-    }
+    if (code != SB_OK)
+        failed(applier, code);
     return code;
 }
 
+/* --- frames ----------------------------------------------------------------------------------- */
+
+static int64_t follows(const sb_applier *to, const sb_end_frame *frame)
+{
+    if ((uintptr_t)frame->records % 8)
+        return fail(SB_INVALID, "the records of a frame are aligned to 8 bytes");
+    if (frame->number <= to->number)
+        return SB_DUPLICATE;
+    if (to->number && frame->after != to->number) {
+        char wanted[SB_FRAME_TEXT_BYTES], found[SB_FRAME_TEXT_BYTES];
+        sb_frame_text(to->number, wanted);
+        sb_frame_text(frame->after, found);
+        return fail(SB_GONE, "frames are missing: the last one was %s, and this one comes after %s",
+                    wanted, found);
+    }
+    return SB_OK;
+}
+
+/* `chain`: behind it. */
+static int64_t apply(sb_applier *to, const sb_end_frame *frame, int64_t chain)
+{
+    if (to->failed)
+        return fail(to->failed, "%s", to->why);
+    int64_t code = follows(to, frame);
+    if (code == SB_OK && chain < 0)
+        code = fail(SB_JOURNAL_DAMAGED, "a frame is not whole");
+    if (code == SB_OK && !to->journal)
+        code = check(frame);
+    if (code != SB_OK)
+        return code;
+    to->next = (sb_place){frame->number, frame->epoch, frame->seal, chain};
+    if (to->journal)
+        code = journaled(to, frame);
+    if (code == SB_JOURNAL_DAMAGED)
+        return code; /* nothing was done */
+    if (code == SB_OK)
+        code = each_record(to, frame, applier_record);
+    if (code == SB_OK)
+        applier_reached(to, &to->next);
+    else
+        failed(to, code); /* half of it may be there */
+    return code;
+}
+
+int64_t sb_applier_apply(sb_applier *to, const sb_end_frame *frame)
+{
+    return apply(to, frame, shipped_chain(to->chain, frame->number, frame->seal, frame->records,
+                                          frame->bytes));
+}
+
 /* A frame of a former live, or one behind another past than ours. */
-static int64_t fits(const sb_applier *to, const sb_shipped *head, const void *records)
+static int64_t fits(const sb_applier *to, const sb_shipped *head, int64_t chain)
 {
     char number[SB_FRAME_TEXT_BYTES];
     sb_frame_text(head->number, number);
     if (head->epoch < to->epoch)
         return fail(SB_STALE, "frame %s is of epoch %lld, and epoch %lld was met", number,
                     (long long)head->epoch, (long long)to->epoch);
-    int64_t chain =
-        shipped_chain(to->chain, head->number, head->seal, records, head->bytes);
     if (chain != head->chain)
         return fail(SB_JOURNAL_DAMAGED, "frame %s does not check, or what is before it there is "
                     "not what is here", number);
@@ -91,18 +289,20 @@ static int64_t one(sb_applier *to, const sb_shipped *head, const void *records)
 {
     if (head->number <= to->number && head->epoch == to->epoch)
         return SB_OK; /* it was applied before */
-    int64_t code = fits(to, head, records);
+    int64_t chain = shipped_chain(to->chain, head->number, head->seal, records, head->bytes);
+    int64_t code = fits(to, head, chain);
     if (code != SB_OK)
         return code;
-    return sb_applier_apply(to, &(sb_end_frame){
+    return apply(to, &(sb_end_frame){
         .number = head->number, .after = head->after, .epoch = head->epoch, .records = records,
-        .bytes = head->bytes, .seal = head->seal});
+        .bytes = head->bytes, .seal = head->seal}, chain);
 }
 
-int64_t sb_applier_frames(sb_applier *to, const void *frames, int64_t bytes)
+int64_t sb_applier_frames(sb_applier *to, const void *frames, int64_t bytes, int64_t event)
 {
     const unsigned char *at = frames, *end = at + bytes;
     int64_t code = (uintptr_t)frames % 8 ? SB_INVALID : SB_OK;
+    to->event = (int)event;
     while (code == SB_OK && at < end) {
         const sb_shipped *head = (const sb_shipped *)(const void *)at;
         if (end - at < SHIPPED_HEAD || head->bytes < HEAD || head->bytes % 8 ||

@@ -162,7 +162,7 @@ static void *work(void *context)
     while (code >= SB_OK && !atomic_load(&journaler->stopping)) {
         code = journaler_turn(journaler, false);
         int64_t now = sb_system_clock();
-        if (code > 0)
+        if (code > 0 && !journaler->first_frame) /* else the threads that answer need it more */
             spin_end = now + journaler->spin_ns;
         else if (code == SB_OK && now >= spin_end)
             rest(journaler);

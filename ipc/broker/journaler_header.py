@@ -87,22 +87,26 @@ int64_t sb_applier_open(sb_connection *connection, sb_journal *journal, int64_t 
  * a record does not check, and nothing was done.  With anything else it has failed for good. */
 int64_t sb_applier_apply(sb_applier *applier, const sb_end_frame *frame);
 /* Frames as they are shipped, one after the other; such as were applied before are passed over.
- * SB_STALE: of an epoch below one that was met. */
-int64_t sb_applier_frames(sb_applier *applier, const void *frames, int64_t bytes);
+ * event: an eventfd that is counted up when one is written, or -1.  SB_STALE: of an epoch below one
+ * that was met. */
+int64_t sb_applier_frames(sb_applier *applier, const void *frames, int64_t bytes, int64_t event);
 /* First: all that its own journal has, which goes on behind that. */
 int64_t sb_applier_read(sb_applier *applier, sb_replay *replay);
 /* The last frame of the original that it has; number 0: none. */
 void sb_applier_place(const sb_applier *applier, sb_place *place);
 /* The original has it under this name: what follows comes behind it. */
 void sb_applier_go_on(sb_applier *applier, const sb_place *place);
-/* Count up this eventfd when a frame is in a file of its journal, and perhaps not yet synced. */
-void sb_applier_tell(sb_applier *applier, int64_t event);
-/* From any thread: the number of the last one that is. */
+/* From any thread: the number of the last frame that is in a file of its journal. */
 int64_t sb_applier_written(sb_applier *applier);
 /* The newest SB_RECORD_STANDING that it has met, 0 bytes if none: how many.  SB_TOO_LARGE. */
 int64_t sb_applier_standing(const sb_applier *applier, void *to, int64_t room);
-/* Queues, exchanges and bindings get their names, and the vhost is there for others: how many
- * messages. */
+/* In another thread than the one that applies, which may go on: sync what is written.  If nobody
+ * does, it is done now and then by the one that applies. */
+int64_t sb_applier_sync(sb_applier *applier);
+/* From any thread: the number of the last frame that was written before such a sync. */
+int64_t sb_applier_synced(sb_applier *applier);
+/* What was written is synced.  Queues, exchanges and bindings get their names, and the vhost is
+ * there for others. */
 int64_t sb_applier_finish(sb_applier *applier);
 /* What has no name is removed. */
 void sb_applier_close(sb_applier *applier);

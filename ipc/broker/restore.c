@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "broker/applier.h"
+#include "journal/journal.h"
 #include "paging/paging.h"
 #include "schedule/schedule.h"
 #include "vhost/vhost.h"
@@ -22,7 +23,7 @@ static int64_t duplicates_restored(restored *queue)
 {
     const int64_t none[2] = {0, 0};
     const sb_outgoing empty = {0};
-    if (!sb_port_restore_has_holes(&queue->port))
+    if (!sb_port_restore_has_holes(&queue->port, queue->holes_below))
         return SB_OK;
     queue->has_chunks = true;
     int64_t chunk = sb_port_loan_once(&queue->port, &empty, NULL, none);
@@ -66,11 +67,11 @@ static int64_t open_again(const sb_applier *all, restored *queue)
 static int64_t put(sb_applier *all, restored *queue)
 {
     bool last_value = word_load(queue->ring.memory, L_SETTING_LAST_VALUE_AT);
-    int64_t code, there = sb_port_restore_end(&queue->port);
+    sb_port_restore_end(&queue->port);
     /* their chains are in no journal, and perhaps not yet what was replaced */
-    int64_t replaced = last_value ? sb_port_latest_repair(&queue->port) : 0;
-    all->messages += there - (replaced > 0 ? replaced : 0);
-    code = replaced < 0 ? replaced : duplicates_restored(queue);
+    int64_t code = last_value ? sb_port_latest_repair(&queue->port) : SB_OK;
+    all->messages += all->counts ? sb_port_restore_count(&queue->port) : 0;
+    code = code < 0 ? code : duplicates_restored(queue);
     if (code >= SB_OK && dedup_read_is_any(&queue->once))
         code = open_again(all, queue);
     if (code >= SB_OK)
@@ -178,7 +179,7 @@ static int64_t made_visible(sb_applier *all)
         return code;
     word_store(all->connection->catalog.memory, L_CATALOG_RESTORING_AT, 0);
     code = unpublished_commit(all);
-    return code == SB_OK ? all->messages : code;
+    return code;
 }
 
 int64_t sb_applier_finish(sb_applier *all)
@@ -188,7 +189,9 @@ int64_t sb_applier_finish(sb_applier *all)
     int64_t code = connection_lock(all->connection);
     if (code != SB_OK)
         return code;
-    code = queues_named(all);
+    code = all->journal ? journal_sync(all->journal) : SB_OK;
+    if (code == SB_OK)
+        code = queues_named(all);
     connection_unlock(all->connection);
     if (code == SB_OK)
         code = made_visible(all);
@@ -207,11 +210,15 @@ int64_t sb_restore(sb_connection *connection, sb_replay *replay,
         return code;
     code = applier_make(connection, &all);
     bool is_made = code == SB_OK;
-    if (is_made)
+    if (is_made) {
+        all->counts = true;
         code = restored_whole(all, replay, told, context);
+    }
     connection_unlock(connection);
     if (code == SB_OK)
         code = made_visible(all);
+    if (code == SB_OK)
+        code = all->messages;
     if (is_made)
         sb_applier_close(all);
     return code;

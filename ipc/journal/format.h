@@ -6,17 +6,18 @@
  *   frame: record | record | ... | record with LAST      what one commit has written and synced
  *   record: head of 32 bytes | body | zeros up to a multiple of 8
  *
- * A segment's file is written over before its header, the header before it has its name, and the
- * name is in the folder before anything is confirmed in it.  So a header that does not check is
- * damage, always.
+ * A segment's file is written over before its header (that of a copy only has its room), the header
+ * before it has its name, and the name is in the folder before anything is confirmed in it.  So a
+ * header that does not check is damage, always.
  *
  * Of a large frame, pages that are whole are written while the rest is gathered, and all is synced
  * at once: its last record, which says that it is whole, is written behind the others.
  *
- * Frames count from 1 in each segment, and one is synced before the next is written.  So after a
- * crash any part of the last frame may be missing, and of no other; and what does not check is the
- * end that a crash has torn only if no record of a later frame is behind it.  A frame counts as a
- * whole, or not at all.
+ * Frames count from 1 in each segment, and one is synced before the next is written; the writer of
+ * a copy may be ahead of its disk, and its records say by how many frames (RECORD_BEHIND).  So
+ * after a crash any part of the frames that were not synced may be missing, and of no other; and
+ * what does not check is the end that a crash has torn only if no record behind it says that this
+ * frame was synced.  A frame counts as a whole, or not at all.
  *
  * Outside of its segment a frame has one number through all of them: the segment's serial above
  * SB_FRAME_BITS bits with its number there (frame_number).  Later frames have higher numbers.
@@ -78,6 +79,10 @@ _Static_assert(sizeof(record_head) == 32, "a record's head");
 #define POSITION_BITS 48
 #define KIND_SHIFT 56
 #define RECORD_LAST (UINT64_C(1) << POSITION_BITS)
+/* How many frames before this one may not have been synced when it was written. */
+#define RECORD_BEHIND_SHIFT (POSITION_BITS + 1)
+#define RECORD_BEHIND_MAX INT64_C(127)
+#define RECORD_BEHIND ((uint64_t)RECORD_BEHIND_MAX << RECORD_BEHIND_SHIFT)
 #define HEAD ((int64_t)sizeof(record_head))
 
 static inline int64_t record_bytes(int64_t length)
@@ -99,6 +104,11 @@ static inline bool kind_lasts(int64_t kind)
 static inline int64_t record_position(const record_head *head)
 {
     return (int64_t)(head->where & ((UINT64_C(1) << POSITION_BITS) - 1));
+}
+
+static inline int64_t record_behind(const record_head *head)
+{
+    return (int64_t)(head->where >> RECORD_BEHIND_SHIFT) & RECORD_BEHIND_MAX;
 }
 
 uint32_t header_crc(const journal_header *header);
@@ -185,6 +195,8 @@ int reader_record(reader *in, int64_t offset, const record_head **head);
 int64_t reader_frame(reader *in, int64_t offset, int64_t number, int64_t *bad, int *wrong);
 /* The next offset from there on where a record of a frame in this range begins; 0: none. */
 int64_t reader_search(reader *in, int64_t offset, int64_t lowest, int64_t highest);
+/* Whether a record from there on says that the frame with this number was synced. */
+bool reader_was_synced(reader *in, int64_t offset, int64_t number);
 /* In words. */
 const char *record_wrong(int wrong);
 /* A record of the frame that was just found whole. */
@@ -257,6 +269,7 @@ static inline int64_t frame_number(int64_t serial, int64_t in_segment)
 typedef struct frame_place {
     uint32_t seed;
     int64_t page_at, number;
+    int64_t behind; /* so many frames before it are not synced */
 } frame_place;
 
 typedef struct record_parts {
@@ -269,6 +282,11 @@ typedef struct record_parts {
 
 /* Stage a record: its head is completed by frame_seal, when it is known where it will be. */
 int64_t frame_add(frame *to, const record_parts *parts);
+/* The same with a record of another journal, of so many bytes with its head.  SB_JOURNAL_DAMAGED:
+ * its body does not check, and it is not staged. */
+int64_t frame_add_record(frame *to, const record_head *head, int64_t bytes);
+/* As if nothing of it had been staged. */
+void frame_empty(frame *emptied);
 /* All records of another frame, behind its own. */
 int64_t frame_append(frame *to, const frame *more);
 /* Complete all records but the last, which may not be it in the end: up to where whole pages are as

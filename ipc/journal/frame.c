@@ -35,6 +35,13 @@ static int64_t make_room(frame *in, int64_t bytes)
     return SB_OK;
 }
 
+static void added(frame *to, int64_t bytes)
+{
+    to->last = to->filled;
+    to->filled += bytes;
+    to->records++;
+}
+
 /* The head is completed by frame_seal, when it is known where the record will be. */
 int64_t frame_add(frame *to, const record_parts *parts)
 {
@@ -60,10 +67,32 @@ int64_t frame_add(frame *to, const record_parts *parts)
         .where = (uint64_t)parts->position | (uint64_t)parts->kind << KIND_SHIFT,
     };
     memcpy(at, &head, sizeof head);
-    to->last = to->filled;
-    to->filled += bytes;
-    to->records++;
+    added(to, bytes);
     return SB_OK;
+}
+
+int64_t frame_add_record(frame *to, const record_head *head, int64_t bytes)
+{
+    int64_t code = make_room(to, bytes);
+    if (code != SB_OK)
+        return code;
+    unsigned char *at = to->memory + to->filled;
+    memcpy(at, head, sizeof *head);
+    if (crc32c_copy(0, at + HEAD, (const unsigned char *)head + HEAD, (size_t)(bytes - HEAD)) !=
+        head->body_crc)
+        return SB_JOURNAL_DAMAGED;
+    if (kind_lasts(record_kind(head)))
+        code = tally_add(&to->tally, (int64_t)head->queue, record_position(head), bytes);
+    if (code == SB_OK)
+        added(to, bytes);
+    return code;
+}
+
+void frame_empty(frame *emptied)
+{
+    emptied->filled = emptied->sealed = emptied->start;
+    emptied->records = emptied->ahead = 0;
+    tally_clear(&emptied->tally);
 }
 
 int64_t frame_append(frame *to, const frame *more)
@@ -86,8 +115,9 @@ static void seal_below(frame *sealed, int64_t end, const frame_place *place)
         record_head *head = (record_head *)(void *)(sealed->memory + at);
         next = at + record_bytes(head->length);
         head->frame = (uint32_t)place->number;
-        head->where &= ~RECORD_LAST;
+        head->where &= ~(RECORD_LAST | RECORD_BEHIND);
         head->where |= next == sealed->filled ? RECORD_LAST : 0;
+        head->where |= (uint64_t)place->behind << RECORD_BEHIND_SHIFT;
         head->crc = record_crc(place->seed, place->page_at + at, head);
         sealed->sealed = next;
     }
@@ -114,9 +144,7 @@ void frame_follow(frame *next)
     next->start = next->filled - page;
     if (page)
         memmove(next->memory, next->memory + page, (size_t)next->start);
-    next->filled = next->sealed = next->start;
-    next->records = next->ahead = 0;
-    tally_clear(&next->tally);
+    frame_empty(next);
 }
 
 int64_t frame_beside(frame *made, const frame *other)

@@ -23,7 +23,6 @@
 #define SEGMENT_BYTES (INT64_C(64) << 20)
 #define SEGMENT_BYTES_MIN (4 * JOURNAL_PAGE)
 #define SPARES 2
-#define REACHED_NS 100000000
 #define KEPT_SHARE 8
 #define BEGIN_TRIES 16 /* a stale live gets its next segment ready, and then does not use it */
 
@@ -41,6 +40,7 @@ int64_t sb_journal_prepare(const char *folder, const sb_journal_options *options
     with->spares = with->spares ? with->spares : SPARES;
     journal->current.file = journal->in.file = -1;
     atomic_init(&journal->keeps_from, INT64_MAX);
+    sync_begin(journal);
     int64_t code = SB_OK;
     if (with->segment_bytes < SEGMENT_BYTES_MIN || with->segment_bytes % JOURNAL_PAGE ||
         with->segment_bytes > JOURNAL_BYTES_MAX || with->spares < 0)
@@ -170,27 +170,13 @@ int64_t sb_journal_open(const char *folder, int64_t epoch, const sb_journal_opti
     return SB_OK;
 }
 
-static void note_reached(sb_journal *journal)
-{
-    const listed now = {journal->current.serial, journal->end};
-    if (now.serial == journal->noted.serial && now.end == journal->noted.end)
-        return;
-    journal->reached_at = sb_system_clock();
-    journal->noted = now;
-    store_note(journal->store, &now);
-}
-
-void journal_rests(sb_journal *journal)
-{
-    if (journal->current.file >= 0 && !journal->fresh && !journal->failed)
-        note_reached(journal);
-}
-
 void sb_journal_close(sb_journal *journal)
 {
     char name[SEGMENT_NAME_ROOM];
     if (!journal)
         return;
+    if (sync_behind(journal) > 0)
+        journal_sync(journal);
     journal_rests(journal);
     if (journal->store)
         store_stop(journal->store);
@@ -208,12 +194,13 @@ void sb_journal_close(sb_journal *journal)
     tally_free(&journal->heads);
     tally_free(&journal->then);
     folder_close(&journal->in);
+    sync_end(journal);
     free(journal);
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static int64_t fatal(sb_journal *journal, int64_t code)
+int64_t journal_fatal(sb_journal *journal, int64_t code)
 {
     if (code != SB_JOURNAL_FAILED && code != SB_STALE)
         return code;
@@ -231,9 +218,10 @@ int64_t journal_usable(const sb_journal *journal)
     return SB_OK;
 }
 
-static frame_place place_of(const sb_journal *journal)
+static frame_place place_of(sb_journal *journal)
 {
-    return (frame_place){journal->current.seed, journal->end & -JOURNAL_PAGE, journal->number};
+    return (frame_place){.seed = journal->current.seed, .page_at = journal->end & -JOURNAL_PAGE,
+                         .number = journal->number, .behind = sync_behind(journal)};
 }
 
 int64_t journal_last_frame(const sb_journal *journal)
@@ -260,32 +248,32 @@ static void offer(sb_journal *journal, const frame *out)
         .records = out->memory + out->start, .bytes = out->filled - out->start});
 }
 
-/* One write, one sync.  What the kernel could not sync it may have dropped, and a second sync would
- * not tell: so the first that fails is the last. */
-static int64_t write_frame(sb_journal *journal, frame *out)
+/* One write, one sync, if that is not done later. */
+int64_t journal_write_frame(sb_journal *journal, frame *out)
 {
     written *to = &journal->current;
     int64_t records = out->records, ahead = out->ahead;
+    int64_t code = sync_make_room(journal);
+    if (code != SB_OK)
+        return code;
     const frame_place place = place_of(journal);
     frame_seal(out, &place);
-    int64_t code = tally_make_room(&journal->written, &out->tally);
+    code = tally_make_room(&journal->written, &out->tally);
     if (code == SB_OK)
         code = write_all(to->file, out->memory + ahead, frame_written_bytes(out->filled) - ahead,
                          place.page_at + ahead);
-    if (code == SB_OK)
-        offer(journal, out);
-    if (code == SB_OK && journal->told_written)
-        journal->told_written(journal->told_context);
-    if (code == SB_OK && fdatasync(to->file) != 0)
-        code = fail(SB_JOURNAL_FAILED, "syncing segment %016llx: %s",
-                    (unsigned long long)to->serial, strerror(errno));
     if (code != SB_OK)
-        return fatal(journal, code);
+        return journal_fatal(journal, code);
+    sync_written(journal, out->filled - out->start);
+    offer(journal, out);
+    if (journal->told_written)
+        journal->told_written(journal->told_context);
     tally_merge(&journal->written, &out->tally); /* there is memory for it */
     journal->end += out->filled - out->start;
     journal->last = frame_number(to->serial, journal->number++);
-    if (journal->number == 2 || sb_system_clock() - journal->reached_at >= REACHED_NS)
-        note_reached(journal);
+    code = journal->sync.is_later ? SB_OK : journal_sync(journal);
+    if (code != SB_OK)
+        return code;
     journal->counts.frames++;
     journal->counts.records += records;
     frame_follow(out);
@@ -325,7 +313,7 @@ int64_t sb_journal_ahead(sb_journal *journal)
     if (code == SB_DISK_FULL)
         return SB_OK; /* the commit will say so */
     if (code != SB_OK)
-        return fatal(journal, code);
+        return journal_fatal(journal, code);
     sync_file_range(journal->current.file, at, bytes, SYNC_FILE_RANGE_WRITE);
     out->ahead = end;
     return SB_OK;
@@ -344,21 +332,23 @@ static int64_t bytes_for(const sb_journal *journal, const frame *out)
 static int64_t turn_over(sb_journal *journal, reserve_use opens)
 {
     written next;
+    int64_t code = journal_sync(journal); /* the next one lists where it ends */
+    if (code != SB_OK)
+        return code;
     segment_state *done = segment_note(journal, journal->current.serial);
     if (!done)
         return fail_system("memory for a list of segments");
-    int64_t code =
+    code =
         store_take(journal->store, bytes_for(journal, &journal->frame), opens, &next);
     if (code != SB_OK) {
         segment_forget(journal, journal->current.serial);
-        return fatal(journal, code);
+        return journal_fatal(journal, code);
     }
     done->state = SEGMENT_KNOWN;
     done->end = journal->end;
     done->tally = journal->written;
     journal->written = (tally){0};
-    close(journal->current.file);
-    journal->current = next;
+    sync_turn_over(journal, &next);
     journal->fresh = true;
     journal->turns = false;
     journal->end = JOURNAL_PAGE;
@@ -391,10 +381,9 @@ static int64_t make_fit(sb_journal *journal, const frame *out)
     int64_t bytes = JOURNAL_PAGE + frame_written_bytes(out->filled) + kept_room(journal);
     int64_t code = store_take(journal->store, bytes, RESERVE_NONE, &large);
     if (code != SB_OK)
-        return fatal(journal, code);
+        return journal_fatal(journal, code);
     store_recycle(journal->store, journal->current.serial); /* nothing was in it */
-    close(journal->current.file);
-    journal->current = large;
+    sync_turn_over(journal, &large);
     return SB_OK;
 }
 
@@ -417,7 +406,9 @@ static int64_t write_first(sb_journal *journal)
     if (code == SB_OK)
         code = make_fit(journal, &journal->frame);
     if (code == SB_OK)
-        code = write_frame(journal, &journal->frame);
+        code = journal_write_frame(journal, &journal->frame);
+    if (code == SB_OK)
+        code = journal_sync(journal);
     if (advanced && code == SB_OK)
         tally_free(&before);
     else if (advanced)
@@ -454,7 +445,7 @@ static int64_t commit(sb_journal *journal, reserve_use opens)
         if (code != SB_OK)
             return code;
     }
-    code = journal->fresh ? write_first(journal) : write_frame(journal, &journal->frame);
+    code = journal->fresh ? write_first(journal) : journal_write_frame(journal, &journal->frame);
     journal->commits += code == SB_OK;
     if (code == SB_OK)
         heads_written(journal);
@@ -498,103 +489,4 @@ bool journal_owes(sb_journal *journal)
     if (journal->borrowed && !journal->fresh)
         journal->borrowed = !store_has_reserve(journal->store);
     return journal->borrowed;
-}
-
-/* What was written ahead of a frame that goes elsewhere is not to be found behind the one that
- * comes in its place. */
-static int64_t blank_ahead(const sb_journal *journal, const frame *staged)
-{
-    static const unsigned char zeros[JOURNAL_PAGE];
-    int64_t code = SB_OK, page_at = place_of(journal).page_at;
-    for (int64_t at = JOURNAL_PAGE; at < staged->ahead && code == SB_OK; at += JOURNAL_PAGE)
-        code = write_all(journal->current.file, zeros, JOURNAL_PAGE, page_at + at);
-    return code;
-}
-
-static const tally no_heads;
-
-/* A frame of its own, ahead of what is staged, with these heads and the list of what is needed
- * then. */
-static int64_t write_list(sb_journal *journal, const tally *heads)
-{
-    frame alone, staged = journal->frame;
-    int64_t code = frame_beside(&alone, &staged);
-    for (int64_t each = 0; each < heads->count && code == SB_OK; each++)
-        if (heads->entries[each].high < SB_JOURNAL_ALL)
-            code = frame_add(&alone, &(record_parts){.kind = SB_RECORD_RETIRED, .body = "",
-                                                     .queue = heads->entries[each].queue,
-                                                     .position = heads->entries[each].high});
-    if (code == SB_OK)
-        code = list_stage(journal, &alone);
-    int64_t bytes = (journal->end & -JOURNAL_PAGE) + frame_written_bytes(alone.filled);
-    if (code == SB_OK && bytes > journal->current.bytes)
-        code = SB_EMPTY; /* no room for it here: the next segment's list will do */
-    if (code == SB_OK)
-        code = blank_ahead(journal, &staged);
-    if (code == SB_OK) {
-        journal->frame.ahead = 0;
-        code = write_frame(journal, &alone);
-    }
-    if (code != SB_OK) {
-        frame_free(&alone);
-        return code;
-    }
-    code = frame_append(&alone, &staged);
-    if (code != SB_OK) { /* it cannot be staged where it must be now, and is not to be lost */
-        frame_free(&alone);
-        journal->failed = SB_JOURNAL_FAILED;
-        return fatal(journal, fail(SB_JOURNAL_FAILED, "no memory to move what is staged"));
-    }
-    journal->frame = alone;
-    frame_free(&staged);
-    return SB_OK;
-}
-
-int64_t sb_journal_clear(sb_journal *journal)
-{
-    int64_t code = journal_usable(journal);
-    if (code != SB_OK)
-        return code;
-    segments_learn(journal);
-    if (journal->fresh || journal->in_snapshot || segments_dead(journal) == 0)
-        return 0;
-    code = write_list(journal, &no_heads);
-    if (code != SB_OK)
-        return code == SB_EMPTY ? 0 : code;
-    return segments_recycle(journal);
-}
-
-int64_t journal_relieve(sb_journal *journal)
-{
-    tally before = {0};
-    int64_t code = journal_usable(journal);
-    if (code != SB_OK)
-        return code;
-    segments_learn(journal);
-    if (journal->fresh || journal->in_snapshot)
-        return 0;
-    code = heads_advance(journal, &before, false);
-    if (code != SB_OK)
-        return code;
-    bool any = segments_dead(journal) > 0;
-    code = any ? write_list(journal, &journal->then) : SB_EMPTY;
-    if (code != SB_OK) {
-        heads_restore(journal, &before);
-        return code == SB_EMPTY || code == SB_DISK_FULL ? 0 : code;
-    }
-    tally_free(&before);
-    return segments_recycle(journal);
-}
-
-int64_t journal_list_anew(sb_journal *journal)
-{
-    int64_t code = journal_usable(journal);
-    segments_learn(journal);
-    if (code != SB_OK || journal->fresh || journal->in_snapshot)
-        return code;
-    code = write_list(journal, &no_heads);
-    if (code != SB_OK)
-        return code == SB_EMPTY ? SB_OK : code;
-    segments_recycle(journal);
-    return SB_OK;
 }

@@ -11,17 +11,13 @@
 
 /* Whether the segment that was to be got ready is: SB_OK, SB_EMPTY: not yet, or why not. */
 int64_t journal_prepared(sb_journal *journal);
-/* Write only what was told by journal_retire_then, ahead of all that is staged, into the room that
- * each segment keeps for it: how many segments are let go of.  If there is none, nothing is
- * written. */
-int64_t journal_relieve(sb_journal *journal);
 /* The next commit begins a segment, whatever room there is. */
 void journal_turn_over(sb_journal *journal);
 /* Whether the next commit of what is staged would begin one by itself, or has just begun one. */
 bool journal_begins_segment(const sb_journal *journal);
 /* Call this, in the writer's thread, when a frame is written and not yet synced. */
 void journal_tell_written(sb_journal *journal, void (*told)(void *), void *context);
-/* The number of the last frame that it has synced, 0: none. */
+/* The number of the last frame that it has written, 0: none. */
 int64_t journal_last_frame(const sb_journal *journal);
 /* To whom its frames go beside the disk: end.h. */
 struct ends *journal_ends(const sb_journal *journal);
@@ -34,6 +30,30 @@ void journal_reserves(sb_journal *journal, int64_t segments);
 /* Whether what was borrowed of the reserve, or used to begin on a full disk, is still missing
  * there; then it is tried again. */
 bool journal_owes(sb_journal *journal);
+
+/* --- relist.c --------------------------------------------------------------------------------- */
+
+/* Write only what was told by journal_retire_then, ahead of all that is staged, into the room that
+ * each segment keeps for it: how many segments are let go of.  If there is none, nothing is
+ * written. */
+int64_t journal_relieve(sb_journal *journal);
+
+/* --- sync.c ----------------------------------------------------------------------------------- */
+
+/* From now on a commit only writes: only what begins or lets go of a segment is synced at once. */
+void journal_syncs_later(sb_journal *journal);
+/* All that is written is synced. */
+int64_t journal_sync(sb_journal *journal);
+/* The same in another thread than the writer's, which may go on meanwhile. */
+int64_t journal_sync_beside(sb_journal *journal);
+
+/* --- staging.c -------------------------------------------------------------------------------- */
+
+/* Stage a record of another journal, which lies there with its head.  SB_JOURNAL_DAMAGED: its body
+ * does not check. */
+int64_t journal_stage_record(sb_journal *journal, const void *record, int64_t bytes);
+/* Nothing is staged any more. */
+void journal_stage_nothing(sb_journal *journal);
 
 /* --- needed.c --------------------------------------------------------------------------------- */
 

@@ -69,7 +69,7 @@ static int64_t learn_frames(reader *in, learnt *told, int64_t known, bool with_r
     if (end == known)
         return SB_OK;
     if (end_is_known(known) || end < end_reached(known) ||
-        reader_search(in, bad, number + 1, INT64_MAX))
+        reader_was_synced(in, bad, number))
         return learn_damaged(in, bad, record_wrong(wrong));
     if (in->file_bytes < in->bytes)
         return learn_damaged(in, in->file_bytes, "the file is shorter than its header says");

@@ -195,10 +195,10 @@ const record_head *reader_again(reader *in, int64_t offset)
     return (const record_head *)(const void *)(in->window + (offset - in->at));
 }
 
-int64_t reader_search(reader *in, int64_t offset, int64_t lowest, int64_t highest)
+/* The next record whose number, less how many frames its writer was ahead of the disk if that
+ * counts, is in this range. */
+static int64_t search(reader *in, int64_t offset, int64_t lowest, int64_t highest, bool less)
 {
-    int64_t most = lowest + in->file_bytes / HEAD; /* no segment has more frames */
-    highest = highest < most ? highest : most;
     for (offset = (offset + 7) & -8; offset <= limit(in) - HEAD; offset += 8) {
         record_head head;
         const unsigned char *bytes = view(in, offset, HEAD);
@@ -207,11 +207,28 @@ int64_t reader_search(reader *in, int64_t offset, int64_t lowest, int64_t highes
             continue;
         }
         memcpy(&head, bytes, sizeof head);
-        if (head.frame >= lowest && head.frame <= highest &&
+        int64_t number = head.frame - (less ? record_behind(&head) : 0);
+        if (number >= lowest && number <= highest &&
             head.crc == record_crc(in->seed, offset, &head))
             return offset;
     }
     return 0;
+}
+
+static int64_t highest_number(const reader *in, int64_t lowest)
+{
+    return lowest + in->file_bytes / HEAD; /* no segment has more frames */
+}
+
+int64_t reader_search(reader *in, int64_t offset, int64_t lowest, int64_t highest)
+{
+    int64_t most = highest_number(in, lowest);
+    return search(in, offset, lowest, highest < most ? highest : most, false);
+}
+
+bool reader_was_synced(reader *in, int64_t offset, int64_t number)
+{
+    return search(in, offset, number + 1, highest_number(in, number + 1), true) != 0;
 }
 
 const char *record_wrong(int wrong)

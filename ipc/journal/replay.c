@@ -1,8 +1,8 @@
 /* Reading a journal: all records of the segments that are needed, in order, each checked.
  *
  * A frame is checked as a whole before its first record is told.  What does not check is cut off if
- * a crash can have left it so: if nobody knows where the segment ends, and no record of a later
- * frame is behind it.  Anything else is damage.  A salvage tells every record that checks. */
+ * a crash can have left it so: if nobody knows where the segment ends, and no record behind it says
+ * that it was synced.  Anything else is damage.  A salvage tells every record that checks. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -223,7 +223,7 @@ static int64_t end_of_frames(sb_replay *replay, int64_t bad, int wrong)
     int64_t known = replay->list.entries[replay->index].end;
     if (end_is_known(known) || offset < end_reached(known))
         return damaged_at(replay, bad, record_wrong(wrong));
-    if (reader_search(in, bad, replay->number + 1, INT64_MAX))
+    if (reader_was_synced(in, bad, replay->number))
         return damaged_at(replay, bad, record_wrong(wrong));
     if (in->file_bytes < in->bytes)
         return damaged_at(replay, in->file_bytes, "the file is shorter than its header says");

@@ -14,8 +14,9 @@ from shmbroker.ipc.base.names import path_bytes
 from shmbroker.ipc.journal.end import End
 from shmbroker.ipc.journal.place import Place
 
-ROOM: Final = 1 << 20
-"""Of a buffer; one frame may be larger."""
+ROOM: Final = 2 << 20
+"""Of a buffer: what a turn of the journaler writes at most, and as much again; a frame may be
+larger, of a transaction or a large message."""
 
 
 def place_of(told: Any) -> Place | None:
@@ -42,11 +43,13 @@ class _Buffer:
     def grow(self, wanted: int) -> None:
         self.memory = ffi.new("char[]", wanted)
 
-    def taken(self, length: int) -> bytes:
-        taken: bytes = ffi.buffer(self.memory, length)[:]
+    def view(self, length: int) -> memoryview:
+        """What is there, until it is filled again."""
+        return memoryview(ffi.buffer(self.memory, length))
+
+    def shrink(self) -> None:
         if self.room > ROOM:
             self.memory = ffi.new("char[]", ROOM)
-        return taken
 
 
 class Tail:
@@ -59,13 +62,14 @@ class Tail:
         self._tail = ffi.new("sb_tail *")
         self._tail.end, self._tail.chain = end._attached(), chain
 
-    def read(self) -> bytes:
-        """Frames, empty if there are none; ConnectionClosed as `End.read`."""
+    def read(self) -> memoryview:
+        """Frames, empty if there are none, until the next call; ConnectionClosed as `End.read`."""
+        self._buffer.shrink()
         code = self._read()
         if code == TOO_LARGE:
             self._buffer.grow(self._tail.held.bytes + ffi.sizeof("sb_shipped"))
             code = self._read()
-        return self._buffer.taken(self._end._check(code))
+        return self._buffer.view(self._end._check(code))
 
     def _read(self) -> int:
         return int(lib.sb_tail_read(self._tail, self._buffer.memory, self._buffer.room))
@@ -102,13 +106,15 @@ class History(Closable):
         code: int = lib.sb_history_seek(self._history, told)
         return code != GONE and self._check(code) == 0
 
-    def read(self) -> bytes:
-        """The next frames, empty if there are none yet; MessageGone: they are in no file."""
+    def read(self) -> memoryview:
+        """The next frames, empty if there are none yet, until the next call; MessageGone: they are
+        in no file."""
+        self._buffer.shrink()
         code = self._read()
         if code == TOO_LARGE:
             self._buffer.grow(self._wanted[0])
             code = self._read()
-        return self._buffer.taken(self._check(code))
+        return self._buffer.view(self._check(code))
 
     def _read(self) -> int:
         memory, room = self._buffer.memory, self._buffer.room

@@ -54,7 +54,8 @@ void spare_drop(const store *of, spare *dropped)
     close(dropped->file);
 }
 
-/* Appending costs the file system's own journal at each sync, overwriting does not. */
+/* Appending costs the file system's own journal at each sync, overwriting does not.  Whoever syncs
+ * rarely saves writing everything twice. */
 static int64_t write_over(int file, int64_t bytes)
 {
     unsigned char *zeros = calloc(1, (size_t)WRITE_OVER_BYTES);
@@ -103,7 +104,8 @@ int64_t spare_make(store *of, int64_t bytes, spare *made)
     /* asked first, so that a full disk costs nothing however often it is looked at */
     if (fallocate(made->file, FALLOC_FL_KEEP_SIZE, 0, bytes) != 0 && is_full_disk(errno))
         code = refused("making a segment in", of->in.path);
-    if (code == SB_OK)
+    bool is_enough = atomic_load(&of->syncs_rarely) && fallocate(made->file, 0, 0, bytes) == 0;
+    if (code == SB_OK && !is_enough)
         code = write_over(made->file, bytes);
     if (code != SB_OK)
         spare_drop(of, made);

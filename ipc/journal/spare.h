@@ -29,6 +29,7 @@ struct store {
     bool stop, busy;
     bool holds_back; /* the first frame comes first: until then the disk is for that */
     bool clears;
+    _Atomic bool syncs_rarely; /* many frames at once: spares are not written over */
     int64_t epoch, serial; /* of the next one; 0: they have no names yet */
     spare spares[SPARES_MAX];
     int64_t spare_count;

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "journal/format.h"
+#include "journal/journal.h"
 #include "journal/writer.h"
 
 static int64_t stage(sb_journal *journal, const record_parts *parts)
@@ -44,6 +45,17 @@ int64_t sb_journal_stage_many(sb_journal *journal, int64_t queue, int64_t positi
             return each > 0 ? each : code;
     }
     return count;
+}
+
+int64_t journal_stage_record(sb_journal *journal, const void *record, int64_t bytes)
+{
+    int64_t code = journal_usable(journal);
+    return code == SB_OK ? frame_add_record(&journal->frame, record, bytes) : code;
+}
+
+void journal_stage_nothing(sb_journal *journal)
+{
+    frame_empty(&journal->frame);
 }
 
 int64_t sb_journal_staged(sb_journal *journal)

@@ -351,6 +351,11 @@ int64_t store_take(store *from, int64_t bytes, reserve_use opens, written *taken
     return code;
 }
 
+void store_syncs_rarely(store *of)
+{
+    atomic_store(&of->syncs_rarely, true);
+}
+
 void store_recycle(store *of, int64_t serial)
 {
     pthread_mutex_lock(&of->mutex);

@@ -62,6 +62,8 @@ void store_reserves(store *of, int64_t segments);
 bool store_has_reserve(store *of);
 /* Whether the last segment that was to be made had no room. */
 bool store_is_tight(store *of);
+/* From now on a spare is room for a segment, and not written over. */
+void store_syncs_rarely(store *of);
 /* Segments that are on no list any more. */
 void store_recycle(store *of, int64_t serial);
 /* The same of one that is damaged: the file is kept for people, under another name. */

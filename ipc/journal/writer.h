@@ -1,5 +1,5 @@
-/* The writer's state, for the files that it is in: journal.c, journal/needed.c,
- * journal/compaction.c. */
+/* The writer's state, for the files that it is in: journal.c, sync.c, relist.c, needed.c,
+ * compaction.c. */
 
 #ifndef SHMBROKER_JOURNAL_WRITER_H
 #define SHMBROKER_JOURNAL_WRITER_H
@@ -9,6 +9,7 @@
 #include "journal/store.h"
 
 #define NOT_MOVED INT64_C(-2)
+#define SYNC_BYTES_MAX (INT64_C(8) << 20) /* that may be written ahead of a sync */
 
 /* A segment that is not written any more. */
 typedef struct segment_state {
@@ -37,10 +38,17 @@ struct sb_journal {
     bool yields;
     void (*told_written)(void *context); /* between write and sync, or NULL */
     void *told_context;
+    struct {
+        bool is_later; /* a commit writes, and others sync */
+        pthread_mutex_t mutex; /* of what follows; and the current file is closed under it */
+        int64_t written, synced; /* the last frames of the current segment that are so */
+        int64_t bytes;           /* written since it was synced */
+        int error;               /* of a sync beside the writer */
+    } sync;
     int64_t end, number; /* of the current segment: where the next frame begins, and its number */
     int64_t first_serial; /* of those that we have written */
     int64_t epoch;
-    int64_t last;         /* the number of the last frame that is synced, through all segments */
+    int64_t last;         /* the number of the last frame, through all segments */
     int64_t commits;
     frame frame;   /* what is staged */
     struct ends *ends;
@@ -68,6 +76,23 @@ struct sb_journal {
 
 /* Whether it has begun and not failed. */
 int64_t journal_usable(const sb_journal *journal);
+/* With some codes it has failed for good. */
+int64_t journal_fatal(sb_journal *journal, int64_t code);
+/* This frame, at the end of the current segment: written, and synced if that is not done later. */
+int64_t journal_write_frame(sb_journal *journal, frame *out);
+
+/* --- journal/sync.c --------------------------------------------------------------------------- */
+
+void sync_begin(sb_journal *journal);
+void sync_end(sb_journal *journal);
+/* How many frames of the current segment are written and not synced. */
+int64_t sync_behind(sb_journal *journal);
+/* One more may be written without a sync. */
+int64_t sync_make_room(sb_journal *journal);
+/* One more is, with so many bytes. */
+void sync_written(sb_journal *journal, int64_t bytes);
+/* The current segment, which is synced or empty, is followed by this one. */
+void sync_turn_over(sb_journal *journal, const written *next);
 
 /* --- journal/needed.c ------------------------------------------------------------------------- */
 

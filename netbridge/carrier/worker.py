@@ -6,6 +6,7 @@ wait for it while there is a thread.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable
@@ -19,9 +20,14 @@ _Work = tuple[Callable[[], object], Callable[[object], None]]
 
 
 class Worker:
-    def __init__(self, call: Callable[[Callable[[], None]], None], threads: int = 1) -> None:
-        """`call`: of the thread in which is told what came of it."""
-        self._call = call
+    def __init__(
+        self, call: Callable[[Callable[[], None]], None], threads: int = 1, *, nice: int = 0
+    ) -> None:
+        """`call`: of the thread in which is told what came of it.
+
+        `nice`: so far it stands back behind other threads, as in nice(1).
+        """
+        self._call, self._nice = call, nice
         self._given: dict[Hashable, deque[_Work]] = {}
         """What is to be done, by what it is of: there as long as a thread has it, or is to."""
         self._begins: SimpleQueue[tuple[Hashable] | None] = SimpleQueue()
@@ -50,6 +56,8 @@ class Worker:
             each.join()
 
     def _run(self) -> None:
+        if self._nice:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._nice)
         while (begins := self._begins.get()) is not None:
             (of,) = begins
             while (given := self._next(of)) is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from shmbroker.ipc.journal.place import Place
-from shmbroker.netbridge.wire.frame import Body, Frame
+from shmbroker.netbridge.wire.frame import Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class GoOn:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """These frames; tell by `reached` how far it is."""
+    """These frames, which nobody else has; tell by `reached` how far it is."""
 
-    frames: Body
+    frames: bytes | bytearray
 
 
 @dataclass(frozen=True, slots=True)

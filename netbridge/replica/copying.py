@@ -84,13 +84,13 @@ class Copying:
     # --- what the live says -------------------------------------------------------------------
 
     def heard(self, frame: Frame) -> Steps:
-        if isinstance(frame, Joined) and self.state is State.JOINING:
+        if isinstance(frame, Shipment) and self.state in FLOWING:
+            yield from self._shipped(frame)
+        elif isinstance(frame, Joined) and self.state is State.JOINING:
             yield from self._joined(frame)
         elif isinstance(frame, Unjoined) and self.state is State.JOINING:
             self.state, self.why = State.WAITING, frame.reason
             yield Became(self.state.value)
-        elif isinstance(frame, Shipment) and self.state in FLOWING:
-            yield from self._shipped(frame)
         elif isinstance(frame, InSync) and self.state is State.SYNCING:
             self.counts_from = frame.number
             yield from self._in_sync()
@@ -117,7 +117,7 @@ class Copying:
         self._parts += said.body
         if not said.more:
             whole, self._parts = self._parts, bytearray()
-            yield Apply(bytes(whole))
+            yield Apply(whole)
 
     # --- how far it is ------------------------------------------------------------------------
 

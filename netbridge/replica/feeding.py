@@ -31,8 +31,6 @@ from shmbroker.netbridge.replica.feed import Feed, State
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.wire.frame import Frame, Join, Reached, Shipment
 
-READS_MAX: Final = 4
-"""Of new frames in a turn of the thread."""
 HEAD_ROOM: Final = 1024
 FOREVER: Final = 10.0**6
 """Seconds: the machine says when a replica is late, for others may have to be asked first."""
@@ -97,10 +95,10 @@ class Feeding:
 
     def heard(self, frame: Frame) -> None:
         now = time.monotonic()
-        if isinstance(frame, Join):
-            self.does(self.feed.join(frame, has_place=self.live.has_place(self), now=now))
-        elif isinstance(frame, Reached):
+        if isinstance(frame, Reached):
             self.does(self.feed.reached(frame, now))
+        elif isinstance(frame, Join):
+            self.does(self.feed.join(frame, has_place=self.live.has_place(self), now=now))
 
     def gone(self) -> None:
         self.is_gone = True
@@ -129,7 +127,10 @@ class Feeding:
         self.live.due = min(self.live.due, self.feed.deadline)
 
     def _carry_out(self, action: Action) -> None:
-        if isinstance(action, Say):
+        if isinstance(action, Done):
+            if self.end is not None:
+                self.end.done(action.number)
+        elif isinstance(action, Say):
             self.link.say(action.frame)
         elif isinstance(action, Look):
             self._look(action.places)
@@ -139,9 +140,6 @@ class Feeding:
             self._attach(action.after)
         elif isinstance(action, Count):
             self.live.admit(self, self._count)
-        elif isinstance(action, Done):
-            if self.end is not None:
-                self.end.done(action.number)
         elif isinstance(action, Drop):
             self.live.release(self, action.why, self.detach)
             if not self.is_gone:
@@ -184,7 +182,7 @@ class Feeding:
         self._reads = True
         self.live.worker.do(history.read, self._was_read)
 
-    def _was_read(self, told: bytes | Exception) -> None:
+    def _was_read(self, told: memoryview | Exception) -> None:
         self._reads = False
         history = self.history
         if isinstance(told, Exception):
@@ -232,31 +230,32 @@ class Feeding:
         self.does(self.feed.attached(True, now))
 
     def _news(self) -> None:
-        for _ in range(READS_MAX):
-            if (tail := self._tail) is None:
-                return
-            try:
-                told = tail.read()
-            except ConnectionClosed:
-                self._fell_behind()
-                return
-            if not told:
-                return
-            self._ship(told)
-            if self._tail is not tail:  # the link was lost in saying it
-                return
+        """As much as goes into a buffer: if there is more, it is readable still."""
+        if (tail := self._tail) is None:
+            return
+        try:
+            told = tail.read()
+        except ConnectionClosed:
+            self._fell_behind()
+            return
+        if not told:
+            return
+        self._ship(told)
+        if self._tail is tail:  # else the link was lost in saying it
             self.feed.told(tail.last, len(told), time.monotonic())
-        self.live.due = min(self.live.due, self.feed.deadline)
+            self.live.due = min(self.live.due, self.feed.deadline)
 
     def _fell_behind(self) -> None:
         self.detach()
         self.does(self.feed.fell_behind())
 
-    def _ship(self, frames: bytes) -> None:
+    def _ship(self, frames: memoryview) -> None:
         room = self.link.machine.handshake.frame_bytes - HEAD_ROOM
+        if len(frames) <= room:
+            self.link.say(Shipment(False, frames))
+            return
         for at in range(0, len(frames), room):
-            part = frames if len(frames) <= room else frames[at : at + room]
-            self.link.say(Shipment(at + room < len(frames), part))
+            self.link.say(Shipment(at + room < len(frames), frames[at : at + room]))
 
     def _count(self) -> None:
         if self.end is None or self.feed.state is not State.FOLLOWING:

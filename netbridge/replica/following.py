@@ -17,7 +17,6 @@ from shmbroker.netbridge.replica.copying import Copying, Unexpected
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.replica.warm import Warm, set_aside
 from shmbroker.netbridge.wire.frame import Frame
-from shmbroker.netbridge.wire.words import ReplicaAck
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -64,11 +63,14 @@ class Following(Closable):
         self.failure = ""
         self._first, self._began_at = warm, warm.place
         self.places: tuple[Place | None, Place | None] = (warm.repeats, warm.own)
-        """The last frame that it follows, and the same in its own journal."""
+        """The last frame that it follows, and the same in its own journal; as it was told last."""
         self.copying = Copying(name, boot, terms.replica_ack)
-        self._applying = Applying(warm, self._remake, self._synced, self._failed)
+        self._applying = Applying(warm, self._remake, terms.replica_ack, self._news, self._failed)
         thread.ask(lambda: thread.watch(self._applying.eventfd, self._wrote))
         self._session = self._settled = 0
+        self._copy = 0
+        """Counts those that were set aside."""
+        self._is_up = False
 
     # --- from any thread but that of the network ----------------------------------------------
 
@@ -92,13 +94,24 @@ class Following(Closable):
     # --- of the network thread ----------------------------------------------------------------
 
     def up(self, *, anew: bool = False) -> None:
-        """The live hears it.  `anew`: all is to come."""
+        """The live hears it.  `anew`: all is to come.
+
+        It joins when what came before is applied: that is part of what it has.
+        """
+        self._session += 1
+        self._is_up = True
+        session = self._session
+        self.then(lambda: self._join(session, anew))
+
+    def _join(self, session: int, anew: bool) -> None:
+        if session != self._session or not self._is_up:
+            return
         if anew:
             self.places = (None, None)
-        self._session += 1
         self._does(self.copying.up(*self.places))
 
     def lost(self) -> None:
+        self._is_up = False
         self._does(self.copying.lost())
 
     def heard(self, frame: Frame) -> None:
@@ -108,26 +121,38 @@ class Following(Closable):
             self._carrier.break_off(str(error))
 
     def then(self, step: Callable[[], None]) -> None:
-        """In the thread, when all that has come by now is applied."""
-        self._applying.then(lambda: self._thread.call(step))
+        """In the thread, when all that has come by now is applied, and told."""
+        copy = self._copy
+
+        def applied() -> None:
+            at = None
+            try:
+                at = self._applying.at()
+            finally:
+                self._thread.call(lambda: self._has_applied(at, copy, step))
+
+        self._applying.then(applied)
+
+    def _has_applied(
+        self, at: tuple[Place, bytes] | None, copy: int, step: Callable[[], None]
+    ) -> None:
+        if at is not None and copy == self._copy:
+            self.places = (at[0], None)
+            self._carrier.applied(*at)
+        step()
 
     def _wrote(self) -> None:
         os.eventfd_read(self._applying.eventfd)
-        if self.terms.replica_ack is ReplicaAck.RECEIVED:
-            self._reached(self._applying.written)
+        self._look()
 
-    def _has_synced(self, place: Place, standing: bytes) -> None:
-        self.places = (place, None)
-        self._carrier.applied(place, standing)
-        self._reached(place.number)
-
-    def _reached(self, number: int) -> None:
+    def _look(self) -> None:
         """Numbers are of the live that is followed, once what came before it is applied."""
         if self._settled == self._session:
-            self._does(self.copying.reached(number))
+            self._does(self.copying.reached(self._applying.has))
 
     def _has_settled(self, session: int) -> None:
         self._settled = session
+        self._look()
 
     def _has_failed(self, error: Error) -> None:
         """What it has cannot be gone on with: it asks for all, if that may help."""
@@ -140,10 +165,11 @@ class Following(Closable):
 
     def _does(self, actions: Iterable[Action]) -> None:
         for action in actions:
-            if isinstance(action, Say):
+            if isinstance(action, Apply):
+                if self._applying.apply(action.frames):
+                    self._look()
+            elif isinstance(action, Say):
                 self._carrier.say(action.frame)
-            elif isinstance(action, Apply):
-                self._applying.apply(bytes(action.frames))
             elif isinstance(action, GoOn):
                 if action.place != self.places[0]:
                     self._applying.go_on(action.place)
@@ -153,6 +179,7 @@ class Following(Closable):
                     return
                 self.places = (None, None)
                 self._applying.discard()
+                self._copy += 1  # by now: what is ordered from now on is of the new one
                 self._settle()
             elif isinstance(action, Became):
                 self._became(action.state)
@@ -162,8 +189,6 @@ class Following(Closable):
         self._applying.then(lambda: self._thread.call(lambda: self._has_settled(session)))
 
     def _became(self, state: str) -> None:
-        if self.copying.may_take_over:
-            self._applying.prepare()
         self._tell({"event": "replica", "level": "info", "state": state,
                     "reason": self.copying.why if state == "waiting" else ""})  # fmt: skip
 
@@ -172,8 +197,8 @@ class Following(Closable):
     def _remake(self) -> Warm:
         return remade(self._store, self.terms.saved_journals, self._make, self._tell)
 
-    def _synced(self, place: Place, standing: bytes) -> None:
-        self._thread.call(lambda: self._has_synced(place, standing))
+    def _news(self) -> None:
+        self._thread.call(lambda: self.then(lambda: None))
 
     def _failed(self, error: Error) -> None:
         self._thread.call(lambda: self._has_failed(error))

@@ -22,6 +22,8 @@ from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.wire.frame import Frame
 
 Tell = Callable[[Mapping[str, Any]], None]
+NICE = 5
+"""Of the thread that reads files for newcomers: publishers wait for the journaler."""
 
 
 class Consents(Protocol):
@@ -59,7 +61,7 @@ class Replication(Closable):
         """`folder`: of the journal.  Close it before thread and journaler."""
         self.thread, self.journaler, self.folder = thread, journaler, folder
         self.terms = terms or ReplicationTerms()
-        self.worker = Worker(thread.call)
+        self.worker = Worker(thread.call, nice=NICE)
         self.due = math.inf
         self.anew: set[str] = set()
         self._consents = consents or Nobody()

@@ -52,6 +52,7 @@ class Warm(Closable):
                 self.applier.read(replay)
                 self.journal.begin(replay.report().epoch, replay)
             self.journal.keep(None, resync_bytes)
+            self.prepare()
         except BaseException:
             self.close()
             raise
@@ -62,7 +63,7 @@ class Warm(Closable):
         return self.applier.place()
 
     def prepare(self) -> None:
-        """So that taking over is quick."""
+        """So that taking over is quick: to write over a segment takes longer than all else."""
         if self._journaler is None:
             self._journaler = Journaler(
                 self.store / JOURNAL, node=self._node, segment_bytes=self._segment_bytes
@@ -79,6 +80,7 @@ class Warm(Closable):
             self._journaler.close()
             self._journaler = None
         self._node = node
+        self.prepare()
 
     def take_over(
         self, epoch: int, begins: Callable[[Journaler], None] = lambda _: None

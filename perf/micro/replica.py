@@ -13,18 +13,19 @@ runs alone, ratios are of the medians.  The broker has one processor and the rep
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 from shmbroker import Queue, connect, vhost
 from shmbroker.ipc.broker.journaler import Journaler
@@ -72,6 +73,7 @@ class Pair:
     replica_folder: Path
     port: int = field(default_factory=free_port)
     credential: Credential = field(default_factory=credential)
+    arena_bytes: int = ARENA_BYTES
 
     def _identity(self, name: str, standing: Standing) -> Identity:
         return Identity(NODE, os.urandom(16), name, standing, 1)
@@ -87,7 +89,7 @@ class Pair:
         ):
             journaler.start(broker, 1)
             with (
-                Replication(thread, journaler, journal) as replication,
+                Replication(thread, journaler, journal, tell=self._note) as replication,
                 Listener(
                     thread, f"tcp://127.0.0.1:{self.port}", self.credential.keys[0],
                     Credentials([self.credential]), self._identity("live", Standing.LIVE),
@@ -97,7 +99,16 @@ class Pair:
                 threading.Event().wait()
         return 0
 
-    def _follow(self) -> int:
+    def _note(self, line: Mapping[str, Any]) -> None:
+        with self.lines.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    @property
+    def lines(self) -> Path:
+        """What the live tells of its replicas."""
+        return self.folder / "live.lines"
+
+    def _follow(self, goes_on: Callable[[Replica], None] = lambda _: None) -> int:
         pin(1)
         uri = f"failover:(tcp://127.0.0.1:{self.port})?max-reconnect-delay=50ms"
         with (
@@ -105,18 +116,23 @@ class Pair:
             NetworkThread() as thread,
             Replica(
                 thread, Path(store), f"{self.live}-replica", uri, self.credential,
-                self._identity("replica", Standing.BACKUP), arena_bytes=ARENA_BYTES,
-            ),
+                self._identity("replica", Standing.BACKUP), arena_bytes=self.arena_bytes,
+            ) as replica,
         ):  # fmt: skip
+            goes_on(replica)
             threading.Event().wait()
         return 0
 
     def begin(self) -> Process:
         return Process(self._lead, self.folder / "live.errors")
 
+    def follow(self, goes_on: Callable[[Replica], None] = lambda _: None) -> Process:
+        """A replica; when it is made, it goes on so."""
+        return Process(lambda: self._follow(goes_on), self.folder / "replica.errors")
+
     @contextmanager
     def replicated(self, queue: Queue) -> Iterator[Process]:
-        process = Process(self._follow, self.folder / "replica.errors")
+        process = self.follow()
         try:
             ends_at = time.monotonic() + PATIENCE_S
             while queue.level != LEVEL:

@@ -75,7 +75,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "later-frames-not-looked-for", DAMAGE, "journal/replay.c",
-        "if (reader_search(in, bad, replay->number + 1, INT64_MAX))",
+        "if (reader_was_synced(in, bad, replay->number))",
         "if (0)",
     ),
     Mutant(
@@ -119,8 +119,8 @@ MUTANTS: Final = (
     ),
     # --- what is written
     Mutant(
-        "frame-not-synced", CRASH, "journal/journal.c",
-        "if (code == SB_OK && fdatasync(to->file) != 0)", "if (0)",
+        "frame-not-synced", CRASH, "journal/sync.c",
+        "if (fdatasync(journal->current.file) != 0)", "if (0)",
     ),
     Mutant(
         "folder-not-synced", CRASH, "journal/folder.c",
@@ -169,22 +169,22 @@ MUTANTS: Final = (
     ),
     Mutant(
         "ahead-of-another-frame", CRASH, "journal/frame.c",
-        "next->records = next->ahead = 0;", "next->records = 0;",
+        "emptied->records = emptied->ahead = 0;", "emptied->records = 0;",
     ),
     Mutant(
-        "what-was-written-ahead-stays", AHEAD, "journal/journal.c",
+        "what-was-written-ahead-stays", AHEAD, "journal/relist.c",
         "at < staged->ahead && code == SB_OK;", "at < 0 * staged->ahead && code == SB_OK;",
     ),
     Mutant(
         "written-ahead-without-an-error", AHEAD, "journal/journal.c",
-        "    if (code != SB_OK)\n        return fatal(journal, code);\n    sync_file_range",
+        "    if (code != SB_OK)\n        return journal_fatal(journal, code);\n    sync_file_range",
         "    sync_file_range",
     ),
     # --- errors
     Mutant(
-        "failed-sync-tried-again", SYNC, "journal/journal.c",
-        "    if (code != SB_OK)\n        return fatal(journal, code);\n    tally_merge(",
-        "    if (code != SB_OK)\n        return code;\n    tally_merge(",
+        "failed-sync-tried-again", SYNC, "journal/sync.c",
+        "return journal_fatal(journal, sync_failed(journal->current.serial, errno));",
+        "return sync_failed(journal->current.serial, errno);",
     ),
     Mutant(
         "stale-live-begins", TAKEOVER, "journal/journal.c",
