@@ -11,13 +11,19 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
-from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "src"))
 
+from shmbroker.ipc.build.compiled import install_compiled, is_compiled  # noqa: E402
+from shmbroker.ipc.build.compiling import PortableBuild  # noqa: E402
+
 FLOORS = ["core", "ipc", "netbridge", "perf", "cli"]
 C_FOLDERS = ["perf/native"]
+MACHINES = ["wire", "link", "remote"]
+"""Rooms of netbridge whose modules are compiled (ipc/build/compiled.py)."""
+INTERPRETED = {"__init__.py", "action.py", "field.py", "frame.py", "value.py", "words.py"}
+"""Not these: classes by decorators that mypyc does not know, or with subclasses elsewhere."""
 
 
 def packages() -> dict[str, str]:
@@ -32,7 +38,17 @@ def packages() -> dict[str, str]:
     return found
 
 
-class BuildNative(build_ext):
+def machines() -> list[str]:
+    """As the type checker sees them."""
+    return [
+        f"src/shmbroker/netbridge/{room}/{each.name}"
+        for room in MACHINES
+        for each in (ROOT / "netbridge" / room).glob("*.py")
+        if each.name not in INTERPRETED
+    ]
+
+
+class BuildNative(PortableBuild):
     """Compiles libshmbroker before the extension that is linked to it."""
 
     def run(self) -> None:
@@ -46,13 +62,8 @@ class BuildNative(build_ext):
             extension.library_dirs.append(str(library.parent))
             extension.include_dirs += [str(library.parent.parent / "include"), str(work)]
         super().run()
-
-    def build_extensions(self) -> None:
-        """Without the folders of this machine, in which a user's library must not be looked for."""
-        # the interpreter hands on how it was linked itself: pyenv's with a folder in a home
-        ours = [flag for flag in self.compiler.linker_so if not flag.startswith("-Wl,-rpath")]
-        self.compiler.linker_so = ours
-        super().build_extensions()
+        if is_compiled() and not self.inplace:
+            install_compiled(ROOT, machines(), target)
 
 
 setup(
@@ -73,6 +84,7 @@ setup(
         "perf/spark/binding.py:binding",
     ],
     cmdclass={"build_ext": BuildNative},
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    # what mypyc compiles is for one version of Python; all else is for each from 3.11 on
+    options={} if is_compiled() else {"bdist_wheel": {"py_limited_api": "cp311"}},
     zip_safe=False,
 )

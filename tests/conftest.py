@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import tests.support.sources  # noqa: F401
+
+# isort: split
 import shmbroker
 from shmbroker.ipc.vhost import vhost as vhosts
 from tests.support.scheduling import Scheduling, sort_tests

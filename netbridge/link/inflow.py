@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from shmbroker.netbridge.link.action import Action, CloseSink, OpenSink, Owes, Pour, Skip
 from shmbroker.netbridge.link.broken import broken
@@ -55,13 +54,13 @@ class Poured:
     skip: int = 0
 
 
-@dataclass(slots=True)
 class Held:
     """Records that are not appended yet; without any: a message that its source has passed."""
 
-    records: memoryview
-    end: int
-    redelivered: bool
+    __slots__ = ("end", "records", "redelivered")
+
+    def __init__(self, records: memoryview, end: int, redelivered: bool) -> None:
+        self.records, self.end, self.redelivered = records, end, redelivered
 
 
 class Inflow:

@@ -98,7 +98,7 @@ class Client:
 
     def lost(self, now: float, kind: Event = Event.LOST, detail: str = "") -> list[Action]:
         """The link has ended; one that was never up is an attempt, and its plan tries again."""
-        if self.phase in (*OVER, Phase.CONNECTING):
+        if self.phase in OVER or self.phase is Phase.CONNECTING:
             return self._done()
         if self.options.failover_mode is Mode.APPLICATION:
             self._give_up(kind, detail)

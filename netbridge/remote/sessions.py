@@ -18,6 +18,14 @@ Done = list[tuple[int, Session | None, list[Action]]]
 """What is to be done: for which link (0: none), of which session."""
 
 
+def _until(session: Session) -> float:
+    return session.until
+
+
+def _deadlines() -> Deadlines[Session]:
+    return Deadlines(_until)
+
+
 @dataclass(slots=True)
 class Sessions:
     limits: SessionLimits = field(default_factory=SessionLimits)
@@ -25,9 +33,7 @@ class Sessions:
     links: dict[int, Session] = field(default_factory=dict)
     _numbers: dict[Session, int] = field(default_factory=dict)
     """The links, by session."""
-    _deadlines: Deadlines[Session] = field(
-        default_factory=lambda: Deadlines(lambda each: each.until)
-    )
+    _deadlines: Deadlines[Session] = field(default_factory=_deadlines)
 
     def link_of(self, session: Session) -> int:
         return self._numbers.get(session, 0)

@@ -34,7 +34,8 @@ class Number(Bound):
             raise Malformed(f"is {value}, not {self.least} to {self.most}")
         return value
 
-    write = read
+    def write(self, value: Any) -> int:
+        return self.read(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Flag(Bound):
             raise Malformed(f"is {type(value).__name__}, not true or false")
         return value
 
-    write = read
+    def write(self, value: Any) -> bool:
+        return self.read(value)
 
 
 @dataclass(frozen=True, slots=True)
