@@ -12,11 +12,13 @@ from shmbroker.cli.epoch import epoch
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say
+from shmbroker.cli.units import format_size
 
 if TYPE_CHECKING:
     from shmbroker.ipc.instance.status import Status
 
 ANSWER_SECONDS = 10.0
+SHOWN_SECONDS = 2.0
 IS_LIVE = "live"
 yes_option = click.option("--yes", is_flag=True, help="Do it without being asked.")
 
@@ -49,10 +51,11 @@ ha.add_command(epoch)
 def status(folder: Path, expect: str | None, is_primary: bool, as_json: bool) -> None:
     """Show a member: its state, its epoch, who is in sync, its replicas and its voters.
 
-    It reads a small file, so it works as well if the broker hangs.  Exits with 1 if the broker does
-    not run.
+    How far replicas are behind is asked of the broker; if it hangs, what it has said last is shown.
+    Exits with 1 if the broker does not run.
     """
     from shmbroker.ipc.base import trust
+    from shmbroker.ipc.instance import ordering
     from shmbroker.ipc.instance import status as states
     from shmbroker.ipc.instance.whole import read_whole
 
@@ -60,6 +63,8 @@ def status(folder: Path, expect: str | None, is_primary: bool, as_json: bool) ->
     found = states.read(folder)
     if is_primary:
         raise SystemExit(0 if found.state == IS_LIVE else 1)
+    if found.process is not None and expect is None:
+        ordering.asked(folder, {"noun": "ha", "verb": "show"}, SHOWN_SECONDS)
     told = read_whole(folder / states.RUN / "ha", trust.seen_files())
     told |= {"state": found.state, "replication": found.replication if found.process else ""}
     if as_json:
@@ -80,8 +85,10 @@ def show(told: dict[str, Any]) -> None:
     })  # fmt: skip
     if told.get("replicas"):
         click.echo()
-        print_table(["REPLICA", "IN SYNC"], [
-            [each["member"], "yes" if each["in-sync"] else "no"] for each in told["replicas"]
+        print_table(["REPLICA", "IN SYNC", "STATE", "LAG", "MS"], [
+            [each["member"], "yes" if each["in-sync"] else "no", each.get("state", ""),
+             format_size(each.get("lag-bytes", 0)), each.get("lag-ms", 0)]
+            for each in told["replicas"]
         ])  # fmt: skip
     if told.get("voters"):
         click.echo()

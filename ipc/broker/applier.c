@@ -174,7 +174,8 @@ static int64_t ring_made(sb_applier *all, restored *made, const char *page)
     return code;
 }
 
-/* An inbox knows its queue by its number. */
+/* An inbox knows its queue by its number.  What a member has written itself as live it reads again,
+ * and has the pages; of another one it has not. */
 static int64_t pages(sb_applier *all, const declaration_head *inbox)
 {
     const restored *of = *applier_place(all, inbox->identity[0] & INT64_MAX);
@@ -192,7 +193,7 @@ static int64_t declared(sb_applier *all, const sb_journal_record *record)
     if (code != SB_OK)
         return fail(code, "segment %llx, byte %lld: a queue's declaration contradicts itself",
                     (long long)record->serial, (long long)record->offset);
-    if (all->is_replica && head.flags & L_QUEUE_INBOX)
+    if (all->is_replica && !all->reads && head.flags & L_QUEUE_INBOX)
         return pages(all, &head);
     int64_t later = head.realtime - head.monotonic - realtime_ns() + sb_system_clock();
     if (*at) {

@@ -190,6 +190,14 @@ class Feed:
         yield Say(InSync(number))
         yield Became(self.state.value)
 
+    @property
+    def lag_bytes(self) -> int:
+        """Of frames that were sent, and that it does not have yet."""
+        return self._on_way_bytes
+
+    def lag_seconds(self, now: float) -> float:
+        return now - self.progress_at if self._on_way else 0.0
+
     # --- its end ------------------------------------------------------------------------------
 
     @property

@@ -445,6 +445,9 @@ class Acting(Carrier):
             has = self._own(number).number
             self.does(self.machine.replica_has(member, stream, has, now()))
 
+    def lag(self, member: str) -> Mapping[str, object]:
+        return self.served.followers.lag(member) if self.served is not None else {}
+
     def replica_over(self, member: str, why: str) -> None:
         self.does(self.machine.replica_failed(member, why, now()))
 

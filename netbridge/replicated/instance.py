@@ -188,12 +188,17 @@ class ReplicatedInstance:
             self.line("replication", state=status.replication, epoch=status.epoch)
         with suppress(OSError):  # what it says is no reason to end
             self._sign.show(status)
-            write_whole(self.config.folder / RUN / HA, shown.whole(machine))
+        self._show()
         waits = self.config.wait_for_activation and machine.options.is_preferred
         if not self._is_ready and status.state != "starting":
             if status.state == "live" or not waits:
                 self._is_ready = True
                 threading.Thread(target=notify.ready, args=(status.state,), daemon=True).start()
+
+    def _show(self) -> None:
+        acting = self._acting
+        with suppress(OSError):
+            write_whole(self.config.folder / RUN / HA, shown.whole(acting.machine, acting.lag))
 
     def ends(self, is_failure: bool, why: str) -> None:
         self.changed()
@@ -254,7 +259,9 @@ class ReplicatedInstance:
     def _order(self, given: Mapping[str, Any]) -> None:
         why = ""
         try:
-            if given.get("noun") == HA:
+            if given.get("noun") == HA and given.get("verb") == "show":
+                self._thread.ask(self._show)
+            elif given.get("noun") == HA:
                 why = self._thread.ask(lambda: order(self._acting, given, self.line))
             else:
                 self.owner.order(given)

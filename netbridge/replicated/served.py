@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
@@ -75,9 +76,19 @@ class Followers(Replication):
         end = self._members.get(member)
         return self._feedings[end].feed.has if end in self._feedings else 0
 
-    def feeding(self, member: str) -> Feeding | None:
+    def lag(self, member: str) -> dict[str, object]:
+        """How far a replica is behind, and how much was copied to it."""
         end = self._members.get(member)
-        return self._feedings.get(end) if end is not None else None
+        feeding = self._feedings.get(end) if end is not None else None
+        if feeding is None:
+            return {}
+        feed = feeding.feed
+        return {
+            "state": feed.state.value,
+            "lag-bytes": feed.lag_bytes,
+            "lag-ms": round(1000 * feed.lag_seconds(time.monotonic()), 1),
+            "copied-bytes": feed.copied_bytes,
+        }
 
     # --- of one of them -----------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from shmbroker.netbridge.member.machine import Member
@@ -42,8 +43,8 @@ def level_of(machine: Member) -> str:
     return machine.effective_level.value if machine.state in SERVING else ""
 
 
-def whole(machine: Member) -> dict[str, Any]:
-    """For `ha status`."""
+def whole(machine: Member, lag: Callable[[str], Mapping[str, object]]) -> dict[str, Any]:
+    """For `ha status`.  `lag`: of a replica."""
     return {
         "member": machine.me,
         "role": "preferred" if machine.options.is_preferred else "backup",
@@ -58,6 +59,7 @@ def whole(machine: Member) -> dict[str, Any]:
             {
                 "member": each.member,
                 "in-sync": each.member in machine.counted and each.is_announced,
+                **lag(each.member),
             }
             for each in machine.followers.values()
         ],

@@ -104,7 +104,7 @@ class Store:
         try:
             return self.warm(), ""
         except (JournalDamaged, InvalidArgument) as error:
-            saved = set_aside(self.path, self.terms.saved_journals)
+            saved = set_aside(self.path, -1)  # nobody may have it but this member
             self.mark(is_whole=False)
             return self.warm(), f"{error}; it is set aside in {saved}"
 

@@ -31,7 +31,10 @@ def test_what_a_pair_shows(pair: Commands) -> None:
     assert (told["member"], told["state"], told["epoch"]) == ("a", "live", 1)
     assert told["level"] == "disk+replicated"
     assert told["in-sync"] == ["a", "b"]
-    assert told["replicas"] == [{"member": "b", "in-sync": True}]
+    [replica] = told["replicas"]
+    assert (replica["member"], replica["in-sync"], replica["state"]) == ("b", True, "in sync")
+    assert replica["lag-bytes"] == 0
+    assert "in sync" in pair("a", "ha", "status", "DIR").out
     assert pair("a", "ha", "status", "DIR", "--is-primary").code == 0
     assert pair("b", "ha", "status", "DIR", "--is-primary").code == 1
     assert pair("b", "ha", "status", "DIR", "--expect", "in sync").code == 0

@@ -48,6 +48,8 @@ class Programs:
         """How often each was delivered without a flag, or for the first time."""
         self.failures: list[str] = []
         self.is_over = threading.Event()
+        self._are_there = threading.Barrier(3)
+        """Both are connected before the first blow: a first connection is not tried again."""
         self._threads = [
             threading.Thread(target=self._guarded, args=(each,), daemon=True)
             for each in (self._publish, self._consume)
@@ -58,6 +60,7 @@ class Programs:
             broker.declare_queue("orders", durable=True)
         for each in self._threads:
             each.start()
+        self._are_there.wait(PATIENCE)
 
     def end(self) -> None:
         self.is_over.set()
@@ -71,6 +74,7 @@ class Programs:
     def _guarded(self, step: Callable[[Any], None]) -> None:
         try:
             with self._connected() as broker:
+                self._are_there.wait(PATIENCE)
                 step(broker.queue("orders"))
         except Exception as error:  # noqa: BLE001 - told by the test
             self.failures.append(repr(error))

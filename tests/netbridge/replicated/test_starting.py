@@ -122,3 +122,21 @@ def test_a_suspended_live_goes_on_when_its_replica_is_back(node: Made) -> None:
     orders.publish(b"again", timeout=PATIENCE)
     assert orders.confirm(timeout=PATIENCE) == "disk+replicated"
     assert two["a"].status.epoch == 1
+
+
+def test_a_live_alone_has_its_pages_again(node: Made) -> None:
+    two = node(STOP_CONFIRMING)
+    two["a"].start().becomes("live")
+    large = two.connected("a").declare_queue("large", durable=True, slots=64, when_full="page")
+    bodies = [b"%d" % number + bytes(4096) for number in range(300)]
+    for body in bodies:
+        large.publish(body, timeout=PATIENCE)
+    two["a"].kill()
+    two["a"].start().becomes("live")
+    again = two.connected("a").queue("large")
+    taken = []
+    for _ in bodies:
+        message = again.get(timeout=PATIENCE)
+        taken.append(message.body)
+        message.ack()
+    assert taken == bodies
