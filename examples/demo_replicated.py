@@ -32,7 +32,7 @@ COMMAND = str(Path(sys.executable).parent / "shmbroker")
 QUEUE = "orders"
 USER = "programs"
 PASSWORD = "a password for this demo"
-PATIENCE_S = 60
+PATIENCE_S = 120
 NAMES = ("live", "backup")
 
 
@@ -83,6 +83,8 @@ class Story:
             "ha.replication.witnesses": f'["tcp://127.0.0.1:{self.voting}"]',
             "ha.replication.vote-retry-wait": "200ms",
             "ha.replication.check-for-live-server": "true",
+            "ha.replication.replica-timeout": "10s",  # patient with a machine that is busy
+            "link-defaults.heartbeat-interval": "1s",
             "acceptors.members.uri": f"tcp://127.0.0.1:{self.members[name]}",
             "acceptors.members.roles": '["replica"]',
             "acceptors.programs.uri": f"tcp://127.0.0.1:{self.ports[name]}",
@@ -155,6 +157,7 @@ class Programs:
         self.flagged = 0
         self.failures: list[BaseException] = []
         self._is_over = threading.Event()
+        self._are_there = threading.Barrier(3)
         self._threads = [
             threading.Thread(target=self._guarded, args=(step,))
             for step in (self._publish, self._consume)
@@ -165,6 +168,7 @@ class Programs:
             broker.declare_queue(QUEUE, durable=True)
         for each in self._threads:
             each.start()
+        self._are_there.wait(PATIENCE_S)
 
     def end(self) -> None:
         self._is_over.set()
@@ -183,6 +187,7 @@ class Programs:
     def _publish(self) -> None:
         with self._connected() as broker:
             queue = broker.queue(QUEUE)
+            self._are_there.wait(PATIENCE_S)
             while not self._is_over.is_set():
                 number, begun = len(self.confirmed), time.monotonic()
                 queue.publish(b"%d" % number, timeout=PATIENCE_S)
@@ -191,6 +196,7 @@ class Programs:
     def _consume(self) -> None:
         with self._connected() as broker:
             queue = broker.queue(QUEUE)
+            self._are_there.wait(PATIENCE_S)
             while True:
                 try:
                     message = queue.get(timeout=1)

@@ -70,6 +70,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replicated/checking.py": set(),
     "netbridge/replicated/instance.py": {"threading", "time"},
     "netbridge/replicated/ordered.py": set(),
+    "netbridge/replicated/process.py": {"time"},
     "netbridge/replicated/served.py": {"threading", "time"},
     "netbridge/replicated/store.py": {"threading"},
     "netbridge/replicated/talks.py": {"zmq", "time"},

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from shmbroker.ipc.base.errors import DiskFull, Error
 from shmbroker.ipc.instance import process as processes
@@ -61,6 +61,7 @@ from shmbroker.netbridge.replica.copying import State as Copied
 from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.replicated.checking import has_frame
+from shmbroker.netbridge.replicated.process import Process, now
 from shmbroker.netbridge.replicated.served import Served
 from shmbroker.netbridge.replicated.store import Store, last_of, written_in
 from shmbroker.netbridge.replicated.talks import Talks
@@ -70,30 +71,6 @@ from shmbroker.netbridge.wire.frame import Frame
 T = TypeVar("T")
 Log = Callable[[Mapping[str, Any]], None]
 NEVER = math.inf
-
-
-class Process(Protocol):
-    """Of the member; called in the network thread."""
-
-    def serves(self, node: bytes, epoch: int) -> None: ...
-
-    def stops_serving(self, *, at_once: bool) -> None:
-        """In the worker: returns when programs of other hosts are out."""
-
-    def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:
-        """In the worker: why `on-promote` says no."""
-
-    def line(self, event: str, **fields: object) -> None: ...
-
-    def changed(self) -> None:
-        """There may be something to show."""
-
-    def ends(self, is_failure: bool, why: str) -> None: ...
-
-
-def now() -> float:
-    """Seconds of a clock that goes on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Acting(Carrier):

@@ -36,8 +36,9 @@ from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.member.codec import Here
 from shmbroker.netbridge.member.standing import SERVING
 from shmbroker.netbridge.replicated import options, shown
-from shmbroker.netbridge.replicated.acting import Acting, now
+from shmbroker.netbridge.replicated.acting import Acting
 from shmbroker.netbridge.replicated.ordered import order
+from shmbroker.netbridge.replicated.process import now
 from shmbroker.netbridge.replicated.store import Store
 from shmbroker.netbridge.replicated.talks import Address, Talks
 from shmbroker.netbridge.security import key_file
@@ -45,6 +46,7 @@ from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.wire.words import Standing
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+HANDLED: Final = (*SIGNALS, signal.SIGHUP, ordering.SIGNAL)
 RETRY_SECONDS: Final = 0.2
 HA: Final = "ha"
 """The file in run/ with what `ha status` shows."""
@@ -54,6 +56,8 @@ class ReplicatedInstance:
     """Made of its configuration; run() is all that there is to do with it."""
 
     def __init__(self, config: Config, network: Network, known: Credentials) -> None:
+        # for the main thread: one that is given to another thread does not wake it
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         self.config = config
         self._network, self._known = network, known
         self.log = Log(config.log, config.name)
@@ -95,6 +99,7 @@ class ReplicatedInstance:
             signal.signal(number, self._stopped)
         signal.signal(signal.SIGHUP, self._asked_to_reload)
         signal.signal(ordering.SIGNAL, self._asked_to)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         while (code := self._inbox.get()()) is None:
             pass
         return code

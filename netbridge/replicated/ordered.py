@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from shmbroker.netbridge.member.standing import FOLLOWING, LOOKING, SERVING, State
-from shmbroker.netbridge.replicated.acting import Acting, now
+from shmbroker.netbridge.replicated.acting import Acting
+from shmbroker.netbridge.replicated.process import now
 
 Line = Callable[..., None]
 

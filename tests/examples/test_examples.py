@@ -86,6 +86,15 @@ def test_the_demo_loses_nothing() -> None:
     assert len(re.findall("│", done.stdout)) == 14
 
 
+def test_the_replicated_demo_loses_nothing() -> None:
+    command = [sys.executable, str(EXAMPLES / "demo_replicated.py"), "--seconds", "0.5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("nothing is lost\n")
+    assert re.search(r"^confirmed [\d,]+   lost 0   twice without a flag 0 ", done.stdout, re.M)
+    assert len(re.findall(r"^ +[\d.]+ s  ", done.stdout, re.M)) == 8
+
+
 def test_what_the_demo_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     picture = importlib.import_module("picture")

@@ -1,0 +1,30 @@
+"""What the process of a member does for `acting.Acting`, and its clock."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Process(Protocol):
+    """Of the member; called in the network thread."""
+
+    def serves(self, node: bytes, epoch: int) -> None: ...
+
+    def stops_serving(self, *, at_once: bool) -> None:
+        """In the worker: returns when programs of other hosts are out."""
+
+    def refusal(self, epoch: int, node: bytes, old_live: str) -> str | None:
+        """In the worker: why `on-promote` says no."""
+
+    def line(self, event: str, **fields: object) -> None: ...
+
+    def changed(self) -> None:
+        """There may be something to show."""
+
+    def ends(self, is_failure: bool, why: str) -> None: ...
+
+
+def now() -> float:
+    """Seconds of a clock that goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
