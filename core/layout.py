@@ -595,6 +595,9 @@ CATALOG_NAME_AT: Final = 64
 CATALOG_NAME_BYTES_MAX: Final = 128
 CATALOG_IDENTITY_BYTES: Final = CATALOG_NAME_AT + CATALOG_NAME_BYTES_MAX
 
+CATALOG_MOVED_AT: Final = 1016  # 1: its broker serves no more, and its queues are out of reach
+CATALOG_MOVED_TO_AT: Final = 1024  # where another one serves: a uri, with a 0 at its end
+CATALOG_MOVED_TO_BYTES: Final = 1024
 CATALOG_GENERATION_AT: Final = PAGE_BYTES  # moves after each change: a route of before is stale
 CATALOG_CHANGING_AT: Final = CATALOG_GENERATION_AT + 8  # 1: somebody changes it, or died doing so
 CATALOG_HIGH_AT: Final = CATALOG_GENERATION_AT + PAIR_BYTES

@@ -91,6 +91,13 @@ class ConnectionClosed(Error):
     """The connection was closed before."""
 
 
+class Moved(ConnectionClosed):
+    """The broker of this vhost serves no more: the message says who does, if that is known.
+
+    What was published and not confirmed is in doubt, and what was taken comes again there.
+    """
+
+
 class ConnectionForked(Error):
     """The connection belongs to the parent process."""
 
@@ -256,6 +263,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.ASSIGNED: Empty,
     codes.OVER_SHARE: QueueFull,
     codes.SLOW: ConnectionClosed,
+    codes.MOVED: Moved,
     codes.UNTRUSTED: Untrusted,
     codes.OTHER_HEADER: OtherHeader,
 }

@@ -54,6 +54,8 @@ static int64_t connect_as(const char *vhost, const char *name, bool joins, bool 
     int64_t code = connection->queues ? attach_segments(connection) : fail_system("memory");
     if (code == SB_OK)
         code = open_locks(connection);
+    if (code == SB_OK && !restores)
+        code = moved_code(connection);
     if (code == SB_OK && joins)
         code = participant_join(connection, name ? name : program_invocation_short_name, true);
     if (code != SB_OK) {
@@ -132,7 +134,7 @@ int64_t sb_disconnect(sb_connection *connection)
 {
     int64_t open = 0;
     if (!atomic_compare_exchange_strong(&connection->closed, &open, SB_CLOSED) &&
-        open != SB_CLOSED && open != SB_SLOW)
+        open != SB_CLOSED && open != SB_SLOW && open != SB_MOVED)
         return open;
     if (atomic_exchange(&connection->left, 1))
         return SB_OK;
@@ -153,7 +155,10 @@ int64_t sb_disconnect(sb_connection *connection)
     /* a commit and a repair that are under way end first: our locks are theirs */
     pthread_mutex_lock(&connection->commit_mutex);
     pthread_mutex_lock(&connection->repair);
-    if (connection->id)
+    if (connection->id && open == SB_MOVED)
+        /* our rings are out of reach: what we have in them is repaired if they serve again */
+        participant_state_set(connection, connection->id, L_PARTICIPANT_LEAVING);
+    else if (connection->id)
         participant_leave(connection);
     close_locks(connection);
     pthread_mutex_unlock(&connection->repair);
@@ -165,7 +170,8 @@ void sb_connection_free(sb_connection *connection)
 {
     if (!connection)
         return;
-    if (atomic_load(&connection->closed) == 0 || atomic_load(&connection->closed) == SB_SLOW)
+    int64_t closed = atomic_load(&connection->closed);
+    if (closed == SB_OK || closed == SB_SLOW || closed == SB_MOVED)
         sb_disconnect(connection);
     bool forked = atomic_load(&connection->closed) == SB_FORKED;
     while (connection->exchanges)

@@ -16,7 +16,7 @@ int64_t sb_vhost_create_with(const char *vhost, int64_t arena_bytes, const char 
  * takes part in it only by force.  SB_OK; SB_NO_VHOST; SB_IN_USE; SB_UNTRUSTED if it belongs to
  * another user. */
 int64_t sb_vhost_delete(const char *vhost, int64_t force);
-/* Before it is deleted by whoever was live in it: calls in its queues answer SB_CLOSED, and those
+/* Before it is deleted by whoever was live in it: calls in its queues answer SB_MOVED, and those
  * that wait for a confirm SB_UNCONFIRMED. */
 int64_t sb_vhost_retire(const char *vhost);
 /* Take part in a vhost; `name` is for people, NULL: the program's.  SB_OK; SB_NO_VHOST;
@@ -46,6 +46,10 @@ int64_t sb_repair_for(sb_connection *connection, int64_t timeout_ns);
 """
 
 PRIVATE = """\
+/* Its broker serves no more: every call of programs answers SB_MOVED, and names who does.  And it
+ * does again, with what is there: who connects anew goes on. */
+int64_t sb_vhost_moves(sb_connection *connection, const char *to);
+int64_t sb_vhost_serves(sb_connection *connection);
 /* What the paths of a vhost's segments begin with: `home` has room for 384 bytes.  The group that
  * shares it, -1 if none does.  `looks`: root may look at what any user has.  Answers as sb_connect
  * if it may not be entered; SB_OK also if there is none. */

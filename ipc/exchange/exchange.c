@@ -67,7 +67,7 @@ int64_t exchange_close(sb_exchange *exchange)
 int64_t sb_open_exchange(sb_connection *connection, const char *name, sb_exchange **opened)
 {
     void *catalog = connection->catalog.memory;
-    int64_t reference = 0, kind = L_DIRECT, code = atomic_load(&connection->closed);
+    int64_t reference = 0, kind = L_DIRECT, code = usable_code(connection);
     if (code == SB_OK && *name)
         code = name_check("exchange", name);
     if (code != SB_OK)
@@ -253,7 +253,7 @@ static int64_t receipts_room(sb_receipts *receipts, int64_t more)
 static int64_t publish_routed(sb_exchange *exchange, const sb_outgoing *message, int64_t timeout_ns,
                               int64_t *done, sb_receipts *receipts)
 {
-    int64_t code = atomic_load(&exchange->connection->closed);
+    int64_t code = usable_code(exchange->connection);
     if (code != SB_OK)
         return code;
     if (message->producer)

@@ -112,7 +112,7 @@ static int64_t wait_in_lane(sb_queue *queue, lane *in, int64_t position, int64_t
     int64_t code;
     while ((code = sb_port_wait_for_confirm(&in->port, position, level, deadline)) == SB_SLEPT) {
         if (!queue_is_usable(queue, &code))
-            return vhost_is_retired(queue->connection)
+            return code == SB_MOVED
                        ? unconfirmed(queue, &in->port, position, level) : code;
         queue->connection->duties->repair_ring(queue, &in->port);
         if (queue->connection->waits_in_slices)

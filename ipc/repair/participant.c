@@ -137,7 +137,7 @@ static void finish_own(sb_connection *connection)
 
 int64_t sb_repair(sb_connection *connection)
 {
-    int64_t closed = atomic_load(&connection->closed);
+    int64_t closed = usable_code(connection);
     if (closed || connection->id == 0)
         return closed;
     if (pthread_mutex_trylock(&connection->repair) != 0)

@@ -100,7 +100,7 @@ static int64_t repair_and_wait(sb_connection *connection, watch *made, int64_t d
 
 int64_t sb_repair_for(sb_connection *connection, int64_t timeout_ns)
 {
-    int64_t code = atomic_load(&connection->closed);
+    int64_t code = usable_code(connection);
     if (code != SB_OK)
         return code;
     participant_repairs(connection);

@@ -19,13 +19,12 @@ int64_t *port_field(sb_port *port, int64_t at)
 int64_t queue_unusable(sb_queue *queue)
 {
     int64_t code = atomic_load_explicit(&queue->connection->closed, memory_order_acquire);
-    if (code == SB_OK && vhost_is_retired(queue->connection))
-        return fail(SB_CLOSED, "vhost '%s' has moved: its broker here is live no more",
-                    queue->connection->vhost);
     if (code == SB_OK)
         code = atomic_load_explicit(&queue->gone, memory_order_acquire);
-    if (code == SB_OK)
-        code = SB_NOT_FOUND;
+    if (code == SB_OK || code == SB_NOT_FOUND || code == SB_MOVED) {
+        int64_t moved = moved_code(queue->connection);
+        code = moved == SB_OK && code == SB_OK ? SB_NOT_FOUND : moved == SB_OK ? code : moved;
+    }
     return code == SB_NOT_FOUND ? fail(code, "queue '%s' was deleted", queue->name) : code;
 }
 

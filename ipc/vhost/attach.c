@@ -73,7 +73,9 @@ static int64_t check_others(sb_connection *connection)
 
 int64_t usable_code(sb_connection *connection)
 {
-    return atomic_load(&connection->closed);
+    int64_t code = atomic_load(&connection->closed);
+    int64_t moved = code == SB_OK || code == SB_MOVED ? moved_code(connection) : SB_OK;
+    return moved == SB_OK ? code : moved;
 }
 
 int64_t attach_segments(sb_connection *connection)

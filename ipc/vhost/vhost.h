@@ -110,6 +110,11 @@ const char *home_next(const char *home, DIR *folder);
 /* Remove the segments in a home, the catalog first; and its folder, if it is one of its own. */
 int64_t home_clear(const char *home);
 
+/* --- moved.c ---------------------------------------------------------------------------------- */
+
+/* SB_OK, or SB_MOVED with who serves in its place: then the connection is closed for it. */
+int64_t moved_code(sb_connection *connection);
+
 /* --- group.c ---------------------------------------------------------------------------------- */
 
 /* The number of a group, by its name or that number. */

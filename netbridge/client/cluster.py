@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from shmbroker.ipc.base.errors import InvalidArgument
-from shmbroker.netbridge.client.connecting import Login, separated
+from shmbroker.netbridge.client.connecting import NEAR, Login, separated
 from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
 from shmbroker.netbridge.plan.uri import FAILOVER, Members, Single, singles
@@ -32,7 +32,8 @@ class Cluster:
         if not self._members:
             raise InvalidArgument(f"{where!r} names no broker that is reached over TCP")
         is_failover = isinstance(found, Members) and found.scheme == FAILOVER
-        self._kept = self._values if is_failover else {}
+        chosen = {NEAR: self._values[NEAR]} if NEAR in self._values else {}
+        self._kept = self._values if is_failover else chosen
         self._policy: str = of_session(self._values)["load-balancing"]
         self._next = random.randrange(len(self._members))
 

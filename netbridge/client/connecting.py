@@ -11,18 +11,20 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.netbridge.client.closing import Closing
 from shmbroker.netbridge.client.face import AWAITING, BLOCKING
+from shmbroker.netbridge.client.near import near
 from shmbroker.netbridge.client.session import Session
 from shmbroker.netbridge.client.waiting import Awaiting, Blocking, Way, finished
 from shmbroker.netbridge.link.option import LINK_DEFAULTS, times_of
 from shmbroker.netbridge.plan.terms import of_session
 from shmbroker.netbridge.plan.text import parse
-from shmbroker.netbridge.plan.uri import Uri, singles
+from shmbroker.netbridge.plan.uri import Single, Uri, singles
 from shmbroker.netbridge.remote.options import Mode, SessionOptions
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role
 
 USER: Final = re.compile(r"tcp://([^/@,()?]*)@", re.IGNORECASE)
+NEAR: Final = "prefer-shared-memory"
 OF_LINKS: Final = {option.name for option in LINK_DEFAULTS}
 
 
@@ -61,8 +63,15 @@ class Login:
     name: str | None
 
 
-def session_of(way: Way, login: Login) -> tuple[Session, str]:
-    """A session that has begun, and the vhost that it asks for."""
+def prefers_shared_memory(found: Uri) -> bool:
+    """Of a list, unless it says otherwise; one address is a link, unless it does."""
+    values = dict(getattr(found, "values", ()))
+    is_list = not isinstance(found, Single)
+    return bool(of_session(values)["prefer-shared-memory"] if is_list or NEAR in values else False)
+
+
+def session_of(way: Way, login: Login) -> tuple[Session, str, bool]:
+    """A session that has begun, the vhost that it asks for, and whether it may be had nearer."""
     where, user, password = separated(login.uri, login.user, login.password)
     found = parse(where)
     members = list(singles(found))
@@ -72,13 +81,14 @@ def session_of(way: Way, login: Login) -> tuple[Session, str]:
     credential = Credential("client", user, (Role.CLIENT,), (Stretched(user, password),))
     name = login.name or f"pid-{os.getpid()}"
     session = Session(way, where, credential, options_of(found), times_of(of_link), name)
-    return session, members[0].vhost
+    return session, members[0].vhost, prefers_shared_memory(found)
 
 
 def connect(login: Login) -> Any:
-    session, vhost = session_of(Blocking(), login)
+    session, vhost, prefers = session_of(Blocking(), login)
     finished(session.open())
-    return BLOCKING["Broker"](session, vhost)
+    broker = BLOCKING["Broker"](session, vhost)
+    return near(broker, login.name) if prefers else broker
 
 
 class ConnectingOver(Closing):
@@ -89,9 +99,10 @@ class ConnectingOver(Closing):
         self._broker: Any = None
 
     async def _connect(self) -> Any:
-        session, vhost = session_of(Awaiting(), self._login)
+        session, vhost, prefers = session_of(Awaiting(), self._login)
         await session.open()
-        return AWAITING["Broker"](session, vhost)
+        broker = AWAITING["Broker"](session, vhost)
+        return near(broker, self._login.name) if prefers else broker
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._connect().__await__()

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds
+from shmbroker.ipc.instance.process import memory
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.client.link import ProgramLink
 from shmbroker.netbridge.client.member import Member
@@ -42,6 +43,7 @@ from shmbroker.netbridge.remote.client import Client
 from shmbroker.netbridge.remote.options import NO_LIMIT, SessionOptions
 from shmbroker.netbridge.remote.outcome import Token
 from shmbroker.netbridge.remote.phase import Phase
+from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Body, Frame
 from shmbroker.netbridge.wire.words import Demand, Standing, Verb
@@ -112,6 +114,15 @@ class Session:
             return ()
         nodes = link.topology.nodes.values()
         return tuple(Member.of(each, link.met.get(each), nodes) for each in link.members)
+
+    @property
+    def near(self) -> Node | None:
+        """The node that serves us, if its shared memory is that of this host."""
+        link = self.link
+        met = link.met.get(link.member) if link is not None and link.member is not None else None
+        node = link.topology.nodes.get(met.node) if link is not None and met is not None else None
+        is_here = node is not None and bool(node.vhost) and node.memory == memory()
+        return node if is_here else None
 
     async def open(self) -> None:
         """Until it is attached to a broker; ConnectionClosed says what each member has said."""

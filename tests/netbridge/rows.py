@@ -84,6 +84,7 @@ KILLED: Final = "netbridge/serving/test_killed.py::test_"
 SESSION: Final = "netbridge/remote/test_session.py::test_"
 FATE: Final = "netbridge/remote/test_fate.py::test_"
 SINK: Final = "ipc/sink/test_sink"
+NEAR: Final = "netbridge/client/test_near.py::test_"
 
 SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "refusal: credentials": (
@@ -207,7 +208,10 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
         FATE + "commit_in_flight_automatic_is_asked_again",
         KILLED + "a_commit_that_is_asked_for_again_is_told_by_its_mark",
     ),
-    "loss, given up: commit in flight": (FATE + "commit_in_flight_given_up_is_unknown",),
+    "loss, given up: commit in flight": (
+        FATE + "commit_in_flight_given_up_is_unknown",
+        FATE + "commit_that_is_unknown_is_asked_for_by_its_token",
+    ),
     "loss, automatic: blocked for credit": (FATE + "blocked_for_credit_automatic_goes_on",),
     "loss, given up: blocked for credit": (FATE + "blocked_for_credit_given_up_failed",),
     "loss, automatic: opening a session": (FATE + "opening_a_session_automatic_goes_on",),
@@ -245,12 +249,22 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
         RECOVERY + "another_session_at_another_member_retries_what_was_unknown",
         SESSION + "tokens_are_retried_in_any_order",
     ),
-    "program: topology": (PASSIVE + "a_passive_broker_says_so_and_the_next_member_is_taken",),
+    "program: topology": (
+        PASSIVE + "a_passive_broker_says_so_and_the_next_member_is_taken",
+        PASSIVE + "a_program_is_told_of_a_backup_that_its_list_does_not_have",
+    ),
+    "option: prefer-shared-memory": (
+        NEAR + "what_is_not_local_is_there_in_shared_memory",
+        NEAR + "who_does_not_prefer_it_has_a_link",
+        NEAR + "a_program_moves_to_a_link_and_back_to_shared_memory",
+    ),
+    "program: programs in shared memory are told Moved": (
+        "ipc/vhost/test_moving.py::test_every_call_says_moved_and_where",
+        "ipc/vhost/test_moving.py::test_whoever_waits_is_told",
+    ),
 }  # fmt: skip
 
 OPEN: Final = {
     "option: use-topology-for-load-balancing": "there are no clusters yet",
     "option: discovery-initial-wait": "there is no discovery yet",
-    "option: prefer-shared-memory": "it is read, and has no effect yet",
-    "program: programs in shared memory are told Moved": "rings are not retired yet",
 }

@@ -1,0 +1,78 @@
+/* A vhost whose broker serves no more, because another one does, with rings of its own.
+ *
+ * Programs are to find out at their next call, and calls look at the row of their queue anyway: so
+ * rows lose the bit that says that they are live, and get one that says that they had it.  Who then
+ * finds its queue gone looks here.  Calls without a queue look at the word themselves.
+ *
+ * The word is stored before the first row changes, and cleared after the last: so nobody takes a
+ * row that has moved for one that is free. */
+
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/base.h"
+#include "vhost/vhost.h"
+
+#define ROW_MOVED INT64_MIN
+
+static void rows_each(sb_connection *connection, int64_t (*change)(int64_t word))
+{
+    char *catalog = connection->catalog.memory;
+    for (int64_t row = 0; row < L_QUEUE_ROWS; row++) {
+        int64_t at = L_QUEUE_COLUMN_AT + row * L_ROW_BYTES, word = word_load(catalog, at);
+        if (change(word) != word)
+            word_store(catalog, at, change(word));
+    }
+    word_store(catalog, L_CATALOG_GENERATION_AT, word_load(catalog, L_CATALOG_GENERATION_AT) + 1);
+}
+
+static int64_t row_away(int64_t word)
+{
+    return word & L_ROW_LIVE ? (word & ~L_ROW_LIVE) | ROW_MOVED : word;
+}
+
+static int64_t row_back(int64_t word)
+{
+    return word & ROW_MOVED ? (word & ~ROW_MOVED) | L_ROW_LIVE : word;
+}
+
+int64_t moved_code(sb_connection *connection)
+{
+    const char *catalog = connection->catalog.memory;
+    int64_t open = 0;
+    if (!word_load(catalog, L_CATALOG_MOVED_AT) && !vhost_is_retired(connection))
+        return SB_OK;
+    if (!connection->restores)
+        atomic_compare_exchange_strong(&connection->closed, &open, SB_MOVED);
+    const char *to = catalog + L_CATALOG_MOVED_TO_AT;
+    return fail(SB_MOVED, "the broker of vhost '%s' serves no more; %s%.*s", connection->vhost,
+                *to ? "connect to " : "it is not known who does",
+                (int)L_CATALOG_MOVED_TO_BYTES - 1, to);
+}
+
+int64_t sb_vhost_moves(sb_connection *connection, const char *to)
+{
+    size_t length = strlen(to);
+    if (length >= L_CATALOG_MOVED_TO_BYTES)
+        return fail(SB_INVALID, "an address has %zu bytes, and may have %d", length,
+                    (int)L_CATALOG_MOVED_TO_BYTES - 1);
+    int64_t code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    memcpy((char *)connection->catalog.memory + L_CATALOG_MOVED_TO_AT, to, length + 1);
+    word_store(connection->catalog.memory, L_CATALOG_MOVED_AT, 1);
+    rows_each(connection, row_away);
+    connection_unlock(connection);
+    return SB_OK;
+}
+
+int64_t sb_vhost_serves(sb_connection *connection)
+{
+    int64_t code = connection_lock(connection);
+    if (code != SB_OK)
+        return code;
+    rows_each(connection, row_back);
+    word_store(connection->catalog.memory, L_CATALOG_MOVED_AT, 0);
+    connection_unlock(connection);
+    return SB_OK;
+}

@@ -1,0 +1,339 @@
+"""A list whose member is on this host: its verbs go through shared memory as long as it serves.
+
+The session stays, idle: it says who serves, and where.  When another member does, the verbs go over
+its link, and through shared memory again when a member of this host does.  What is bound to a place
+(messages, transactions, subscriptions) ends with it, as after a failover; queues and exchanges are
+opened anew by their names.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from functools import wraps
+from inspect import isawaitable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from shmbroker.ipc.aio import broker as aio
+from shmbroker.ipc.aio.exchange import Exchange
+from shmbroker.ipc.aio.getting import Getting
+from shmbroker.ipc.base.errors import Error, Moved, Unconfirmed
+from shmbroker.ipc.connection.broker import SCHEME
+from shmbroker.ipc.connection.broker import connect as connect_local
+from shmbroker.ipc.queue.durable import DurableQueue
+from shmbroker.netbridge.remote.topology import Node
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.client.session import Session
+
+OF_THE_SESSION: Final = frozenset({"on_event", "retry", "reconnect", "topology", "uri"})
+QUEUES: Final = frozenset({"declare_queue", "queue", "temporary_queue"})
+EXCHANGES: Final = frozenset({"declare_exchange", "exchange"})
+GETS: Final = frozenset({"get", "select"})
+PUBLISHES: Final = frozenset({"publish", "publish_many", "publish_nowait", "request", "confirm"})
+"""Of a queue: when the broker goes, nobody knows what became of them."""
+
+
+class Place:
+    """Who serves us at the moment."""
+
+    def __init__(self, remote: Any, opens: Callable[[str], Any]) -> None:
+        self.remote, self._opens = remote, opens
+        self._session: Session = remote._session
+        self._local: Any = None
+        self._refused: Node | None = None
+        """It could not be opened there."""
+        self._lock = threading.Lock()
+
+    def now(self) -> Any:
+        with self._lock:
+            if self._session.is_up:
+                self._look(self._session.near)
+            local = self._local
+            return self.remote if local is None or local.is_closed else local
+
+    def _look(self, near: Node | None) -> None:
+        local = self._local
+        if local is not None:
+            if near is not None and local.vhost == near.vhost and not local.is_closed:
+                return
+            self._leave()
+        if near is not None and near != self._refused:
+            try:
+                self._local = self._opens(near.vhost)
+            except Error:
+                self._refused = near
+
+    def _leave(self) -> None:
+        local, self._local = self._local, None
+        with suppress(Error):
+            getattr(local, "_sync", local).close()
+
+    def leave(self) -> None:
+        with self._lock:
+            if self._local is not None:
+                self._leave()
+
+
+class Thing:
+    """A broker, a queue or an exchange: of whichever place serves."""
+
+    _place: Place
+
+    def _handle(self) -> Any:
+        raise NotImplementedError
+
+    def _is_in_doubt(self, name: str, handle: Any) -> bool:
+        """What the broker was asked may have happened before it went."""
+        return False
+
+    def _made(self, name: str, answer: Any, named: dict[str, Any]) -> Any:
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_place", "_of"):  # it is just being made
+            raise AttributeError(name)
+        told = getattr(self._handle(), name)
+        if name.startswith("_") or not callable(told):
+            return told
+        if name == "consume":
+            return self._consumes(told)
+
+        @wraps(told)
+        def verb(*args: Any, **named: Any) -> Any:
+            handle = self._handle()
+            try:
+                answer = getattr(handle, name)(*_plain(args), **_plainly(named))
+            except Moved as error:
+                answer = self._again(name, handle, error)(*_plain(args), **_plainly(named))
+            if not isawaitable(answer):
+                return self._made(name, answer, named)
+            awaited = self._awaits(name, handle, answer, args, named)
+            return Getting(awaited) if name in GETS else awaited
+
+        return verb
+
+    async def _awaits(
+        self, name: str, handle: Any, answer: Any, args: Any, named: dict[str, Any]
+    ) -> Any:
+        try:
+            made = await answer
+        except Moved as error:
+            made = await self._again(name, handle, error)(*_plain(args), **_plainly(named))
+        return self._made(name, made, named)
+
+    def _again(self, name: str, handle: Any, error: Moved) -> Any:
+        """The verb elsewhere, if it has certainly not happened; and if there is an elsewhere."""
+        if self._is_in_doubt(name, handle):
+            raise Unconfirmed(f"{name}: {error}") from error
+        other = self._handle()
+        if other is handle:
+            raise error
+        return getattr(other, name)
+
+    def _consumes(self, told: Any) -> Any:
+        """A loop that goes on elsewhere."""
+
+        @wraps(told)
+        def consume(*args: Any, **named: Any) -> Any:
+            messages = self._handle().consume(*args, **named)
+            loop = self._loops if hasattr(messages, "__next__") else self._loops_of_asyncio
+            return loop(messages, args, named)
+
+        return consume
+
+    def _loops(self, messages: Any, args: Any, named: dict[str, Any]) -> Iterator[Any]:
+        while True:
+            handle = self._handle()
+            try:
+                yield from messages
+            except Moved as error:
+                messages = self._again("consume", handle, error)(*args, **named)
+            else:
+                return
+
+    async def _loops_of_asyncio(
+        self, messages: Any, args: Any, named: dict[str, Any]
+    ) -> AsyncIterator[Any]:
+        while True:
+            handle = self._handle()
+            try:
+                async for each in messages:
+                    yield each
+            except Moved as error:
+                messages = self._again("consume", handle, error)(*args, **named)
+            else:
+                return
+
+    def __len__(self) -> int:
+        return len(self._handle())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return repr(self._handle())
+
+
+class NearBroker(Thing):
+    """What `connect` answers for a list: leaving it closes the connection."""
+
+    def __init__(self, remote: Any, opens: Callable[[str], Any]) -> None:
+        self._place = Place(remote, opens)
+
+    def _handle(self) -> Any:
+        return self._place.now()
+
+    def _made(self, name: str, answer: Any, named: dict[str, Any]) -> Any:
+        if name in QUEUES:
+            return NearQueue(self, answer, named.get("serializer"))
+        if name == "transaction":
+            return NearTransaction(answer)
+        return NearExchange(self, answer) if name in EXCHANGES else answer
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_THE_SESSION or (name.startswith("_") and name != "_place"):
+            return getattr(self._place.remote, name)
+        return super().__getattr__(name)
+
+    @property
+    def is_closed(self) -> bool:
+        closed: bool = self._place.remote.is_closed
+        return closed
+
+    def close(self) -> Any:
+        self._place.leave()
+        return self._place.remote.close()
+
+    def __enter__(self) -> NearBroker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> NearBroker:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class NearQueue(Thing):
+    def __init__(self, broker: NearBroker, queue: Any, serializer: Any) -> None:
+        self._broker, self._place = broker, broker._place
+        self._queue, self._of = queue, self._place.now()
+        self._serializer = serializer
+        self.name: str = queue.name
+
+    def _handle(self) -> Any:
+        broker = self._place.now()
+        if broker is not self._of:
+            self._queue, self._of = self._opened(broker), broker
+        return self._queue
+
+    def _opened(self, broker: Any) -> Any:
+        """Without waiting, also with asyncio: then one over a link is opened when it is used."""
+        name, codec = self.name, self._serializer
+        if isinstance(broker, aio.Broker):
+            return broker._queue(broker._sync.queue(name, serializer=codec))
+        if broker is not self._place.remote or broker._session.way.is_blocking:
+            return broker.queue(name, serializer=codec)
+        told = {"durable": _is_durable(self._queue), "slots": self._queue.slots}
+        return broker._queue_of(name, told, self._queue.serializer)
+
+    def _is_in_doubt(self, name: str, handle: Any) -> bool:
+        return name == "request" or (name in PUBLISHES and _is_durable(handle))
+
+
+class NearTransaction:
+    """Of one place: it takes queues and exchanges of the program."""
+
+    def __init__(self, transaction: Any) -> None:
+        self._of = transaction
+
+    def __getattr__(self, name: str) -> Any:
+        told = getattr(self._of, name)
+
+        @wraps(told)
+        def verb(*args: Any, **named: Any) -> Any:
+            return told(*_plain(args), **_plainly(named))
+
+        return verb
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __enter__(self) -> NearTransaction:
+        self._of.__enter__()
+        return self
+
+    def __exit__(self, *how: Any) -> Any:
+        return self._of.__exit__(*how)
+
+    async def __aenter__(self) -> NearTransaction:
+        await self._of.__aenter__()
+        return self
+
+    async def __aexit__(self, *how: Any) -> Any:
+        return await self._of.__aexit__(*how)
+
+
+class NearExchange(Thing):
+    def __init__(self, broker: NearBroker, exchange: Any) -> None:
+        self._broker, self._place = broker, broker._place
+        self._exchange, self._of = exchange, self._place.now()
+        self.name: str = exchange.name
+
+    def _handle(self) -> Any:
+        broker = self._place.now()
+        if broker is not self._of:
+            former = self._exchange
+            if broker is self._place.remote:
+                self._exchange = broker._exchange_of(self.name, former.kind)
+            elif isinstance(broker, aio.Broker):
+                self._exchange = Exchange(broker, broker._sync.exchange(self.name))
+            else:
+                self._exchange = broker.exchange(self.name)
+            self._of = broker
+        return self._exchange
+
+    def _is_in_doubt(self, name: str, handle: Any) -> bool:
+        """Some of its queues may have the message."""
+        return name == "publish"
+
+
+def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The verbs of a place take what is of that place."""
+    return tuple(each._handle() if isinstance(each, Thing) else each for each in args)
+
+
+def _plainly(named: dict[str, Any]) -> dict[str, Any]:
+    return {name: each._handle() if isinstance(each, Thing) else each
+            for name, each in named.items()}  # fmt: skip
+
+
+def _is_durable(queue: Any) -> bool:
+    told = getattr(queue, "is_durable", None)
+    return isinstance(getattr(queue, "_sync", queue), DurableQueue) if told is None else bool(told)
+
+
+def near(remote: Any, name: str | None) -> NearBroker:
+    """`name`: of the participant."""
+
+    def opens(vhost: str) -> Any:
+        local = connect_local(SCHEME + vhost, name=name)
+        return local if remote._session.way.is_blocking else aio.Broker(local)
+
+    return NearBroker(remote, opens)

@@ -1,0 +1,219 @@
+"""A list whose member is on this host: through shared memory, over a link, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shmbroker
+import shmbroker.aio
+from shmbroker import NotLocal, Unconfirmed
+from shmbroker.ipc.instance.moving import moves
+from shmbroker.ipc.instance.process import memory
+from shmbroker.netbridge.remote.topology import Node
+from shmbroker.netbridge.serving.service import Service
+from tests.conftest import vhost_for_a_while
+from tests.support.serving import Site
+
+LOGIN: dict[str, Any] = {"user": "site", "password": "correct horse battery"}
+PATIENCE = 20
+NODE = b"b" * 16
+
+
+def told(site: Site, service: Service, *, here: bool, epoch: int = 0) -> None:
+    """Programs are told whose memory it is."""
+    where = memory() if here else "another host"
+    uri = f"tcp://127.0.0.1:{site.port}"
+    service.tell_topology([Node(NODE, epoch, "broker", uri, (), where, site.broker.vhost)])
+
+
+def becomes(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def is_near(broker: Any) -> bool:
+    return broker._place.now() is not broker._place.remote
+
+
+@pytest.fixture
+def two(vhost: str, tmp_path: Path) -> Iterator[list[Site]]:
+    """Members of one list, each with rings of its own."""
+    with ExitStack() as opened:
+        other = opened.enter_context(vhost_for_a_while())
+        sites = []
+        for name in (vhost, other):
+            create = name == other
+            broker = opened.enter_context(
+                shmbroker.connect(f"shm://{name}", create=create, name="test")
+            )
+            sites.append(Site(broker, tmp_path))
+        yield sites
+
+
+def uri(*sites: Site, more: str = "") -> str:
+    members = ",".join(f"tcp://127.0.0.1:{each.port}" for each in sites)
+    return f"failover:({members})?randomize=false&startup-max-reconnect-attempts=-1{more}"
+
+
+def test_what_is_not_local_is_there_in_shared_memory(two: list[Site]) -> None:
+    site = two[0]
+    with site.served() as service:
+        told(site, service, here=True)
+        with shmbroker.connect(uri(site), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q")
+            with queue.loan(5) as loan:
+                loan.view[:] = b"lent!"
+            assert queue.receive(timeout=5) == b"lent!"
+            assert broker.participant > 0
+            told(site, service, here=False)
+            becomes(lambda: not is_near(broker))
+            queue.publish(b"over the link")
+            with pytest.raises(NotLocal):
+                queue.loan(5)
+            assert len(queue) == 1
+            told(site, service, here=True)
+            becomes(lambda: is_near(broker))
+            with queue.get(timeout=5) as message:
+                assert message.body == b"over the link"
+            with broker.transaction() as transaction:
+                transaction.publish("q", b"1", deliver_after=0.01)
+            assert queue.receive(timeout=5) == b"1"
+
+
+@pytest.mark.parametrize("more", ["&prefer-shared-memory=false", None])
+def test_who_does_not_prefer_it_has_a_link(two: list[Site], more: str | None) -> None:
+    """So has who names one address."""
+    site = two[0]
+    with site.served() as service:
+        told(site, service, here=True)
+        where = f"tcp://127.0.0.1:{site.port}" if more is None else uri(site, more=more)
+        with shmbroker.connect(where, **LOGIN) as broker, pytest.raises(NotLocal):
+            broker.declare_queue("q").loan(5)
+
+
+def test_who_may_not_open_it_has_a_link(two: list[Site]) -> None:
+    site = two[0]
+    with site.served() as service:
+        nowhere = Node(NODE, 0, "broker", "", (), memory(), "there-is-no-such-vhost")
+        service.tell_topology([nowhere])
+        with shmbroker.connect(uri(site), **LOGIN) as broker:
+            queue = broker.declare_queue("q")
+            queue.publish(b"x")
+            assert not is_near(broker)
+            assert queue.receive(timeout=5) == b"x"
+
+
+def moved(sites: list[Site], serving: ExitStack) -> None:
+    """The second one has taken the place of the first."""
+    moves(sites[0].broker.vhost, f"tcp://127.0.0.1:{sites[1].port}")
+    serving.close()
+
+
+def test_a_program_moves_to_a_link_and_back_to_shared_memory(two: list[Site]) -> None:
+    first, second = two
+    with ExitStack() as serving, second.served() as other:
+        service = serving.enter_context(first.served())
+        told(first, service, here=True)
+        with shmbroker.connect(uri(first, second), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q")
+            queue.publish(b"here")
+            second.broker.declare_queue("q")
+            moved(two, serving)
+            queue.publish(b"there")
+            assert second.broker.queue("q").receive(timeout=5) == b"there"
+            told(second, other, here=True, epoch=1)
+            becomes(lambda: is_near(broker))
+            assert broker.vhost == second.broker.vhost
+            queue.publish(b"near again")
+            assert queue.receive(timeout=5) == b"near again"
+
+
+def test_a_loop_goes_on_at_the_other_member(two: list[Site]) -> None:
+    first, second = two
+    with ExitStack() as serving, second.served():
+        service = serving.enter_context(first.served())
+        told(first, service, here=True)
+        with shmbroker.connect(uri(first, second), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q")
+            queue.publish(b"here")
+            second.broker.declare_queue("q").publish(b"there")
+            got: list[bytes] = []
+            took = threading.Event()
+
+            def take() -> None:
+                for message in queue.consume(timeout=PATIENCE):
+                    got.append(message.body)
+                    took.set()
+                    if len(got) == 2:
+                        return
+
+            taking = threading.Thread(target=take)
+            taking.start()
+            assert took.wait(PATIENCE)
+            moved(two, serving)
+            taking.join(PATIENCE)
+            assert got == [b"here", b"there"]
+
+
+def test_what_a_durable_queue_was_given_is_in_doubt(two: list[Site]) -> None:
+    first, second = two
+    with ExitStack() as serving, second.served():
+        service = serving.enter_context(first.served())
+        told(first, service, here=True)
+        with shmbroker.connect(uri(first, second), **LOGIN) as broker:
+            becomes(lambda: is_near(broker))
+            queue = broker.declare_queue("q", durable=True)
+            second.broker.declare_queue("q", durable=True)
+            begun = threading.Event()
+            caught: list[BaseException] = []
+
+            def publish() -> None:
+                begun.set()
+                with pytest.raises(Unconfirmed) as error:
+                    queue.publish(b"nobody confirms it", timeout=PATIENCE)
+                caught.append(error.value)
+
+            publishing = threading.Thread(target=publish)
+            publishing.start()
+            assert begun.wait(PATIENCE)
+            moved(two, serving)
+            publishing.join(PATIENCE)
+            assert caught
+
+
+def test_with_asyncio(two: list[Site]) -> None:
+    first, second = two
+
+    async def main(serving: ExitStack) -> None:
+        service = serving.enter_context(first.served())
+        told(first, service, here=True)
+        async with shmbroker.aio.connect(uri(first, second), **LOGIN) as broker:
+            while not is_near(broker):
+                await asyncio.sleep(0.005)
+            queue = await broker.declare_queue("q")
+            loan = queue.loan(2)
+            loan.view[:] = b"hi"
+            await loan.publish()
+            async with queue.get(timeout=5) as message:
+                assert message.body == b"hi"
+            second.broker.declare_queue("q")
+            await asyncio.to_thread(moved, two, serving)
+            await queue.publish(b"there")
+            assert second.broker.queue("q").receive(timeout=5) == b"there"
+            assert not is_near(broker)
+
+    with ExitStack() as serving, second.served():
+        asyncio.run(main(serving))
