@@ -2,7 +2,8 @@
  *
  * Programs are to find out at their next call, and calls look at the row of their queue anyway: so
  * rows lose the bit that says that they are live, and get one that says that they had it.  Who then
- * finds its queue gone looks here.  Calls without a queue look at the word themselves.
+ * finds its queue gone looks here.  Calls without a queue look at the word themselves.  Of a vhost
+ * that is retired the same is said, and its rows never come back (delete.c).
  *
  * The word is stored before the first row changes, and cleared after the last: so nobody takes a
  * row that has moved for one that is free. */
@@ -45,8 +46,8 @@ int64_t moved_code(sb_connection *connection)
     if (!connection->restores)
         atomic_compare_exchange_strong(&connection->closed, &open, SB_MOVED);
     const char *to = catalog + L_CATALOG_MOVED_TO_AT;
-    return fail(SB_MOVED, "the broker of vhost '%s' serves no more; %s%.*s", connection->vhost,
-                *to ? "connect to " : "it is not known who does",
+    return fail(SB_MOVED, "vhost '%s' has moved: its broker here is live no more; %s%.*s",
+                connection->vhost, *to ? "connect to " : "it is not known who is",
                 (int)L_CATALOG_MOVED_TO_BYTES - 1, to);
 }
 
