@@ -99,7 +99,7 @@ def test_nobody_connects_until_it_serves_again_and_then_all_is_there(vhost: str)
         held = queue.get(timeout=5)
         moves(vhost, "")
         for connect in (shmbroker.connect, lambda url: shmbroker.connect(url, observe=True)):
-            with pytest.raises(Moved, match="has moved.*not known who"):
+            with pytest.raises(Moved, match=r"has moved.*not known who"):
                 connect(f"shm://{vhost}")
         with pytest.raises(Moved):
             held.ack()
