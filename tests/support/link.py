@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -24,6 +23,7 @@ from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role, Standing
 from shmbroker.perf.machine.process import Process
 from tests.support.hosts import Host
+from tests.support.log_lines import log, log_lines
 
 SOURCE, TARGET, DEAD = "outbox", "inbox", "dead"
 PATIENCE = 30
@@ -56,15 +56,13 @@ class Pair:
         return f"{self.hosts[1].address if self.hosts else '127.0.0.1'}:{self.port}"
 
     def lines(self, end: str) -> list[dict[str, Any]]:
-        path = self.folder / f"{end}.log"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return log_lines(self.folder / f"{end}.log")
 
     def states(self, end: str) -> list[str]:
         return [each["state"] for each in self.lines(end) if "state" in each]
 
     def _tell(self, end: str, line: Mapping[str, Any]) -> None:
-        with (self.folder / f"{end}.log").open("a") as file:
-            file.write(json.dumps(dict(line)) + "\n")
+        log(self.folder / f"{end}.log", line)
 
     @contextmanager
     def listening(self) -> Iterator[Listener]:

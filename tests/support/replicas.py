@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +24,7 @@ from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.words import Role, Standing
 from shmbroker.perf.machine.port import free_port
+from tests.support.log_lines import log, log_lines
 
 NODE = b"n" * 16
 PATIENCE = 10
@@ -50,12 +50,10 @@ class Pair:
         return path
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        path = self.folder / f"{name}.log"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return log_lines(self.folder / f"{name}.log")
 
     def told(self, name: str, line: Mapping[str, Any]) -> None:
-        with (self.folder / f"{name}.log").open("a") as file:
-            file.write(json.dumps(dict(line)) + "\n")
+        log(self.folder / f"{name}.log", line)
 
     def _identity(self, name: str, standing: Standing) -> Identity:
         return Identity(NODE, os.urandom(16), name, standing, 0)

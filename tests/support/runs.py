@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import signal
@@ -18,6 +17,7 @@ from shmbroker.ipc.instance.lock.live_lock import LiveLock
 from shmbroker.ipc.instance.loop import lock_of
 from shmbroker.ipc.instance.store import Store
 from shmbroker.perf.machine.process import Process
+from tests.support.log_lines import log_lines
 
 PATIENCE_SECONDS = 60
 
@@ -90,8 +90,7 @@ class Run:
         return status.read(self.folder)
 
     def said(self) -> list[dict[str, Any]]:
-        log = self.folder / "log" / "shmbroker.log"
-        return [json.loads(line) for line in log.read_text().splitlines()]
+        return log_lines(self.folder / "log" / "shmbroker.log")
 
     def events(self) -> list[str]:
         return [line["event"] for line in self.said()]
