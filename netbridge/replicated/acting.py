@@ -46,7 +46,7 @@ from shmbroker.netbridge.member.action import (
 from shmbroker.netbridge.member.codec import Here, packed, written
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
-from shmbroker.netbridge.member.said import Dropped, Hello, Join, Said
+from shmbroker.netbridge.member.said import Dropped, Hello, InSync, Join, Said
 from shmbroker.netbridge.member.standing import (
     ENDING,
     FOLLOWING,
@@ -57,7 +57,6 @@ from shmbroker.netbridge.member.standing import (
     State,
 )
 from shmbroker.netbridge.member.written import number_of, place_of, position_of
-from shmbroker.netbridge.replica.copying import State as Copied
 from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.replicated.checking import has_frame
@@ -234,6 +233,8 @@ class Acting(Carrier):
         heard = lambda: self.does(self.machine.heard(member, what, now()))  # noqa: E731
         if isinstance(what, Join) and what.is_whole and what.last.number and self.served:
             self._turns.wait(member, lambda go_on: self._look_for(what.last, heard, go_on))
+        elif isinstance(what, InSync):
+            self._when_applied(member, heard)  # the list that it is on has come before
         else:
             self._turns.take(member, heard)
 
@@ -558,7 +559,7 @@ class Acting(Carrier):
         machine.epoch = machine.last.epoch
         copying = following.copying
         is_there = copying.counts_from and place.number >= copying.counts_from
-        if self._takes_all and is_there and copying.state in (Copied.SYNCING, Copied.IN_SYNC):
+        if self._takes_all and is_there:  # also if its link is lost by now
             self._takes_all = False
             self.store.mark(is_whole=True, left=None)
             self.does(machine.copied(machine.last))

@@ -23,6 +23,7 @@ from shmbroker.ipc.schedule.scheduled import ScheduledMessage, ring_of
 from shmbroker.ipc.selector.selector import Selector
 from shmbroker.netbridge.remote.body import asked, named, told
 from shmbroker.netbridge.serving.answer import Answer
+from shmbroker.netbridge.serving.commit import MARKS
 from shmbroker.netbridge.serving.declaring import checked
 from shmbroker.netbridge.wire.frame import Command
 
@@ -92,7 +93,8 @@ def looked(broker: Broker, command: Command) -> Answer:
         look = checked("look", at, OF_A_QUEUE)
         return Answer(body=asked(found=look(queue)))
     checked("look", at, dict.fromkeys(OF_THE_VHOST))
-    return Answer(body=asked(found=[asdict(each) for each in getattr(broker, str(at))()]))
+    found = [each for each in getattr(broker, str(at))() if getattr(each, "name", "") != MARKS]
+    return Answer(body=asked(found=[asdict(each) for each in found]))
 
 
 # --- messages -------------------------------------------------------------------------------------

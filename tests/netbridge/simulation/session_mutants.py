@@ -42,8 +42,8 @@ MUTANTS: Final = (
         "sent-again-while-it-is-on-its-way",
         Client,
         "retry",
-        "if on_its_way is not None",
-        "if False",
+        "if on_its_way:",
+        "if False:",
     ),
     Mutant(
         "seen-because-a-later-one-was",
