@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from shmbroker import Broker
 from shmbroker.ipc.instance import ordering, status
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.perf.machine.port import free_port
+from shmbroker.perf.machine.process import Process
 from tests.conftest import vhost_for_a_while
 from tests.support.runs import Run
 
@@ -88,15 +88,21 @@ class Node:
         return str(answer.get("why", ""))
 
     def stands_still(self, name: str) -> None:
-        self._signalled(name, signal.SIGSTOP)
+        self._process(name).stop()
 
     def goes_on(self, name: str) -> None:
-        self._signalled(name, signal.SIGCONT)
+        self._process(name).go_on()
 
-    def _signalled(self, name: str, number: signal.Signals) -> None:
+    def _process(self, name: str) -> Process:
         process = self[name].process
         assert process is not None
-        process.send(number)
+        return process
+
+    def are_killed(self, first: str, second: str) -> None:
+        """Both at once: the second one does not see that the first one is dead."""
+        self.stands_still(second)
+        self[first].kill()
+        self[second].kill()
 
     def bodies(self, name: str, queue: str = "orders") -> list[bytes]:
         with shmbroker.connect(f"shm://{self.vhosts[name]}", observe=True) as broker:

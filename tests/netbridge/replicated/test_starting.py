@@ -38,8 +38,7 @@ def test_a_member_that_was_stopped_alone_serves(node: Made) -> None:
 def test_a_member_that_had_a_partner_in_sync_is_held(node: Made) -> None:
     two = node(STOP_CONFIRMING).up()
     filled(two)
-    two["b"].kill()
-    two["a"].kill()
+    two.are_killed("b", "a")
     two["a"].start()
     two.says("a", "held: waits for b")
     two["b"].start()  # both back: the newest serves
@@ -52,8 +51,7 @@ def test_a_member_that_had_a_partner_in_sync_is_held(node: Made) -> None:
 def test_both_back_after_a_crash_of_both(node: Made) -> None:
     two = node(STOP_CONFIRMING).up()
     filled(two)
-    for name in ("a", "b"):
-        two[name].kill()
+    two.are_killed("a", "b")
     for name in ("a", "b"):
         two[name].start()
     for name in ("a", "b"):
@@ -76,8 +74,7 @@ def test_a_stale_live_does_not_start(node: Made) -> None:
 def test_newest_lost_for_good(node: Made) -> None:
     two = node(STOP_CONFIRMING).up()
     filled(two)
-    two["b"].kill()
-    two["a"].kill()
+    two.are_killed("b", "a")
     two["b"].start()
     two.says("b", "held")
     assert "--force" not in two.orders("b", {"verb": "activate", "force": True, "user": "me"})
