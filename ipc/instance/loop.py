@@ -319,20 +319,11 @@ class Loop:
         self.inbox.put(self._reload)
 
     def _reload(self) -> None:
-        """An error in the configuration changes nothing."""
         if self.reload is None:
             return
         self.reloads += 1
         answer: dict[str, object] = {"count": self.reloads, "pid": self.process.pid}
-        try:
-            found = self.reload(self.config)
-        except (Error, OSError) as error:
-            answer["why"] = told(error)
-            self.log.write("reload refused", why=told(error))
-        else:
-            self.config = found.config
-            answer |= {"applied": found.applied, "ignored": found.ignored}
-            self.log.write("reloaded", applied=found.applied, ignored=found.ignored)
+        self.config = reloading.again(self.reload, self.config, self.log, answer)
         place = self.config.folder / RUN / reloading.FILE
         self._written(place, lambda: write_whole(place, answer))
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
@@ -52,8 +51,6 @@ class Owner:
         self._live: whereabouts.Whereabouts | None = None
         """Of the live, while this broker is passive."""
         self._stopped: set[str] = set()
-        self._backups: tuple[str, ...] | None = None
-        """Of a replicated node; None: those that wait for this store."""
         self._watches = False
         self._lines = Lines(log.write, time.monotonic)
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -162,21 +159,12 @@ class Owner:
 
     # --- what programs are told ---------------------------------------------------------------
 
-    def members_are(self, backups: tuple[str, ...]) -> None:
-        """Of a replicated node: how its other members are reached, at each change."""
-        self._orders.put(partial(self._have_backups, backups))
-
-    def _have_backups(self, backups: tuple[str, ...]) -> None:
-        self._backups = backups
-        self._tell_topology()
-
     def _tell_topology(self) -> None:
         ours, network = self._ours, self._network
         if ours is None or ours.standing is not Standing.LIVE or network is None:
             return
         here = whereabouts.of(ours.epoch, self._wanted).uri
-        waiting = standby.read(self._config.store, ours.epoch)
-        backups = self._backups if self._backups is not None else waiting
+        backups = standby.read(self._config.store, ours.epoch)
         node = Node(
             ours.node, ours.epoch, ours.name, here, backups, memory(), self._config.vhost
         )  # fmt: skip

@@ -13,16 +13,17 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from functools import wraps
 from inspect import isawaitable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.ipc.aio import broker as aio
 from shmbroker.ipc.aio.exchange import Exchange
 from shmbroker.ipc.aio.getting import Getting
+from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, Moved, Unconfirmed
 from shmbroker.ipc.connection.broker import SCHEME
 from shmbroker.ipc.connection.broker import connect as connect_local
 from shmbroker.ipc.queue.durable import DurableQueue
+from shmbroker.netbridge.client.closing import Closing
 from shmbroker.netbridge.remote.topology import Node
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class Thing:
         return repr(self._handle())
 
 
-class NearBroker(Thing):
+class NearBroker(Thing, Closable, Closing):
     """What `connect` answers for a list: leaving it closes the connection."""
 
     def __init__(self, remote: Any, opens: Callable[[str], Any]) -> None:
@@ -207,26 +208,7 @@ class NearBroker(Thing):
         self._place.leave()
         return self._place.remote.close()
 
-    def __enter__(self) -> NearBroker:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> NearBroker:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def _leave(self) -> None:
         await self.close()
 
 

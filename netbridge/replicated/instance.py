@@ -234,20 +234,11 @@ class ReplicatedInstance:
         self._inbox.put(self._reload)
 
     def _reload(self) -> None:
-        """An error in the configuration changes nothing."""
         if self.reload is None:
             return
         self._reloads += 1
         answer: dict[str, object] = {"count": self._reloads, "pid": self._process.pid}
-        try:
-            found = self.reload(self.config)
-        except (Error, OSError) as error:
-            answer["why"] = told(error)
-            self.log.write("reload refused", why=told(error))
-        else:
-            self.config = found.config
-            answer |= {"applied": found.applied, "ignored": found.ignored}
-            self.log.write("reloaded", applied=found.applied, ignored=found.ignored)
+        self.config = reloading.again(self.reload, self.config, self.log, answer)
         with suppress(OSError):
             write_whole(self.config.folder / RUN / reloading.FILE, answer)
 
