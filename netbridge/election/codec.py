@@ -174,25 +174,26 @@ def encode(what: FromMember | FromVoter) -> bytes:
 
 def from_member(body: Body) -> FromMember:
     """Malformed, and no other error, says what is wrong."""
-    found = _decoded(body)
+    found = decoded(body, SHAPES, "a vote")
     if not isinstance(found, OF_MEMBERS):
         raise Malformed(f"a member says no {type(found).__name__.lower()}")
     return found
 
 
 def from_voter(body: Body) -> FromVoter:
-    found = _decoded(body)
+    found = decoded(body, SHAPES, "a vote")
     if not isinstance(found, OF_VOTERS):
         raise Malformed(f"a voter says no {type(found).__name__.lower()}")
     return found
 
 
-def _decoded(body: Body) -> object:
+def decoded(body: Body, shapes: Sequence[tuple[type[Any], Made]], what: str) -> Any:
+    """`what` its kinds are called.  Malformed, and no other error, says what is wrong."""
     values = unpacked(body)
     number = values.pop(0) if type(values) is list and values else None
-    if type(number) is not int or not 0 <= number < len(SHAPES):
-        raise Malformed(f"a vote of kind {number!r:.40}")
-    kind, shape = SHAPES[number]
+    if type(number) is not int or not 0 <= number < len(shapes):
+        raise Malformed(f"{what} of kind {number!r:.40}")
+    kind, shape = shapes[number]
     try:
         return shape.read(values)
     except Malformed as error:

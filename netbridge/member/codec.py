@@ -21,6 +21,7 @@ from shmbroker.netbridge.election.codec import (
     MEMBER,
     Made,
     Many,
+    decoded,
     unpacked,
 )
 from shmbroker.netbridge.member.said import (
@@ -137,15 +138,7 @@ def encode(what: Said | Here) -> bytes:
 
 def decode(body: Body) -> Said | Here:
     """Malformed, and no other error, says what is wrong."""
-    values = unpacked(body)
-    number = values.pop(0) if type(values) is list and values else None
-    if type(number) is not int or not 0 <= number < len(SHAPES):
-        raise Malformed(f"a word of kind {number!r:.40}")
-    kind, shape = SHAPES[number]
-    try:
-        found: Said | Here = shape.read(values)
-    except Malformed as error:
-        raise Malformed(f"{kind.__name__.lower()}: {error}") from None
+    found: Said | Here = decoded(body, SHAPES, "a word")
     return found
 
 
