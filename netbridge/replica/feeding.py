@@ -104,6 +104,14 @@ class Feeding:
         self.is_gone = True
         self.does(self.feed.over("its link is lost"))
 
+    def ends(self) -> None:
+        """The live does: what the worker still tells changes nothing."""
+        self.is_gone = True
+        self._waiting.clear()
+        for _ in self.feed.over("its live ends"):
+            pass  # nobody is to be asked, and nobody to be told
+        self.detach()
+
     def woken(self, now: float) -> None:
         self.does(self.feed.tick(now))
 

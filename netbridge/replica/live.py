@@ -81,18 +81,17 @@ class Replication(Closable):
 
     def close(self) -> None:
         """Nothing waits for replicas any more."""
-        feedings = [*self._feedings.values(), *self._left]
         self.thread.ask(self.end)
         self.worker.close()
-        for each in feedings:
-            if each.history is not None:
-                each.history.close()
+        self.thread.ask(lambda: None)  # behind what the worker has told: its files are closed there
 
     def end(self) -> None:
         if self in self.thread.members:
             self.thread.members.remove(self)
             for each in (*self._feedings.values(), *self._left):
-                each.detach()
+                each.ends()
+            self._feedings.clear()
+            self._left.clear()
             if self._missing is not None:
                 self._missing.close()
                 self._missing = None

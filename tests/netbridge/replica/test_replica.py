@@ -17,7 +17,9 @@ from shmbroker import Broker, NotEnoughReplicas
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.replay import Replay
+from shmbroker.ipc.journal.shipping import History
 from shmbroker.ipc.paging.pager import Pager
+from shmbroker.netbridge.replica.feed import State
 from shmbroker.netbridge.replica.replica import Replica
 from shmbroker.netbridge.wire.words import ReplicaAck
 from shmbroker.perf.machine.process import Process
@@ -309,3 +311,36 @@ def test_one_that_cannot_go_on_gets_all(pair: Pair) -> None:
             orders.confirm(level="replicated", timeout=PATIENCE)
             assert taken_over(pair, replica) == [b"small", large]
     assert [each.name for each in pair.store("two").glob("oldreplica.*")] == ["oldreplica.1"]
+
+
+def test_a_live_ends_while_it_reads_for_a_newcomer(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its worker tells after that finds nothing to go on with."""
+    reads, ends, has_read = Event(), Event(), Event()
+    read = History.read
+
+    def slow(self: History) -> memoryview:
+        reads.set()
+        assert ends.wait(PATIENCE)
+        return read(self)
+
+    monkeypatch.setattr(History, "read", slow)
+    with pair.live("one") as live, ExitStack() as other:
+        end = live.end
+
+        def ended() -> None:
+            end()
+            live.worker.do(has_read.set, lambda _: None)
+            ends.set()
+            assert has_read.wait(PATIENCE)
+
+        monkeypatch.setattr(live, "end", ended)
+        other.enter_context(pair.replica("two"))
+        assert reads.wait(PATIENCE)
+        (feeding,) = live.thread.ask(lambda: list(live._feedings.values()))
+        live.close()
+        assert feeding.feed.state is State.OVER
+        assert feeding.history is None
+        assert feeding.end is None
+        assert live.states() == {}
