@@ -39,7 +39,7 @@ from shmbroker.core.layout import (
     RING_BARRIER_SET_AT,
     RING_JOURNAL_GATE_AT,
 )
-from shmbroker.core.visible import is_visible
+from shmbroker.core.visible import is_disk_enough, is_visible
 
 
 @cold
@@ -166,4 +166,9 @@ def is_confirmed(port: int, position: int, level: int) -> int:
     """1 if the message at this position is confirmed at this level; below 0: at the effective."""
     if level < 0:
         return is_visible(port, position)
-    return int(confirm_level(port, position) & level == level)
+    if confirm_level(port, position) & level != level:
+        return 0
+    # after the gates: what the disk had while that was enough stays confirmed
+    if level == CONFIRM_DISK and not is_disk_enough(port):
+        return is_visible(port, position)
+    return 1

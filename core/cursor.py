@@ -32,7 +32,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.core.tail import true_tail
 from shmbroker.core.take import chunk_prefetch, message_read
-from shmbroker.core.visible import is_visible
+from shmbroker.core.visible import is_deliverable, is_visible
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_state
 
 LOSSY = -1
@@ -80,7 +80,7 @@ def is_seen(port: int, gate: int, position: int) -> int:
     """1 if a cursor with this gate, or LOSSY, may see the message of this position."""
     if load(port + PORT_BARRIER) == 0 or is_in_barrier(port, gate):
         return 1
-    return is_visible(port, position)
+    return is_deliverable(port, position)
 
 
 @kernel

@@ -80,7 +80,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.core.level import ring_mode
 from shmbroker.core.span import HASH_START, span_hash
-from shmbroker.core.visible import is_visible
+from shmbroker.core.visible import is_deliverable
 from shmbroker.core.word import (
     is_aside,
     lap_of,
@@ -293,7 +293,7 @@ def group_find(port: int) -> int:
         # SYNC POINT: publish (acquire): pairs with the CAS of place
         word = load_acquire(slot_at(port, position))
         state = state_there(port, position, word)
-        if state == EMPTY or not is_visible(port, position):
+        if state == EMPTY or not is_deliverable(port, position):
             break
         admits = group_look(port, position, word, mode) if state else NOT_OURS
         if admits == OURS:

@@ -36,7 +36,7 @@ from shmbroker.core.layout import (
     RING_LEVELS_AT,
     RING_MODE_AT,
 )
-from shmbroker.core.visible import is_visible
+from shmbroker.core.visible import is_deliverable
 from shmbroker.core.word import lap_of, laps_ahead, slot_at, word_chunk, word_state
 
 LOOKS = 4096
@@ -89,7 +89,7 @@ def level_search(port: int, level: int, levels: int) -> int:
         if ahead < 0 or (ahead == 0 and state == FREE):
             return EMPTY
         if ahead == 0 and state == READY and level_of(port, word, levels) == level:
-            if not is_visible(port, position):
+            if not is_deliverable(port, position):
                 return EMPTY
             store(port + PORT_FOUND_WORD, word)
             return position

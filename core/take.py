@@ -82,7 +82,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.core.level import level_find, level_hint, level_of, mode_levels, ring_mode
 from shmbroker.core.reclaim import reclaim
-from shmbroker.core.visible import is_visible
+from shmbroker.core.visible import is_deliverable
 from shmbroker.core.word import (
     lap_of,
     laps_ahead,
@@ -108,7 +108,7 @@ def is_next(port: int, position: int, word: int) -> int:
         return 0
     if ring_mode(port):
         return 0
-    return is_visible(port, position)
+    return is_deliverable(port, position)
 
 
 @kernel
@@ -125,7 +125,7 @@ def plain_find(port: int) -> int:
         if ahead < 0 or (ahead == 0 and state == FREE):
             return EMPTY
         if ahead == 0 and state == READY:
-            if not is_visible(port, position):
+            if not is_deliverable(port, position):
                 return EMPTY
             store(port + PORT_FOUND_TAKE, take)
             store(port + PORT_FOUND_WORD, word)
@@ -420,8 +420,10 @@ def look(port: int, position: int, message: int) -> int:
     ahead = laps_ahead(word, lap_of(port, position))
     if ahead < 0 or (ahead == 0 and word_state(word) == FREE):
         return EMPTY
-    if ahead > 0 or word_state(word) != READY or not is_visible(port, position):
+    if ahead > 0 or word_state(word) != READY:
         return GONE
+    if not is_deliverable(port, position):
+        return EMPTY
     code = message_read(port, message, position, word)
     if code == OK and is_duplicate(port, message):
         return GONE

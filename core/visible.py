@@ -1,10 +1,52 @@
-"""What is visible: messages that the barrier has not passed cannot be taken."""
+"""What consumers may take, and all who follow a queue may see: what the barrier has passed.
+
+Where members of a replicated node may take over from each other, what is durable is also delivered
+only while its broker serves: that is a word of the arena, a moment on the counter of cycles.  Who
+was stopped, and has a successor, need not be running for its consumers to stop.
+"""
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import load, load_acquire, store
-from shmbroker.core.kernel import kernel
-from shmbroker.core.layout import PORT_BARRIER, PORT_VISIBLE, POSITION_MASK
+from shmbroker.core.atomics import cycles, load, load_acquire, store, store_release
+from shmbroker.core.codes import OK
+from shmbroker.core.kernel import exported_cold, kernel
+from shmbroker.core.layout import (
+    ARENA_SERVES_UNTIL_AT,
+    PORT_ARENA,
+    PORT_BARRIER,
+    PORT_VISIBLE,
+    POSITION_MASK,
+    SERVES_NOT,
+)
+
+
+@kernel
+def is_before(until: int) -> int:
+    return int(until != SERVES_NOT and cycles() < until)
+
+
+@kernel
+def is_served(port: int) -> int:
+    """1 while nobody else can serve what is durable here."""
+    until = load_acquire(load(port + PORT_ARENA) + ARENA_SERVES_UNTIL_AT)
+    return 1 if until <= 0 else is_before(until)
+
+
+@kernel
+def is_disk_enough(port: int) -> int:
+    """1 while no replica has to have what is confirmed for who asks for the disk alone."""
+    until = load_acquire(load(port + PORT_ARENA) + ARENA_SERVES_UNTIL_AT)
+    return 1 if until == 0 else is_before(until)
+
+
+@exported_cold
+def serves_until(arena: int, until: int) -> int:
+    """Of its broker: a count of cycles, 0 for ever, SERVES_NOT, or SERVES_COPIES.
+
+    Those who found nothing to take before are to be woken if it was over.
+    """
+    store_release(arena + ARENA_SERVES_UNTIL_AT, until)
+    return OK
 
 
 @kernel
@@ -16,3 +58,11 @@ def is_visible(port: int, position: int) -> int:
     visible = load_acquire(barrier) & POSITION_MASK
     store(port + PORT_VISIBLE, visible)
     return int(position < visible)
+
+
+@kernel
+def is_deliverable(port: int, position: int) -> int:
+    """1 if the barrier has passed this position, and its broker serves."""
+    if load(port + PORT_BARRIER) == 0:
+        return 1
+    return int(is_served(port) != 0 and is_visible(port, position) != 0)

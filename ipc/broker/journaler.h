@@ -83,6 +83,7 @@ typedef struct standing {
     int64_t number; /* of the frame that has the one that was synced last */
     int64_t last;   /* of the last frame, when something was told */
     bool holds, is_held;
+    bool serves_again; /* who waits for messages is to look */
     int event; /* counted up when there is something to be told; -1: nobody is told */
 } standing;
 
@@ -272,6 +273,8 @@ int64_t standing_stage(sb_journaler *journaler);
 int64_t standing_stage_held(sb_journaler *journaler, sb_journal *journal);
 /* What was staged is synced. */
 void standing_committed(sb_journaler *journaler);
+/* If it serves again: wake who waits for messages. */
+void standing_serves(sb_journaler *journaler);
 /* A turn is over that knew that nothing else is wanted, or that it is. */
 void standing_rests(sb_journaler *journaler, bool holds);
 void standing_free(sb_journaler *journaler);

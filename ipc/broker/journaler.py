@@ -156,6 +156,10 @@ class Journaler(StoreWriter):
         """Nothing else is written from now on, or all is again."""
         lib.sb_journaler_hold(self._writer, holds)
 
+    def serves(self) -> None:
+        """It serves again (`serves_until`): whoever has found nothing to take looks again."""
+        lib.sb_journaler_serves(self._writer)
+
     def tell(self, eventfd: int) -> None:
         """Count this up when `told` says something new; -1: none."""
         lib.sb_journaler_tell(self._writer, eventfd)

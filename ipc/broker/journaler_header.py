@@ -53,6 +53,8 @@ void sb_journaler_keep(sb_journaler *journaler, int64_t from, int64_t bytes);
 int64_t sb_journaler_standing(sb_journaler *journaler, const void *body, int64_t length);
 /* From now on nothing else is written, or all is again. */
 void sb_journaler_hold(sb_journaler *journaler, int64_t holds);
+/* It serves again (sb_vhost_serves_until): whoever has found nothing to take looks again. */
+void sb_journaler_serves(sb_journaler *journaler);
 /* Count up this eventfd when a standing is synced, or nothing else is written; -1: none. */
 void sb_journaler_tell(sb_journaler *journaler, int64_t event);
 typedef struct sb_standing_told {

@@ -33,7 +33,7 @@ bool standing_has_news(sb_journaler *journaler)
 {
     standing *of = &journaler->standing;
     pthread_mutex_lock(&of->mutex);
-    bool has = of->news || of->holds != of->is_held;
+    bool has = of->news || of->holds != of->is_held || of->serves_again;
     pthread_mutex_unlock(&of->mutex);
     return has;
 }
@@ -96,6 +96,17 @@ void standing_committed(sb_journaler *journaler)
     pthread_mutex_unlock(&of->mutex);
 }
 
+void standing_serves(sb_journaler *journaler)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    bool again = of->serves_again;
+    of->serves_again = false;
+    pthread_mutex_unlock(&of->mutex);
+    for (int64_t each = 0; again && each < journaler->count; each++)
+        sb_port_wake_takers(&journaler->queues[each]->port);
+}
+
 void standing_rests(sb_journaler *journaler, bool holds)
 {
     standing *of = &journaler->standing;
@@ -138,6 +149,15 @@ void sb_journaler_hold(sb_journaler *journaler, int64_t holds)
     standing *of = &journaler->standing;
     pthread_mutex_lock(&of->mutex);
     of->holds = holds != 0;
+    pthread_mutex_unlock(&of->mutex);
+    wake(journaler);
+}
+
+void sb_journaler_serves(sb_journaler *journaler)
+{
+    standing *of = &journaler->standing;
+    pthread_mutex_lock(&of->mutex);
+    of->serves_again = true;
     pthread_mutex_unlock(&of->mutex);
     wake(journaler);
 }

@@ -65,6 +65,7 @@ int64_t journaler_turn(sb_journaler *journaler, bool all)
 {
     journaler_beat(journaler);
     bool holds = standing_holds(journaler);
+    standing_serves(journaler);
     int64_t code = fence_lease(&journaler->fence); /* also if nothing is to be done */
     if (code == SB_OK)
         code = fence_look(&journaler->fence);

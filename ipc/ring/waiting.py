@@ -68,7 +68,7 @@ from shmbroker.core.level import ring_mode
 from shmbroker.core.reclaim import reclaim
 from shmbroker.core.tail import is_published, tail_load, true_tail
 from shmbroker.core.take import is_next, take_find
-from shmbroker.core.visible import is_visible
+from shmbroker.core.visible import is_deliverable
 from shmbroker.core.word import slot_at
 from shmbroker.ipc.base.system import system_clock, system_wait, system_wake
 
@@ -152,6 +152,13 @@ def tell_producers(port: int) -> int:
 
 
 @exported_cold
+def wake_takers(port: int) -> int:
+    """More than before may be taken: the barrier has moved, or its broker serves again."""
+    ring(port, load(port + PORT_HEADER) + RING_CONSUMER_BELL_AT, ONE)
+    return wake_subscribers(port)
+
+
+@exported_cold
 def gate_moved(port: int) -> int:
     """After a gate that the barrier waits for was moved, or has left: what is confirmed by that.
 
@@ -161,8 +168,7 @@ def gate_moved(port: int) -> int:
     header = load(port + PORT_HEADER)
     # SYNC POINT: bell (after a locked operation): pairs with the exchange of bell_arm
     if barrier_raise(port):
-        ring(port, header + RING_CONSUMER_BELL_AT, ONE)
-        wake_subscribers(port)
+        wake_takers(port)
     ring(port, header + RING_CONFIRM_BELL_AT, ALL)
     return tell_producers(port)
 
@@ -338,7 +344,7 @@ def wait_for_selected(port: int, position: int, seen: int, deadline: int) -> int
         bell_arm(bell)
         if returned(port) != seen:
             return OK
-        if is_published(port, position) and is_visible(port, position):
+        if is_published(port, position) and is_deliverable(port, position):
             return OK
         code = sleep(port, bell, deadline, slice_end, SLICE_NS)
         if code != OK:

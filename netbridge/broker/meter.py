@@ -51,8 +51,8 @@ class BridgeMeter:
         now = time.time_ns()
         while self._sent and self._sent[0][0] <= flow.confirmed:
             _, published, messages = self._sent.popleft()
-            self.row.add("confirmed", messages)
             self.row.count(bucket_of(now - published), messages)
+            self.row.add("confirmed", messages)  # last: whoever sees it finds their times
         self._credit(flow)
 
     def _credit(self, flow: Outflow) -> None:

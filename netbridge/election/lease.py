@@ -58,8 +58,14 @@ class Lease:
         self.versions.clear()
         self.due_at = LAPSED
 
+    @property
+    def valid_until(self) -> float:
+        """So many voters as are needed hold still until then."""
+        moments = sorted(self.until.values(), reverse=True)
+        return moments[self.needed - 1] if len(moments) >= self.needed else LAPSED
+
     def is_valid(self, now: float) -> bool:
-        return sum(until > now for until in self.until.values()) >= self.needed
+        return self.valid_until > now
 
     def is_told(self, epoch: int, version: int) -> bool:
         """A majority has this list or a later one."""

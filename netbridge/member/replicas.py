@@ -97,8 +97,24 @@ class Replicating(Passive):
 
         With leases off, what a live delivers that does not know of its successor is not flagged.
         """
-        serves = self.state in (State.LIVE, State.ALONE) and now >= self.holds_until
-        return serves and (not self.options.lease or self.is_valid(now))
+        return self.serves_until(now) > now
+
+    def serves_until(self, now: float) -> float:
+        """Durable messages may be delivered until then, if nothing is heard by then."""
+        if self.state not in (State.LIVE, State.ALONE) or self.awaits_backups(now):
+            return 0.0
+        needs_lease = self.options.electorate is not None and self.counted and self.options.lease
+        return self.lease.valid_until if needs_lease else NEVER
+
+    @property
+    def is_disk_enough(self) -> bool:
+        """Whoever asks for `disk` alone needs no replica while this member serves."""
+        return self.options.electorate is None or not self.counted or bool(self.options.lease)
+
+    def awaits_backups(self, now: float) -> bool:
+        """`backup-timeout`: nothing is confirmed before they are in sync again."""
+        is_new = bool(self.options.backup_timeout) and not self.serves_already
+        return is_new or now < self.holds_until
 
     def confirmed(self, level: Level | None, now: float) -> int:
         """Frames up to this number may be confirmed now.  Look when a frame is synced, too.
@@ -106,7 +122,7 @@ class Replicating(Passive):
         None is the effective level: whatever the in-sync set gives.
         """
         confirms = self.state in (State.LIVE, State.ALONE, State.HANDING_OVER)
-        if not confirms or now < self.holds_until or self.synced_to < self.began_at:
+        if not confirms or self.awaits_backups(now) or self.synced_to < self.began_at:
             return 0
         if not self.counted:
             is_demand = level in (Level.REPLICATED, Level.DISK_AND_REPLICATED)

@@ -289,6 +289,8 @@ class Serving(Replicating):
         if self.state not in SERVING:
             return NEVER
         due = [self.hands_until]
+        if self.holds_until:
+            due.append(self.holds_until)
         if self.options.electorate is not None:
             due.append(self.lease.due_at)
         for follower in self.followers.values():
@@ -303,6 +305,8 @@ class Serving(Replicating):
     def serving_tick(self, now: float) -> None:
         if self.options.electorate is not None and now >= self.lease.due_at:
             self.renew(self.voters, now)
+        if now >= self.holds_until:
+            self.holds_until = 0.0
         if now >= self.hands_until:
             self._abandon_hand_over("handover-timeout", now)
         for follower in list(self.followers.values()):

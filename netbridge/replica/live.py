@@ -57,6 +57,7 @@ class Replication(Closable):
         *,
         consents: Consents | None = None,
         tell: Tell = lambda _: None,
+        awaits: bool = False,
     ) -> None:
         """`folder`: of the journal.  Close it before thread and journaler."""
         self.thread, self.journaler, self.folder = thread, journaler, folder
@@ -70,6 +71,8 @@ class Replication(Closable):
         self._left: list[Feeding] = []
         """Their links have ended, and not everybody has agreed yet."""
         self._in_sync: tuple[str, ...] = ()
+        self.awaits = awaits
+        """Those that were there before: nothing is confirmed without them."""
         self._missing: JournalEnd | None = None
         """Stands for those that are needed and not in sync: it is never done with anything."""
         self.keep()
@@ -172,7 +175,7 @@ class Replication(Closable):
         """Nothing is confirmed as long as fewer count than are needed."""
         all_of_them = (*self._feedings.values(), *self._left)
         counting = [each for each in all_of_them if each is not without and each.counts]
-        is_enough = 1 + len(counting) >= self.terms.min_insync
+        is_enough = 1 + len(counting) >= self.terms.min_insync and not self.awaits
         if is_enough and self._missing is not None:
             self._missing.close()
             self._missing = None

@@ -150,6 +150,7 @@ class Acting(Carrier):
         if self.machine.node != self.store.marks.node:
             self.store.mark(node=self.machine.node)
         self._let_go()
+        self._say_how_it_serves()
         if self._refused is not None and self.machine.state is State.JOINING:
             refused, self._refused = self._refused, None
             self.does(self.machine.refused(*refused))
@@ -157,6 +158,13 @@ class Acting(Carrier):
         deadline = self.machine.deadline
         self.due = NEVER if deadline == NEVER else time.monotonic() + deadline - now()
         self.process.changed()
+
+    def _say_how_it_serves(self) -> None:
+        """Programs in shared memory look at it themselves."""
+        if self.served is not None and not self.served.is_over:
+            machine = self.machine
+            self.served.followers.awaits_backups(machine.awaits_backups(now()))
+            self.served.serves(machine.serves_until(now()), disk_alone=machine.is_disk_enough)
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Tell):
@@ -322,10 +330,14 @@ class Acting(Carrier):
         warm, self.warm = self.warm, None
         assert warm is not None
         standing = packed(self.written)
+        awaits = self.machine.awaits_backups(now())
 
         def work() -> Served:
             warm.founds(self.machine.node)
-            return Served(self.thread, self.store, warm, begin.epoch, standing, self, self._tell)
+            return Served(
+                self.thread, self.store, warm, begin.epoch, standing, self, self._tell,
+                awaits_backups=awaits,
+            )  # fmt: skip
 
         def begun(served: Served) -> None:
             self.served = served

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from shmbroker.ipc.base.errors import ConnectionClosed, Error
 from shmbroker.ipc.broker.journaler import Journaler
+from shmbroker.ipc.broker.serving import Serving
 from shmbroker.ipc.broker.store_writer import StoreWriter
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.paging.pager import Pager
@@ -19,6 +20,7 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.replica.feeding import Feeding
 from shmbroker.netbridge.replica.live import Consents, Replication
 from shmbroker.netbridge.replica.warm import JOURNAL, Warm
+from shmbroker.netbridge.replicated.process import now
 from shmbroker.netbridge.replicated.store import Store
 from shmbroker.netbridge.wire.frame import Frame, Reached
 
@@ -57,6 +59,11 @@ class Followers(Replication):
         self._count += 1
         self._members[member] = end
         self._feedings[end] = Feeding(self, end, f" {self._count}")
+
+    def awaits_backups(self, awaits: bool) -> None:
+        if awaits != self.awaits:
+            self.awaits = awaits
+            self._hold()
 
     def stop(self, member: str) -> None:
         end = self._members.pop(member, None)
@@ -119,22 +126,34 @@ class Served:
         standing: bytes,
         watches: Watches,
         tell: Tell,
+        *,
+        awaits_backups: bool,
     ) -> None:
         """What the member has is served from now on, and `standing` is synced."""
         self._thread, self._store, self._watches, self._tell = thread, store, watches, tell
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.is_over = False
-        self.first = 0
+        self._serving = Serving(warm.broker)
+        self._serving.until(0.0)
+        self._until = 0.0
         store.allow(epoch)
+
+        followers: list[Followers] = []
 
         def begins(journaler: Journaler) -> None:
             journaler.watched(store.fence, None)
             self.count = journaler.standing(standing)
             journaler.tell(self._event)
+            made = Followers(
+                watches, thread, journaler, store.path / JOURNAL, store.terms, tell=tell,
+                awaits=awaits_backups,
+            )  # fmt: skip
+            followers.append(made)
 
         self.broker: Broker
         self.journaler: Journaler
         self.broker, self.journaler = warm.take_over(epoch, begins)
+        (self.followers,) = followers
         self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
         self._threads = [
             threading.Thread(target=self._follow, args=(self.journaler,), daemon=True),
@@ -143,9 +162,6 @@ class Served:
         self._repairs = threading.Thread(target=self._repair, daemon=True)
         for each in (*self._threads, self._repairs):
             each.start()
-        self.followers = Followers(
-            watches, thread, self.journaler, store.path / JOURNAL, store.terms, tell=tell
-        )
         thread.ask(lambda: thread.watch(self._event, self._told))
 
     def _told(self) -> None:
@@ -164,11 +180,24 @@ class Served:
                     self._tell({"event": "repaired what a participant left", "state": "",
                                 "repairs": repaired})  # fmt: skip
 
+    # --- what programs may have -----------------------------------------------------------------
+
+    def serves(self, until: float, *, disk_alone: bool) -> None:
+        """In the network thread: durable messages are delivered until then."""
+        if until == self._until or self.is_over:
+            return
+        was_over = self._until <= now()
+        self._until = until
+        self._serving.until(until, disk_alone=disk_alone)
+        if was_over:
+            self.journaler.serves()
+
     # --- being live no more -------------------------------------------------------------------
 
     def fence(self) -> None:
-        """From any thread: nothing is written and confirmed any more."""
+        """In the network thread: nothing is delivered, written and confirmed any more."""
         self.is_over = True
+        self._serving.until(0.0)
         self.journaler.hold(True)
         self._store.allow(OVER)
 

@@ -31,6 +31,8 @@ def replication_of(machine: Member) -> str:
     if state is State.LIVE:
         is_guarded = machine.options.electorate is None or machine.options.votes
         return "in sync" if is_guarded else "in sync, unguarded"
+    if state is State.IN_SYNC and not machine.is_eligible:
+        return State.SYNCING.value  # it was told, and the last of it is being written
     text: str = state.value
     if state in (State.HELD, State.WAITING, State.REFUSED, State.FENCED, State.CONFLICT,
                  State.SUSPENDED):  # fmt: skip

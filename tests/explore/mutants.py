@@ -459,6 +459,13 @@ MUTANTS: Final = (
         "if False:",
     ),
     _one("barrier-ignored", "barrier", "is_visible", "return int(position < visible)", "return 1"),
+    _one(
+        "taken-while-its-broker-does-not-serve",
+        "serves-again",
+        "is_deliverable",
+        "is_served(port) != 0 and ",
+        "",
+    ),
     _one("loans-ignored", "loans", "run_is_empty", "load(run + RUN_LOANS_AT) == 0 and ", ""),
     _one(
         "dropped-by-store",

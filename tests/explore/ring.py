@@ -315,6 +315,7 @@ class RingMemory(Memory):
         for each in (*head, *operations):
             self.word(f"record[{each}]", RECORD + each, BULK if geometry.transactions else CONSTANT)
         self.word("arena identity", ARENA + at.ARENA_IDENTITY_AT, CONSTANT)
+        self.word("serves until", ARENA + at.ARENA_SERVES_UNTIL_AT, CONSTANT)
         self.word("committed", ARENA + at.ARENA_COMMITTED_AT, CONSTANT)
         self.blocks, self.notes = [], []
         for i in range(geometry.blocks):

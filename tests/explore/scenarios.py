@@ -27,6 +27,7 @@ from tests.explore.ring import (
     ring_set_up,
 )
 from tests.explore.scenario import Role, Scenario
+from tests.explore.serves import broker_paused
 from tests.explore.serving import schedule_scenario
 
 PRODUCER: Final = "producer"
@@ -1119,6 +1120,7 @@ ELSEWHERE: Final[dict[str, Callable[[], Scenario]]] = {
     "barrier-set": replica_dropped,
     "barrier-set-changed": set_changed,
     "barrier-set-adopted": mover_dead,
+    "serves-again": broker_paused,
     "commit-gate": gate_scenario,
     "deletion": lambda: deletion_scenario(store_buffers=False),
     "deletion-buffered": lambda: deletion_scenario(store_buffers=True),

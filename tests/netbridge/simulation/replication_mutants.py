@@ -27,9 +27,9 @@ MUTANTS: Final = (
     Mutant(
         "lease-not-looked-at-before-a-delivery",
         Serving,
-        "may_deliver",
-        "(not self.options.lease or self.is_valid(now))",
-        "True",
+        "serves_until",
+        "return self.lease.valid_until if needs_lease else NEVER",
+        "return NEVER",
     ),
     Mutant(
         "goes-on-before-it-may",
