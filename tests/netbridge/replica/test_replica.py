@@ -46,7 +46,10 @@ def test_a_confirm_waits_for_the_replica(pair: Pair) -> None:
         assert orders.publish(b"alone", timeout=PATIENCE) == 0
         assert orders.level == "disk"
         replica = other.enter_context(pair.replica("two"))
-        wait_for(lambda: replica.may_take_over, lambda: (pair.lines("one"), pair.lines("two")))
+        wait_for(
+            lambda: replica.may_take_over and live.in_sync == ("two",),
+            lambda: (pair.lines("one"), pair.lines("two")),
+        )
         assert live.in_sync == ("two",)
         for number in range(1, 20):
             assert orders.publish(b"%d" % number, confirm="replicated", timeout=PATIENCE) == number
