@@ -10,7 +10,7 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 CLONE_NEWNET = 0x40000000
@@ -92,6 +92,9 @@ class Host:
         """What comes is dropped: sockets stay open."""
         self._rules('iifname != "lo" drop')
 
+    def hears_nothing_of(self, addresses: Sequence[str]) -> None:
+        self._rules(*(f"ip saddr {each} drop" for each in sorted(addresses)))
+
     def resets(self) -> None:
         """What comes is answered with a reset: sockets close."""
         self._rules('iifname != "lo" meta l4proto tcp reject with tcp reset')
@@ -128,3 +131,55 @@ def wired() -> Iterator[tuple[Host, Host]]:
             host.run("ip", "address", "add", f"{host.address}/24", "dev", "wire")
             host.run("ip", "link", "set", "wire", "up")
         yield near, far
+
+
+class Rack:
+    """Hosts on one switch, by name."""
+
+    def __init__(self, opened: ExitStack, names: Sequence[str]) -> None:
+        self.hosts: dict[str, Host] = {}
+        self._cuts: set[tuple[str, str]] = set()
+        switch = self._new(opened, "10.99.1.254")
+        switch.run("ip", "link", "add", "switch", "type", "bridge")
+        switch.run("ip", "link", "set", "switch", "up")
+        for number, name in enumerate(names, 1):
+            host = self.hosts[name] = self._new(opened, f"10.99.1.{number}")
+            port = f"port{number}"
+            switch.run("ip", "link", "add", port, "type", "veth", "peer", "name", "wire",
+                       "netns", host.path)  # fmt: skip
+            switch.run("ip", "link", "set", port, "master", "switch", "up")
+            host.run("ip", "address", "add", f"{host.address}/24", "dev", "wire")
+            host.run("ip", "link", "set", "wire", "up")
+
+    @staticmethod
+    def _new(opened: ExitStack, address: str) -> Host:
+        host = Host(address)
+        opened.callback(host.close)
+        return host
+
+    def __getitem__(self, name: str) -> Host:
+        return self.hosts[name]
+
+    def cut(self, one: str, other: str, *, both_ways: bool = True) -> None:
+        """The other one hears nothing more of this one."""
+        self._cuts |= {(one, other), (other, one)} if both_ways else {(one, other)}
+        self._rule()
+
+    def isolate(self, name: str) -> None:
+        for other in self.hosts.keys() - {name}:
+            self.cut(name, other)
+
+    def heal(self) -> None:
+        self._cuts.clear()
+        self._rule()
+
+    def _rule(self) -> None:
+        for name, host in self.hosts.items():
+            mute = [self.hosts[one].address for one, other in self._cuts if other == name]
+            host.hears_nothing_of(mute)
+
+
+@contextmanager
+def rack(*names: str) -> Iterator[Rack]:
+    with ExitStack() as opened:
+        yield Rack(opened, names)

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,12 @@ class Run:
         self.process: Process | None = None
         self.limited: dict[str, int] = {}
         """What its process may have at most, by names of `resource`."""
+        self.before: Callable[[], None] = lambda: None
+        """Done in its process first."""
 
     def start(self, *, moved: bool = False) -> Run:
         def live() -> int:
+            self.before()
             for name, most in self.limited.items():
                 resource.setrlimit(getattr(resource, name), (most, most))
             sys.stderr = os.fdopen(2, "w", closefd=False)

@@ -55,6 +55,7 @@ class Place:
     folder: Path
     port: int = field(default_factory=free_port)
     process: Process | None = None
+    address: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True)
@@ -65,7 +66,7 @@ class Place:
 
     @property
     def uri(self) -> str:
-        return f"tcp://127.0.0.1:{self.port}"
+        return f"tcp://{self.address}:{self.port}"
 
     def begin(self, before: Callable[[], None] = lambda: None) -> Process:
         """Forked, because it is there at once; `before` runs in it."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class Node:
     ports: dict[str, int]
     """Of programs."""
     opened: ExitStack
+    addresses: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Run:
         return self.runs[name]
@@ -73,7 +74,9 @@ class Node:
         return self.opened.enter_context(broker)
 
     def uri(self, more: str = "") -> str:
-        members = ",".join(f"tcp://127.0.0.1:{each}" for each in self.ports.values())
+        members = ",".join(
+            f"tcp://{self.addresses[name]}:{each}" for name, each in self.ports.items()
+        )
         return f"failover:({members})?randomize=false&max-reconnect-delay=50ms&{SHM}{more}"
 
     def program(self, more: str = "") -> Any:
@@ -110,14 +113,21 @@ class Node:
 
 
 Made = Callable[..., Node]
+HERE = dict.fromkeys(NAMES, "127.0.0.1")
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Made]:
     """`settings`: of both; `a`, `b`: of one."""
+    with nodes(tmp_path, HERE) as made:
+        yield made
+
+
+@contextmanager
+def nodes(folder: Path, addresses: Mapping[str, str]) -> Iterator[Made]:
     with ExitStack() as opened:
         vhosts = {name: opened.enter_context(vhost_for_a_while()) for name in NAMES}
-        members = {name: free_port() for name in NAMES}
+        members = {name: f"tcp://{addresses[name]}:{free_port()}" for name in NAMES}
         ports = {name: free_port() for name in NAMES}
 
         def made(settings: dict[str, object] | None = None, **of_one: dict[str, object]) -> Node:
@@ -126,13 +136,13 @@ def node(tmp_path: Path) -> Iterator[Made]:
                 given: dict[str, object] = {
                     "store.path": "data",
                     "ha.policy": "replication",
-                    "ha.members": [f"{each}=tcp://127.0.0.1:{members[each]}" for each in NAMES],
+                    "ha.members": [f"{each}={members[each]}" for each in NAMES],
                     "ha.replication.on-partition": "continue-alone",
                     "ha.replication.retry-replication-wait": "100ms",
                     "link-defaults.heartbeat-interval": "3s",
-                    "acceptors.members.uri": f"tcp://127.0.0.1:{members[name]}",
+                    "acceptors.members.uri": members[name],
                     "acceptors.members.roles": ["replica"],
-                    "acceptors.programs.uri": f"tcp://127.0.0.1:{ports[name]}",
+                    "acceptors.programs.uri": f"tcp://{addresses[name]}:{ports[name]}",
                     "acceptors.programs.roles": ["client"],
                     "credentials.members.password": PASSWORD,
                     "credentials.members.role": "replica",
@@ -141,9 +151,9 @@ def node(tmp_path: Path) -> Iterator[Made]:
                     **(settings or {}), **of_one.get(name, {}),
                 }  # fmt: skip
                 kept = {key: each for key, each in given.items() if each is not None}
-                run = Run(tmp_path / name, vhosts[name], "auto", kept)
+                run = Run(folder / name, vhosts[name], "auto", kept)
                 opened.callback(run.kill)
                 runs[name] = run
-            return Node(runs, vhosts, ports, opened)
+            return Node(runs, vhosts, ports, opened, addresses)
 
         yield made

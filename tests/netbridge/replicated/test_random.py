@@ -103,6 +103,8 @@ class Programs:
 
 
 class Blows:
+    kinds = ("kill live", "kill backup", "stop live", "stop backup", "hand over", "still live")
+
     def __init__(self, node: Node, seed: int) -> None:
         self.node, self.random = node, Random(seed)
         self.struck: list[str] = []
@@ -110,13 +112,13 @@ class Blows:
     def strike(self) -> None:
         live = self.settles()
         other = next(name for name in NAMES if name != live)
-        kind = self.random.choice(
-            ["kill live", "kill backup", "stop live", "stop backup", "hand over", "still live"]
-        )
+        kind = self.random.choice(self.kinds)
         self.struck.append(f"{time.monotonic():.1f} {kind}, {live} is live")
         time.sleep(self.random.random() * 0.3)
         verb, _, whom = kind.partition(" ")
-        name = live if whom == "live" else other
+        self.carry_out(verb, live if whom == "live" else other, live)
+
+    def carry_out(self, verb: str, name: str, live: str) -> None:
         if verb == "kill":
             self.node[name].kill()
             time.sleep(self.random.random() * 0.5)
@@ -149,7 +151,10 @@ def test_blow_upon_blow(node: Made, witness: Place, seed: int) -> None:
     settings: dict[str, object] = {"link-defaults.heartbeat-interval": "500ms"}
     joins = {"check_for_live_server": True, "lease": "1.5s"}
     two = guarded(node, witness, settings=settings, **joins).up()
-    programs, blows = Programs(two.uri()), Blows(two, seed)
+    bear(Programs(two.uri()), Blows(two, seed), seed)
+
+
+def bear(programs: Programs, blows: Blows, seed: int) -> None:
     programs.begin()
     for _ in range(BLOWS):
         blows.strike()

@@ -27,7 +27,7 @@ def guarded(
     return node({
         **(settings or {}),
         "ha.replication.on-partition": None,
-        "ha.replication.witnesses": [f"tcp://127.0.0.1:{witness.port}"],
+        "ha.replication.witnesses": [witness.uri],
         "ha.replication.vote-retry-wait": "200ms",
         "ha.replication.lease": "3s",
         "credentials.votes.password": PASSWORD,

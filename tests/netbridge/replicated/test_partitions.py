@@ -1,0 +1,207 @@
+"""Members, a witness and programs on hosts of their own, and networks that are cut: rows of
+SEMANTICS 3.3 and 3.6, and random cuts among other blows.
+
+Hosts are network namespaces, so this is for root.  REPLICATED_BLOWS and REPLICATED_SEEDS as in
+test_random.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from shmbroker import Broker, Empty, Unconfirmed
+from shmbroker.netbridge.member.codec import Here
+from shmbroker.netbridge.replicated.instance import ReplicatedInstance
+from tests.netbridge.replicated.conftest import NAMES, PATIENCE, Made, Node, nodes
+from tests.netbridge.replicated.test_losing import MANY, filled
+from tests.netbridge.replicated.test_random import SEEDS, Blows, Programs, bear
+from tests.netbridge.replicated.test_witness import guarded
+from tests.support.hosts import Rack, has_hosts, rack
+from tests.support.witness import Place
+
+pytestmark = pytest.mark.skipif(not has_hosts(), reason="network namespaces are for root")
+LINKS: dict[str, object] = {"link-defaults.heartbeat-interval": "500ms"}
+
+
+def lives_on(host: str, enter: Callable[[], None]) -> None:
+    """In its process: another host, and nobody there can see it die."""
+    enter()
+
+    def here(self: ReplicatedInstance, group: str) -> Here:
+        me = self._process
+        return Here(group, me.pid, me.started, host, me.namespace)
+
+    ReplicatedInstance._here = here  # type: ignore[method-assign]
+
+
+@dataclass
+class Stage:
+    rack: Rack
+    made: Made
+    witness: Place
+
+    def begin(self, node: Node) -> Node:
+        for name in NAMES:
+            node[name].before = partial(lives_on, name, self.rack[name].enter)
+        return node
+
+    def guarded(self, *, fails_back: bool = False) -> Node:
+        self.witness.begin(self.rack["witness"].enter)
+        settings = {**LINKS, "ha.allow-failback": fails_back}
+        more = {"check_for_live_server": True, "lease": "1.5s"}
+        return self.begin(guarded(self.made, self.witness, settings=settings, **more)).up()
+
+    def unguarded(self, on_partition: str) -> Node:
+        settings = {"ha.replication.on-partition": on_partition, **LINKS}
+        return self.begin(self.made(settings)).up()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with rack(*NAMES, "witness", "programs") as hosts:
+        addresses = {name: hosts[name].address for name in NAMES}
+        witness = Place(tmp_path / "witness", address=hosts["witness"].address)
+        with nodes(tmp_path, addresses) as made:
+            try:
+                yield Stage(hosts, made, witness)
+            finally:
+                witness.kill()
+
+
+def is_confirmed(broker: Broker, body: bytes, seconds: float) -> bool:
+    try:
+        broker.queue("orders").publish(body, timeout=seconds)
+    except Unconfirmed:
+        return False
+    return True
+
+
+def test_replication_link_lost_both_alive(stage: Stage) -> None:
+    """The live asks the witness, and goes on alone."""
+    two = stage.guarded()
+    filled(two)
+    stage.rack.cut("a", "b")
+    two.says("a", "alone")
+    assert is_confirmed(two.connected("a"), b"alone", PATIENCE)
+    assert two["a"].status.epoch == 2
+    assert two["b"].status.state == "passive"
+    stage.rack.heal()
+    two.says("b", "in sync")
+    assert "took over" not in two["b"].events()
+    two["a"].kill()
+    two["b"].becomes("live")
+    assert two.bodies("b") == [*MANY, b"alone"]
+
+
+def test_a_live_that_reaches_nobody_confirms_nothing(stage: Stage) -> None:
+    two = stage.guarded()
+    filled(two)
+    stage.rack.isolate("a")
+    two["b"].becomes("live")
+    cut_off = two.connected("a")
+    assert not is_confirmed(cut_off, b"of nobody", 0.5)
+    with pytest.raises(Empty):
+        cut_off.queue("orders").get(timeout=0.2)
+    assert is_confirmed(two.connected("b"), b"of b", PATIENCE)
+    stage.rack.heal()
+    two.says("a", "in sync")
+    assert "fenced" in two["a"].events()
+    assert two["b"].status.state == "live"
+    assert two.bodies("b") == [*MANY, b"of b"]
+
+
+def test_a_backup_that_reaches_nobody_does_not_activate(stage: Stage) -> None:
+    two = stage.guarded()
+    filled(two)
+    stage.rack.isolate("b")
+    two.says("a", "alone")
+    assert is_confirmed(two.connected("a"), b"alone", PATIENCE)
+    stage.rack.heal()
+    two.says("b", "in sync")
+    assert "took over" not in two["b"].events()
+
+
+def test_a_lost_witness_changes_nothing(stage: Stage) -> None:
+    two = stage.guarded()
+    filled(two)
+    stage.rack.isolate("witness")
+    time.sleep(2)  # longer than the lease
+    assert is_confirmed(two.connected("a"), b"by both", PATIENCE)
+    assert two["a"].status.epoch == 1
+    stage.rack.heal()
+    two.says("a", "in sync")
+
+
+def test_stop_confirming_when_the_network_is_cut(stage: Stage) -> None:
+    two = stage.unguarded("stop-confirming")
+    filled(two)
+    stage.rack.cut("a", "b")
+    two.says("a", "suspended")
+    two.says("b", "held")
+    assert not is_confirmed(two.connected("a"), b"of nobody", 0.5)
+    stage.rack.heal()
+    two.says("a", "in sync")
+    two.says("b", "in sync")
+    assert two["a"].status.epoch == 1
+    assert is_confirmed(two.connected("a"), b"again", PATIENCE)
+
+
+def test_continue_alone_when_the_network_is_cut(stage: Stage) -> None:
+    """Both serve, and one of them has its tail set aside when they meet."""
+    two = stage.unguarded("continue-alone")
+    filled(two)
+    stage.rack.cut("a", "b")
+    two["b"].becomes("live")
+    two.says("a", "alone")
+    assert is_confirmed(two.connected("a"), b"of a", PATIENCE)
+    assert is_confirmed(two.connected("b"), b"of b", PATIENCE)
+    stage.rack.heal()
+    two.says("a", "in sync")
+    two.says("b", "in sync")
+    stays, goes = ("a", "b") if two["a"].status.state == "live" else ("b", "a")
+    assert two.bodies(stays) == [*MANY, b"of " + stays.encode()]
+    assert (two[goes].folder / "data" / "oldreplica.1").is_dir()
+    assert "conflict" in (*two["a"].events(), *two["b"].events())
+
+
+class Cuts(Blows):
+    kinds = (
+        "kill live", "kill backup", "hand over", "still live",
+        "isolate live", "isolate backup", "between live", "deafen live", "deafen backup",
+        "unwitness live", "lose live",
+    )  # fmt: skip
+
+    def __init__(self, node: Node, seed: int, hosts: Rack) -> None:
+        super().__init__(node, seed)
+        self._rack = hosts
+
+    def carry_out(self, verb: str, name: str, live: str) -> None:
+        other = next(each for each in NAMES if each != name)
+        if verb in ("kill", "hand", "still"):
+            super().carry_out(verb, name, live)
+            return
+        if verb == "isolate":
+            self._rack.isolate(name)
+        elif verb == "between":
+            self._rack.cut(name, other)
+        elif verb == "deafen":
+            self._rack.cut(other, name, both_ways=False)
+        elif verb == "unwitness":
+            self._rack.cut(name, "witness")
+        else:
+            self._rack[name].loses(20)
+        time.sleep(self.random.random() * 4)
+        self._rack.heal()
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+def test_cut_upon_cut(stage: Stage, seed: int) -> None:
+    two = stage.guarded(fails_back=True)
+    with stage.rack["programs"].entered():
+        bear(Programs(two.uri()), Cuts(two, seed, stage.rack), seed)
