@@ -8,6 +8,7 @@ from typing import IO
 
 import click
 
+from shmbroker.cli.diverged import diverged
 from shmbroker.cli.group import Group
 from shmbroker.cli.output import (
     columns_left,
@@ -39,6 +40,9 @@ folder_argument = click.argument("folder", type=click.Path(file_okay=False, path
 )
 def journal() -> None:
     """The journal, which holds durable messages."""
+
+
+journal.add_command(diverged)
 
 
 @journal.command(

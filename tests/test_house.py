@@ -65,7 +65,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replica/feeding.py": {"time"},
     "netbridge/replica/following.py": set(),
     "netbridge/replica/live.py": {"time"},
-    "netbridge/replica/replica.py": {"time"},
+    "netbridge/replica/replica.py": {"threading", "time"},
     "netbridge/replica/warm.py": set(),
     "netbridge/replicated/acting.py": {"time"},
     "netbridge/replicated/checking.py": set(),

@@ -2,7 +2,9 @@
  * there, written into a journal of its own, then applied to the rings.
  *
  * Each frame that is written says which frame of the original it repeats (SB_RECORD_COPIED).  So
- * whoever reads that journal again knows where to go on.  Its body is checked while it is copied.
+ * whoever reads that journal again knows where to go on.  If the original repeats one itself, the
+ * first such record stays: it has the name that its author gave the frame, in whichever journal.
+ * Its body is checked while it is copied.
  *
  * It is synced later, by another thread (sb_applier_sync): whoever has to wait for that waits for
  * `synced`, and all others for `written`. */
@@ -81,16 +83,17 @@ static int64_t check(const sb_end_frame *frame)
 static int64_t stage(sb_applier *all, const sb_end_frame *frame, bool *retires)
 {
     int64_t code = SB_OK, bytes;
-    bool is_last = false;
+    bool is_last = false, has_author = false;
     for (int64_t at = 0; at < frame->bytes && code == SB_OK; at += bytes) {
         const unsigned char *record = (const unsigned char *)frame->records + at;
         const record_head *head = (const record_head *)(const void *)record;
         int64_t kind = record_kind(head);
         bytes = record_bytes(head->length);
-        *retires |= kind != SB_RECORD_MESSAGE;
         is_last = head->where & RECORD_LAST;
-        if (kind == SB_RECORD_SEGMENTS || kind == SB_RECORD_COPIED)
+        if (kind == SB_RECORD_SEGMENTS || (kind == SB_RECORD_COPIED && has_author))
             continue;
+        has_author |= kind == SB_RECORD_COPIED;
+        *retires |= kind != SB_RECORD_MESSAGE && kind != SB_RECORD_COPIED;
         code = journal_stage_record(all->journal, record, bytes);
         if (code == SB_JOURNAL_DAMAGED)
             code = does_not_check(frame, at);

@@ -167,7 +167,7 @@ def _is_once(chunk: bytes) -> bool:
     )
 
 
-class _Needed:
+class Needed:
     """What the records of retirement say; and what the newest segment has of messages that are
     known by an id or a number, which is in no list before the next segment begins."""
 
@@ -207,8 +207,12 @@ class _Needed:
     def __call__(self, queue: int, position: int) -> bool:
         if self._queues is not None and queue & NUMBER not in self._queues:
             return False
-        if position in self._unlisted.get(queue, ()):
-            return True
+        return position in self._unlisted.get(queue, ()) or self.is_there(queue, position)
+
+    def is_there(self, queue: int, position: int) -> bool:
+        """Not acknowledged, and not deleted with its queue."""
+        if self._queues is not None and queue & NUMBER not in self._queues:
+            return False
         if position < self.heads.get(queue, 0):
             return False
         first, bits = self._beyond.get(queue, (0, b""))
@@ -236,7 +240,7 @@ def compacted(
     """Write the messages that are needed anew, and let go of the segments before: bytes before and
     after.  Nobody else may write the journal meanwhile."""
     before = folder_bytes(folder)
-    state, needed, newest = _State(), _Needed(), 0
+    state, needed, newest = _State(), Needed(), 0
     with Replay(folder, noted=noted) as replay:
         for record in replay:
             if record.serial != newest:  # a segment begins with all that is needed

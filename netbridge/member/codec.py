@@ -27,6 +27,7 @@ from shmbroker.netbridge.election.codec import (
 from shmbroker.netbridge.member.said import (
     AskBack,
     Closing,
+    Diverged,
     Dropped,
     Hello,
     InSync,
@@ -125,6 +126,7 @@ SHAPES: Final[tuple[tuple[type[Any], Made], ...]] = (
     (YouHold, Made(YouHold, GRANT)),
     (AskBack, Made(AskBack)),
     (NoFailback, Made(NoFailback, WHY)),
+    (Diverged, Made(Diverged, COUNT, COUNT, Flag(), COUNT, NAME, COUNT)),
 )
 """By the number of their kind, which never changes."""
 NUMBER_OF: Final = {kind: number for number, (kind, _) in enumerate(SHAPES)}

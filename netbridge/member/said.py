@@ -113,7 +113,23 @@ class NoFailback:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    """A member that follows has set aside what nobody else has.  For people: nothing follows."""
+
+    messages: int
+    size: int
+    """Bytes of these messages."""
+    is_exact: bool
+    """Otherwise there are so many at most."""
+    epoch: int
+    holder: str
+    """Who was live when the last of it was written."""
+    number: int
+    """Of the set."""
+
+
 Said = (
     Hello | Join | Joined | NotJoined | InSync | Dropped | Leave | Closing | Resumed | TakeOver
-    | YouHold | AskBack | NoFailback
+    | YouHold | AskBack | NoFailback | Diverged
 )  # fmt: skip

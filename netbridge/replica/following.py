@@ -195,7 +195,7 @@ class Following(Closable):
     # --- of the thread that applies -----------------------------------------------------------
 
     def _remake(self) -> Warm:
-        return remade(self._store, self.terms.saved_journals, self._make, self._tell)
+        return remade(self._store, self._make, self._tell)
 
     def _news(self) -> None:
         self._thread.call(lambda: self.then(lambda: None))
@@ -204,10 +204,10 @@ class Following(Closable):
         self._thread.call(lambda: self._has_failed(error))
 
 
-def remade(store: Path, saved_journals: int, make: Callable[[], Warm], tell: Tell) -> Warm:
+def remade(store: Path, make: Callable[[], Warm], tell: Tell) -> Warm:
     """Another one, without what its store has: that is set aside."""
-    saved = set_aside(store, saved_journals)
-    if saved is not None:
+    kept = set_aside(store)
+    if kept is not None:
         tell({"event": "replica", "level": "warning", "state": "set aside",
-              "reason": f"what it had is in {saved}"})  # fmt: skip
+              "reason": f"what it had is in {kept}"})  # fmt: skip
     return make()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import InvalidArgument, JournalDamaged
 from shmbroker.ipc.broker.journaler import Journaler
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.journal.place import Place
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -19,7 +21,7 @@ from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.replica.following import Carrier, Following, remade
 from shmbroker.netbridge.replica.terms import ReplicationTerms
-from shmbroker.netbridge.replica.warm import Warm
+from shmbroker.netbridge.replica.warm import Warm, keep_newest
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.wire.frame import Frame
 from shmbroker.netbridge.wire.words import Role
@@ -82,6 +84,8 @@ class Replica(Carrier, Closable):
         """
         self.terms = terms or ReplicationTerms()
         self._thread, self._store, self._tell = thread, store, tell
+        self._is_copied = False
+        """It was in sync, and began nothing anew since."""
 
         def make() -> Warm:
             return Warm(
@@ -105,7 +109,7 @@ class Replica(Carrier, Closable):
         except (JournalDamaged, InvalidArgument) as error:
             self._tell({"event": "replica", "level": "warning", "state": "unreadable",
                         "reason": str(error)})  # fmt: skip
-            return remade(self._store, self.terms.saved_journals, make, self._tell)
+            return remade(self._store, make, self._tell)
 
     # --- from any thread ----------------------------------------------------------------------
 
@@ -163,3 +167,14 @@ class Replica(Carrier, Closable):
 
     def failed(self, why: str) -> None:
         self.link.end()
+
+    def discards(self) -> bool:
+        self._is_copied = False
+        return True
+
+    def applied(self, place: Place, standing: bytes) -> None:
+        counts_from = self._following.copying.counts_from
+        if not self._is_copied and 0 < counts_from <= place.number:
+            self._is_copied = True
+            most = self.terms.saved_journals
+            threading.Thread(target=keep_newest, args=(self._store, most), daemon=True).start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.broker.applier import Applier
 from shmbroker.ipc.broker.journaler import Journaler, begin_restoring
 from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.instance.whole import sync_folder, write_whole
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.journal.replay import Replay
@@ -19,6 +21,10 @@ from shmbroker.ipc.vhost import vhost as vhosts
 
 JOURNAL: Final = "journal"
 SAVED: Final = "oldreplica."
+HALF: Final = "half"
+"""A file in the journal: it is a copy that is not whole yet."""
+ASIDE: Final = "aside"
+"""A file in a journal that was set aside: when, and what nobody else has of it."""
 
 
 class Warm(Closable):
@@ -112,24 +118,51 @@ class Warm(Closable):
         vhosts.delete(self.vhost, force=True)
 
 
-def set_aside(store: Path, most: int) -> Path | None:
-    """The journal there, under a name with the next number; `most` are kept, -1: all.
+# --- copies of all, and what was there before ---------------------------------------------------
 
-    What it is called now; None: there was none, or none is kept.
+
+def set_aside(store: Path) -> Path | None:
+    """The journal there, under a name with the next number; half a copy is discarded.
+
+    What it is called now; None: there was none.  Nothing that is kept goes before `is_copied`.
     """
     folder = store / JOURNAL
     if not folder.exists() or not any(folder.glob("*.journal")):
         return None
-    saved = _saved(store)
-    place = store / f"{SAVED}{saved[-1][0] + 1 if saved else 1}"
+    if (folder / HALF).exists():
+        shutil.rmtree(folder)
+        return None
+    there = saved(store)
+    place = store / f"{SAVED}{there[-1][0] + 1 if there else 1}"
     folder.rename(place)
-    for _, old in _saved(store)[: None if most == 0 else -most] if most >= 0 else []:
+    write_whole(place / ASIDE, {"at": datetime.now(UTC).isoformat(timespec="seconds")}, synced=True)
+    sync_folder(store)
+    return place
+
+
+def is_to_be_copied(store: Path) -> None:
+    """Its journal, which has nothing, is half a copy from now on."""
+    folder = store / JOURNAL
+    folder.mkdir(mode=0o700, exist_ok=True)
+    write_whole(folder / HALF, {}, synced=True)
+
+
+def is_copied(store: Path) -> None:
+    """Its journal is whole, and synced."""
+    half = store / JOURNAL / HALF
+    if half.exists():
+        half.unlink()
+        sync_folder(half.parent)
+
+
+def keep_newest(store: Path, most: int) -> None:
+    """Of what was set aside, when the journal is whole; -1: all of it."""
+    for _, old in saved(store)[: None if most == 0 else -most] if most >= 0 else []:
         shutil.rmtree(old)
-    return place if place.exists() else None
 
 
-def _saved(store: Path) -> list[tuple[int, Path]]:
-    """Ascending."""
+def saved(store: Path) -> list[tuple[int, Path]]:
+    """What was set aside, by ascending number."""
     numbers = [
         (int(path.name[len(SAVED) :]), path)
         for path in store.glob(f"{SAVED}*")

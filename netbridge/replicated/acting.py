@@ -46,7 +46,7 @@ from shmbroker.netbridge.member.action import (
 from shmbroker.netbridge.member.codec import Here, packed, written
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
-from shmbroker.netbridge.member.said import Dropped, Hello, InSync, Join, Said
+from shmbroker.netbridge.member.said import Diverged, Dropped, Hello, InSync, Join, Said
 from shmbroker.netbridge.member.standing import (
     ENDING,
     FOLLOWING,
@@ -59,6 +59,7 @@ from shmbroker.netbridge.member.standing import (
 from shmbroker.netbridge.member.written import number_of, place_of, position_of
 from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
+from shmbroker.netbridge.replicated.aside import Aside
 from shmbroker.netbridge.replicated.checking import has_frame
 from shmbroker.netbridge.replicated.process import Process, now
 from shmbroker.netbridge.replicated.served import Served
@@ -99,6 +100,7 @@ class Acting(Carrier):
         self.machine.fresh_node = os.urandom(16)
         self._boot = boot
         self._worker = Worker(thread.call)
+        self._aside = Aside(self, store, self._worker, process.line)
         self._waiting: deque[Action] = deque()
         self._is_busy = self._is_blocked = False
         self._turns = Turns()
@@ -124,6 +126,7 @@ class Acting(Carrier):
         """In the thread."""
         self.thread.members.append(self)
         self.does(self.machine.start(now()))
+        self._aside.begin()
 
     # --- of the thread ------------------------------------------------------------------------
 
@@ -243,6 +246,9 @@ class Acting(Carrier):
             self._turns.wait(member, lambda go_on: self._look_for(what.last, heard, go_on))
         elif isinstance(what, InSync):
             self._when_applied(member, heard)  # the list that it is on has come before
+            self._aside.tell()
+        elif isinstance(what, Diverged):
+            self._aside.write(member, what)
         else:
             self._turns.take(member, heard)
 
@@ -325,7 +331,7 @@ class Acting(Carrier):
         if self.served is not None:
             self._note(record)
             return
-        self.store.mark(node=self.machine.node, is_whole=True, left=None)
+        self.store.is_copied(node=self.machine.node, left=None)
         self.written = self.written.after(record)
         warm, self.warm = self.warm, None
         assert warm is not None
@@ -519,7 +525,7 @@ class Acting(Carrier):
                 self.store.mark(is_whole=False, left=None)
             return Following(
                 self.thread, self.store.path, self.machine.me, bytes(16), self.store.terms,
-                warm or self.store.warm(), self.store.warm, self, self._tell,
+                warm or self.store.warm(), self.store.copied_anew, self, self._tell,
             )  # fmt: skip
 
         def begun(following: Following) -> None:
@@ -573,7 +579,8 @@ class Acting(Carrier):
         is_there = copying.counts_from and place.number >= copying.counts_from
         if self._takes_all and is_there:  # also if its link is lost by now
             self._takes_all = False
-            self.store.mark(is_whole=True, left=None)
+            self.store.is_copied(left=None)
+            self._aside.count()
             self.does(machine.copied(machine.last))
 
 

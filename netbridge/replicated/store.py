@@ -22,7 +22,7 @@ from shmbroker.netbridge.member.codec import written
 from shmbroker.netbridge.member.standing import Past, Position
 from shmbroker.netbridge.member.written import Written, position_of
 from shmbroker.netbridge.replica.terms import ReplicationTerms
-from shmbroker.netbridge.replica.warm import JOURNAL, Warm, set_aside
+from shmbroker.netbridge.replica.warm import JOURNAL, Warm, is_copied, is_to_be_copied, set_aside
 
 FILE: Final = "member"
 LOCK: Final = "live.lock"
@@ -89,6 +89,11 @@ class Store:
                 write_whole(self.path / FILE, content, synced=True)
                 self.marks = marks
 
+    def is_copied(self, **changed: Any) -> None:
+        """Its journal is whole: in this order, for what is marked as half is not kept."""
+        is_copied(self.path)
+        self.mark(is_whole=True, **changed)
+
     # --- its journal --------------------------------------------------------------------------
 
     def warm(self) -> Warm:
@@ -99,12 +104,17 @@ class Store:
             segment_bytes=config.segment, resync_bytes=self.terms.resync_bytes, group=config.group,
         )  # fmt: skip
 
+    def copied_anew(self) -> Warm:
+        """The same, of a journal that has nothing yet."""
+        is_to_be_copied(self.path)
+        return self.warm()
+
     def opened(self) -> tuple[Warm, str]:
         """The same; if its journal cannot be read it is set aside, and why."""
         try:
             return self.warm(), ""
         except (JournalDamaged, InvalidArgument) as error:
-            saved = set_aside(self.path, -1)  # nobody may have it but this member
+            saved = set_aside(self.path)  # nobody may have it but this member
             self.mark(is_whole=False)
             return self.warm(), f"{error}; it is set aside in {saved}"
 

@@ -159,13 +159,16 @@ class Talks(Closable):
 
     # --- of the thread ------------------------------------------------------------------------
 
-    def say(self, member: str, what: Said) -> None:
-        self.send(member, Talk(encode(what)))
+    def say(self, member: str, what: Said) -> bool:
+        return self.send(member, Talk(encode(what)))
 
-    def send(self, member: str, frame: Frame) -> None:
+    def send(self, member: str, frame: Frame) -> bool:
+        """False: it is not linked."""
         peer = self._peers.get(member)
-        if peer is not None and peer.is_here:
+        is_here = peer is not None and peer.is_here
+        if peer is not None and is_here:
             peer.end.say(frame)
+        return is_here
 
     def end(self, member: str) -> End | None:
         peer = self._peers.get(member)

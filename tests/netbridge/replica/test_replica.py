@@ -165,6 +165,8 @@ def test_what_the_live_does_not_know_is_set_aside(pair: Pair) -> None:
         ):
             broker.declare_queue("orders", durable=True)
             wait_for(lambda replica=replica: replica.may_take_over)  # type: ignore[misc]
+            older = store / f"oldreplica.{number}"
+            wait_for(lambda older=older: not older.exists())  # type: ignore[misc]
     assert [each.name for each in store.glob("oldreplica.*")] == ["oldreplica.3"]
     with Replay(store / "oldreplica.3") as replay:
         assert b"of another past" in {each.body for each in replay}

@@ -62,6 +62,18 @@ class Node:
         finally:
             watch.close()
 
+    def logs(self, name: str, event: str) -> None:
+        """Waits until its log has a line of this event."""
+        run = self.runs[name]
+        watch = Watch(run.folder / "log")
+        until = time.monotonic() + PATIENCE
+        try:
+            while event not in run.events():
+                assert time.monotonic() < until, self.story()
+                watch.wait(until - time.monotonic())
+        finally:
+            watch.close()
+
     def story(self) -> str:
         lines = [
             f"{line['time']} {name} {line}" for name in self.runs for line in self[name].said()

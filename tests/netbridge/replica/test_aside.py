@@ -1,0 +1,83 @@
+"""What a member had is not erased before its new copy is whole, and half a copy is not kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc.journal import divergence, records
+from shmbroker.ipc.journal.journal import Journal
+from shmbroker.netbridge.replica.warm import (
+    JOURNAL,
+    is_copied,
+    is_to_be_copied,
+    keep_newest,
+    saved,
+    set_aside,
+)
+
+QUEUE = 3
+SEGMENT_BYTES = 64 << 10
+
+
+def filled(folder: Path, bodies: list[bytes], first: int = 0, retired: int = 0) -> Path:
+    folder.mkdir(exist_ok=True)
+    with Journal(folder, segment_bytes=SEGMENT_BYTES) as journal:
+        journal.stage(records.QUEUE, QUEUE, 0, b"orders")
+        journal.commit()
+        for position, body in enumerate(bodies, first):
+            journal.message(QUEUE, position, body)
+            journal.commit()
+        if retired:
+            journal.stage(records.RETIRED, QUEUE, retired)
+            journal.commit()
+    return folder
+
+
+def names(store: Path) -> list[str]:
+    return [path.name for _, path in saved(store)]
+
+
+@pytest.mark.parametrize(("most", "kept"), [(0, []), (1, ["oldreplica.3"]), (-1, None)])
+def test_nothing_goes_before_the_copy_is_whole(
+    tmp_path: Path, most: int, kept: list[str] | None
+) -> None:
+    everything = [f"oldreplica.{number}" for number in (1, 2, 3)]
+    for _ in everything:
+        filled(tmp_path / JOURNAL, [b"x"])
+        assert set_aside(tmp_path) is not None
+    assert names(tmp_path) == everything
+    keep_newest(tmp_path, most)
+    assert names(tmp_path) == (everything if kept is None else kept)
+
+
+def test_half_a_copy_is_discarded_and_a_whole_one_is_not(tmp_path: Path) -> None:
+    is_to_be_copied(tmp_path)
+    filled(tmp_path / JOURNAL, [b"half"])
+    assert set_aside(tmp_path) is None
+    assert not (tmp_path / JOURNAL).exists()
+    is_to_be_copied(tmp_path)
+    filled(tmp_path / JOURNAL, [b"whole"])
+    is_copied(tmp_path)
+    assert set_aside(tmp_path) == tmp_path / "oldreplica.1"
+
+
+def test_without_a_common_frame_all_that_is_left_counts_unless_the_other_has_it(
+    tmp_path: Path,
+) -> None:
+    old = filled(tmp_path / "old", [b"done", b"there", b"alone", b"other"], retired=1)
+    new = filled(tmp_path / "new", [b"there", b"body"], first=1)
+    found = divergence.tail(old, new)
+    assert (found.after, found.is_exact) == (0, False)
+    assert found.ranges == [(records.MESSAGE, QUEUE, 2, 3)]
+    told = list(divergence.within(old, found.ranges))
+    assert [each.body for each in told] == [b"orders", b"alone", b"other"]
+    assert divergence.unretired(old).ranges == [(records.MESSAGE, QUEUE, 1, 3)]
+
+
+def test_what_was_acknowledged_in_the_tail_does_not_count(tmp_path: Path) -> None:
+    old = filled(tmp_path / "old", [b"0", b"1", b"2"], retired=2)
+    assert divergence.tail(old, filled(tmp_path / "new", [])).ranges == [
+        (records.MESSAGE, QUEUE, 2, 2)
+    ]
