@@ -42,15 +42,19 @@ ha.add_command(epoch)
     shmbroker ha status live
     shmbroker ha status backup --json | jq -r .replication
     shmbroker ha status live --is-primary
+    shmbroker ha status backup --all
     """
 )
 @folder_argument
 @click.option("--expect", metavar="STATE", help="Exit with 1 unless `replication` begins so.")
 @click.option("--is-primary", is_flag=True, help="Exit with 1 unless it serves; print nothing.")
+@click.option("all_", "--all", is_flag=True, help="Show what it knows of each member, a row each.")
 @json_option
-def status(folder: Path, expect: str | None, is_primary: bool, as_json: bool) -> None:
+def status(folder: Path, expect: str | None, is_primary: bool, all_: bool, as_json: bool) -> None:
     """Show a member: its state, its epoch, who is in sync, its replicas and its voters.
 
+    With --all a row for each member of the node, as this one knows it: whether it is linked, what
+    it has said of itself last, and whether it is on the in-sync list.
     How far replicas are behind is asked of the broker; if it hangs, what it has said last is shown.
     Exits with 1 if the broker does not run.
     """
@@ -68,7 +72,9 @@ def status(folder: Path, expect: str | None, is_primary: bool, as_json: bool) ->
     told = read_whole(folder / states.RUN / "ha", trust.seen_files())
     told |= {"state": found.state, "replication": found.replication if found.process else ""}
     if as_json:
-        print_json(told)
+        print_json(told.get("members", []) if all_ else told)
+    elif all_:
+        show_members(told.get("members", []))
     else:
         show(told)
     is_expected = expect is None or told["replication"].startswith(expect)
@@ -76,8 +82,16 @@ def status(folder: Path, expect: str | None, is_primary: bool, as_json: bool) ->
         raise SystemExit(1)
 
 
+def show_members(members: list[dict[str, Any]]) -> None:
+    print_table(["MEMBER", "LINKED", "STATE", "IN SYNC", "EPOCH", "LAST FRAME"], [
+        [each["member"], "yes" if each["linked"] else "no", each["state"],
+         "yes" if each["in-sync"] else "no", each["epoch"] or "", each["frame"] or ""]
+        for each in members
+    ])  # fmt: skip
+
+
 def show(told: dict[str, Any]) -> None:
-    lists = {"replicas", "voters"}
+    lists = {"replicas", "voters", "members"}
     print_pairs({
         name: " ".join(each) if isinstance(each, list) else each
         for name, each in told.items()

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.standing import SERVING, State
+from shmbroker.netbridge.member.written import place_of
 
 STATES: Final = {
     State.STARTING: "starting",
@@ -45,6 +46,28 @@ def level_of(machine: Member) -> str:
     return machine.effective_level.value if machine.state in SERVING else ""
 
 
+def known(machine: Member, member: str) -> dict[str, Any]:
+    """For `ha status --all`: what this member knows of one, itself or another."""
+    is_me = member == machine.me
+    hello = machine.hello if is_me else machine.peers.get(member)
+    told: dict[str, Any] = {
+        "member": member,
+        "linked": is_me or member in machine.links,
+        "state": "not reached",
+        "in-sync": any(copy.member == member for copy in machine.copies),
+        "epoch": None,
+        "frame": None,
+    }
+    if hello is None:
+        return told
+    state = replication_of(machine) if is_me else "live" if hello.serves else "passive"
+    return told | {
+        "state": state_of(machine) if is_me and machine.state in SERVING else state,
+        "epoch": hello.epoch,
+        "frame": str(place_of(hello.last)),
+    }
+
+
 def whole(machine: Member, lag: Callable[[str], Mapping[str, object]]) -> dict[str, Any]:
     """For `ha status`.  `lag`: of a replica."""
     return {
@@ -66,6 +89,7 @@ def whole(machine: Member, lag: Callable[[str], Mapping[str, object]]) -> dict[s
             for each in machine.followers.values()
         ],
         "linked": sorted(machine.links),
+        "members": [known(machine, member) for member in machine.options.members],
         "voters": {
             voter: "linked" if voter in machine.voters else "not reached"
             for voter in (machine.options.electorate.voters if machine.options.electorate else ())

@@ -35,6 +35,11 @@ def test_what_a_pair_shows(pair: Commands) -> None:
     assert (replica["member"], replica["in-sync"], replica["state"]) == ("b", True, "in sync")
     assert replica["lag-bytes"] == 0
     assert "in sync" in pair("a", "ha", "status", "DIR").out
+    rows = pair("b", "ha", "status", "DIR", "--all", "--json").json
+    known = [(row["member"], row["linked"], row["state"], row["in-sync"]) for row in rows]
+    assert known == [("a", True, "live", True), ("b", True, "in sync", True)]
+    assert {row["epoch"] for row in rows} == {1}
+    assert "LAST FRAME" in pair("b", "ha", "status", "DIR", "--all").out
     assert pair("a", "ha", "status", "DIR", "--is-primary").code == 0
     assert pair("b", "ha", "status", "DIR", "--is-primary").code == 1
     assert pair("b", "ha", "status", "DIR", "--expect", "in sync").code == 0
@@ -61,6 +66,8 @@ def test_a_handover_and_what_is_refused(pair: Commands) -> None:
 def test_a_stop_without_a_handover(pair: Commands) -> None:
     assert pair("a", "stop", "DIR", "--no-handover", "--timeout", "30s").code == 0
     pair.node.says("b", "parked")
+    (row, _) = pair("b", "ha", "status", "DIR", "--all", "--json").json
+    assert (row["member"], row["linked"], row["state"]) == ("a", False, "not reached")
     standby = pair("b", "check", "standby", "DIR")
     assert (standby.code, "it is parked" in standby.out) == (2, True)
     assert pair("a", "check", "standby", "DIR").code == 2
