@@ -1,4 +1,4 @@
-"""`shmbroker ha`: a member of a replicated node, seen and ordered."""
+"""`shmbroker ha`: a member of a replicated node, seen and ordered; a pair that is reset."""
 
 from __future__ import annotations
 
@@ -190,6 +190,22 @@ def yield_(folder: Path, yes: bool) -> None:
     say("it gives way")
 
 
+@ha.command(examples="shmbroker ha reset /var/lib/shmbroker/one")
+@folder_argument
+def reset(folder: Path) -> None:
+    """Have a broker of a pair accept applications again after a conflict.
+
+    Both brokers were active, and stopped.  The one that is reset asks the other one anew who is
+    active; reset both, or reset one and restart the other.
+    """
+    from shmbroker.ipc.instance.config import config
+
+    if config.load(folder).policy != "pair":
+        raise click.ClickException(f'{folder} is no broker of a pair: ha.policy is not "pair"')
+    carry_out(folder, verb="reset")
+    say("it asks the other one who is active")
+
+
 def replicated(folder: Path) -> None:
     from shmbroker.ipc.instance.config import config
 
@@ -200,9 +216,13 @@ def replicated(folder: Path) -> None:
 
 
 def order(folder: Path, **given: object) -> None:
+    replicated(folder)
+    carry_out(folder, **given)
+
+
+def carry_out(folder: Path, **given: object) -> None:
     from shmbroker.ipc.instance import ordering
 
-    replicated(folder)
     wanted = {"noun": "ha", "user": getpass.getuser(), **given}
     answer = ordering.asked(folder, wanted, ANSWER_SECONDS)
     if answer is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shmbroker.cli import pairing
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say, visible
 from shmbroker.cli.units import DURATION
@@ -197,10 +198,11 @@ def status(folder: Path, wanted: str | None, timeout: float | None, as_json: boo
     found = waited or status.read(folder)
     queues = queues_of(configured) if found.state == "live" else []
     critical = critical_queues(configured)
+    more = pairing.shown(folder, found) if configured.policy == "pair" else {}
     if as_json:
-        print_json({**fields(configured, found), "queues": queues, "critical": critical})
+        print_json({**fields(configured, found), **more, "queues": queues, "critical": critical})
     else:
-        shown = fields(configured, found)
+        shown = {**fields(configured, found), **pairing.as_text(more)}
         process = shown["process"]
         print_pairs({**shown, "process": None if process is None else str(process)})
         for name, problem in critical.items():

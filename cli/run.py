@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shmbroker.cli import pairing
 from shmbroker.cli.connection import connected, vhost_option
 from shmbroker.cli.group import Verb
 from shmbroker.cli.instance import setting_of, settings_option
@@ -44,6 +45,7 @@ def stop(_number: int, _frame: FrameType | None) -> None:
     cls=Verb,
     examples="""
     shmbroker run /var/lib/shmbroker/orders
+    shmbroker run /var/lib/shmbroker/one --config pair.toml --port 5555 --is-primary
     shmbroker run --vhost trading
     shmbroker run --spool /var/lib/shmbroker/latency --spool-keep 10GiB
     """,
@@ -53,6 +55,10 @@ def stop(_number: int, _frame: FrameType | None) -> None:
     "--moved", is_flag=True, help="Accept a store that was copied.  The original must be gone."
 )
 @settings_option
+@pairing.config_option
+@pairing.port_option
+@pairing.primary_option
+@pairing.backup_option
 @click.option("--spool", metavar="FOLDER", type=click.Path(file_okay=False),
     help="Write recorded latencies (see `queue latency`) into this folder.")  # fmt: skip
 @click.option("--spool-interval", type=DURATION, default="10s", show_default=True,
@@ -70,6 +76,10 @@ def run(
     folder: Path | None,
     moved: bool,
     settings: tuple[str, ...],
+    file: Path | None,
+    port: int | None,
+    is_primary: bool | None,
+    is_backup: bool | None,
     vhost: str,
     spool: str | None,
     spool_interval: float,
@@ -87,13 +97,16 @@ def run(
     connect, and where its journal and its log are.  On SIGTERM it writes the journal first; a
     second SIGTERM ends it at once.
 
+    --config, --port, --is-primary and --is-backup are for a pair (ha.policy = "pair").
+
     Without DIR it runs only a repairer.  When a participant dies, the repairer returns its messages
     to their queues within milliseconds.  Without a repairer, waiting participants do so within
     100 ms.  A broker is also a repairer.
     """
+    said = pairing.Said(file, port, is_primary, is_backup)
     if folder is None:
-        if moved or settings:
-            raise click.UsageError(f"{'--moved' if moved else '--set'} needs DIR")
+        if moved or settings or said.names:
+            raise click.UsageError(f"{said.names or ('--moved' if moved else '--set')} needs DIR")
 
         def opened(folder: str) -> Spool:
             from shmbroker.ipc.spool.spool import Spool
@@ -115,7 +128,10 @@ def run(
             "for the broker in DIR set spool.path in its configuration"
         )
     else:
-        run_instance(folder, moved, dict(setting_of(each) for each in settings))
+        flags = dict(setting_of(each) for each in settings)
+        if said.names:
+            flags |= pairing.flags(folder, said, flags)
+        run_instance(folder, moved, flags)
 
 
 def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
@@ -129,8 +145,9 @@ def run_instance(folder: Path, moved: bool, flags: dict[str, object]) -> None:
     if network.logins:
         keep_out_of_cores()
     made = replicated if config.policy == "replication" else sharing
+    role = config.role if network.pair is None else pairing.role_of(config, network)
     instance = made(config, network, known, folder, flags, moved=moved)
-    say(f"{config.role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
+    say(f"{role} {config.name!r} of vhost {config.vhost!r}: programs connect to "
         f"shm://{config.vhost}; journal in {config.store}, log in {config.log}; "
         f"end it: shmbroker stop {folder}")  # fmt: skip
     if code := instance.run():
@@ -148,14 +165,16 @@ def sharing(
     *,
     moved: bool,
 ) -> Instance:
-    """A broker whose backups have its store."""
+    """A broker whose backups have its store, or one of a pair, which has none."""
     from shmbroker.ipc.instance.instance import Instance
     from shmbroker.netbridge.broker.owner import Owner
     from shmbroker.netbridge.config.reload import Reloader
+    from shmbroker.netbridge.paired.owner import PairOwner
 
     progress = show if sys.stderr.isatty() else None
     instance = Instance(config, moved=moved, progress=progress)
-    owner = Owner(config, network, known, instance.log)
+    kind = Owner if network.pair is None else PairOwner
+    owner = kind(config, network, known, instance.log)
     instance.network, instance.reload = owner, Reloader(folder, flags, owner.reload)
     return instance
 

@@ -16,12 +16,9 @@ class InstanceExists(SegmentExists):
     """There is an instance in this folder."""
 
 
-def create(folder: Path, given: Given) -> Config:
-    """InstanceExists if there is one; nothing is made unless all options are right."""
-    config = configured(folder, given)
-    if (folder / FILE).exists():
-        raise InstanceExists(f"{folder} is an instance already: edit its {FILE}")
-    for each in (folder, folder / RUN, config.log.parent):
+def make_folders(config: Config) -> None:
+    """Of an instance, and its store; what is there stays."""
+    for each in (config.folder, config.folder / RUN, config.log.parent):
         make_folder(each)
     if config.policy == "replication":
         make_folder(config.store)  # each member has its own
@@ -29,6 +26,14 @@ def create(folder: Path, given: Given) -> Config:
         store.create(
             config.store, config.vhost, config.lock, journal=config.journal, pages=config.pages
         )
+
+
+def create(folder: Path, given: Given) -> Config:
+    """InstanceExists if there is one; nothing is made unless all options are right."""
+    config = configured(folder, given)
+    if (folder / FILE).exists():
+        raise InstanceExists(f"{folder} is an instance already: edit its {FILE}")
+    make_folders(config)
     made = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
     try:
         with os.fdopen(made, "w") as file:

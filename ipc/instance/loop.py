@@ -52,8 +52,9 @@ from shmbroker.ipc.paging.pager import Pager
 
 Answer = TypeVar("Answer")
 
-POLICY: Final = "shared-store"
-"""Of a replicated node: netbridge/replicated/."""
+POLICIES: Final = ("shared-store", "pair")
+"""A broker of a pair has a store of its own, and its network knows the other one:
+netbridge/paired/.  Of a replicated node: netbridge/replicated/."""
 LAST_STATES: Final = (State.STOPPED, State.FAILED)
 
 
@@ -156,10 +157,10 @@ class Loop:
             return answer
 
     def _check_policy(self) -> None:
-        if self.config.policy != POLICY:
+        if self.config.policy not in POLICIES:
             raise ConfigError(
                 f'{self.config.folder / FILE}: ha.policy = "{self.config.policy}" is known, and '
-                f"this version runs {POLICY} and replication only"
+                f"this version runs {', '.join(POLICIES)} and replication only"
             )
 
     def _mend(self) -> None:

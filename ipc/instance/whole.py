@@ -1,4 +1,4 @@
-"""Small JSON files that are replaced atomically."""
+"""Small files, most of them JSON, that are replaced atomically."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from shmbroker.ipc.base.trust import PRIVATE_MODE, Trust, content_of
 
 def write_whole(path: Path, content: dict[str, Any], *, synced: bool = False) -> None:
     """A reader meets the old content or the new one."""
+    write_text(path, json.dumps(content) + "\n", synced=synced)
+
+
+def write_text(path: Path, content: str, *, synced: bool = False) -> None:
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     temporary.unlink(missing_ok=True)
     made = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE)
     try:
         with os.fdopen(made, "w") as file:
-            file.write(json.dumps(content) + "\n")
+            file.write(content)
             file.flush()
             if synced:
                 os.fsync(file.fileno())

@@ -24,12 +24,12 @@ from shmbroker.netbridge.broker.meter import BridgeMeter
 from shmbroker.netbridge.broker.table import Row, Table
 from shmbroker.netbridge.broker.whereabouts import Whereabouts
 from shmbroker.netbridge.carrier.link import Link
-from shmbroker.netbridge.carrier.listener import Listener
+from shmbroker.netbridge.carrier.listener import Listener, Serving
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.config.config import Acceptor, Bridge
 from shmbroker.netbridge.config.config import Network as Wanted
-from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.link.peer import Gate, Identity
 from shmbroker.netbridge.plan.bridge import address_of
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.remote.topology import Node
@@ -112,6 +112,12 @@ class Network(Closable):
         """
         self.place, self.given, self.stopped, self.tell = place, given, stopped, tell
         self._later = later
+        self.gate: Gate | None = None
+        """Asked whether an application is accepted."""
+        self.pairs: Serving | None = None
+        """The link of the other one of a pair."""
+        self.ships = True
+        """False: bridges are there, and do not run."""
         self._is_closed = False
         self.listeners: dict[str, Listener] = {}
         self.unbound: dict[str, Acceptor] = dict(given.wanted.acceptors)
@@ -190,6 +196,8 @@ class Network(Closable):
                     vhosts=self.place.served,
                     times=acceptor.times,
                     serves=self._sessions,
+                    pairs=self.pairs,
+                    gate=self.gate,
                     tell=self.tell,
                     is_active=self.is_live,
                 )
@@ -240,7 +248,7 @@ class Network(Closable):
         if running is None or running.link is not None or table is None or self._is_closed:
             return
         row, bridge = table.rows[name], running.bridge
-        if name in self.stopped:
+        if name in self.stopped or not self.ships:
             row.show(_text(bridge, "stopped"))
             return
         meter = BridgeMeter(row)
@@ -282,6 +290,17 @@ class Network(Closable):
     def _forget(self) -> None:
         if not self._is_closed and self._broker is not None:
             gates.drop(self._broker, self.given.wanted.bridges)
+
+    def ship(self, ships: bool) -> None:
+        """Whether bridges run."""
+        if ships == self.ships or self._is_closed:
+            return
+        self.ships = ships
+        for name, running in self.bridges.items():
+            if not ships:
+                self._end_then(name, lambda: None)
+            elif running.link is None:
+                self._begin(name)
 
     # --- orders -------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from shmbroker.netbridge.security.credential import Credentials
 from shmbroker.netbridge.wire.words import Standing
 
 if TYPE_CHECKING:
-    from shmbroker.netbridge.broker.network import Network
+    from shmbroker.netbridge.broker.network import Given, Network, Place
 
 RETRY_SECONDS: Final = 0.2
 """An address that another process has: nobody tells when it is free."""
@@ -139,14 +139,23 @@ class Owner:
     def _made(self, ours: Identity) -> Network:
         """With the listeners of a broker that was passive."""
         if self._network is None:
-            from shmbroker.netbridge.broker.network import Given, Network, Place
+            from shmbroker.netbridge.broker.network import Given, Place
 
             named = self._config.network_vhost
             served = frozenset({named} if named else {ROOT, self._config.vhost})
             place = Place(self._config.vhost, self._config.folder, served, ours)
             given = Given(self._wanted, self._credentials)
-            self._network = Network(place, given, self._stopped, self._lines.tell, self._orders.put)
+            self._network = self._network_of(place, given)
         return self._network
+
+    def _network_of(self, place: Place, given: Given) -> Network:
+        from shmbroker.netbridge.broker.network import Network
+
+        return Network(place, given, self._stopped, self._lines.tell, self._orders.put)
+
+    def _uri(self, epoch: int) -> str:
+        """Of this broker, for programs; empty if they are not told."""
+        return whereabouts.of(epoch, self._wanted).uri
 
     def _begin(self, ours: Identity) -> None:
         self._ours = ours
@@ -163,7 +172,7 @@ class Owner:
         ours, network = self._ours, self._network
         if ours is None or ours.standing is not Standing.LIVE or network is None:
             return
-        here = whereabouts.of(ours.epoch, self._wanted).uri
+        here = self._uri(ours.epoch)
         backups = standby.read(self._config.store, ours.epoch)
         node = Node(
             ours.node, ours.epoch, ours.name, here, backups, memory(), self._config.vhost

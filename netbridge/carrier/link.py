@@ -275,7 +275,8 @@ class Link(Closable):
             where = parse(live) if live else None
             named = where if isinstance(where, Single) else None
             now = time.monotonic()
-            self._plan_says(self._plan.refused(now, Refusal.PASSIVE, "passive", named))
+            why = f"{Refusal.PASSIVE.value}: {end.machine.why_passive}"
+            self._plan_says(self._plan.refused(now, Refusal.PASSIVE, why, named))
 
     def ended(self, end: End, how: Ending) -> None:
         connection, now = self._connection, time.monotonic()

@@ -23,7 +23,7 @@ from shmbroker.netbridge.link.deadlines import Deadlines
 from shmbroker.netbridge.link.ending import Ending, Reason, State
 from shmbroker.netbridge.link.handshake import Far
 from shmbroker.netbridge.link.machine import Machine
-from shmbroker.netbridge.link.peer import Identity, Service
+from shmbroker.netbridge.link.peer import Gate, Identity, Service
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.plan.state import LEVELS
 from shmbroker.netbridge.plan.state import State as PlanState
@@ -33,7 +33,7 @@ from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.proof import CHALLENGE_BYTES, Channel, FarEnd
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.wire.frame import Frame
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role
 
 Tell = Callable[[Mapping[str, Any]], None]
 FRAMES_MAX = 256
@@ -47,7 +47,7 @@ NEWEST_MAX = 10_000
 
 class Serving(Protocol):
     """Of links of programs: `netbridge/serving`; of replicas: `netbridge/replica`; of members to
-    their voter: `netbridge/witness`."""
+    their voter: `netbridge/witness`; of the other one of a pair: `netbridge/paired`."""
 
     def came(self, end: End) -> None: ...
 
@@ -71,13 +71,16 @@ class Listener(Closable):
         serves: Serving | None = None,
         replicates: Serving | None = None,
         votes: Serving | None = None,
+        pairs: Serving | None = None,
+        gate: Gate | None = None,
         tell: Tell = lambda _: None,
         is_active: bool = True,
     ) -> None:
         """`key`: of the password that gives the key pair of this address, or that pair.
 
         `serves`: programs, `replicates`: replicas, `votes`: links of members to a witness;
-        each if `roles` admits them.
+        each if `roles` admits them; `pairs`: the link of the other one of a pair.
+        `gate`: whether applications are accepted.
         `is_active`: False, the broker is passive: all are told who is live, until `serve`.
         """
         self.times = times or LinkTimes()
@@ -87,6 +90,7 @@ class Listener(Closable):
         self._key, self._credentials = key, credentials
         self._roles, self._vhosts = roles, vhosts
         self._serves, self._replicates, self._votes = serves, replicates, votes
+        self._pairs, self._gate = pairs, gate
         self._is_active = is_active
         self.live = ""
         """The address of the live, if it is known, while this broker is passive."""
@@ -149,6 +153,18 @@ class Listener(Closable):
             is_good = found is not None and far.prover.admitted in (*found.keys, None)
             if not is_good or far.hello.role not in roles:
                 end.does(end.machine.stop(time.monotonic(), "the credentials were changed"))
+
+    def close_applications(self, why: str) -> None:
+        """In the thread; links of other roles stay, and those who wait for a passive broker."""
+        for end in list(self._ids):
+            was_let_in = end.machine.handshake.peer is not None
+            if was_let_in and end.machine.handshake.role is Role.CLIENT:
+                end.does(end.machine.stop(time.monotonic(), why))
+
+    def call_back(self) -> None:
+        """In the thread: who was told that this broker is passive may come again."""
+        for end in list(self._ids):
+            end.does(end.machine.activate(time.monotonic()))
 
     def close(self) -> None:
         """The other ends are told that it closes."""
@@ -248,7 +264,9 @@ class Listener(Closable):
         roles = self._roles & known.get(key, frozenset()) if known is not None else self._roles
         proofs = FarEnd(self._credentials, channel, secrets.token_bytes(CHALLENGE_BYTES))
         served = roles if self._is_active else frozenset[Role]()
-        service = Service(self._vhosts, roles, served, live=self.live, newest=self._newest)
+        service = Service(
+            self._vhosts, roles, served, live=self.live, newest=self._newest, gate=self._gate
+        )
         far = Far(self._ours, service, proofs, proofs)
         end = End(self._thread, Machine(self.times, far, time.monotonic()), self)
         self._peers[peer], self._ids[end] = end, peer
@@ -330,6 +348,8 @@ class Listener(Closable):
             return self._replicates
         if role is Role.WITNESS:
             return self._votes
+        if role is Role.PEERING:
+            return self._pairs if end.machine.handshake.link == PAIR_LINK else None
         return self._serves if role in OF_PROGRAMS else None
 
     def heard(self, end: End, frame: Frame) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.instance.config import config as instance
-from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError, Given
+from shmbroker.ipc.instance.config.config import Config, ConfigError, Given
 from shmbroker.ipc.instance.config.option import (
     NETBRIDGE_TABLES,
     OPTIONS,
@@ -35,6 +35,8 @@ from shmbroker.netbridge.link.option import (
 )
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.option import REPLICATION, Refused, Replication, replication
+from shmbroker.netbridge.pair import option as pairs
+from shmbroker.netbridge.pair.option import PAIR
 from shmbroker.netbridge.plan.bridge import BRIDGES, paced
 from shmbroker.netbridge.plan.option import ACCEPTORS, CONNECTORS
 from shmbroker.netbridge.plan.uri import Members, Single
@@ -50,6 +52,7 @@ OURS: Final = (
     *SECURITY,
     *REPLICATION,
     *ZOOKEEPER,
+    *PAIR,
 )
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
@@ -121,6 +124,8 @@ class Network:
     """None: ha.policy is another one."""
     zookeeper: ZooKeeperOptions | None
     """None: it is not the lock manager."""
+    pair: Mapping[str, Any] | None
+    """[ha.pair] by name; None: ha.policy is another one."""
 
     def listening_as(self, former: Network) -> Network:
         """With the acceptors of the former one: where a broker listens needs a restart."""
@@ -154,7 +159,7 @@ def option_of(key: str) -> Option | None:
 
 def network(folder: Path, given: Given) -> Network:
     folder = folder.absolute()
-    place = folder / FILE
+    place = instance.place_of(folder)
     tables: dict[str, dict[str, Any]] = {}
     for key, value in given.items():
         if is_of_netbridge(key):
@@ -187,6 +192,7 @@ def network(folder: Path, given: Given) -> Network:
         folder / security["known-keys"] if security.get("known-keys") else None,
         _replication(given, tables, beat, place),
         _zookeeper(tables, place),
+        _pair(given, tables, logins, place),
     )
     return _with_keys(found, place)
 
@@ -244,6 +250,36 @@ def _zookeeper(tables: Mapping[str, dict[str, Any]], place: Path) -> ZooKeeperOp
         return zookeeper(values)
     except engine.Refused as error:
         raise ConfigError(f"{place}: {error}") from None
+
+
+def _pair(
+    given: Given,
+    tables: Mapping[str, dict[str, Any]],
+    logins: Mapping[str, Login],
+    place: Path,
+) -> Mapping[str, Any] | None:
+    """Which of both this broker is may be said when it is started: until then the rest counts."""
+    values = tables.get("ha.pair", {})
+    if given.get("ha.policy") != "pair":
+        if values:
+            raise ConfigError(f'{place}: [ha.pair] needs ha.policy = "pair"')
+        return None
+    named, served = given.get("instance.network-vhost"), values.get("vhost")
+    if named and served and named != served:
+        raise ConfigError(
+            f"{place}: instance.network-vhost is {named!r}, and ha.pair.vhost {served!r}: a pair "
+            "serves one, that of ha.pair.vhost"
+        )
+    if values.get("is-primary") or values.get("is-backup"):
+        try:
+            pairs.pair(values, peerings(logins))
+        except pairs.Refused as error:
+            raise ConfigError(f"{place}: {error}") from None
+    return values
+
+
+def peerings(logins: Mapping[str, Login]) -> frozenset[str]:
+    return frozenset(each.name for each in logins.values() if Role.PEERING in each.roles)
 
 
 def _parsed(key: str, value: object, place: Path) -> Any:

@@ -16,7 +16,15 @@ from collections.abc import Iterator, Mapping
 from shmbroker.netbridge.link.action import Action, Alert, Line
 from shmbroker.netbridge.link.broken import Broken, broken
 from shmbroker.netbridge.link.ending import Reason, refused
-from shmbroker.netbridge.link.peer import Admitter, Identity, Prover, Service, Verifier, Wish
+from shmbroker.netbridge.link.peer import (
+    Admitter,
+    Denied,
+    Identity,
+    Prover,
+    Service,
+    Verifier,
+    Wish,
+)
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire import version
 from shmbroker.netbridge.wire.frame import (
@@ -61,6 +69,10 @@ class Near:
     @property
     def role(self) -> Role:
         return self.wish.role
+
+    @property
+    def link(self) -> str:
+        return self.wish.link
 
     def begin(self, times: LinkTimes) -> Steps:
         ours, wish = self.ours, self.wish
@@ -130,6 +142,10 @@ class Far:
     def role(self) -> Role | None:
         return None if self.hello is None else self.hello.role
 
+    @property
+    def link(self) -> str:
+        return "" if self.hello is None else self.hello.link
+
     def begin(self, times: LinkTimes) -> Steps:
         yield from ()
 
@@ -163,6 +179,9 @@ class Far:
             if alert is not None:
                 yield Line(alert, detail)
             yield from self._refuse(refusal, detail)
+        denied = denied_by(self.service, hello)
+        if denied is not None:
+            yield from self._refuse(denied.refusal, denied.detail, denied.live)
         self.peer = Identity(hello.node, hello.incarnation, hello.name, hello.standing, hello.epoch)
         self.frame_bytes = hello.frame_bytes
         ours = self.ours
@@ -179,14 +198,20 @@ class Far:
             clock_ms=day_ms,
         )
 
-    def _refuse(self, refusal: Refusal, detail: str) -> Steps:
+    def _refuse(self, refusal: Refusal, detail: str, live: str = "") -> Steps:
         self.is_passive = refusal is Refusal.PASSIVE
-        live = self.service.live if self.is_passive else ""
+        live = live or (self.service.live if self.is_passive else "")
         yield Refused(refusal, detail, live)
         raise Broken(refused(refusal, detail, live))
 
 
 ALERTS = {Refusal.VHOST: Alert.VHOST, Refusal.DUPLICATE_NODE: Alert.DUPLICATE_NODE}
+
+
+def denied_by(service: Service, hello: Hello) -> Denied | None:
+    if service.gate is None or hello.role is not Role.CLIENT:
+        return None
+    return service.gate.denies(hello.vhost)
 
 
 def refusal_of(hello: Hello, ours: Identity, service: Service) -> tuple[Refusal | None, str]:
@@ -201,7 +226,8 @@ def refusal_of(hello: Hello, ours: Identity, service: Service) -> tuple[Refusal 
     if hello.epoch < service.epochs.get(hello.node, 0):
         seen = service.epochs[hello.node]
         return Refusal.STALE, f"{hello.name} is of epoch {hello.epoch}, and {seen} was seen"
-    if hello.vhost not in service.vhosts:
+    is_for_gate = service.gate is not None and hello.role is Role.CLIENT
+    if hello.vhost not in service.vhosts and not is_for_gate:
         served = ", ".join(sorted(service.vhosts))
         return Refusal.VHOST, f"{hello.vhost!r} was asked for, {served} is served"[:500]
     if hello.role not in service.served:

@@ -22,6 +22,7 @@ from shmbroker.netbridge.link.inflow import Inflow, Poured
 from shmbroker.netbridge.link.outflow import Batch, Outflow, Outlet
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.frame import (
+    OF_PAIRS,
     OF_REPLICATION,
     OF_SESSIONS,
     OF_VOTES,
@@ -43,7 +44,7 @@ from shmbroker.netbridge.wire.frame import (
     Unopened,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, VOTING, Role
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, VOTING, Role
 
 Steps = Iterator[Frame | Action]
 CONFIRM_SECONDS = 0.005
@@ -57,6 +58,8 @@ class Machine:
         self.is_near = isinstance(handshake, Near)
         self.state = State.CONNECTING
         self.ending: Ending | None = None
+        self.why_passive = ""
+        """What a far end that is passive has said of that."""
         self.heartbeat = Heartbeat(times, now, in_slots=not self.is_near)
         self.until = now + times.connect_timeout
         """Of connecting, of the handshake, of waiting for confirms."""
@@ -246,7 +249,7 @@ class Machine:
 
     def _end(self, how: Ending) -> list[Action]:
         if how.reason is Reason.PASSIVE and self.state is State.HANDSHAKING:
-            self.state = State.PEER_PASSIVE
+            self.state, self.why_passive = State.PEER_PASSIVE, how.detail
             if not self.is_near:
                 self.heartbeat.idle(self.handshake.beat_seconds)
             return [Became(self.state), *([Waits(how.uri)] if self.is_near else [])]
@@ -346,6 +349,8 @@ class Machine:
             return OF_REPLICATION
         if role in VOTING:
             return OF_VOTES
+        if role is Role.PEERING and self.handshake.link == PAIR_LINK:
+            return OF_PAIRS
         return OF_SESSIONS if role in OF_PROGRAMS else frozenset()
 
     def _beat(self, frame: Beat) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from shmbroker.netbridge.wire.words import Role, Standing
+from shmbroker.netbridge.wire.words import Refusal, Role, Standing
 
 
 class Prover(Protocol):
@@ -53,6 +53,21 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
+class Denied:
+    refusal: Refusal
+    detail: str
+    live: str = ""
+    """Where to try instead."""
+
+
+class Gate(Protocol):
+    """Of a broker that accepts applications at some times only."""
+
+    def denies(self, vhost: str) -> Denied | None:
+        """Asked about each link of role client, once it has proved who it is, and last of all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """What the far end gives, at the moment of the handshake."""
 
@@ -68,3 +83,5 @@ class Service:
     """The highest epoch that was seen, by node id."""
     newest: Mapping[tuple[bytes, str], tuple[bytes, int]] = field(default_factory=dict)
     """Of each node and link: incarnation and attempt of the connection that counts."""
+    gate: Gate | None = None
+    """It also decides which vhost applications may ask for."""

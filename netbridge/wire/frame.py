@@ -460,7 +460,8 @@ class Vote(Carrying):
 
 @value
 class Talk(Carrying):
-    """What members of a node say to each other (netbridge/member/codec.py)."""
+    """What members of a node say to each other (netbridge/member/codec.py), and the brokers of a
+    pair (netbridge/pair/codec.py)."""
 
     body: Body
 
@@ -516,6 +517,7 @@ KINDS: Final[tuple[type[Frame], ...]] = (
 
 OF_REPLICATION: Final = frozenset({Join, Joined, Unjoined, Shipment, Reached, InSync, Talk})
 OF_VOTES: Final = frozenset({Vote})
+OF_PAIRS: Final = frozenset({Talk})
 OF_SESSIONS: Final = frozenset({Attach, Attached, Command, Result, Delivery, Grant, Seen, Nodes})
 
 GROWING: Final = (Hello, Refused)

@@ -11,6 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,8 @@ from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import Layers, NoSuchVariable, layered
 
 FILE = "shmbroker.toml"
+FROM: Final = "from"
+"""A table of the file: `file` is another one, which has what does not stand here."""
 
 ONE_LOG: Final = ": one log holds bodies and bindings; its folder is store.journal"
 GONE: Final = {
@@ -129,13 +132,46 @@ def flattened(tables: Mapping[str, Any], place: Path) -> Iterator[tuple[str, obj
 def read(folder: Path) -> Given:
     """What is configured, by key."""
     place = folder / FILE
-    try:
-        with place.open("rb") as file:
-            return dict(flattened(tomllib.load(file), place))
-    except FileNotFoundError:
+    tables = _tables(place)
+    if tables is None:
         raise ConfigError(
             f"{folder} is no instance: it has no {FILE}; make one with shmbroker create {folder}"
-        ) from None
+        )
+    other = _other(tables)
+    own = dict(flattened(tables, place))
+    return own if other is None else read_file(other) | own
+
+
+def read_file(place: Path) -> Given:
+    """What stands in a file, by key."""
+    tables = _tables(place)
+    if tables is None:
+        raise ConfigError(f"there is no {place}")
+    return dict(flattened(tables, place))
+
+
+def place_of(folder: Path) -> Path:
+    """The file where people look what is wrong."""
+    place = folder / FILE
+    with suppress(ConfigError):
+        return _other(_tables(place) or {}) or place
+    return place
+
+
+def _other(tables: dict[str, Any]) -> Path | None:
+    """Takes the table out."""
+    named = tables.pop(FROM, None)
+    is_named = isinstance(named, dict) and isinstance(named.get("file"), str)
+    return Path(named["file"]) if is_named else None
+
+
+def _tables(place: Path) -> dict[str, Any] | None:
+    """None: there is no such file."""
+    try:
+        with place.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise ConfigError(told(error)) from None
     except RecursionError:
@@ -154,13 +190,13 @@ def layers(
     try:
         return layered(read(folder), options, environment, flags or {}, FILE)
     except NoSuchVariable as error:
-        raise ConfigError(f"{folder / FILE}: {error}") from None
+        raise ConfigError(f"{place_of(folder)}: {error}") from None
 
 
 def configured(folder: Path, given: Given) -> Config:
     """What is given, and the defaults of the rest, checked; without what netbridge reads."""
     folder = folder.absolute()
-    place = folder / FILE
+    place = place_of(folder)
     known = {option.key: option for option in OPTIONS}
     for key in given:
         if is_of_netbridge(key):
@@ -231,6 +267,11 @@ def _check_policy(given: Given, values: Mapping[str, Any], place: Path) -> None:
         raise ConfigError(
             f"{place}: ha.failover-on-shutdown does not go with replication: a stop in good order "
             "always hands over there"
+        )
+    if policy == "pair" and values["ha.role"] != "live":
+        raise ConfigError(
+            f'{place}: ha.role does not go with ha.policy = "pair", which has ha.pair.is-primary '
+            "and ha.pair.is-backup"
         )
     if values["ha.role"] == "auto" and policy != "replication":
         raise ConfigError(f'{place}: ha.role is "auto" only with ha.policy = "replication"')

@@ -31,7 +31,7 @@ NAMED_TABLES: Final = ("connectors", "acceptors", "credentials", "bridges")
 """Any number of each, with names: [connectors.NAME]."""
 NETBRIDGE_TABLES: Final = (*NAMED_TABLES, "link-defaults", "security")
 """Read by netbridge/config/; here it is only known that they are there."""
-PARTS_OF_HA: Final = ("replication", "zookeeper")
+PARTS_OF_HA: Final = ("replication", "zookeeper", "pair")
 """Tables inside of [ha], read by netbridge/config/, too: [ha.replication]."""
 
 
@@ -103,7 +103,8 @@ OPTIONS: Final = (
     Option("spool", "keep", SIZE, "1GiB", "Of more than that the oldest files go."),
     Option("spool", "parquet", FLAG, True, "Also as Parquet, if pyarrow is installed."),
     Option("ha", "policy", choice("shared-store", "replication", "live-only", "pair"),
-           "shared-store", "What a backup has of its live: the same store, or a copy."),
+           "shared-store",
+           "What a backup has of its live: the same store, a copy, or (pair) nothing."),
     Option("ha", "role", choice("live", "backup", "auto"), "live",
            "A backup waits until the live is no more."),
     Option("ha", "members", MEMBERS, [],
