@@ -195,15 +195,15 @@ def yield_(folder: Path, yes: bool) -> None:
 def reset(folder: Path) -> None:
     """Have a broker of a pair accept applications again after a conflict.
 
-    Both brokers were active, and stopped.  The one that is reset asks the other one anew who is
-    active; reset both, or reset one and restart the other.
+    Both brokers were active, and neither goes on.  Reset one of them, and the primary becomes
+    active.
     """
     from shmbroker.ipc.instance.config import config
 
     if config.load(folder).policy != "pair":
         raise click.ClickException(f'{folder} is no broker of a pair: ha.policy is not "pair"')
     carry_out(folder, verb="reset")
-    say("it asks the other one who is active")
+    say("it asks the other one anew who is active")
 
 
 def replicated(folder: Path) -> None:

@@ -129,15 +129,14 @@ class Acting:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What `status` says."""
+        """What `status` says; the silence of one that was never heard is since our start."""
         machine = self.machine
-        is_heard = machine.peer is not None
         return {
             "role": "primary" if machine.options.is_primary else "backup",
             "pair": self._state,
             "peer": machine.peer.value if machine.peer is not None else "",
             "peer-address": machine.options.peer,
-            "silence": round(machine.silence(now()), 3) if is_heard and not self._left else None,
+            "silence": None if self._left else round(machine.silence(now()), 3),
             "linked": self.talks.is_linked,
         }
 

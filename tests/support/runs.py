@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from shmbroker.cli.main import main
 from shmbroker.ipc.instance import status
@@ -57,19 +57,22 @@ class Run:
         self.before: Callable[[], None] = lambda: None
         """Done in its process first."""
 
-    def start(self, *, moved: bool = False) -> Run:
+    def start(self, *more: str, moved: bool = False) -> Self:
+        """`more`: words behind the folder."""
+
         def live() -> int:
             self.before()
             for name, most in self.limited.items():
                 resource.setrlimit(getattr(resource, name), (most, most))
             sys.stderr = os.fdopen(2, "w", closefd=False)
-            sys.argv = ["shmbroker", "run", str(self.folder), *(["--moved"] if moved else [])]
+            words = [*more, *(["--moved"] if moved else [])]
+            sys.argv = ["shmbroker", "run", str(self.folder), *words]
             return main()
 
         self.process = Process(live, self.folder / "errors")
         return self
 
-    def becomes(self, state: str) -> Run:
+    def becomes(self, state: str) -> Self:
         assert status.wait_for(self.folder, state, PATIENCE_SECONDS), (
             f"{self.folder.name} did not become {state}: {self.said()} {self.errors()}"
         )
