@@ -189,6 +189,20 @@ BAD |= {
     }.items()
 }
 BAD |= {
+    f"ha.pair.{name}": bad
+    for name, bad in {
+        "vhost": ("a/b", "without a slash"),
+        "credentials": ("a/b", "the NAME of a [credentials.NAME]"),
+        "primary-peer": ("tcp://*:1", "the address of a broker"),
+        "backup-peer": (5, "a broker, as in"),
+        "is-primary": ("maybe", ""),
+        "is-backup": ("maybe", ""),
+        "failover-timeout": ("61s", ""),
+        "accept-when-pending": ("backup", '"primary" or "none"'),
+        "on-conflict": ("none", '"stop-both" or'),
+    }.items()
+}
+BAD |= {
     f"ha.zookeeper.{name}": bad
     for name, bad in {
         "connect": ("one", "servers, as in"),
