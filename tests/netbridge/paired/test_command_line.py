@@ -47,6 +47,7 @@ class Shared(Run):
         make_folder(folder / RUN)  # where the test looks for it
         self.process = None
         self.limited = {}
+        self.before = lambda: None
 
 
 @pytest.fixture
