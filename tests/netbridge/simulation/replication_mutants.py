@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from shmbroker.netbridge.election.candidate import Candidate
+from shmbroker.netbridge.election.lease import Lease
 from shmbroker.netbridge.election.voter import Voter
 from shmbroker.netbridge.member.serving import Serving
 from tests.netbridge.simulation.mutants import Mutant
@@ -60,7 +61,28 @@ MUTANTS: Final = (
         "what.is_whole and bool(what.node)",
     ),
     Mutant("a-silent-replica-waited-for", Serving, "serving_tick", "and late and", "and False and"),
+    Mutant(
+        "in-sync-before-the-voters-know",
+        Serving,
+        "_announce",
+        "if self.options.electorate and not self.lease.is_told(self.epoch, self.version):",
+        "if False:",
+    ),
+    Mutant(
+        "counted-before-the-voters-know-its-node",
+        Serving,
+        "_admit",
+        "not self.options.electorate or self.lease.is_told(self.epoch, self.version)",
+        "True",
+    ),
     # --- voters
+    Mutant(
+        "lease-counted-longer-than-voters-do",
+        Lease,
+        "renewed",
+        "sent + self.seconds / 2",
+        "sent + 2 * self.seconds",
+    ),
     Mutant(
         "what-was-accepted-not-told",
         Voter,
@@ -86,6 +108,9 @@ SHOWN_BY: Final = {
     "in-sync-and-not-waited-for": 0,
     "no-prefix-check": 23,
     "a-silent-replica-waited-for": 1,
+    "in-sync-before-the-voters-know": 1269,
+    "counted-before-the-voters-know-its-node": 754,
+    "lease-counted-longer-than-voters-do": 78,
     "no-pre-vote": 0,
     "what-was-accepted-not-told": 32,
 }
