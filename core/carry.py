@@ -13,7 +13,7 @@ with; if both are left by a death, they are of one age, and the later one stays.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import copy, load, load_acquire, store
+from shmbroker.core.atomics import copy, fetch_add, load, load_acquire, store
 from shmbroker.core.chunk import body_offset, shape_key
 from shmbroker.core.codes import DAMAGED, EMPTY, FULL, OK
 from shmbroker.core.head import head_load
@@ -34,8 +34,10 @@ from shmbroker.core.layout import (
     MESSAGE_SHAPE,
     MESSAGE_WORD,
     PORT_DATA,
+    PORT_HEADER,
     PORT_SLOT_MASK,
     READY,
+    RING_REPLACING_AT,
 )
 from shmbroker.core.publish import chunk_placed, place
 from shmbroker.core.reclaim import reclaim
@@ -92,6 +94,7 @@ def carry_on(port: int, message: int, chunk: int) -> int:
         put_back(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD))
         return position
     latest_note(port, position, word_ready(chunk, 0), 1)
+    fetch_add(load(port + PORT_HEADER) + RING_REPLACING_AT, 1)  # as in latest.replaced
     if finish(port, load(message + MESSAGE_POSITION), load(message + MESSAGE_WORD)):
         count(port, COUNTER_CARRIED_AT)
     reclaim(port)

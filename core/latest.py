@@ -53,6 +53,7 @@ from shmbroker.core.layout import (
     PORT_SLOT_MASK,
     POSITION_MASK,
     READY,
+    RING_REPLACING_AT,
     SETTING_LAST_VALUE_AT,
     SLOT_CHAIN_AT,
     SLOT_OLDER_AT,
@@ -162,13 +163,13 @@ def replaced(port: int, position: int) -> int:
     word = word_there(port, position)
     if word == 0 or word_state(word) != READY:
         return 0
-    # counted before: whoever looks for a key meanwhile sees that something is going on
-    counter = load(port + PORT_HEADER) + COUNTER_REPLACED_AT
-    fetch_add(counter, 1)
-    if compare_exchange(slot_at(port, position), word, word_done(word)) == word:
-        return 1
-    fetch_add(counter, -1)
-    return 0
+    header = load(port + PORT_HEADER)
+    # before, and never back: whoever looks for a key meanwhile looks again
+    fetch_add(header + RING_REPLACING_AT, 1)
+    if compare_exchange(slot_at(port, position), word, word_done(word)) != word:
+        return 0
+    fetch_add(header + COUNTER_REPLACED_AT, 1)
+    return 1
 
 
 # --- chains ---------------------------------------------------------------------------------------
@@ -322,18 +323,18 @@ def latest_find(port: int, key: int, key_length: int) -> int:
     """The position of the newest message of this key, in somebody's hand or not; or EMPTY.
 
     What is done with while we look was replaced or carried, and hangs in the chain by its new place
-    before: so when there was none, and anything was replaced meanwhile, we look again.
+    before: so when there was none, and anything of that went on meanwhile, we look again.
     """
     if key_length <= 0:
         return INVALID
     chain = chain_at(port, key, key_length)
-    counter = load(port + PORT_HEADER) + COUNTER_REPLACED_AT
+    replacing = load(port + PORT_HEADER) + RING_REPLACING_AT
     found = latest_look(port, chain, key, key_length)
     for _ in range(TRIES):
         if found != EMPTY:
             return found
-        count = load_acquire(counter)
+        before = load_acquire(replacing)
         found = latest_look(port, chain, key, key_length)
-        if load_acquire(counter) == count:
+        if load_acquire(replacing) == before:
             return found
     return found

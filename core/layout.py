@@ -324,6 +324,7 @@ RING_CHANGES_AT: Final = 1024  # moves when something that was passed over may b
 COUNTER_CARRIED_AT: Final = 1152  # counters for which there is no more room at RING_COUNTERS_AT
 COUNTER_REPLACED_AT: Final = COUNTER_CARRIED_AT + 8
 COUNTER_SLOW_AT: Final = COUNTER_CARRIED_AT + 16
+RING_REPLACING_AT: Final = COUNTER_CARRIED_AT + 24  # moves before a message is replaced or carried
 RING_BUCKETS_AT: Final = 2048
 
 BUCKETS: Final = 256  # at most; a ring without groups has none
@@ -500,7 +501,7 @@ ARENA_IDENTITY_AT: Final = 40
 ARENA_IDENTITY_BYTES: Final = 64
 ARENA_SERVES_UNTIL_AT: Final = PAIR_BYTES  # a count of cycles, 0: for ever (see core/visible.py)
 SERVES_NOT: Final = 1  # a count that is long over
-SERVES_COPIES: Final = -1  # for ever, but what the disk alone has is not confirmed
+SERVES_COPIES: Final = -(1 << 62)  # for ever; below 0, what the disk alone has is not confirmed
 ARENA_FOLLOWERS_AT: Final = 2 * PAIR_BYTES  # bells of followers: see core/bell.py
 FOLLOWERS: Final = (PAGE_BYTES - ARENA_FOLLOWERS_AT) // PAIR_BYTES
 FOLLOWER_JOURNALER: Final = 0  # which of them is the journaler's,
@@ -973,7 +974,7 @@ assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_LIFE_SHIFT
 assert RING_IDENTITY_BYTES <= RING_BARRIER_SET_AT
 assert RING_CONFIRMED_AT + PAIR_BYTES <= RING_CHANGES_AT
 assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
-assert COUNTER_SLOW_AT < RING_BUCKETS_AT
+assert RING_REPLACING_AT < RING_BUCKETS_AT
 assert RING_SAMPLE_AT < RING_TAKE_AT + LINE_BYTES
 assert HISTOGRAMS_STRIPES_AT + STRIPES * PAIR_BYTES <= HISTOGRAMS_COUNTS_AT
 assert RING_ORIGINS_OPEN_AT < RING_LEVELS_AT

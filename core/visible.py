@@ -29,19 +29,23 @@ def is_before(until: int) -> int:
 def is_served(port: int) -> int:
     """1 while nobody else can serve what is durable here."""
     until = load_acquire(load(port + PORT_ARENA) + ARENA_SERVES_UNTIL_AT)
-    return 1 if until <= 0 else is_before(until)
+    if until == 0:
+        return 1
+    return is_before(until) if until > 0 else is_before(-until)
 
 
 @kernel
 def is_disk_enough(port: int) -> int:
     """1 while no replica has to have what is confirmed for who asks for the disk alone."""
     until = load_acquire(load(port + PORT_ARENA) + ARENA_SERVES_UNTIL_AT)
-    return 1 if until == 0 else is_before(until)
+    if until == 0:
+        return 1
+    return is_before(until) if until > 0 else 0
 
 
 @exported_cold
 def serves_until(arena: int, until: int) -> int:
-    """Of its broker: a count of cycles, 0 for ever, SERVES_NOT, or SERVES_COPIES.
+    """Of its broker: a count of cycles, 0 for ever, SERVES_NOT; below 0 the disk is not enough.
 
     Those who found nothing to take before are to be woken if it was over.
     """

@@ -55,9 +55,9 @@ typedef struct sb_pace {
     int64_t ns, cycles;
 } sb_pace;
 /* Of its broker: what is durable is delivered until this moment (nanoseconds of CLOCK_BOOTTIME),
- * which may be moved, and what the disk alone has is confirmed if that is asked for; 0: not now,
- * INT64_MAX: for ever, as it is where nobody says so, and `disk_alone` may be 0.  Whoever says that
- * it serves again calls sb_journaler_serves then. */
+ * which may be moved; 0: not now, INT64_MAX: for ever, as it is where nobody says so.  With
+ * `disk_alone`, what the disk has is confirmed to who asks for that.  Whoever says that it serves
+ * again calls sb_journaler_serves then. */
 int64_t sb_vhost_serves_until(sb_connection *connection, sb_pace *pace, int64_t until_ns,
                               int64_t disk_alone);
 /* What the paths of a vhost's segments begin with: `home` has room for 384 bytes.  The group that

@@ -57,5 +57,7 @@ int64_t sb_vhost_serves_until(sb_connection *connection, sb_pace *pace, int64_t 
         until = disk_alone ? 0 : L_SERVES_COPIES;
     else if (until_ns > 0)
         until = count_at(pace, until_ns);
+    if (!disk_alone && until > L_SERVES_NOT)
+        until = -until;
     return sb_serves_until(connection->arena.memory, until);
 }

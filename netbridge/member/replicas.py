@@ -63,6 +63,7 @@ class Replicating(Passive):
         """Records of the in-sync list that are not safe yet, by number."""
         self.end = self.synced_to = past.last.number
         self.holds_until = 0.0
+        self.ticked_at = self.steady_from = now
         self.hand_to = ""
         self.hands_until = NEVER
         self.is_drained = False
@@ -97,19 +98,26 @@ class Replicating(Passive):
 
         With leases off, what a live delivers that does not know of its successor is not flagged.
         """
-        return self.serves_until(now) > now
+        serves = self.state in (State.LIVE, State.ALONE) and not self.awaits_backups(now)
+        return serves and (not self.options.lease or self.is_valid(now))
 
     def serves_until(self, now: float) -> float:
-        """Durable messages may be delivered until then, if nothing is heard by then."""
+        """What programs in shared memory look at: they may take durable messages until then.
+
+        It is more than `may_deliver`: while no voter can be reached, and all replicas that count
+        follow, consumers are not to stand still.
+        """
         if self.state not in (State.LIVE, State.ALONE) or self.awaits_backups(now):
             return 0.0
-        needs_lease = self.options.electorate is not None and self.counted and self.options.lease
-        return self.lease.valid_until if needs_lease else NEVER
-
-    @property
-    def is_disk_enough(self) -> bool:
-        """Whoever asks for `disk` alone needs no replica while this member serves."""
-        return self.options.electorate is None or not self.counted or bool(self.options.lease)
+        lease = self.options.lease
+        if self.options.electorate is None or not self.counted or not lease:
+            return NEVER
+        if self.is_valid(now) or not self.counted <= self.followers.keys():
+            return self.lease.valid_until
+        # whoever follows is not live, also if no voter can be reached; who was paused may not know
+        # yet that nobody follows any more
+        is_steady = now >= self.steady_from and now < self.ticked_at + lease / 2
+        return now + lease / 2 if is_steady else 0.0
 
     def awaits_backups(self, now: float) -> bool:
         """`backup-timeout`: nothing is confirmed before they are in sync again."""

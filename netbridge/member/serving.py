@@ -303,6 +303,9 @@ class Serving(Replicating):
         return self.options.replica_timeout if is_counted else self.options.sync_timeout
 
     def serving_tick(self, now: float) -> None:
+        if now >= self.ticked_at + self.options.lease / 2:  # it was paused
+            self.steady_from = now + self.options.lease
+        self.ticked_at = now
         if self.options.electorate is not None and now >= self.lease.due_at:
             self.renew(self.voters, now)
         if now >= self.holds_until:

@@ -98,7 +98,9 @@ class Applying:
         if self.eventfd >= 0:
             os.close(self.eventfd)
             self.eventfd = -1
-        return self._warm
+        with self._there:  # what was ordered before is still told of, and nothing is left to ask
+            warm, self._warm = self._warm, None
+        return warm
 
     def _order(self, order: Callable[[], None]) -> None:
         """Of the network thread: so nothing is applied at once while an order is left."""

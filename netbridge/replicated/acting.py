@@ -167,7 +167,7 @@ class Acting(Carrier):
         if self.served is not None and not self.served.is_over:
             machine = self.machine
             self.served.followers.awaits_backups(machine.awaits_backups(now()))
-            self.served.serves(machine.serves_until(now()), disk_alone=machine.is_disk_enough)
+            self.served.serves(machine.serves_until(now()), disk_alone=machine.is_valid(now()))
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Tell):

@@ -135,7 +135,7 @@ class Served:
         self.is_over = False
         self._serving = Serving(warm.broker)
         self._serving.until(0.0)
-        self._until = 0.0
+        self._said = 0.0, True
         store.allow(epoch)
 
         followers: list[Followers] = []
@@ -184,10 +184,11 @@ class Served:
 
     def serves(self, until: float, *, disk_alone: bool) -> None:
         """In the network thread: durable messages are delivered until then."""
-        if until == self._until or self.is_over:
+        said = until, disk_alone
+        if said == self._said or self.is_over:
             return
-        was_over = self._until <= now()
-        self._until = until
+        was_over = self._said[0] <= now()
+        self._said = said
         self._serving.until(until, disk_alone=disk_alone)
         if was_over:
             self.journaler.serves()

@@ -896,8 +896,8 @@ MUTANTS: Final = (
         "replaced-by-store",
         "latest-taken",
         "replaced",
-        "if compare_exchange(slot_at(port, position), word, word_done(word)) == word:",
-        "if exchange(slot_at(port, position), word_done(word)) == word:",
+        "if compare_exchange(slot_at(port, position), word, word_done(word)) != word:",
+        "if exchange(slot_at(port, position), word_done(word)) != word:",
     ),
     _one(
         "put-into-a-chain-by-store",
@@ -938,7 +938,7 @@ MUTANTS: Final = (
         "found-nothing-and-did-not-look-again",
         "latest-found",
         "latest_find",
-        "if load_acquire(counter) == count:",
+        "if load_acquire(replacing) == before:",
         "if True:",
     ),
     _one(

@@ -235,7 +235,8 @@ class RingMemory(Memory):
         self.word("mode", RING + at.RING_MODE_AT, CONSTANT)
         self.word("last value", RING + at.SETTING_LAST_VALUE_AT, CONSTANT)
         self.word("carried", RING + at.COUNTER_CARRIED_AT, BLIND)
-        self.word("replaced", RING + at.COUNTER_REPLACED_AT, SHARED if geometry.finds else BLIND)
+        self.word("replaced", RING + at.COUNTER_REPLACED_AT, BLIND)
+        self.word("replacing", RING + at.RING_REPLACING_AT, SHARED if geometry.finds else BLIND)
         self.levels = [
             self.word(
                 f"level[{i}]", RING + at.RING_LEVELS_AT + i * at.PAIR_BYTES, SHARED, _position

@@ -129,10 +129,12 @@ def test_a_backup_that_reaches_nobody_does_not_activate(stage: Stage) -> None:
 
 def test_a_lost_witness_changes_nothing(stage: Stage) -> None:
     two = stage.guarded()
-    filled(two)
+    orders = filled(two)
     stage.rack.isolate("witness")
     time.sleep(2)  # longer than the lease
     assert is_confirmed(two.connected("a"), b"by both", PATIENCE)
+    for body in MANY:
+        assert orders.receive(timeout=PATIENCE) == body
     assert two["a"].status.epoch == 1
     stage.rack.heal()
     two.says("a", "in sync")

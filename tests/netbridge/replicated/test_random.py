@@ -48,6 +48,7 @@ class Programs:
         """How often each was delivered without a flag, or for the first time."""
         self.failures: list[str] = []
         self.is_over = threading.Event()
+        self._ends_at = 0.0
         self._are_there = threading.Barrier(3)
         """Both are connected before the first blow: a first connection is not tried again."""
         self._threads = [
@@ -62,7 +63,12 @@ class Programs:
             each.start()
         self._are_there.wait(PATIENCE)
 
+    @property
+    def _has_all(self) -> bool:
+        return self.confirmed <= self.taken.keys() or time.monotonic() > self._ends_at
+
     def end(self) -> None:
+        self._ends_at = time.monotonic() + PATIENCE
         self.is_over.set()
         for each in self._threads:
             each.join(2 * PATIENCE)
@@ -92,7 +98,7 @@ class Programs:
             try:
                 message = queue.get(timeout=1)
             except shmbroker.Empty:
-                if self.is_over.is_set():
+                if self.is_over.is_set() and self._has_all:
                     return
                 continue
             number, is_again = int(message.body), message.redelivered

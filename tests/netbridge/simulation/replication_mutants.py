@@ -28,9 +28,9 @@ MUTANTS: Final = (
     Mutant(
         "lease-not-looked-at-before-a-delivery",
         Serving,
-        "serves_until",
-        "return self.lease.valid_until if needs_lease else NEVER",
-        "return NEVER",
+        "may_deliver",
+        "(not self.options.lease or self.is_valid(now))",
+        "True",
     ),
     Mutant(
         "goes-on-before-it-may",
