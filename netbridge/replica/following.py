@@ -13,7 +13,7 @@ from shmbroker.ipc.journal.place import Place
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.replica.action import Action, Apply, Became, Discard, GoOn, Say
 from shmbroker.netbridge.replica.applying import Applying
-from shmbroker.netbridge.replica.copying import Copying, Unexpected
+from shmbroker.netbridge.replica.copying import Copying, State, Unexpected
 from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.replica.warm import Warm, set_aside
 from shmbroker.netbridge.wire.frame import Frame
@@ -189,6 +189,8 @@ class Following(Closable):
         self._applying.then(lambda: self._thread.call(lambda: self._has_settled(session)))
 
     def _became(self, state: str) -> None:
+        if state == State.IN_SYNC.value:
+            self.then(lambda: None)  # what it has is whole by this, also if nothing more comes
         self._tell({"event": "replica", "level": "info", "state": state,
                     "reason": self.copying.why if state == "waiting" else ""})  # fmt: skip
 

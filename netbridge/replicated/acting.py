@@ -1,8 +1,8 @@
 """Carries out what the machine of a member says, one action after the other, and tells it what
 came of it.
 
-All of it is of the network thread, but what is done by the worker: whatever waits for a disk.
-While that works, the actions behind it wait; the machine hears what happens all the same.
+All is of the network thread, but what waits for a disk: the worker does it, and meanwhile the
+actions behind it wait.  The machine hears what happens all the same.
 """
 
 from __future__ import annotations
@@ -164,10 +164,10 @@ class Acting(Carrier):
 
     def _say_how_it_serves(self) -> None:
         """Programs in shared memory look at it themselves."""
+        machine, at = self.machine, now()
         if self.served is not None and not self.served.is_over:
-            machine = self.machine
-            self.served.followers.awaits_backups(machine.awaits_backups(now()))
-            self.served.serves(machine.serves_until(now()), disk_alone=machine.is_valid(now()))
+            self.served.followers.awaits_backups(machine.awaits_backups(at))
+            self.served.serves(machine.serves_until(at), disk_alone=machine.is_valid(at))
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Tell):
@@ -226,8 +226,8 @@ class Acting(Carrier):
 
     def _when_applied(self, member: str, step: Callable[[], None]) -> None:
         """What has come of it by now counts."""
-        following = self.following
-        if following is None or member != self.machine.live:
+        following = self.following if member == self.machine.live else None
+        if following is None:
             self._turns.take(member, step)
             return
 
@@ -378,13 +378,10 @@ class Acting(Carrier):
         told = served.journaler.told()
         while self._notes and self._notes[0][0] <= told.synced:
             _, record = self._notes.popleft()
-            if isinstance(record, Began):
-                self._began_at = told.number
-                last = self._own(told.number)
-                self.does(machine.has_begun(last))
-            else:
-                last = self._own(told.number)
-                self.does(machine.appended(last, record, now()))
+            begins = isinstance(record, Began)
+            self._began_at = told.number if begins else self._began_at
+            last = self._own(told.number)
+            self.does(machine.has_begun(last) if begins else machine.appended(last, record, now()))
             self.does(machine.has_synced(last.number, now()))
         if told.holds:
             self.does(machine.held(self._own(told.last), now()))
@@ -437,9 +434,10 @@ class Acting(Carrier):
 
     def replica_has(self, member: str, number: int) -> None:
         if member in self._streams and number:
-            stream = self._streams[member]
             has = self._own(number).number
-            self.does(self.machine.replica_has(member, stream, has, now()))
+            if member not in self.machine.counted | self._admits.keys():
+                has -= 1  # confirms cannot wait for it yet: it is listed after `admit`
+            self.does(self.machine.replica_has(member, self._streams[member], has, now()))
 
     def lag(self, member: str) -> Mapping[str, object]:
         return self.served.followers.lag(member) if self.served is not None else {}
@@ -452,14 +450,14 @@ class Acting(Carrier):
         self._admits[name] = then
         if name in self.machine.counted:
             self._count(name)
-        stream = self._streams.get(name, 0)
-        self.does(self.machine.replica_has(name, stream, self.machine.end, now()))
+        stream, end = self._streams.get(name, 0), self.machine.end
+        self.does(self.machine.replica_has(name, stream, end, now()))
 
     def _count(self, member: str) -> None:
         self._admits.pop(member)()
         for each in [each for each in self._left if each[0] == member]:
-            self._left.remove(each)
-            each[1]()  # the newer one counts in its place
+            self._left.remove(each)  # the newer one counts in its place
+            each[1]()
 
     def release(self, name: str, why: str, then: Callable[[], None]) -> None:
         self._left.append((name, then))
