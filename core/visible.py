@@ -21,26 +21,28 @@ from shmbroker.core.layout import (
 
 
 @kernel
-def is_before(until: int) -> int:
-    return int(until != SERVES_NOT and cycles() < until)
+def is_still(until: int) -> int:
+    """1 before this count of cycles; 0 is for ever."""
+    return int(until == 0 or (until != SERVES_NOT and cycles() < until))
+
+
+@kernel
+def served_until(port: int) -> int:
+    return load_acquire(load(port + PORT_ARENA) + ARENA_SERVES_UNTIL_AT)
 
 
 @kernel
 def is_served(port: int) -> int:
     """1 while nobody else can serve what is durable here."""
-    until = load_acquire(load(port + PORT_ARENA) + ARENA_SERVES_UNTIL_AT)
-    if until == 0:
-        return 1
-    return is_before(until) if until > 0 else is_before(-until)
+    until = served_until(port)
+    return is_still(max(until, -until))
 
 
 @kernel
 def is_disk_enough(port: int) -> int:
     """1 while no replica has to have what is confirmed for who asks for the disk alone."""
-    until = load_acquire(load(port + PORT_ARENA) + ARENA_SERVES_UNTIL_AT)
-    if until == 0:
-        return 1
-    return is_before(until) if until > 0 else 0
+    until = served_until(port)
+    return is_still(until) if until >= 0 else 0
 
 
 @exported_cold

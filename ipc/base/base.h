@@ -101,6 +101,7 @@ int64_t segment_attach(segment *attached, const char *path, int64_t bytes_min,
                        const trust *whose);
 void segment_detach(segment *attached);
 int64_t realtime_ns(void);
+int64_t boottime_ns(void); /* goes on while the machine sleeps */
 int64_t monotonic_deadline(int64_t timeout_ns);
 
 /* --- thread.c --------------------------------------------------------------------------------- */

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -29,11 +28,7 @@ void fence_begin(fence *made, int64_t epoch)
 
 int64_t fence_lease(const fence *at)
 {
-    struct timespec now;
-    if (!at->lease)
-        return SB_OK;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    if (now.tv_sec * INT64_C(1000000000) + now.tv_nsec < atomic_load(at->lease))
+    if (!at->lease || boottime_ns() < atomic_load(at->lease))
         return SB_OK;
     return fail(SB_STALE, "the lease on being live has run out: another broker may be live");
 }

@@ -102,11 +102,21 @@ void segment_detach(segment *attached)
     *attached = (segment){.file = -1};
 }
 
-int64_t realtime_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(clock, &now);
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+int64_t realtime_ns(void)
+{
+    return clock_ns(CLOCK_REALTIME);
+}
+
+int64_t boottime_ns(void)
+{
+    return clock_ns(CLOCK_BOOTTIME);
 }
 
 int64_t monotonic_deadline(int64_t timeout_ns)

@@ -52,7 +52,8 @@ int64_t sb_vhost_moves(sb_connection *connection, const char *to);
 int64_t sb_vhost_serves(sb_connection *connection);
 /* How fast the count of cycles runs; zeroes at first.  For one thread at a time. */
 typedef struct sb_pace {
-    int64_t ns, cycles;
+    int64_t ns, cycles; /* when its measure began */
+    int64_t factor;     /* cycles a nanosecond, times 2^32 */
 } sb_pace;
 /* Of its broker: what is durable is delivered until this moment (nanoseconds of CLOCK_BOOTTIME),
  * which may be moved; 0: not now, INT64_MAX: for ever, as it is where nobody says so.  With

@@ -6,7 +6,6 @@
  * measured anew all the time, and what is said holds for a part of a lease only. */
 
 #define _GNU_SOURCE
-#include <time.h>
 
 #include "base/base.h"
 #include "vhost/vhost.h"
@@ -14,39 +13,38 @@
 #define SHORTEST_NS INT64_C(1000000)   /* a pace over less is not exact */
 #define LONGEST_NS INT64_C(1000000000) /* and one over more knows less of the machine's sleep */
 
-static int64_t boot_ns(void)
+static void begin(sb_pace *pace, int64_t count, int64_t now)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    pace->ns = now;
+    pace->cycles = count;
 }
 
-static void begin(sb_pace *pace)
+/* It is told anew if enough has passed since it began. */
+static void measure(sb_pace *pace, int64_t count, int64_t now)
 {
-    pace->ns = boot_ns();
-    pace->cycles = (int64_t)stamp_cycles();
-    while (boot_ns() - pace->ns < SHORTEST_NS)
-        ;
+    int64_t passed = now - pace->ns, counted = count - pace->cycles;
+    if (pace->ns == 0 || counted <= 0) { /* the first, or it has begun again */
+        begin(pace, count, now);
+        pace->factor = 0;
+    } else if (passed >= SHORTEST_NS) {
+        pace->factor = (int64_t)(((__int128)counted << 32) / passed);
+        if (passed > LONGEST_NS)
+            begin(pace, count, now);
+    }
 }
 
 /* The count at that moment, or L_SERVES_NOT if it is over.  The count is read first: who is stopped
  * in between says less. */
 static int64_t count_at(sb_pace *pace, int64_t until_ns)
 {
-    int64_t count = (int64_t)stamp_cycles(), now = boot_ns();
-    int64_t passed = now - pace->ns, counted = count - pace->cycles;
-    if (pace->ns == 0 || passed < SHORTEST_NS || counted <= 0) {
-        begin(pace);
-        return count_at(pace, until_ns);
-    }
+    int64_t count, now;
+    do { /* the first time it takes so long as SHORTEST_NS */
+        count = (int64_t)stamp_cycles();
+        now = boottime_ns();
+        measure(pace, count, now);
+    } while (pace->factor == 0);
     int64_t left = until_ns - now;
-    int64_t until = left <= 0 ? L_SERVES_NOT
-                              : count + (int64_t)((__int128)left * counted / passed);
-    if (passed > LONGEST_NS) {
-        pace->ns = now;
-        pace->cycles = count;
-    }
-    return until;
+    return left <= 0 ? L_SERVES_NOT : count + (int64_t)(((__int128)left * pace->factor) >> 32);
 }
 
 int64_t sb_vhost_serves_until(sb_connection *connection, sb_pace *pace, int64_t until_ns,

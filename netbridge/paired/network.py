@@ -13,12 +13,12 @@ from shmbroker.ipc.base.errors import ConnectionClosed
 from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.netbridge.broker.network import Given, Network, Place, Tell
+from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.pair.option import PairConfig
 from shmbroker.netbridge.paired import options
 from shmbroker.netbridge.paired.acting import Acting
-from shmbroker.netbridge.paired.talks import Dialled
 from shmbroker.netbridge.security.curve import public_of
 from shmbroker.netbridge.wire.words import PAIR_LINK, Role
 

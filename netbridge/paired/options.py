@@ -9,10 +9,10 @@ from shmbroker.netbridge.config.config import Acceptor, Network, peerings
 from shmbroker.netbridge.pair import option
 from shmbroker.netbridge.pair.machine import PairOptions
 from shmbroker.netbridge.pair.option import PairConfig, Refused
+from shmbroker.netbridge.plan.plans import SOON
 from shmbroker.netbridge.plan.uri import Single
 from shmbroker.netbridge.wire.words import Role
 
-RETRY = "initial-reconnect-delay=20ms&max-reconnect-delay=100ms"
 KEY = "key"
 
 
@@ -58,4 +58,4 @@ def other(found: PairConfig, own_key: bytes | None) -> str:
     if own_key is not None:
         values.setdefault(KEY, own_key.hex())
     there = Single(found.other.host, found.other.port, found.vhost, tuple(values.items()))
-    return f"failover:({there})?{RETRY}"
+    return f"failover:({there})?{SOON}"

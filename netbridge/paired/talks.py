@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from shmbroker.netbridge.carrier.end import End
-from shmbroker.netbridge.carrier.link import Link
-from shmbroker.netbridge.link.ending import Ending, Reason, State
+from shmbroker.netbridge.link.ending import Reason
 from shmbroker.netbridge.pair.codec import Said, decode, encode
 from shmbroker.netbridge.pair.told import Told
 from shmbroker.netbridge.wire.frame import Frame, Talk
@@ -72,23 +71,3 @@ class Talks:
     def gone(self, end: End) -> None:
         if end is self._end:
             self._end = None
-
-
-class Dialled(Link):
-    """To the primary."""
-
-    def __init__(self, talks: Talks, *given: Any, **named: Any) -> None:
-        self._talks = talks
-        super().__init__(*given, **named)
-
-    def became(self, end: End, state: State) -> None:
-        super().became(end, state)
-        if state is State.UP:
-            self._talks.came(end)
-
-    def heard(self, end: End, frame: Frame) -> None:
-        self._talks.heard(end, frame)
-
-    def ended(self, end: End, how: Ending) -> None:
-        self._talks.gone(end)
-        super().ended(end, how)

@@ -14,6 +14,8 @@ from shmbroker.netbridge.plan.terms import Owner, Terms
 from shmbroker.netbridge.plan.uri import MASTERSLAVE, STATIC, Member, Members, Single, Uri
 
 REFUSED_RETRY = 60.0
+SOON = "initial-reconnect-delay=20ms&max-reconnect-delay=100ms"
+"""Between brokers that decide who serves: parameters of a list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ class Warm(Closable):
 def set_aside(store: Path) -> Path | None:
     """The journal there, under a name with the next number; half a copy is discarded.
 
-    What it is called now; None: there was none.  Nothing that is kept goes before `is_copied`.
+    What it is called now; None: there was none.  Nothing that is kept goes before `end_copy`.
     """
     folder = store / JOURNAL
     if not folder.exists() or not any(folder.glob("*.journal")):
@@ -140,14 +140,14 @@ def set_aside(store: Path) -> Path | None:
     return place
 
 
-def is_to_be_copied(store: Path) -> None:
+def begin_copy(store: Path) -> None:
     """Its journal, which has nothing, is half a copy from now on."""
     folder = store / JOURNAL
     folder.mkdir(mode=0o700, exist_ok=True)
     write_whole(folder / HALF, {}, synced=True)
 
 
-def is_copied(store: Path) -> None:
+def end_copy(store: Path) -> None:
     """Its journal is whole, and synced."""
     half = store / JOURNAL / HALF
     if half.exists():

@@ -1,8 +1,8 @@
 """Carries out what the machine of a member says, one action after the other, and tells it what
 came of it.
 
-All is of the network thread, but what waits for a disk: the worker does it, and meanwhile the
-actions behind it wait.  The machine hears what happens all the same.
+All of it is of the network thread, but what is done by the worker: whatever waits for a disk.
+While that works, the actions behind it wait; the machine hears what happens all the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from shmbroker.ipc.base.errors import DiskFull, Error
-from shmbroker.ipc.instance import process as processes
 from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.carrier.thread import NetworkThread
@@ -61,6 +60,7 @@ from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
 from shmbroker.netbridge.replicated.aside import Aside
 from shmbroker.netbridge.replicated.checking import has_frame
+from shmbroker.netbridge.replicated.deaths import Deaths
 from shmbroker.netbridge.replicated.process import Process, now
 from shmbroker.netbridge.replicated.served import Served
 from shmbroker.netbridge.replicated.store import Store, last_of, written_in
@@ -118,8 +118,7 @@ class Acting(Carrier):
         self._takes_all = self._holds = False
         self._refused: tuple[str, str] | None = None
         """By whom no link was made, and why: said when this member wants to join."""
-        self._dies: dict[str, int] = {}
-        """Descriptors of the processes of members on this host."""
+        self._deaths = Deaths(thread, self._member_died)
         self.due = NEVER
 
     def begin(self) -> None:
@@ -214,7 +213,7 @@ class Acting(Carrier):
 
     def member_up(self, member: str, here: Here) -> None:
         self._refused = None
-        self._watch_death(member, here)
+        self._deaths.watch(member, here)
         self._turns.take(member, lambda: self.does(self.machine.peer_up(member, now())))
 
     def member_down(self, member: str) -> None:
@@ -278,26 +277,8 @@ class Acting(Carrier):
     def _has_frame(self, position: Position) -> bool:
         return not position.number or self._known == (position, True)
 
-    def _watch_death(self, member: str, here: Here) -> None:
-        """Of a process on this host the kernel says when it is dead."""
-        self._unwatch_death(member)
-        other = processes.Process(here.pid, here.started, here.boot, here.namespace)
-        descriptor = other.descriptor()
-        if descriptor is None:
-            return
-        self._dies[member] = descriptor
-
-        def died() -> None:
-            self._unwatch_death(member)
-            self._when_applied(member, lambda: self.does(self.machine.died(member, now())))
-
-        self.thread.watch(descriptor, died)
-
-    def _unwatch_death(self, member: str) -> None:
-        descriptor = self._dies.pop(member, None)
-        if descriptor is not None:
-            self.thread.unwatch(descriptor)
-            os.close(descriptor)
+    def _member_died(self, member: str) -> None:
+        self._when_applied(member, lambda: self.does(self.machine.died(member, now())))
 
     # --- voters -------------------------------------------------------------------------------
 
@@ -331,7 +312,7 @@ class Acting(Carrier):
         if self.served is not None:
             self._note(record)
             return
-        self.store.is_copied(node=self.machine.node, left=None)
+        self.store.copied(node=self.machine.node, left=None)
         self.written = self.written.after(record)
         warm, self.warm = self.warm, None
         assert warm is not None
@@ -378,10 +359,13 @@ class Acting(Carrier):
         told = served.journaler.told()
         while self._notes and self._notes[0][0] <= told.synced:
             _, record = self._notes.popleft()
-            begins = isinstance(record, Began)
-            self._began_at = told.number if begins else self._began_at
-            last = self._own(told.number)
-            self.does(machine.has_begun(last) if begins else machine.appended(last, record, now()))
+            if isinstance(record, Began):
+                self._began_at = told.number
+                last = self._own(told.number)
+                self.does(machine.has_begun(last))
+            else:
+                last = self._own(told.number)
+                self.does(machine.appended(last, record, now()))
             self.does(machine.has_synced(last.number, now()))
         if told.holds:
             self.does(machine.held(self._own(told.last), now()))
@@ -434,10 +418,11 @@ class Acting(Carrier):
 
     def replica_has(self, member: str, number: int) -> None:
         if member in self._streams and number:
+            stream = self._streams[member]
             has = self._own(number).number
-            if member not in self.machine.counted | self._admits.keys():
+            if member not in self.machine.counted and member not in self._admits:
                 has -= 1  # confirms cannot wait for it yet: it is listed after `admit`
-            self.does(self.machine.replica_has(member, self._streams[member], has, now()))
+            self.does(self.machine.replica_has(member, stream, has, now()))
 
     def lag(self, member: str) -> Mapping[str, object]:
         return self.served.followers.lag(member) if self.served is not None else {}
@@ -450,14 +435,14 @@ class Acting(Carrier):
         self._admits[name] = then
         if name in self.machine.counted:
             self._count(name)
-        stream, end = self._streams.get(name, 0), self.machine.end
-        self.does(self.machine.replica_has(name, stream, end, now()))
+        stream = self._streams.get(name, 0)
+        self.does(self.machine.replica_has(name, stream, self.machine.end, now()))
 
     def _count(self, member: str) -> None:
         self._admits.pop(member)()
         for each in [each for each in self._left if each[0] == member]:
-            self._left.remove(each)  # the newer one counts in its place
-            each[1]()
+            self._left.remove(each)
+            each[1]()  # the newer one counts in its place
 
     def release(self, name: str, why: str, then: Callable[[], None]) -> None:
         self._left.append((name, then))
@@ -577,7 +562,7 @@ class Acting(Carrier):
         is_there = copying.counts_from and place.number >= copying.counts_from
         if self._takes_all and is_there:  # also if its link is lost by now
             self._takes_all = False
-            self.store.is_copied(left=None)
+            self.store.copied(left=None)
             self._aside.count()
             self.does(machine.copied(machine.last))
 

@@ -138,22 +138,18 @@ class Served:
         self._said = 0.0, True
         store.allow(epoch)
 
-        followers: list[Followers] = []
-
         def begins(journaler: Journaler) -> None:
             journaler.watched(store.fence, None)
             self.count = journaler.standing(standing)
             journaler.tell(self._event)
-            made = Followers(
+            self.followers = Followers(
                 watches, thread, journaler, store.path / JOURNAL, store.terms, tell=tell,
                 awaits=awaits_backups,
             )  # fmt: skip
-            followers.append(made)
 
         self.broker: Broker
         self.journaler: Journaler
         self.broker, self.journaler = warm.take_over(epoch, begins)
-        (self.followers,) = followers
         self._pager = Pager(self.broker, store.pages, epoch=epoch, fence=store.fence)
         self._threads = [
             threading.Thread(target=self._follow, args=(self.journaler,), daemon=True),

@@ -22,7 +22,7 @@ from shmbroker.netbridge.member.codec import written
 from shmbroker.netbridge.member.standing import Past, Position
 from shmbroker.netbridge.member.written import Written, position_of
 from shmbroker.netbridge.replica.terms import ReplicationTerms
-from shmbroker.netbridge.replica.warm import JOURNAL, Warm, is_copied, is_to_be_copied, set_aside
+from shmbroker.netbridge.replica.warm import JOURNAL, Warm, begin_copy, end_copy, set_aside
 
 FILE: Final = "member"
 LOCK: Final = "live.lock"
@@ -89,9 +89,9 @@ class Store:
                 write_whole(self.path / FILE, content, synced=True)
                 self.marks = marks
 
-    def is_copied(self, **changed: Any) -> None:
+    def copied(self, **changed: Any) -> None:
         """Its journal is whole: in this order, for what is marked as half is not kept."""
-        is_copied(self.path)
+        end_copy(self.path)
         self.mark(is_whole=True, **changed)
 
     # --- its journal --------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Store:
 
     def copied_anew(self) -> Warm:
         """The same, of a journal that has nothing yet."""
-        is_to_be_copied(self.path)
+        begin_copy(self.path)
         return self.warm()
 
     def opened(self) -> tuple[Warm, str]:

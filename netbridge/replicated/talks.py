@@ -9,20 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import zmq
 
 from shmbroker.ipc.base.closable import Closable
+from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.end import End
-from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.link.ending import Ending, Reason, State
+from shmbroker.netbridge.link.ending import Ending, Reason
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.member.codec import Here, decode, encode
 from shmbroker.netbridge.member.said import Said
+from shmbroker.netbridge.plan.plans import SOON
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
@@ -31,7 +32,6 @@ from shmbroker.netbridge.wire.malformed import Malformed
 from shmbroker.netbridge.wire.words import Role
 
 Tell = Callable[[Mapping[str, Any]], None]
-RETRY: Final = "initial-reconnect-delay=20ms&max-reconnect-delay=100ms"
 
 
 class Hears(Protocol):
@@ -65,23 +65,14 @@ class _Peer:
     """It has said who it is."""
 
 
-class _Dialled(Link):
+class _Dialled(Dialled):
     """To a member that stands before this one."""
 
     def __init__(self, talks: Talks, member: str, *given: Any, **named: Any) -> None:
         self._talks, self._member = talks, member
-        super().__init__(*given, role=Role.REPLICA, **named)
-
-    def became(self, end: End, state: State) -> None:
-        super().became(end, state)
-        if state is State.UP:
-            self._talks.came(end)
-
-    def heard(self, end: End, frame: Frame) -> None:
-        self._talks.heard(end, frame)
+        super().__init__(talks, *given, role=Role.REPLICA, **named)
 
     def ended(self, end: End, how: Ending) -> None:
-        self._talks.gone(end)
         super().ended(end, how)
         if self.state == "refused":
             self._talks.hears.member_refused(self._member, self.why)
@@ -125,7 +116,7 @@ class Talks(Closable):
         before = [name for name, _ in self._members].index(ours.name)
         self._links = [
             _Dialled(
-                self, name, self._thread, f"member {ours.name}"[:255], f"failover:({uri})?{RETRY}",
+                self, name, self._thread, f"member {ours.name}"[:255], f"failover:({uri})?{SOON}",
                 self._credential, ours, (), times=self._times, tell=self._tell,
             )
             for name, uri in self._members[:before]

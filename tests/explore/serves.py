@@ -74,7 +74,6 @@ class Known(NamedTuple):
 
 class NobodyTakesMeanwhile(Rules):
     def __init__(self, memory: Memory) -> None:
-        self._until = memory.index[ARENA + at.ARENA_SERVES_UNTIL_AT]
         self._bell = memory.index[RING + at.RING_CONSUMER_BELL_AT]
 
     def first(self, memory: Sequence[int]) -> Known:

@@ -71,6 +71,11 @@ class Host:
             _checked(_libc.setns(before, CLONE_NEWNET), "leaving a host")
             os.close(before)
 
+    def plugged(self) -> None:
+        """The wire is in: it has its address."""
+        self.run("ip", "address", "add", f"{self.address}/24", "dev", "wire")
+        self.run("ip", "link", "set", "wire", "up")
+
     def run(self, *command: str, text: str | None = None) -> str:
         done = subprocess.run(  # nothing else happens in that child
             command, preexec_fn=self.enter, input=text, capture_output=True, text=True, check=False
@@ -128,8 +133,7 @@ def wired() -> Iterator[tuple[Host, Host]]:
         near.run("ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire",
                  "netns", far.path)  # fmt: skip
         for host in (near, far):
-            host.run("ip", "address", "add", f"{host.address}/24", "dev", "wire")
-            host.run("ip", "link", "set", "wire", "up")
+            host.plugged()
         yield near, far
 
 
@@ -148,8 +152,7 @@ class Rack:
             switch.run("ip", "link", "add", port, "type", "veth", "peer", "name", "wire",
                        "netns", host.path)  # fmt: skip
             switch.run("ip", "link", "set", port, "master", "switch", "up")
-            host.run("ip", "address", "add", f"{host.address}/24", "dev", "wire")
-            host.run("ip", "link", "set", "wire", "up")
+            host.plugged()
 
     @staticmethod
     def _new(opened: ExitStack, address: str) -> Host:

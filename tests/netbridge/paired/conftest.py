@@ -16,11 +16,12 @@ import shmbroker
 from shmbroker.ipc.instance import ordering, status
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.listener import Listener
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.pair.told import Activation, State, Told
-from shmbroker.netbridge.paired.talks import Dialled, Talks
+from shmbroker.netbridge.paired.talks import Talks
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.curve import public_of
 from shmbroker.netbridge.security.stretched import Stretched

@@ -10,8 +10,8 @@ from shmbroker.ipc.journal import divergence, records
 from shmbroker.ipc.journal.journal import Journal
 from shmbroker.netbridge.replica.warm import (
     JOURNAL,
-    is_copied,
-    is_to_be_copied,
+    begin_copy,
+    end_copy,
     keep_newest,
     saved,
     set_aside,
@@ -53,13 +53,13 @@ def test_nothing_goes_before_the_copy_is_whole(
 
 
 def test_half_a_copy_is_discarded_and_a_whole_one_is_not(tmp_path: Path) -> None:
-    is_to_be_copied(tmp_path)
+    begin_copy(tmp_path)
     filled(tmp_path / JOURNAL, [b"half"])
     assert set_aside(tmp_path) is None
     assert not (tmp_path / JOURNAL).exists()
-    is_to_be_copied(tmp_path)
+    begin_copy(tmp_path)
     filled(tmp_path / JOURNAL, [b"whole"])
-    is_copied(tmp_path)
+    end_copy(tmp_path)
     assert set_aside(tmp_path) == tmp_path / "oldreplica.1"
 
 
