@@ -949,6 +949,13 @@ MUTANTS: Final = (
         "if True:",
     ),
     _one(
+        "carried-without-a-word-to-finders",
+        "carry-found",
+        "carry_on",
+        "    fetch_add(load(port + PORT_HEADER) + RING_REPLACING_AT, 1)  # as in latest.replaced\n",
+        "",
+    ),
+    _one(
         "carried-from-somebody's-hand",
         "carry-taken",
         "carry_take",
