@@ -58,6 +58,7 @@ from shmbroker.netbridge.member.standing import (
 from shmbroker.netbridge.member.written import number_of, place_of, position_of
 from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
+from shmbroker.netbridge.replicated.admission import Admission
 from shmbroker.netbridge.replicated.aside import Aside
 from shmbroker.netbridge.replicated.checking import has_frame
 from shmbroker.netbridge.replicated.deaths import Deaths
@@ -110,11 +111,7 @@ class Acting(Carrier):
         """The standing that came last of the live."""
         self._began_at = 0
         """The frame of the live that begins this epoch."""
-        self._admits: dict[str, Callable[[], None]] = {}
-        """Replicas that have all, and are to count as soon as the machine says so."""
-        self._left: list[tuple[str, Callable[[], None]]] = []
-        """Replicas that confirms wait for, until the machine lets go of them."""
-        self._streams: dict[str, int] = {}
+        self._admission = Admission()
         self._takes_all = self._holds = False
         self._refused: tuple[str, str] | None = None
         """By whom no link was made, and why: said when this member wants to join."""
@@ -346,8 +343,7 @@ class Acting(Carrier):
     def _note(self, record: Record) -> None:
         """A replica counts from before the record that says so."""
         assert self.served is not None
-        for member in [each for each in self._admits if each in self.machine.counted]:
-            self._count(member)
+        self._admission.count(self.machine.counted)
         self.written = self.written.after(record)
         count = self.served.journaler.standing(packed(self.written))
         self._notes.append((count, record))
@@ -407,21 +403,18 @@ class Acting(Carrier):
     def _ship(self, ship: Ship) -> None:
         end = self.talks.end(ship.member)
         if self.served is not None and end is not None:
-            self._streams[ship.member] = ship.stream
-            self._admits.pop(ship.member, None)
+            self._admission.ship(ship.member, ship.stream)
             self.served.followers.ship(ship.member, end)
 
     def _stop_shipping(self, stop: StopShipping) -> None:
-        self._admits.pop(stop.member, None)
+        self._admission.stop(stop.member)
         if self.served is not None:
             self.served.followers.stop(stop.member)
 
     def replica_has(self, member: str, number: int) -> None:
-        if member in self._streams and number:
-            stream = self._streams[member]
-            has = self._own(number).number
-            if member not in self.machine.counted and member not in self._admits:
-                has -= 1  # confirms cannot wait for it yet: it is listed after `admit`
+        stream = self._admission.stream(member)
+        if stream and number:
+            has = self._admission.shown(member, self._own(number).number, self.machine.counted)
             self.does(self.machine.replica_has(member, stream, has, now()))
 
     def lag(self, member: str) -> Mapping[str, object]:
@@ -432,20 +425,13 @@ class Acting(Carrier):
 
     def admit(self, name: str, boot: bytes, then: Callable[[], None]) -> None:
         """It has all that there was when its end was attached."""
-        self._admits[name] = then
-        if name in self.machine.counted:
-            self._count(name)
-        stream = self._streams.get(name, 0)
+        self._admission.admit(name, then)
+        self._admission.count([name] if name in self.machine.counted else [])
+        stream = self._admission.stream(name)
         self.does(self.machine.replica_has(name, stream, self.machine.end, now()))
 
-    def _count(self, member: str) -> None:
-        self._admits.pop(member)()
-        for each in [each for each in self._left if each[0] == member]:
-            self._left.remove(each)
-            each[1]()  # the newer one counts in its place
-
     def release(self, name: str, why: str, then: Callable[[], None]) -> None:
-        self._left.append((name, then))
+        self._admission.release(name, then)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -454,9 +440,7 @@ class Acting(Carrier):
         if self.served is None or self.served.is_over:
             return
         if machine.state in SERVING and machine.granted is None:
-            for each in [each for each in self._left if each[0] not in machine.counted]:
-                self._left.remove(each)
-                each[1]()
+            self._admission.let_go(machine.counted)
 
     # --- being live no more -------------------------------------------------------------------
 
@@ -470,9 +454,7 @@ class Acting(Carrier):
             served.fence()
         ends = self.machine.state in ENDING
         self._holds = False
-        self._left.clear()
-        self._admits.clear()
-        self._streams.clear()
+        self._admission = Admission()
         self._notes.clear()
 
         def work() -> Warm | None:
