@@ -36,6 +36,7 @@ from shmbroker.netbridge.member.said import (
 )
 from shmbroker.netbridge.member.standing import (
     SERVING,
+    Copies,
     HandedOver,
     Parked,
     Position,
@@ -189,7 +190,7 @@ class Serving(Replicating):
         if self.final is not None:
             if self.final_at:
                 self._handed_over(None, now)
-            elif not self.is_drained:
+            elif not self.is_drained and self._outlives_its_boot():
                 self.is_drained = True
                 self.does(Write(self.final))
         elif not self.is_drained:
@@ -199,6 +200,23 @@ class Serving(Replicating):
             else:
                 grant = Grant(self.epoch + 1, self.hand_to, (self._copy(self.hand_to),))
                 self.asks(Purpose.HAND_OVER, grant, now)
+
+    def _outlives_its_boot(self) -> bool:
+        """The list says so before the group is parked, or a restart of this host keeps it waiting.
+
+        Confirms may have been ahead of this disk before; now all of it is synced.
+        """
+        lasting = Copy(self.me)
+        if lasting not in self.listed:
+            if lasting not in self.copies:
+                others = tuple(each for each in self.copies if each.member != self.me)
+                self.copies = (lasting, *others)
+                self.does(Write(Copies(self.copies)))
+            return False
+        electorate = self.options.electorate
+        if electorate is None or len(self.voters) < electorate.needed:
+            return True
+        return self.lease.is_told(self.epoch, self.version)
 
     def _copy(self, member: str) -> Copy:
         return next(copy for copy in self.copies if copy.member == member)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shmbroker.netbridge.election.question import Copy
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Closing
@@ -77,6 +78,24 @@ def test_live_stops_with_no_handover_and_the_group_is_parked_until_it_returns() 
     group.returns("a")
     group.reaches("a", State.LIVE)
     group.reaches("b", State.IN_SYNC)
+
+
+def test_who_parked_the_group_serves_again_after_a_restart_of_its_host() -> None:
+    """Also if confirms were ahead of its disk once: all of it is synced at the end."""
+    group = pair(fails_back=False)
+    group.members["a"].does(group.machine("a").hands_over("b", group.hosts["a"].clock))
+    group.reaches("b", State.LIVE)  # not the preferred one: it is not granted for its rank
+    group.stays_down.add("b")
+    machine, member = group.machine("b"), group.members["b"]
+    machine.runs_ahead(group.hosts["b"].clock)
+    member.does(machine.done())
+    group.until(lambda: Copy("b") not in machine.listed)
+    member.does(machine.stop(group.hosts["b"].clock, hands_over=False))
+    group.reaches("a", State.PARKED)
+    group.boots["b"] += 1
+    group.returns("b")
+    group.reaches("b", State.LIVE)
+    group.reaches("a", State.IN_SYNC)
 
 
 def test_live_stops_with_no_handover_and_a_person_activates_its_backup() -> None:
