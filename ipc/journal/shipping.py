@@ -32,6 +32,14 @@ def last_places(folder: Path) -> tuple[Place | None, Place | None]:
     return place_of(told[0]), place_of(told[1])
 
 
+def size_of(segment: Path) -> int:
+    """0: it was compacted meanwhile."""
+    try:
+        return segment.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 class _Buffer:
     def __init__(self) -> None:
         self.memory = ffi.new("char[]", ROOM)
@@ -131,6 +139,13 @@ class History(Closable):
     def serial(self) -> int:
         """The oldest segment that it still needs."""
         return int(lib.sb_history_serial(self._history))
+
+    @property
+    def left_bytes(self) -> int:
+        """In the segments that it still needs, about: the newest is not full, and not counted."""
+        *sealed, _ = sorted(self._folder.glob("*.journal")) or [self._folder]
+        needed = [each for each in sealed if int(each.stem, 16) >= self.serial]
+        return sum(size_of(each) for each in needed)
 
     def close(self) -> None:
         if self._history != ffi.NULL:

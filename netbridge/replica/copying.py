@@ -54,6 +54,8 @@ class Copying:
         """Of waiting."""
         self.counts_from = 0
         self.has = 0
+        self.size = self.came = 0
+        """Bytes that were said to come first, and that have come."""
         self._parts = bytearray()
 
     # --- the link -----------------------------------------------------------------------------
@@ -102,6 +104,7 @@ class Copying:
         self.was_in_sync = False
         self.counts_from = 0
         self.has = said.number
+        self.size, self.came = said.size, 0
         if said.resumes:
             yield GoOn(Place(said.number, said.epoch, said.seal, said.chain))
         else:
@@ -111,6 +114,7 @@ class Copying:
     def _shipped(self, said: Shipment) -> Steps:
         if len(self._parts) + len(said.body) > SHIPMENT_MAX:
             raise Unexpected("a shipment is too large")
+        self.came += len(said.body)
         if not said.more and not self._parts:
             yield Apply(bytes(said.body))
             return
@@ -133,6 +137,13 @@ class Copying:
         if self.state is State.SYNCING and 0 < self.counts_from <= self.has:
             self.state = State.IN_SYNC
             yield Became(self.state.value)
+
+    @property
+    def percent(self) -> int | None:
+        """Of a sync; None: it is short, or there is none."""
+        if self.state is not State.SYNCING or not self.size:
+            return None
+        return min(99, self.came * 100 // self.size)
 
     @property
     def may_take_over(self) -> bool:

@@ -108,15 +108,15 @@ class Feed:
 
     # --- copying ------------------------------------------------------------------------------
 
-    def found(self, after: Place | None, now: float) -> Steps:
-        """The last frame that both have; None: there is none in our files."""
+    def found(self, after: Place | None, size: int, now: float) -> Steps:
+        """The last frame that both have; None: there is none in our files.  `size`: of the rest."""
         if self.state is not State.LOOKING:
             return
         self.state = State.COPYING
         self.progress_at = now
         self.has = self.sent = after.number if after else 0
         at = after or NOWHERE
-        yield Say(Joined(after is not None, at.number, at.epoch, at.seal, at.chain))
+        yield Say(Joined(after is not None, at.number, at.epoch, at.seal, at.chain, size))
         yield Became(self.state.value)
         yield from self._copy()
 

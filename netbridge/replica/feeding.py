@@ -163,23 +163,24 @@ class Feeding:
         if self.feed.name in self.live.anew:
             places = ()
 
-        def find() -> tuple[History, Place | None]:
+        def find() -> tuple[History, Place | None, int]:
             for place in places:
                 history = History(folder)
                 if history.seek(place):
-                    return history, history.place
+                    return history, history.place, history.left_bytes
                 history.close()
-            return History(folder), None
+            history = History(folder)
+            return history, None, history.left_bytes
 
-        def found(told: tuple[History, Place | None] | Exception) -> None:
+        def found(told: tuple[History, Place | None, int] | Exception) -> None:
             if isinstance(told, Exception):
                 self._failed(told)
                 return
-            self.history, place = told
+            self.history, place, size = told
             if self.feed.state is State.OVER:
                 self._close_history()
                 return
-            self.does(self.feed.found(place, time.monotonic()))
+            self.does(self.feed.found(place, size, time.monotonic()))
 
         self.live.worker.do(find, found)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, JournalDamaged, MessageGone
@@ -19,6 +20,7 @@ from shmbroker.netbridge.replica.warm import Warm, set_aside
 from shmbroker.netbridge.wire.frame import Frame
 
 Tell = Callable[[Mapping[str, Any]], None]
+MIB: Final = 1 << 20
 
 
 class Carrier:
@@ -68,6 +70,7 @@ class Following(Closable):
         self._applying = Applying(warm, self._remake, terms.replica_ack, self._news, self._failed)
         thread.ask(lambda: thread.watch(self._applying.eventfd, self._wrote))
         self._session = self._settled = 0
+        self._synced_from = 0.0
         self._copy = 0
         """Counts those that were set aside."""
         self._is_up = False
@@ -119,6 +122,15 @@ class Following(Closable):
             self._does(self.copying.heard(frame))
         except Unexpected as error:
             self._carrier.break_off(str(error))
+
+    @property
+    def progress(self) -> str:
+        """Of a sync, in the words of `status`; empty: it is short, or there is none."""
+        percent = self.copying.percent
+        if percent is None:
+            return ""
+        rate = self.copying.came / max(time.monotonic() - self._synced_from, 1e-3)
+        return f"{percent} %, {rate / MIB:.0f} MiB/s"
 
     def then(self, step: Callable[[], None]) -> None:
         """In the thread, when all that has come by now is applied, and told."""
@@ -189,6 +201,8 @@ class Following(Closable):
         self._applying.then(lambda: self._thread.call(lambda: self._has_settled(session)))
 
     def _became(self, state: str) -> None:
+        if state == State.SYNCING.value:
+            self._synced_from = time.monotonic()
         if state == State.IN_SYNC.value:
             self.then(lambda: None)  # what it has is whole by this, also if nothing more comes
         self._tell({"event": "replica", "level": "info", "state": state,

@@ -72,6 +72,7 @@ from shmbroker.netbridge.wire.frame import Frame
 T = TypeVar("T")
 Log = Callable[[Mapping[str, Any]], None]
 NEVER = math.inf
+PROGRESS_SECONDS = 1.0
 
 
 class Acting(Carrier):
@@ -116,6 +117,8 @@ class Acting(Carrier):
         self._refused: tuple[str, str] | None = None
         """By whom no link was made, and why: said when this member wants to join."""
         self._deaths = Deaths(thread, self._member_died)
+        self._shown_at = 0.0
+        """How far a sync is."""
         self.due = NEVER
 
     def begin(self) -> None:
@@ -253,6 +256,13 @@ class Acting(Carrier):
             self.served.followers.sent(member, frame)
         elif self.following is not None and member == self.machine.live:
             self.following.heard(frame)
+            if self.progress and time.monotonic() >= self._shown_at + PROGRESS_SECONDS:
+                self._shown_at = time.monotonic()
+                self.process.changed()
+
+    @property
+    def progress(self) -> str:
+        return self.following.progress if self.following is not None else ""
 
     def member_refused(self, member: str, why: str) -> None:
         self._refused = member, why

@@ -68,6 +68,8 @@ class ReplicatedInstance:
         self._lines = Lines(self.log.write, lambda: now())
         self._inbox: SimpleQueue[Callable[[], int | None]] = SimpleQueue()
         self._shown: Status | None = None
+        self._said = ""
+        """Of replication, in the log."""
         self._told = ""
         self._is_ready = False
         self._sign = Sign(config.folder)
@@ -178,19 +180,19 @@ class ReplicatedInstance:
         self.log.write(event, **{name: each for name, each in fields.items() if each != ""})
 
     def changed(self) -> None:
-        machine = self._acting.machine
+        machine, progress = self._acting.machine, self._acting.progress
         status = Status(
             shown.state_of(machine),
             machine.is_eligible and machine.state not in SERVING,
-            machine.epoch, machine.why, self._process, shown.replication_of(machine),
+            machine.epoch, machine.why, self._process,
+            shown.replication_of(machine, progress),
         )  # fmt: skip
         if status == self._shown:
             return
         former, self._shown = self._shown, status
         if former is None or former.state != status.state:
             self.line(status.state, role=self.config.role, epoch=status.epoch, why=status.why)
-        if former is None or former.replication != status.replication:
-            self.line("replication", state=status.replication, epoch=status.epoch)
+        self._say(shown.replication_of(machine), status.epoch)
         with suppress(OSError):  # what it says is no reason to end
             self._sign.show(status)
         self._show()
@@ -200,10 +202,19 @@ class ReplicatedInstance:
                 self._is_ready = True
                 threading.Thread(target=notify.ready, args=(status.state,), daemon=True).start()
 
+    def _say(self, replication: str, epoch: int) -> None:
+        """In the log, without the progress of a sync."""
+        if replication != self._said:
+            self._said = replication
+            self.line("replication", state=replication, epoch=epoch)
+
     def _show(self) -> None:
         acting = self._acting
         with suppress(OSError):
-            write_whole(self.config.folder / RUN / HA, shown.whole(acting.machine, acting.lag))
+            write_whole(
+                self.config.folder / RUN / HA,
+                shown.whole(acting.machine, acting.lag, acting.progress),
+            )
 
     def ends(self, is_failure: bool, why: str) -> None:
         self.changed()

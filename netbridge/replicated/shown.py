@@ -26,8 +26,8 @@ def state_of(machine: Member) -> str:
     return "live" if machine.state in SERVING else "passive"
 
 
-def replication_of(machine: Member) -> str:
-    """One line."""
+def replication_of(machine: Member, progress: str = "") -> str:
+    """One line.  `progress`: of a sync."""
     state, why = machine.state, machine.why
     if state is State.LIVE:
         is_guarded = machine.options.electorate is None or machine.options.votes
@@ -35,6 +35,8 @@ def replication_of(machine: Member) -> str:
     if state is State.IN_SYNC and not machine.is_eligible:
         return State.SYNCING.value  # it was told, and the last of it is being written
     text: str = state.value
+    if state is State.SYNCING and progress:
+        return f"{text} {progress}"
     if state in (State.HELD, State.WAITING, State.REFUSED, State.FENCED, State.CONFLICT,
                  State.SUSPENDED):  # fmt: skip
         return f"{text}: {why}" if why else text
@@ -68,13 +70,15 @@ def known(machine: Member, member: str) -> dict[str, Any]:
     }
 
 
-def whole(machine: Member, lag: Callable[[str], Mapping[str, object]]) -> dict[str, Any]:
-    """For `ha status`.  `lag`: of a replica."""
+def whole(
+    machine: Member, lag: Callable[[str], Mapping[str, object]], progress: str
+) -> dict[str, Any]:
+    """For `ha status`.  `lag`: of a replica; `progress`: of a sync here."""
     return {
         "member": machine.me,
         "role": "preferred" if machine.options.is_preferred else "backup",
         "state": state_of(machine),
-        "replication": replication_of(machine),
+        "replication": replication_of(machine, progress),
         "node": machine.node.hex(),
         "epoch": machine.epoch,
         "level": level_of(machine),

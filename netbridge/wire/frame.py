@@ -421,6 +421,8 @@ class Joined(Frame):
     epoch: Count
     seal: Count
     chain: Count
+    size: Count
+    """Bytes that come out of the live's files first, about: its newest segment is not counted."""
 
 
 @value

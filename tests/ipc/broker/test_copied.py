@@ -147,6 +147,18 @@ def test_it_goes_on_where_it_was(
     assert left == bodies[430:]
 
 
+def test_how_much_is_left_in_the_files(original: tuple[Broker, Journaler], tmp_path: Path) -> None:
+    """All but the newest segment, which is not full."""
+    broker, _ = original
+    publish(broker, 0, 300)
+    with History(tmp_path / "original") as history:
+        sizes = [each.stat().st_size for each in sorted((tmp_path / "original").glob("*.journal"))]
+        assert history.left_bytes == sum(sizes[:-1]) > 0
+        while history.read():
+            pass
+        assert history.left_bytes <= SEGMENT, "it may have begun a new one"
+
+
 def test_another_past_is_no_past_of_ours(
     original: tuple[Broker, Journaler], tmp_path: Path, opened: ExitStack
 ) -> None:

@@ -42,8 +42,8 @@ def said(actions: Iterable[Action]) -> list[Action]:
 def copying_feed(after: Place | None = None) -> Feed:
     feed = Feed(TERMS, 0.0)
     assert said(feed.join(JOIN, has_place=True, now=0.0)) == [Look((PLACE, OTHER))]
-    answer = Joined(after is not None, *((7, 1, 11, 12) if after else (0, 0, 0, 0)))
-    assert said(feed.found(after, 0.0)) == [Say(answer), ReadFiles()]
+    answer = Joined(after is not None, *((7, 1, 11, 12) if after else (0, 0, 0, 0)), 900)
+    assert said(feed.found(after, 900, 0.0)) == [Say(answer), ReadFiles()]
     return feed
 
 
@@ -155,7 +155,7 @@ def test_there_is_no_place_for_it() -> None:
 def joined(resumes: bool) -> tuple[Copying, list[Action]]:
     copying = Copying("two", BOOT, ReplicaAck.RECEIVED)
     assert said(copying.up(PLACE, OTHER)) == [Say(JOIN)]
-    answer = Joined(resumes, 7, 2, 3, 4) if resumes else Joined(False, 0, 0, 0, 0)
+    answer = Joined(resumes, 7, 2, 3, 4, 0) if resumes else Joined(False, 0, 0, 0, 0, 0)
     return copying, said(copying.heard(answer))
 
 
@@ -177,7 +177,7 @@ def test_it_is_in_sync_when_it_has_what_was_there_before() -> None:
     assert copying.may_take_over, "it has all that was confirmed before the link was lost"
     list(copying.up(PLACE, None))
     assert copying.may_take_over, "nobody has said anything else"
-    list(copying.heard(Joined(True, 9, 2, 3, 4)))
+    list(copying.heard(Joined(True, 9, 2, 3, 4, 0)))
     assert not copying.may_take_over, "there is more by now"
 
 
@@ -197,13 +197,33 @@ def test_a_large_shipment_comes_in_parts() -> None:
     list(copying.heard(Shipment(True, b"lost")))
     list(copying.lost())
     list(copying.up(None, None))
-    list(copying.heard(Joined(False, 0, 0, 0, 0)))
+    list(copying.heard(Joined(False, 0, 0, 0, 0, 0)))
     assert said(copying.heard(Shipment(False, b"five"))) == [Apply(b"five")]
+
+
+def test_how_far_a_sync_is() -> None:
+    copying = Copying("two", BOOT, ReplicaAck.DISK)
+    list(copying.up(None, None))
+    assert copying.percent is None
+    list(copying.heard(Joined(False, 0, 0, 0, 0, 1000)))
+    assert copying.percent == 0
+    list(copying.heard(Shipment(True, bytes(430))))
+    assert copying.percent == 43
+    list(copying.heard(Shipment(False, bytes(4000))))
+    assert copying.percent == 99, "there is more: what was published meanwhile"
+    list(copying.heard(InSync(9)))
+    list(copying.reached(9))
+    assert copying.percent is None
+
+
+def test_a_short_sync_has_no_percents() -> None:
+    copying, _ = joined(False)
+    assert copying.percent is None
 
 
 def test_what_cannot_be_said_is_refused() -> None:
     copying = Copying("two", BOOT, ReplicaAck.DISK)
-    for frame in (Joined(True, 1, 1, 1, 1), Shipment(False, b""), InSync(1)):
+    for frame in (Joined(True, 1, 1, 1, 1, 0), Shipment(False, b""), InSync(1)):
         with pytest.raises(Unexpected):
             list(copying.heard(frame))
     list(copying.up(None, None))
