@@ -68,7 +68,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/paired/talks.py": {"time"},
     "netbridge/replica/applying.py": {"threading"},
     "netbridge/replica/feeding.py": {"time"},
-    "netbridge/replica/following.py": set(),
+    "netbridge/replica/following.py": {"time"},
     "netbridge/replica/live.py": {"time"},
     "netbridge/replica/replica.py": {"threading", "time"},
     "netbridge/replica/warm.py": set(),
