@@ -54,6 +54,7 @@ from shmbroker.core.layout import (
     LAP_MASK,
     LEASE_DEADLINE_SHIFT,
     LINE_BYTES,
+    MARK_DELIVERIES_MASK,
     MARK_FLAGS_SHIFT,
     MESSAGE_BODY,
     MESSAGE_CHUNK,
@@ -82,7 +83,7 @@ from shmbroker.core.layout import (
 )
 from shmbroker.core.level import level_find, level_hint, level_of, mode_levels, ring_mode
 from shmbroker.core.reclaim import reclaim
-from shmbroker.core.visible import is_deliverable
+from shmbroker.core.visible import is_deliverable, is_doubtful
 from shmbroker.core.word import (
     lap_of,
     laps_ahead,
@@ -180,6 +181,12 @@ def chunk_prefetch(port: int, word: int) -> int:
 
 
 @kernel
+def mark_delivered(mark: int) -> int:
+    """The mark of a message that may have been delivered elsewhere: that counts as once."""
+    return mark + int((mark & MARK_DELIVERIES_MASK) == 0)
+
+
+@kernel
 def message_read(port: int, message: int, position: int, word: int) -> int:
     """Fill in the message that a word names; DAMAGED if its chunk is none."""
     chunk = word_chunk(word)
@@ -198,7 +205,7 @@ def message_read(port: int, message: int, position: int, word: int) -> int:
     store(message + MESSAGE_LENGTH, shape_body(shape))
     store(message + MESSAGE_CHUNK, address)
     store(message + MESSAGE_SHAPE, shape)
-    store(message + MESSAGE_MARK, mark)
+    store(message + MESSAGE_MARK, mark_delivered(mark) if is_doubtful(port) else mark)
     store(port + PORT_EXPECT, address + chunk_bytes(shape, mark))
     return OK
 

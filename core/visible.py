@@ -16,6 +16,7 @@ from shmbroker.core.layout import (
     PORT_BARRIER,
     PORT_VISIBLE,
     POSITION_MASK,
+    SERVES_COPIES,
     SERVES_NOT,
 )
 
@@ -43,6 +44,21 @@ def is_disk_enough(port: int) -> int:
     """1 while no replica has to have what is confirmed for who asks for the disk alone."""
     until = served_until(port)
     return is_still(until) if until >= 0 else 0
+
+
+@kernel
+def is_doubtful(port: int) -> int:
+    """1 while somebody else may deliver what is durable here: it goes on with the flag only.
+
+    Look after the claim.  Who claimed while its broker held the lease, and was stopped before it
+    had the message, is in doubt as well.
+    """
+    if load(port + PORT_BARRIER) == 0:
+        return 0
+    until = served_until(port)
+    if until == 0 or until == SERVES_COPIES:
+        return 0
+    return int(is_disk_enough(port) == 0)
 
 
 @exported_cold

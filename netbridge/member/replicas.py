@@ -93,19 +93,18 @@ class Replicating(Passive):
         """Nobody can have been granted a higher epoch."""
         return self.options.electorate is None or not self.counted or self.lease.is_valid(now)
 
-    def may_deliver(self, now: float) -> bool:
-        """A durable message may go to a consumer now: nobody else delivers it.
+    def is_doubtful(self, now: float) -> bool:
+        """Somebody else may deliver: a consumer gets what is durable with the flag only.
 
         With leases off, what a live delivers that does not know of its successor is not flagged.
         """
-        serves = self.state in (State.LIVE, State.ALONE) and not self.awaits_backups(now)
-        return serves and (not self.options.lease or self.is_valid(now))
+        return bool(self.options.lease) and not self.is_valid(now)
 
     def serves_until(self, now: float) -> float:
-        """What programs in shared memory look at: they may take durable messages until then.
+        """Consumers may take durable messages until then.
 
-        It is more than `may_deliver`: while no voter can be reached, and all replicas that count
-        follow, consumers are not to stand still.
+        While no voter can be reached, and all replicas that count follow, they are not to stand
+        still.
         """
         if self.state not in (State.LIVE, State.ALONE) or self.awaits_backups(now):
             return 0.0

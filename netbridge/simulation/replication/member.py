@@ -375,15 +375,17 @@ class MemberProcess(Process):
     def deliver(self, name: str) -> tuple[Put | None, bool]:
         """A message of this queue, and whether it may have been delivered before."""
         rings, clock = self.rings, self.host.clock
-        if rings is None or not self.machine.may_deliver(clock):
+        if rings is None or self.machine.serves_until(clock) <= clock:
             return None, False
         found = rings.next(name, self.machine.confirmed(None, clock))
         if found is None:
             return None, False
         queue, message = found
-        self.watch.delivers(self.name, self.machine.epoch)
+        is_doubtful = self.machine.is_doubtful(clock)
+        if not is_doubtful:
+            self.watch.delivers(self.name, self.machine.epoch)
         was, message.was_delivered, message.is_in_hand = message.was_delivered, True, True
-        return Put(queue, message.name, "", 0), was
+        return Put(queue, message.name, "", 0), was or is_doubtful
 
 
 def not_in(history: Sequence[Frame], frames: Sequence[Frame]) -> list[Frame]:

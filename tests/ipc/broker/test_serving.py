@@ -67,6 +67,36 @@ def test_nothing_durable_is_delivered_before_it_serves_again(
     assert found == {b"1", b"2"}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_another_one_may_deliver_too_has_the_flag(
+    broker: Broker, journaler: Journaler, kind: str
+) -> None:
+    """No voter answers, and the replicas follow: consumers go on."""
+    orders = broker.declare_queue("orders", durable=True, **KINDS[kind])
+    for body in (b"0", b"1", b"2", b"3"):
+        orders.publish(body, timeout=PATIENCE)
+    serving = Serving(broker)
+    serving.until(moment(PATIENCE), disk_alone=False)
+    with orders.get(timeout=0) as first:
+        assert (first.body, first.deliveries) == (b"0", 1)
+    with orders.get(selector="TRUE", timeout=0) as second:
+        assert second.redelivered
+    serving.until(moment(PATIENCE))
+    with orders.get(timeout=0) as third:
+        assert not third.redelivered
+    serving.until(math.inf, disk_alone=False)  # leases are off
+    with orders.get(timeout=0) as last:
+        assert not last.redelivered
+
+
+def test_what_is_not_durable_has_no_flag(broker: Broker, journaler: Journaler) -> None:
+    plain = broker.declare_queue("plain")
+    plain.publish(b"x")
+    Serving(broker).until(moment(PATIENCE), disk_alone=False)
+    with plain.get(timeout=0) as message:
+        assert not message.redelivered
+
+
 def test_it_ends_by_itself(broker: Broker, journaler: Journaler) -> None:
     orders = broker.declare_queue("orders", durable=True)
     for body in (b"0", b"1"):

@@ -26,7 +26,7 @@ def test_stop_confirming_and_the_live_loses_its_replica(how: str) -> None:
     group.reaches("a", State.SUSPENDED)
     live = group.machine("a")
     assert live.may_write()
-    assert not live.may_deliver(group.hosts["a"].clock)
+    assert not live.serves_until(group.hosts["a"].clock)
     assert not group.write("a")
     assert live.epoch == 1
 

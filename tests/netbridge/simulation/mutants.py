@@ -9,7 +9,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,9 +28,17 @@ class Mutant:
     function: str
     old: str
     new: str
+    behind: Mutant | None = None
+    """Another guard, without which this one has more to do: removed as well."""
 
     @contextmanager
     def applied(self) -> Iterator[None]:
+        behind = self.behind.applied() if self.behind is not None else nullcontext()
+        with behind, self._applied():
+            yield
+
+    @contextmanager
+    def _applied(self) -> Iterator[None]:
         if not sources.ARE_IMPORTED:
             pytest.skip("what is compiled has no source to be changed")
         whole = getattr(self.owner, self.function)

@@ -28,9 +28,16 @@ MUTANTS: Final = (
     Mutant(
         "lease-not-looked-at-before-a-delivery",
         Serving,
-        "may_deliver",
-        "(not self.options.lease or self.is_valid(now))",
-        "True",
+        "is_doubtful",
+        "bool(self.options.lease) and not self.is_valid(now)",
+        "False",
+        behind=Mutant(
+            "served-right-after-a-pause",
+            Serving,
+            "serves_until",
+            "self.ticked_at + lease / 2",
+            "NEVER",
+        ),
     ),
     Mutant(
         "goes-on-before-it-may",
@@ -102,7 +109,7 @@ MUTANTS: Final = (
 SHOWN_BY: Final = {
     "no-fence-check-before-a-write": 23,
     "no-fence-check-after-a-sync": 16,
-    "lease-not-looked-at-before-a-delivery": 24,
+    "lease-not-looked-at-before-a-delivery": 78,
     "goes-on-before-it-may": 4,
     "a-higher-epoch-of-another-ignored": 37,
     "in-sync-and-not-waited-for": 0,
