@@ -69,13 +69,6 @@ MUTANTS: Final = (
     ),
     Mutant("a-silent-replica-waited-for", Serving, "serving_tick", "and late and", "and False and"),
     Mutant(
-        "in-sync-before-the-voters-know",
-        Serving,
-        "_announce",
-        "if self.options.electorate and not self.lease.is_told(self.epoch, self.version):",
-        "if False:",
-    ),
-    Mutant(
         "counted-before-the-voters-know-its-node",
         Serving,
         "_admit",
@@ -115,7 +108,6 @@ SHOWN_BY: Final = {
     "in-sync-and-not-waited-for": 0,
     "no-prefix-check": 23,
     "a-silent-replica-waited-for": 1,
-    "in-sync-before-the-voters-know": 1269,
     "counted-before-the-voters-know-its-node": 754,
     "lease-counted-longer-than-voters-do": 78,
     "no-pre-vote": 0,
