@@ -219,9 +219,11 @@ def check_memory(report: Report, warning: int, critical: int) -> None:
 def check_standby(folder: Path, as_json: bool) -> None:
     """Check whether the broker in DIR could take over now.
 
-    A passive member of a replicated node is ok once it is in sync.  A live is ok, too: it serves.
+    A passive member of a replicated node is ok once it is in sync, and a broker of a pair once it
+    knows that the other one is active.  A live is ok, too: it serves.
     Do not restart a broker because of this check.
     """
+    from shmbroker.cli import pairing
     from shmbroker.cli.ha import could_take_over
     from shmbroker.ipc.instance import status
     from shmbroker.ipc.instance.config import config
@@ -231,7 +233,9 @@ def check_standby(folder: Path, as_json: bool) -> None:
         report.stage = "status"
         policy = config.load(folder).policy
         found = status.read(folder)
-        if policy != "replication":
+        if policy == "pair":
+            why = pairing.could_take_over(folder, found)
+        elif policy != "replication":
             why = "" if found.is_announced or found.state == "live" else f"it is {found.state}"
         else:
             why = "" if found.state == "live" else could_take_over(found)

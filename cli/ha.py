@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shmbroker.cli import pairing
 from shmbroker.cli.epoch import epoch
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
@@ -46,12 +47,16 @@ ha.add_command(epoch)
     """
 )
 @folder_argument
-@click.option("--expect", metavar="STATE", help="Exit with 1 unless `replication` begins so.")
+@click.option(
+    "--expect", metavar="STATE", help="Exit with 1 unless `replication`, or `pair`, begins so."
+)
 @click.option("--is-primary", is_flag=True, help="Exit with 1 unless it serves; print nothing.")
 @click.option("all_", "--all", is_flag=True, help="Show what it knows of each member, a row each.")
 @json_option
 def status(folder: Path, expect: str | None, is_primary: bool, all_: bool, as_json: bool) -> None:
     """Show a member: its state, its epoch, who is in sync, its replicas and its voters.
+
+    Of a broker of a pair: its state in the pair, and what it has heard of the other one.
 
     With --all a row for each member of the node, as this one knows it: whether it is linked, what
     it has said of itself last, and whether it is on the in-sync list.
@@ -63,6 +68,9 @@ def status(folder: Path, expect: str | None, is_primary: bool, all_: bool, as_js
     from shmbroker.ipc.instance import status as states
     from shmbroker.ipc.instance.whole import read_whole
 
+    if pairing.is_pair(folder):
+        pairing.show(folder, expect, is_primary, all_, as_json)
+        return
     replicated(folder)
     found = states.read(folder)
     if is_primary:
@@ -198,9 +206,7 @@ def reset(folder: Path) -> None:
     Both brokers were active, and neither goes on.  Reset one of them, and the primary becomes
     active.
     """
-    from shmbroker.ipc.instance.config import config
-
-    if config.load(folder).policy != "pair":
+    if not pairing.is_pair(folder):
         raise click.ClickException(f'{folder} is no broker of a pair: ha.policy is not "pair"')
     carry_out(folder, verb="reset")
     say("it asks the other one anew who is active")

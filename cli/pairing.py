@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shmbroker.cli.output import print_json, print_pairs
 from shmbroker.cli.units import format_duration
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from shmbroker.netbridge.config.config import Network
 
 SHOWN_SECONDS = 2.0
+ACTIVE = "active"
+PASSIVE = "passive"
 PORT_MAX = 65535
 
 config_option = click.option(
@@ -137,6 +140,37 @@ def shown(folder: Path, status: Status) -> dict[str, Any]:
     if status.process is None and told:
         told |= {"pair": status.state, "silence": None, "linked": False}
     return {**told, "data": "no data is replicated"}
+
+
+def is_pair(folder: Path) -> bool:
+    from shmbroker.ipc.instance.config import config
+
+    return config.load(folder).policy == "pair"
+
+
+def show(folder: Path, expect: str | None, is_primary: bool, is_whole: bool, as_json: bool) -> None:
+    """`ha status`; exits with 1 as it does for a member of a replicated node."""
+    from shmbroker.ipc.instance import status as states
+
+    if is_whole:
+        raise click.UsageError("--all is for members of a replicated node")
+    status = states.read(folder)
+    told = shown(folder, status)
+    if is_primary:
+        raise SystemExit(0 if told.get("pair") == ACTIVE else 1)
+    if as_json:
+        print_json(told)
+    else:
+        print_pairs(as_text(told))
+    if status.process is None or not str(told.get("pair", "")).startswith(expect or ""):
+        raise SystemExit(1)
+
+
+def could_take_over(folder: Path, status: Status) -> str:
+    """Why it would not accept an application if the other one were dead; nothing if it would."""
+    told = shown(folder, status)
+    state = status.state if status.process is None else str(told.get("pair", ""))
+    return "" if state in (ACTIVE, PASSIVE) else f"it is {state or status.state}"
 
 
 def as_text(told: dict[str, Any]) -> dict[str, Any]:

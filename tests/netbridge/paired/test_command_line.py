@@ -79,6 +79,14 @@ def test_one_file_for_both(shared: tuple[Path, tuple[int, int], dict[str, Shared
     text = shell("status", str(runs["one"].folder)).out
     assert "no data is replicated" in text
     assert "silence" in text
+    one, two = (str(runs[name].folder) for name in NAMES)
+    shown = shell("ha", "status", two, "--json").json
+    assert (shown["role"], shown["pair"], shown["peer"]) == ("backup", "passive", "active")
+    assert "no data is replicated" in shell("ha", "status", one).out
+    assert [shell("ha", "status", each, "--is-primary").code for each in (one, two)] == [0, 1]
+    assert [shell("ha", "status", two, "--expect", each).code for each in ("pass", "act")] == [0, 1]
+    assert shell("ha", "status", one, "--all").code == 2
+    assert [shell("check", "standby", each).code for each in (one, two)] == [0, 0]
     refused = shell("ha", "reset", str(runs["one"].folder))
     assert (refused.code, "no conflict to reset" in refused.said) == (1, True)
 
