@@ -16,7 +16,8 @@ from shmbroker.ipc.broker.journaler import Journaler, restore
 from shmbroker.ipc.vhost import vhost as vhosts
 
 SEGMENT = 1 << 20
-PATIENCE = 10
+PATIENCE = 60
+"""Seconds, for what should be there at once: a disk that others use, too, may take ten of them."""
 
 
 @contextmanager

@@ -208,6 +208,7 @@ def test_a_segment_that_went_is_noticed(original: tuple[Broker, Journaler], tmp_
         until = time.monotonic() + PATIENCE
         while journaler.statistics().segments > 2 and time.monotonic() < until:
             time.sleep(0.01)
+        assert journaler.statistics().segments <= 2
         publish(broker, 600, 300)
         with pytest.raises(MessageGone, match="was let go of"):
             while history.read():

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import select
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 
@@ -272,20 +274,25 @@ def test_nothing_is_lost_whenever_the_journaler_is_killed(
     threads = [threading.Thread(target=each) for each in (produce, consume)]
     for thread in threads:
         thread.start()
+    ready = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
     for epoch in range(1, 51):
-        ready = tmp_path / f"ready{epoch}"
+        with suppress(BlockingIOError):
+            os.eventfd_read(ready)
 
-        def write(epoch: int = epoch, ready: Path = ready) -> int:
+        def write(epoch: int = epoch) -> int:
             with journaling(vhost, tmp_path / "journal", epoch):
-                ready.touch()
+                os.eventfd_write(ready, 1)
                 threading.Event().wait()
             return 0
 
         process = Process(write, tmp_path / "errors")
         try:
+            if epoch % 2:  # the others may be killed while they begin
+                assert select.select([ready], [], [], PATIENCE)[0], process.errors.read_text()
             assert not process.has_ended(random.uniform(0, 0.02)), process.errors.read_text()
         finally:
             process.kill()
+    os.close(ready)
     done.set()
     with journaling(vhost, tmp_path / "journal", 51):
         threads[0].join(PATIENCE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -62,7 +62,7 @@ def reasons(run: Run) -> list[tuple[str, str]]:
     ]
 
 
-def settings(port: int) -> dict[str, object]:
+def settings(place: str) -> dict[str, object]:
     """Of either broker, without its part in the pair."""
     return {
         "store.path": "data",
@@ -70,7 +70,7 @@ def settings(port: int) -> dict[str, object]:
         "ha.pair.vhost": "/",
         "ha.pair.credentials": "pair",
         "ha.pair.failover-timeout": "1s",
-        "acceptors.all.uri": f"tcp://127.0.0.1:{port}",
+        "acceptors.all.uri": f"tcp://{place}",
         "acceptors.all.roles": ["client", "peering", "viewer"],
         "acceptors.all.credentials": "programs",
         "credentials.pair.password": PASSWORD,
@@ -85,6 +85,7 @@ class Duo:
     vhosts: dict[str, str]
     ports: dict[str, int]
     opened: ExitStack
+    addresses: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Run:
         return self.runs[name]
@@ -97,7 +98,7 @@ class Duo:
         return self
 
     def address(self, name: str) -> str:
-        return f"tcp://127.0.0.1:{self.ports[name]}"
+        return f"tcp://{self.addresses[name]}:{self.ports[name]}"
 
     def uri(self, *names: str, more: str = "") -> str:
         members = ",".join(self.address(each) for each in names)
@@ -149,9 +150,18 @@ class Duo:
 Made = Callable[..., Duo]
 
 
+LOCAL: Final = dict.fromkeys(NAMES, "127.0.0.1")
+
+
 @pytest.fixture
 def duo(tmp_path: Path) -> Iterator[Made]:
     """`more`: options of both; `one`, `two`: of one."""
+    with duos(tmp_path, LOCAL) as made:
+        yield made
+
+
+@contextmanager
+def duos(tmp_path: Path, addresses: Mapping[str, str]) -> Iterator[Made]:
     with ExitStack() as opened:
         vhosts = {name: opened.enter_context(vhost_for_a_while()) for name in NAMES}
         ports = {name: free_port() for name in NAMES}
@@ -160,14 +170,14 @@ def duo(tmp_path: Path) -> Iterator[Made]:
             runs = {}
             for name, other in (NAMES, NAMES[::-1]):
                 given: dict[str, object] = {
-                    **settings(ports[name]),
+                    **settings(f"{addresses[name]}:{ports[name]}"),
                     f"ha.pair.is-{OPTIONS[name]}": True,
-                    f"ha.pair.{OPTIONS[other]}-peer": f"127.0.0.1:{ports[other]}",
+                    f"ha.pair.{OPTIONS[other]}-peer": f"{addresses[other]}:{ports[other]}",
                     **(more or {}), **of_one.get(name, {}),
                 }  # fmt: skip
                 runs[name] = Run(tmp_path / name, vhosts[name], "live", given)
                 opened.callback(runs[name].kill)
-            return Duo(runs, vhosts, ports, opened)
+            return Duo(runs, vhosts, ports, opened, addresses)
 
         yield made
 
