@@ -80,6 +80,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replicated/instance.py": {"threading", "time"},
     "netbridge/replicated/ordered.py": set(),
     "netbridge/replicated/process.py": {"time"},
+    "netbridge/replicated/reaching.py": {"socket", "threading", "time"},
     "netbridge/replicated/served.py": {"threading", "time"},
     "netbridge/replicated/store.py": {"threading"},
     "netbridge/replicated/talks.py": {"zmq", "time"},

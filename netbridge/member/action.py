@@ -136,6 +136,8 @@ class Alert(Enum):
     STALE = "stale"
     NOT_IN_SYNC = "not in sync"
     FORCED = "forced"
+    ISOLATED = "isolated"
+    REACHES = "not isolated"
 
 
 @dataclass(frozen=True, slots=True)

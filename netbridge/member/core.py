@@ -98,6 +98,8 @@ class Core(ABC):
         self.began_at = 0
         """The number of the record that begins the epoch that is granted to it; 0: not written."""
         self.is_stopping = False
+        self.isolation = "it has reached none of its peers yet" if options.is_checked else ""
+        """Why it never activates, and confirms nothing: `network-check`."""
         self._actions: list[Action] = []
 
     # --- what it says -------------------------------------------------------------------------
@@ -133,6 +135,11 @@ class Core(ABC):
             self.node, self.last, self.state in SERVING, self.epoch, self.is_forced,
             self.is_eligible, self.is_listed,
         )  # fmt: skip
+
+    @property
+    def is_isolated(self) -> bool:
+        """A person who forces a member knows better."""
+        return bool(self.isolation) and not self.is_forced
 
     # --- what its journal says ----------------------------------------------------------------
 

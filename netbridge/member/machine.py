@@ -101,6 +101,19 @@ class Member(Serving):
         self.disk_works(now)
         return self.done()
 
+    def isolated(self, why: str, now: float) -> list[Action]:
+        """`network-check`: it reaches none of its peers; empty: it reaches one again."""
+        if why == self.isolation:
+            return self.done()
+        former, self.isolation = self.isolation, why
+        self.log(Alert.ISOLATED if why else Alert.REACHES, why)
+        if self.state is State.HELD and self.why == former:
+            if why:
+                self.becomes(State.HELD, why)
+            else:
+                self.goes_on(now)
+        return self.done()
+
     # --- people, and the host -----------------------------------------------------------------
 
     def stop(self, now: float, *, hands_over: bool = True) -> list[Action]:

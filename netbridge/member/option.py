@@ -34,10 +34,10 @@ def _lease(given: object) -> float:
     return found
 
 
-def _peers(given: object) -> tuple[str, ...]:
+def _peers(given: object) -> tuple[Single, ...]:
     if not isinstance(given, list) or not all(isinstance(each, str) and each for each in given):
         raise ValueError('hosts and ports, as in ["gateway:22"]')
-    return tuple(given)
+    return tuple(single(each) for each in given)
 
 
 RELOADED: Final = frozenset({
@@ -136,7 +136,7 @@ class Replication:
     vote_retries: int
     vote_retry_wait: float
     quorum_vote_wait: float
-    network_check: tuple[str, ...]
+    network_check: tuple[Single, ...]
     lock_manager: str
     activation: str
     initial_replication_sync_timeout: float

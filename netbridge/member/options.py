@@ -43,6 +43,8 @@ class MemberOptions:
     """`replica-ack = "disk"`."""
     max_replicas: int = 1
     min_insync: int = 1
+    is_checked: bool = False
+    """`network-check`: whether it is isolated is found out, and it is until then."""
     handover_timeout: float = 60.0
     backup_timeout: float = 0.0
 

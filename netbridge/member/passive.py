@@ -184,6 +184,9 @@ class Passive(Core):
     # --- becoming live ------------------------------------------------------------------------
 
     def _ask(self, purpose: Purpose, now: float) -> None:
+        if self.isolation:
+            self._hold(self.isolation)
+            return
         self.becomes(State.ASKING)
         self.retry_at = NEVER
         if self.options.activates:
@@ -192,6 +195,9 @@ class Passive(Core):
             self._hold("waits for shmbroker ha promote")
 
     def _promote(self, grant: Grant) -> None:
+        if self.isolation:
+            self._hold(self.isolation)
+            return
         self.granted = grant
         if self.options.has_command:
             self.becomes(State.PROMOTING)
@@ -212,12 +218,22 @@ class Passive(Core):
         if self.state is State.BEGINNING:
             return
         self.drop_vote()
+        if self.isolation and not is_forced:
+            self._hold(self.isolation)
+            return
         self.granted = grant = self.as_holder(grant)
         self.began_at = 0
         self.retry_at = self.closing_until = NEVER
         self.is_forced = is_forced
         self.becomes(State.BEGINNING)
         self.does(Begin(grant.epoch, grant.copies, is_forced))
+
+    def goes_on(self, now: float) -> None:
+        """It is isolated no more: what was granted meanwhile is found when it asks again."""
+        if not self.epoch:
+            self.look_until = now
+        else:
+            self.retry_at = now
 
     def command(self, *, is_forced: bool, now: float) -> list[Action]:
         """`ha activate`, `ha activate --force`, `ha promote`."""

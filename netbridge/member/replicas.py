@@ -106,7 +106,7 @@ class Replicating(Passive):
         While no voter can be reached, and all replicas that count follow, they are not to stand
         still.
         """
-        if self.state not in (State.LIVE, State.ALONE) or self.awaits_backups(now):
+        if self.state not in (State.LIVE, State.ALONE) or self.is_withholding(now):
             return 0.0
         lease = self.options.lease
         if self.options.electorate is None or not self.counted or not lease:
@@ -118,10 +118,13 @@ class Replicating(Passive):
         is_steady = now >= self.steady_from and now < self.ticked_at + lease / 2
         return now + lease / 2 if is_steady else 0.0
 
-    def awaits_backups(self, now: float) -> bool:
-        """`backup-timeout`: nothing is confirmed before they are in sync again."""
+    def is_withholding(self, now: float) -> bool:
+        """Nothing is confirmed, and nothing durable delivered.
+
+        `backup-timeout`: before its backups are in sync again; `network-check`: while isolated.
+        """
         is_new = bool(self.options.backup_timeout) and not self.serves_already
-        return is_new or now < self.holds_until
+        return is_new or now < self.holds_until or self.is_isolated
 
     def confirmed(self, level: Level | None, now: float) -> int:
         """Frames up to this number may be confirmed now.  Look when a frame is synced, too.
@@ -129,7 +132,7 @@ class Replicating(Passive):
         None is the effective level: whatever the in-sync set gives.
         """
         confirms = self.state in (State.LIVE, State.ALONE, State.HANDING_OVER)
-        if not confirms or self.awaits_backups(now) or self.synced_to < self.began_at:
+        if not confirms or self.is_withholding(now) or self.synced_to < self.began_at:
             return 0
         if not self.counted:
             is_demand = level in (Level.REPLICATED, Level.DISK_AND_REPLICATED)

@@ -44,6 +44,7 @@ from shmbroker.netbridge.member.action import (
 )
 from shmbroker.netbridge.member.codec import Here, packed, written
 from shmbroker.netbridge.member.machine import Member
+from shmbroker.netbridge.member.option import Replication
 from shmbroker.netbridge.member.options import MemberOptions
 from shmbroker.netbridge.member.said import Diverged, Dropped, Hello, InSync, Join, Said
 from shmbroker.netbridge.member.standing import (
@@ -62,6 +63,7 @@ from shmbroker.netbridge.replicated.admission import Admission
 from shmbroker.netbridge.replicated.aside import Aside
 from shmbroker.netbridge.replicated.checking import has_frame
 from shmbroker.netbridge.replicated.deaths import Deaths
+from shmbroker.netbridge.replicated.options import reloaded
 from shmbroker.netbridge.replicated.process import Process, now
 from shmbroker.netbridge.replicated.served import Served
 from shmbroker.netbridge.replicated.store import Store, last_of, written_in
@@ -165,7 +167,7 @@ class Acting(Carrier):
         """Programs in shared memory look at it themselves."""
         machine, at = self.machine, now()
         if self.served is not None and not self.served.is_over:
-            self.served.followers.awaits_backups(machine.awaits_backups(at))
+            self.served.followers.awaits_backups(machine.is_withholding(at))
             self.served.serves(machine.serves_until(at), disk_alone=machine.is_valid(at))
 
     def _carry_out(self, action: Action) -> None:
@@ -287,6 +289,19 @@ class Acting(Carrier):
     def _member_died(self, member: str) -> None:
         self._when_applied(member, lambda: self.does(self.machine.died(member, now())))
 
+    def reloaded(self, found: Replication) -> None:
+        """The configuration was read again."""
+        self.machine.options, self.store.terms = reloaded(
+            self.machine.options, self.store.terms, found
+        )
+        if self.served is not None:
+            self.served.followers.reloaded(self.store.terms)
+        self.does([])
+
+    def isolated(self, why: str) -> None:
+        """`network-check`."""
+        self.does(self.machine.isolated(why, now()))
+
     # --- voters -------------------------------------------------------------------------------
 
     def voter_up(self, voter: str) -> None:
@@ -324,7 +339,7 @@ class Acting(Carrier):
         warm, self.warm = self.warm, None
         assert warm is not None
         standing = packed(self.written)
-        awaits = self.machine.awaits_backups(now())
+        awaits = self.machine.is_withholding(now())
 
         def work() -> Served:
             warm.founds(self.machine.node)

@@ -34,11 +34,13 @@ from shmbroker.netbridge.election.voters import Voters
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
 from shmbroker.netbridge.member.codec import Here
+from shmbroker.netbridge.member.option import Replication
 from shmbroker.netbridge.member.standing import SERVING
 from shmbroker.netbridge.replicated import options, shown
 from shmbroker.netbridge.replicated.acting import Acting
 from shmbroker.netbridge.replicated.ordered import order
 from shmbroker.netbridge.replicated.process import now
+from shmbroker.netbridge.replicated.reaching import Reaching
 from shmbroker.netbridge.replicated.store import Store
 from shmbroker.netbridge.replicated.talks import Address, Talks
 from shmbroker.netbridge.security import key_file
@@ -83,6 +85,7 @@ class ReplicatedInstance:
             raise
         self.owner = Owner(config, options.without_members(network), known, self.log)
         self._voters: Voters | None = None
+        self._reaching: Reaching | None = None
         self._acting: Acting
         self._thread: NetworkThread
 
@@ -132,11 +135,27 @@ class ReplicatedInstance:
         if picked is not None:
             acting.voters = self._voters = picked.voters
         thread.ask(acting.begin)
+        self._look_around(found)
         if picked is not None:
             picked.voters.begin(acting)
         if not acting.talks.begin():
             threading.Thread(target=self._listen, daemon=True).start()
         threading.Thread(target=self._watch, daemon=True).start()
+
+    def _look_around(self, found: Replication) -> None:
+        """`network-check`."""
+        if self._reaching is not None:
+            self._reaching.close()
+            self._reaching = None
+
+        def tell(why: str) -> None:
+            self._in_thread(lambda acting: acting.isolated(why))
+
+        if found.network_check:
+            times = times_of(self._network.link_defaults)
+            self._reaching = Reaching(found.network_check, times, tell)
+        else:
+            tell("")
 
     def _listen(self) -> None:
         """Nobody tells when an address is free."""
@@ -254,6 +273,11 @@ class ReplicatedInstance:
             write_whole(self.config.folder / RUN / reloading.FILE, answer)
 
     def reloaded(self, network: Network, known: Credentials) -> None:
+        self._network = network
+        assert network.replication is not None, "the policy needs a restart"
+        found = network.replication
+        self._in_thread(lambda acting: acting.reloaded(found))
+        self._look_around(found)
         self.owner.reload(options.without_members(network), known)
 
     def _asked_to(self, _number: int, _frame: FrameType | None) -> None:

@@ -80,6 +80,33 @@ def terms(found: Replication) -> ReplicationTerms:
     )
 
 
+def reloaded(
+    running: MemberOptions, terms: ReplicationTerms, found: Replication
+) -> tuple[MemberOptions, ReplicationTerms]:
+    """Without what needs a restart (`RELOADED` in member/option.py)."""
+    patience = replace(
+        running.patience, retries=found.vote_retries, retry_wait=found.vote_retry_wait,
+        vote_wait=found.quorum_vote_wait,
+    )  # fmt: skip
+    return replace(
+        running,
+        patience=patience,
+        retry_wait=found.retry_replication_wait,
+        sync_timeout=found.initial_replication_sync_timeout,
+        replica_timeout=found.replica_timeout,
+        min_insync=found.min_insync,
+        is_checked=bool(found.network_check),
+        handover_timeout=found.handover_timeout,
+        backup_timeout=found.backup_timeout,
+    ), replace(
+        terms,
+        replica_timeout=found.replica_timeout,
+        min_insync=found.min_insync,
+        sync_timeout=found.initial_replication_sync_timeout,
+        retry_wait=found.retry_replication_wait,
+    )
+
+
 def member(config: Config, found: Replication, electorate: Electorate | None) -> MemberOptions:
     names = tuple(name for name, _ in config.members)
     is_first = names[0] == config.name
@@ -108,6 +135,7 @@ def member(config: Config, found: Replication, electorate: Electorate | None) ->
         ack_outlives_boot=found.replica_ack == "disk",
         max_replicas=found.max_replicas,
         min_insync=found.min_insync,
+        is_checked=bool(found.network_check),
         handover_timeout=found.handover_timeout,
         backup_timeout=found.backup_timeout,
     )  # fmt: skip

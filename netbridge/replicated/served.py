@@ -19,6 +19,7 @@ from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.replica.feeding import Feeding
 from shmbroker.netbridge.replica.live import Consents, Replication
+from shmbroker.netbridge.replica.terms import ReplicationTerms
 from shmbroker.netbridge.replica.warm import JOURNAL, Warm
 from shmbroker.netbridge.replicated.process import now
 from shmbroker.netbridge.replicated.store import Store
@@ -64,6 +65,12 @@ class Followers(Replication):
         if awaits != self.awaits:
             self.awaits = awaits
             self._hold()
+
+    def reloaded(self, terms: ReplicationTerms) -> None:
+        self.terms = terms
+        for each in self._feedings.values():
+            each.feed.terms = terms
+        self._hold()
 
     def stop(self, member: str) -> None:
         end = self._members.pop(member, None)

@@ -29,6 +29,8 @@ def state_of(machine: Member) -> str:
 def replication_of(machine: Member, progress: str = "") -> str:
     """One line.  `progress`: of a sync."""
     state, why = machine.state, machine.why
+    if state in (State.LIVE, State.ALONE) and machine.is_isolated:
+        return f"{State.SUSPENDED.value}: {machine.isolation}"
     if state is State.LIVE:
         is_guarded = machine.options.electorate is None or machine.options.votes
         return "in sync" if is_guarded else "in sync, unguarded"

@@ -18,6 +18,7 @@ import pytest
 from shmbroker import Broker, Empty, Unconfirmed
 from shmbroker.netbridge.member.codec import Here
 from shmbroker.netbridge.replicated.instance import ReplicatedInstance
+from tests.cli.command import Shell
 from tests.netbridge.replicated.conftest import NAMES, PATIENCE, Made, Node, nodes
 from tests.netbridge.replicated.test_losing import MANY, filled
 from tests.netbridge.replicated.test_random import SEEDS, Blows, Programs, bear
@@ -170,6 +171,59 @@ def test_continue_alone_when_the_network_is_cut(stage: Stage) -> None:
     assert two.bodies(stays) == [*MANY, b"of " + stays.encode()]
     assert (two[goes].folder / "data" / "oldreplica.1").is_dir()
     assert "conflict" in (*two["a"].events(), *two["b"].events())
+
+
+GATEWAY = "10.99.1.77"
+CHECKED = {"ha.replication.network-check": [f"{GATEWAY}:7"]}
+"""Nobody listens there: the host refuses, and so is there."""
+
+
+def with_a_gateway(stage: Stage) -> Node:
+    """The host of the programs, by another name."""
+    gateway = stage.rack["programs"]
+    gateway.run("ip", "address", "add", f"{GATEWAY}/24", "dev", "wire")
+    settings = {"ha.replication.on-partition": "continue-alone", **LINKS, **CHECKED}
+    return stage.begin(stage.made(settings)).up()
+
+
+def loses_its_gateway(stage: Stage, name: str) -> None:
+    stage.rack[name].hears_nothing_of([GATEWAY])
+
+
+def test_a_live_that_reaches_no_peer_is_suspended(stage: Stage) -> None:
+    two = with_a_gateway(stage)
+    orders = filled(two)
+    loses_its_gateway(stage, "a")
+    two.says("a", f"suspended: it reaches none of {GATEWAY}:7")
+    assert not is_confirmed(two.connected("a"), b"of nobody", 0.5)
+    with pytest.raises(Empty):
+        orders.get(timeout=0.2)
+    two.says("b", "in sync")
+    stage.rack["a"].heal()
+    two.says("a", "in sync")
+    assert is_confirmed(two.connected("a"), b"again", PATIENCE)
+
+
+def test_a_backup_that_reaches_no_peer_never_activates(stage: Stage) -> None:
+    two = with_a_gateway(stage)
+    filled(two)
+    loses_its_gateway(stage, "b")
+    two.logs("b", "isolated")
+    two["a"].kill()
+    two.says("b", f"held: it reaches none of {GATEWAY}:7")
+    stage.rack["b"].heal()
+    two["b"].becomes("live")
+    assert two.bodies("b") == MANY
+
+
+def test_peers_are_read_again_by_a_reload(stage: Stage) -> None:
+    two = with_a_gateway(stage)
+    loses_its_gateway(stage, "a")
+    two.says("a", "suspended")
+    file = two["a"].folder / "shmbroker.toml"
+    file.write_text(file.read_text().replace(f'"{GATEWAY}:7"', ""))
+    assert Shell("no-vhost")("config", "reload", str(two["a"].folder)).code == 0
+    two.says("a", "in sync")
 
 
 class Cuts(Blows):

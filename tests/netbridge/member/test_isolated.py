@@ -1,0 +1,79 @@
+"""`network-check`: a member that reaches none of its peers never activates, and a live suspends."""
+
+from __future__ import annotations
+
+import pytest
+
+from shmbroker.netbridge.member.standing import State
+from shmbroker.netbridge.replicated.shown import replication_of
+from tests.netbridge.member.group import Group, pair
+
+WHY = "it reaches none of gateway:22"
+
+
+def isolate(group: Group, name: str, why: str = WHY) -> None:
+    member = group.members[name]
+    member.does(group.machine(name).isolated(why, group.hosts[name].clock))
+
+
+def test_a_live_that_is_isolated_confirms_and_delivers_nothing() -> None:
+    group = pair()
+    live, host = group.machine("a"), group.hosts["a"]
+    assert group.write("a")
+    isolate(group, "a")
+    assert not group.write("a")
+    assert live.serves_until(host.clock) == 0
+    assert replication_of(live) == f"suspended: {WHY}"
+    assert group.state("b") is State.IN_SYNC
+    isolate(group, "a", "")
+    assert group.write("a")
+    assert live.serves_until(host.clock) > host.clock
+    assert replication_of(live) == "in sync"
+    assert live.epoch == 1
+
+
+@pytest.mark.parametrize("voters", [0, 1])
+def test_a_backup_that_is_isolated_does_not_take_over(voters: int) -> None:
+    group = pair(voters=voters, splits=not voters)
+    isolate(group, "b")
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    group.rests()
+    assert group.state("b") is State.HELD
+    assert group.machine("b").why == WHY
+    isolate(group, "b", "")
+    group.reaches("b", State.ALONE)
+    assert group.machine("b").epoch >= 2
+
+
+def test_what_is_handed_over_to_an_isolated_backup_is_not_lost() -> None:
+    group = pair()
+    isolate(group, "b")
+    group.stays_down.add("a")
+    group.members["a"].does(group.machine("a").stop(group.hosts["a"].clock))
+    group.reaches("b", State.HELD)
+    isolate(group, "b", "")
+    group.reaches("b", State.ALONE)
+
+
+def test_a_new_live_waits_until_it_reaches_somebody() -> None:
+    group = Group(changes={"is_checked": True})
+    group.starts()
+    group.reaches("a", State.HELD)
+    assert group.machine("a").why == "it has reached none of its peers yet"
+    isolate(group, "a")
+    assert group.machine("a").why == WHY
+    isolate(group, "a", "")
+    isolate(group, "b", "")
+    group.reaches("a", State.LIVE)
+
+
+def test_force_is_a_persons_word() -> None:
+    group = pair(voters=0)
+    isolate(group, "b")
+    group.dies("a")
+    group.reaches("b", State.HELD)
+    clock = group.hosts["b"].clock
+    group.members["b"].does(group.machine("b").command(is_forced=True, now=clock))
+    group.reaches("b", State.ALONE)
+    assert group.write("b")
