@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
@@ -42,10 +43,15 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 @dataclass(slots=True)
 class Far:
-    """A broker that is reached over a link."""
+    """A broker that is reached over a link, or by its folder."""
 
     url: str = ""
     password: str | None = None
+    folder: Path | None = None
+    """Of an instance on this host."""
+
+
+FILE = "shmbroker.toml"
 
 
 def chosen_vhost(ctx: click.Context) -> str:
@@ -78,15 +84,26 @@ def verb_of(ctx: click.Context) -> str:
     return words.rstrip()
 
 
+def chosen_folder() -> Path | None:
+    """Of the broker, if it was chosen so."""
+    return _far(click.get_current_context()).folder
+
+
 def is_over_link() -> bool:
     return bool(_far(click.get_current_context()).url)
 
 
 def _vhost(ctx: click.Context, _option: click.Parameter, value: str | None) -> str:
     """Called after the other options, which are eager."""
+    from shmbroker.ipc.instance.config import config
+
     far = _far(ctx)
     if value and far.url:
         raise click.UsageError("either --vhost or --url")
+    if far.folder is not None:
+        if value or far.url:
+            raise click.UsageError("either --vhost, --url or --broker")
+        return config.load(far.folder).vhost
     if far.url.startswith(SHARED):
         value, far.url = far.url.removeprefix(SHARED), ""
     if far.password is not None and not far.url:
@@ -123,14 +140,15 @@ def _url(ctx: click.Context, _option: click.Parameter, value: str | None) -> Non
 def _broker(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
     if value is None:
         return
+    if (Path(value) / FILE).is_file():
+        _far(ctx).folder = Path(value)
+        return
     if "(" in value or "://" in value:
         raise click.UsageError(f"a broker is HOST or HOST:PORT, and not {value!r}: see --url")
     _url(ctx, option, f"tcp://{value}")
 
 
 def _password(ctx: click.Context, _option: click.Parameter, value: str | None) -> None:
-    from pathlib import Path
-
     from shmbroker.ipc.instance.config.secret import Secret
 
     if value is not None:
@@ -150,8 +168,8 @@ def url_option(function: Function) -> Function:
 def broker_option(function: Function) -> Function:
     """The option `--broker`."""
     option = click.option(
-        "-b", "--broker", metavar="HOST[:PORT]", is_eager=True, expose_value=False,
-        callback=_broker, help="The same as --url tcp://HOST:PORT.",
+        "-b", "--broker", metavar="HOST[:PORT]|DIR", is_eager=True, expose_value=False,
+        callback=_broker, help="The same as --url tcp://HOST:PORT; or the folder of a broker here.",
     )  # fmt: skip
     return option(function)
 

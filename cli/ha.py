@@ -13,6 +13,7 @@ from shmbroker.cli.epoch import epoch
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
 from shmbroker.cli.output import json_option, print_json, print_pairs, print_table, say
+from shmbroker.cli.queue_replica import detach, replicas, replicate
 from shmbroker.cli.units import format_size
 
 if TYPE_CHECKING:
@@ -32,10 +33,13 @@ yes_option = click.option("--yes", is_flag=True, help="Do it without being asked
     """,
 )
 def ha() -> None:
-    """A member of a replicated node, seen and ordered."""
+    """A member of a replicated node, seen and ordered; queues that follow those of others."""
 
 
 ha.add_command(epoch)
+ha.add_command(replicate)
+ha.add_command(replicas)
+ha.add_command(detach)
 
 
 @ha.command(

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from shmbroker.cli.connection import (
+    chosen_folder,
     connected,
     critical_queues,
     observed,
@@ -31,6 +32,7 @@ from shmbroker.cli.output import (
     say,
     yes_option,
 )
+from shmbroker.cli.queue_replica import start, start_replica_option
 from shmbroker.cli.setting import given, setting_options
 from shmbroker.cli.units import COUNT, format_count, format_duration
 
@@ -83,6 +85,7 @@ name_argument = click.argument("name", shell_complete=queue_names)
     shmbroker queue declare orders
     shmbroker queue declare ticks --slots 65536 --when-full drop-oldest
     shmbroker queue declare orders --max-deliveries 3 --dead-letter orders.dead
+    shmbroker queue declare --broker standby --start-replica node1 orders
     """
 )
 @click.argument("name")
@@ -91,13 +94,26 @@ name_argument = click.argument("name", shell_complete=queue_names)
     help="Number of messages that the queue holds; a power of two.",
 )  # fmt: skip
 @setting_options()
+@start_replica_option
 @vhost_option
-def declare(name: str, slots: int, vhost: str, **settings: Any) -> None:
+def declare(
+    name: str,
+    slots: int,
+    vhost: str,
+    start_replica: str | None,
+    **settings: Any,
+) -> None:
     """Declare a queue.  Does nothing if it already exists with these settings.
 
     Settings that are left out come from the patterns of `shmbroker settings`, or are defaults.
     `shmbroker queue explain` shows the result.
+
+    With --start-replica the queue follows the one of its name on another broker
+    (docs/queue-replicas.md).  Its settings are its own: what the other one decides arrives.
     """
+    if start_replica is not None:
+        start(chosen_folder(), start_replica, name, {"slots": slots, **given(settings)})
+        return
     with connected(vhost) as broker:
         broker.declare_queue(name, slots=slots, **given(settings))
     say(f"queue {name!r}, {format_count(slots, 'slot')}")

@@ -58,6 +58,7 @@ UNTRUSTED: Final = -50
 OTHER_HEADER: Final = -51
 TOO_MANY_OPEN: Final = -52
 MOVED: Final = -53
+READ_ONLY: Final = -54
 
 TEXTS: Final[dict[int, str]] = {
     OK: "done",
@@ -105,6 +106,7 @@ TEXTS: Final[dict[int, str]] = {
     UNTRUSTED: "the file belongs to another user, or others may write it: it is not trusted",
     OTHER_HEADER: "compiled with the shmbroker.h of another version: compile the program anew",
     MOVED: "the broker of this vhost serves no more, another one does: connect there",
+    READ_ONLY: "the queue follows a queue of another broker: change it there, or ha detach",
     TOO_MANY_OPEN: "too many earlier messages of this producer are open: retry or give up some",
     LOCKED: "another process has held a lock for too long: it may be stopped",
     ENDED: "the transaction was committed or rolled back before: begin another",
@@ -116,4 +118,4 @@ TEXTS: Final[dict[int, str]] = {
     STALE: "another broker writes this journal by now: this one must end",
 }
 
-assert sorted(TEXTS) == list(range(MOVED, OK + 1))
+assert sorted(TEXTS) == list(range(READ_ONLY, OK + 1))

@@ -14,6 +14,7 @@ cursors that the barrier waits for: the journal's, and those of replicas.
 from __future__ import annotations
 
 from shmbroker.core.atomics import copy, fence_acquire, load, load_acquire, store
+from shmbroker.core.closed import is_left_out
 from shmbroker.core.codes import DAMAGED, DUPLICATE, EMPTY, GONE, OK, REVOKED, TOO_SMALL
 from shmbroker.core.duplicate import is_duplicate
 from shmbroker.core.gate import gate_join, gate_leave, gate_move, gate_position, is_in_barrier
@@ -94,6 +95,8 @@ def cursor_look(port: int, position: int, message: int) -> int:
     if ahead < 0 or word_state(word) == FREE:
         # laps are modulo: half of their range behind looks as if it was still to come
         return GONE if head_load(port) > position else EMPTY
+    if is_left_out(port, word):
+        return DUPLICATE
     chunk_prefetch(port, word)
     code = message_read(port, message, position, word)
     if code == OK and is_duplicate(port, message):

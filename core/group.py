@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, fetch_add, load, load_acquire, store
 from shmbroker.core.chunk import chunk_address, mark_flags
-from shmbroker.core.codes import EMPTY, IN_USE, INVALID, OK
+from shmbroker.core.codes import EMPTY, IN_USE, INVALID, OK, READ_ONLY
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, exported_cold, kernel
 from shmbroker.core.layout import (
@@ -57,6 +57,7 @@ from shmbroker.core.layout import (
     MODE_BUCKETS_MASK,
     MODE_BUCKETS_SHIFT,
     MODE_PAUSED,
+    MODE_REPLICA,
     MODE_SINGLE,
     NOT_OURS,
     OURS,
@@ -281,8 +282,8 @@ def state_there(port: int, position: int, word: int) -> int:
 def group_find(port: int) -> int:
     """The oldest READY position that we may take, its word left in the port; EMPTY or DAMAGED."""
     mode = ring_mode(port)
-    if mode & MODE_PAUSED:
-        return EMPTY
+    if mode & (MODE_PAUSED | MODE_REPLICA):
+        return READ_ONLY if mode & MODE_REPLICA else EMPTY
     changes = load_acquire(load(port + PORT_HEADER) + RING_CHANGES_AT)
     position = group_begin(port)
     if changes == load(port + PORT_CHANGES):

@@ -349,6 +349,9 @@ AGAIN: Final = 2  # it has just changed hands: look from head again
 PENDING: Final = 3  # it is ours, and somebody else still has a message of it in hand
 
 RING_TAIL_AT: Final = PAGE_BYTES
+RING_CLOSED_AT: Final = (
+    RING_TAIL_AT + 8
+)  # of a replica: CLOSED, DELETABLE, or 0 once it is detached
 RING_TAKE_AT: Final = RING_TAIL_AT + PAIR_BYTES
 RING_MODE_AT: Final = RING_TAKE_AT + 8  # 0 for a plain ring; beside take, which takers load
 RING_RECORDING_AT: Final = RING_TAKE_AT + 16  # number of the histograms to count in, 0 none
@@ -357,6 +360,7 @@ RING_SAMPLE_AT: Final = RING_TAKE_AT + 32  # one message in this + 1 is recorded
 MODE_PAUSED: Final = 1  # nothing is taken
 MODE_SINGLE: Final = 2  # one consumer at a time: all messages are in bucket 0
 MODE_KEPT: Final = 4  # nor ever: consumers look, each at its own place
+MODE_REPLICA: Final = 8  # nor, while it follows a queue of another broker (replica.py)
 MODE_LEVELS_SHIFT: Final = 8  # so many levels of priority, 0 none
 MODE_LEVELS_MASK: Final = 0xFF
 MODE_BUCKETS_SHIFT: Final = 16  # so many buckets of groups, 0 none
@@ -374,7 +378,8 @@ RING_GATES_AT: Final = 3 * PAGE_BYTES
 # settings of a queue, in RING_SETTINGS_AT: written before the ring has a name, and never changed.
 # Their places are in the table of ipc/settings/setting.py.
 SETTING_LAST_VALUE_AT: Final = RING_SETTINGS_AT + 112
-SETTING_NUMBERS_END: Final = RING_SETTINGS_AT + 464
+SETTING_NUMBERS_END: Final = RING_SETTINGS_AT + 456
+SETTING_REPLICA_AT: Final = RING_SETTINGS_AT + 456  # 1 + the position at which it began, 0 none
 SETTING_SCHEDULED_AT: Final = RING_SETTINGS_AT + 464  # of a schedule, in the journal: its last id
 SETTING_INBOX_OF_AT: Final = RING_SETTINGS_AT + 472  # of an inbox: reference to its queue
 SETTINGS_SERIAL_AT: Final = RING_SETTINGS_AT + 480  # of a pattern: the highest is valid
@@ -383,6 +388,10 @@ SETTING_SCHEDULE_OF_AT: Final = RING_SETTINGS_AT + 496  # of a schedule: referen
 SETTINGS_GIVEN_LENGTH_AT: Final = RING_SETTINGS_AT + 504
 SETTING_NAMES_AT: Final = RING_SETTINGS_AT + 512  # of each its length, then itself
 SETTINGS_PATTERN_AT: Final = RING_SETTINGS_AT + 1536  # of a pattern: its length, then it
+SETTING_REPLICA_OF_AT: Final = (
+    SETTINGS_PATTERN_AT  # of a replica: length of what it follows, then it
+)
+REPLICA_OF_BYTES_MAX: Final = 504
 SETTINGS_GIVEN_AT: Final = RING_SETTINGS_AT + 2048
 """For people, in MessagePack: a map of what was declared; then, of each pattern that gave
 something, its name, the bits of what it gave, and a map of all that it has."""
@@ -450,6 +459,10 @@ SLOTS_MIN: Final = 2
 SLOTS_MAX: Final = 1 << 24
 
 RING_BROADCAST: Final = 1  # flag: no consumer takes; a message is done when every gate is past it
+RING_REPLICA: Final = 2  # flag: it was made to follow a queue of another broker (replica.py)
+CLOSED: Final = 1  # only its applier publishes, takes and deletes
+DELETABLE: Final = 2  # the same, but it may be deleted: there is nothing any more that it follows
+CLOSED_LAPS: Final = 2  # so far behind is a slot that is free and closed
 
 # counters of rare events, in RING_COUNTERS_AT
 COUNTER_GIVEN_BACK_AT: Final = RING_COUNTERS_AT
@@ -771,6 +784,7 @@ TRANSACTIONS_JOURNALED_AT: Final = 3 * PAIR_BYTES  # so many of them are on disk
 TRANSACTIONS_REPLICATED_AT: Final = 4 * PAIR_BYTES  # 1 + so many all replicas have, 0: none is
 TRANSACTIONS_CONFIRMED_AT: Final = 5 * PAIR_BYTES  # so many had the effective level: only grows
 TRANSACTIONS_UNPLACED_AT: Final = 6 * PAIR_BYTES  # 1: the journal has messages without a place
+TRANSACTIONS_PLAIN_AT: Final = 7 * PAIR_BYTES  # how many were on no durable queue
 TRANSACTIONS_AT: Final = PAGE_BYTES
 TRANSACTION_BYTES: Final = 32768
 TRANSACTIONS_BYTES: Final = TRANSACTIONS_AT + PARTICIPANTS * TRANSACTION_BYTES

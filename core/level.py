@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
 from shmbroker.core.chunk import chunk_address
-from shmbroker.core.codes import DAMAGED, EMPTY
+from shmbroker.core.codes import DAMAGED, EMPTY, READ_ONLY
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import kernel
 from shmbroker.core.layout import (
@@ -27,6 +27,7 @@ from shmbroker.core.layout import (
     MODE_LEVELS_MASK,
     MODE_LEVELS_SHIFT,
     MODE_PAUSED,
+    MODE_REPLICA,
     PAIR_BYTES,
     PORT_FOUND_WORD,
     PORT_HEADER,
@@ -100,8 +101,8 @@ def level_search(port: int, level: int, levels: int) -> int:
 @kernel
 def level_find(port: int, mode: int) -> int:
     """The oldest READY position of the highest level that has one."""
-    if mode & (MODE_PAUSED | MODE_KEPT):
-        return EMPTY
+    if mode & (MODE_PAUSED | MODE_KEPT | MODE_REPLICA):
+        return READ_ONLY if mode & MODE_REPLICA else EMPTY
     levels = mode_levels(mode)
     for below in range(levels):
         level = levels - 1 - below

@@ -8,7 +8,8 @@ tried without a look at it: one transfer of the cache line instead of two.
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, store
-from shmbroker.core.codes import DAMAGED, DUPLICATE, FULL, INVALID
+from shmbroker.core.closed import is_closed, is_left_closed
+from shmbroker.core.codes import DAMAGED, DUPLICATE, FULL, INVALID, READ_ONLY
 from shmbroker.core.duplicate import verdict_of
 from shmbroker.core.head import head_load
 from shmbroker.core.kernel import cold, kernel
@@ -51,6 +52,8 @@ def place_further(port: int, chunk: int, tail: int, most: int) -> int:
 
     FULL if that is so many positions above head, or as many as there are slots.
     """
+    if is_closed(port):
+        return READ_ONLY
     slots = load(port + PORT_SLOT_MASK) + 1
     for _ in range(TRIES + 2 * slots):
         if most < slots and not is_recycled(port, tail - most):
@@ -62,6 +65,10 @@ def place_further(port: int, chunk: int, tail: int, most: int) -> int:
         seen = compare_exchange(slot, lap, ready)
         if seen == lap:
             return tail
+        if is_left_closed(port, seen, lap):
+            if compare_exchange(slot, seen, ready) == seen:
+                return tail
+            continue
         ahead = laps_ahead(seen, lap)
         if ahead >= 0:
             tail = tail_pass(port, tail)

@@ -10,6 +10,7 @@ it dies before, publishers take the DONE slots as they are.
 from __future__ import annotations
 
 from shmbroker.core.atomics import compare_exchange, load, load_acquire, store
+from shmbroker.core.closed import laps_behind
 from shmbroker.core.gate import gates_floor
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
@@ -74,13 +75,15 @@ def take_raise(port: int, end: int) -> int:
 
 @kernel
 def slots_free(port: int, position: int, end: int) -> int:
-    """The courtesy: slots that head has passed become FREE for their next lap."""
+    """The courtesy: slots that head has passed become FREE for their next lap; of a replica, closed
+    (closed.py)."""
+    behind = laps_behind(port)
     while position < end:
         slot = slot_at(port, position)
         word = load_acquire(slot)
         lap = lap_of(port, position)
         if (word & LAP_MASK) == lap and word_state(word) == DONE:
-            compare_exchange(slot, word, (lap + 1) & LAP_MASK)
+            compare_exchange(slot, word, (lap + 1 - behind) & LAP_MASK)
         position += 1
     return position
 

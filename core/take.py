@@ -65,6 +65,7 @@ from shmbroker.core.layout import (
     MESSAGE_SHAPE,
     MESSAGE_WORD,
     MODE_PAUSED,
+    MODE_REPLICA,
     PORT_EXPECT,
     PORT_FOUND_TAKE,
     PORT_FOUND_WORD,
@@ -453,7 +454,7 @@ def take_seen(port: int, message: int) -> int:
 
     Whatever its group: this is not for a consumer.
     """
-    if ring_mode(port) & MODE_PAUSED:
+    if ring_mode(port) & (MODE_PAUSED | MODE_REPLICA):
         return GONE
     position = load(message + MESSAGE_POSITION)
     leased = claim(port, position, load(message + MESSAGE_WORD))
@@ -463,7 +464,7 @@ def take_seen(port: int, message: int) -> int:
 @cold
 def take_admitted(port: int, message: int) -> int:
     """take_seen for a consumer: GONE as well if the group of the message is not its own."""
-    if ring_mode(port) & MODE_PAUSED:
+    if ring_mode(port) & (MODE_PAUSED | MODE_REPLICA):
         return GONE
     position = load(message + MESSAGE_POSITION)
     leased = any_claim(port, position, load(message + MESSAGE_WORD))

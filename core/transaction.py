@@ -28,6 +28,7 @@ from shmbroker.core.atomics import (
     store,
 )
 from shmbroker.core.chunk import body_offset, chunk_address, chunk_fits, is_once, shape_body
+from shmbroker.core.closed import is_left_closed
 from shmbroker.core.codes import DAMAGED, FULL, INVALID, NO_PRODUCER, OK, REVOKED, UNDECIDED
 from shmbroker.core.gate import gates_floor
 from shmbroker.core.head import head_load
@@ -180,6 +181,8 @@ def place_here(port: int, chunk: int, tail: int) -> int:
     seen = compare_exchange(slot, lap, ready)
     if seen == lap:
         return tail
+    if is_left_closed(port, seen, lap):
+        return tail if compare_exchange(slot, seen, ready) == seen else UNDECIDED
     if laps_ahead(seen, lap) != -1:
         return UNDECIDED
     if is_recycled(port, tail - slots):

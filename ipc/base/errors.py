@@ -98,6 +98,10 @@ class Moved(ConnectionClosed):
     """
 
 
+class ReplicaReadOnly(Error):
+    """The queue follows a queue of another broker, and is changed there until it is detached."""
+
+
 class ConnectionForked(Error):
     """The connection belongs to the parent process."""
 
@@ -264,6 +268,7 @@ ERRORS: dict[int, type[Error]] = {
     codes.OVER_SHARE: QueueFull,
     codes.SLOW: ConnectionClosed,
     codes.MOVED: Moved,
+    codes.READ_ONLY: ReplicaReadOnly,
     codes.UNTRUSTED: Untrusted,
     codes.OTHER_HEADER: OtherHeader,
 }

@@ -23,6 +23,7 @@ from shmbroker.ipc.journal.shipping_header import SHIPPING
 from shmbroker.ipc.message import header as message
 from shmbroker.ipc.paging.header import PAGER, SLEEPER
 from shmbroker.ipc.queue import header as queue
+from shmbroker.ipc.queue_replica.header import QUEUE_REPLICAS
 from shmbroker.ipc.request import header as request
 from shmbroker.ipc.ring import header as ring
 from shmbroker.ipc.schedule import header as schedule
@@ -87,6 +88,7 @@ PRIVATE_CHAPTERS = (
     SLEEPER,
     SINK,
     follower.FOLLOWER,
+    QUEUE_REPLICAS,
 )
 
 CHECKED = ("sb_connect", "sb_observe")

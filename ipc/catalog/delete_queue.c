@@ -47,6 +47,8 @@ static int64_t delete_locked(sb_connection *connection, const char *name, int64_
     int64_t code = queue_handle(connection, reference, &queue);
     if (condition && (code != SB_OK || !condition(queue)))
         return SB_IN_USE;
+    if (code == SB_OK && word_load(queue->ring.memory, L_RING_CLOSED_AT) == L_CLOSED)
+        return read_only_code(queue);
     queue_remove(connection, reference);
     if (code == SB_OK) { /* else its ring was damaged or gone: now the rest of it is gone too */
         *deleted = queue;

@@ -50,7 +50,9 @@ int64_t ring_begin(sb_connection *connection, segment *ring, int64_t row, int64_
     if (code != SB_OK)
         return code;
     bool is_inbox = word_load(settings, L_SETTING_INBOX_OF_AT); /* nobody takes from it */
-    sb_ring_format(ring->memory, slots, row, is_inbox ? L_RING_BROADCAST : 0,
+    bool is_replica = word_load(settings, L_SETTING_REPLICA_AT);
+    sb_ring_format(ring->memory, slots, row,
+                   is_inbox ? L_RING_BROADCAST : is_replica ? L_RING_REPLICA : 0,
                    word_load(connection->catalog.memory, L_CATALOG_ARENA_AT));
     word_store(ring->memory, L_RING_IDS_AT, ids);
     word_store(ring->memory, L_RING_ORIGINS_AT, L_ORIGINS);
@@ -74,6 +76,18 @@ int64_t ring_name(sb_connection *connection, const segment *ring, int64_t refere
     queue_path(path, connection->home, reference);
     unlink(path); /* left by one who died before the catalog knew of it */
     return segment_name(ring, path);
+}
+
+/* The ring of a replica is closed before others can find it (core/replica.py). */
+static int64_t ring_replicates(sb_connection *connection, const segment *ring, const char *settings)
+{
+    sb_port port;
+    int64_t begins = word_load(settings, L_SETTING_REPLICA_AT);
+    if (!begins)
+        return SB_OK;
+    int64_t code = sb_port_open(&port, ring->memory, ring->bytes, connection->arena.memory,
+                                connection->arena.bytes, connection->id);
+    return code == SB_OK ? sb_port_replica_begin(&port, begins - 1) : code;
 }
 
 static int64_t entry_begin(sb_connection *connection, int64_t row)
@@ -113,7 +127,9 @@ int64_t queue_add(sb_connection *connection, const char *name, int64_t slots, co
     int64_t code = ring_begin(connection, &ring, row, slots, settings);
     if (code != SB_OK)
         return code;
-    code = ring_name(connection, &ring, row_next_reference(connection, row));
+    code = ring_replicates(connection, &ring, settings);
+    if (code == SB_OK)
+        code = ring_name(connection, &ring, row_next_reference(connection, row));
     segment_detach(&ring);
     if (code != SB_OK)
         return code;

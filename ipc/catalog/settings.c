@@ -193,7 +193,8 @@ int64_t settings_mode(const void *page)
     int64_t buckets = single ? 1 : word_load(page, L_SETTING_GROUPS_AT);
     return word_load(page, L_SETTING_PRIORITIES_AT) << L_MODE_LEVELS_SHIFT |
            buckets << L_MODE_BUCKETS_SHIFT | (single ? L_MODE_SINGLE : 0) |
-           (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) ? L_MODE_KEPT : 0);
+           (word_load(page, L_SETTING_NON_DESTRUCTIVE_AT) ? L_MODE_KEPT : 0) |
+           (word_load(page, L_SETTING_REPLICA_AT) ? L_MODE_REPLICA : 0);
 }
 
 /* --- from patterns, and the defaults ---------------------------------------------------------- */

@@ -53,6 +53,19 @@ int64_t commit_gate_level(sb_connection *connection, int64_t stamp);
 /* duties.at_a_moment */
 int64_t commit_moment(sb_connection *connection, int64_t (*see)(void *), void *context);
 
+/* The same of those on queues that are not durable, too: while any is under way it is tried again
+ * for a while, then its half is seen (one that waits for room, or stands still). */
+int64_t commit_any_moment(sb_connection *connection, bool is_durable, int64_t (*see)(void *),
+                          void *context);
+
+/* --- gate.c, of all transactions -------------------------------------------------------------- */
+
+/* One on no durable queue is decided, and about to happen. */
+void commit_count_plain(sb_connection *connection);
+/* How many were ever decided; and whether one is half way. */
+int64_t commit_count_of_all(sb_connection *connection);
+bool commit_is_under_way(sb_connection *connection);
+
 /* --- gate.c, for the journaler ---------------------------------------------------------------- */
 
 typedef struct commit_gate {

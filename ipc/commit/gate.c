@@ -124,6 +124,26 @@ int64_t commit_gate_whole(sb_connection *connection)
     return atomic_load(word_of(connection, L_TRANSACTIONS_JOURNALED_AT));
 }
 
+int64_t commit_count_of_all(sb_connection *connection)
+{
+    return sb_commit_begun(connection->transactions.memory) +
+           atomic_load(word_of(connection, L_TRANSACTIONS_PLAIN_AT));
+}
+
+void commit_count_plain(sb_connection *connection)
+{
+    atomic_fetch_add(word_of(connection, L_TRANSACTIONS_PLAIN_AT), 1);
+}
+
+bool commit_is_under_way(sb_connection *connection)
+{
+    int64_t high = word_load(connection->participants.memory, L_PARTICIPANTS_HIGH_AT);
+    for (int64_t id = 1; id < high && id < L_PARTICIPANTS; id++)
+        if (word_load(participant_transaction(connection, id), 0) == L_TRANSACTION_COMMITTED)
+            return true;
+    return false;
+}
+
 static bool is_inside(const commit_gate *at, int64_t id)
 {
     return sb_commit_is_inside(record_of(at->connection, id),

@@ -34,3 +34,35 @@ int64_t commit_moment(sb_connection *connection, int64_t (*see)(void *), void *c
     commit_gate_open(&gate);
     return code;
 }
+
+typedef struct look {
+    sb_connection *connection;
+    int64_t (*see)(void *);
+    void *context;
+    int64_t late; /* from then on what is half way is not waited for */
+} look;
+
+/* Steps as in core/commit.py: who is under way is seen, or has counted meanwhile. */
+static int64_t see_between(void *context)
+{
+    const struct timespec nap = {0, NAP_NS};
+    const look *at = context;
+    for (;;) {
+        bool is_late = sb_system_clock() >= at->late;
+        int64_t counted = commit_count_of_all(at->connection);
+        if (is_late || !commit_is_under_way(at->connection)) {
+            int64_t code = at->see(at->context);
+            if (code != SB_OK || is_late || counted == commit_count_of_all(at->connection))
+                return code;
+        }
+        nanosleep(&nap, NULL);
+    }
+}
+
+int64_t commit_any_moment(sb_connection *connection, bool is_durable, int64_t (*see)(void *),
+                          void *context)
+{
+    look at = {.connection = connection, .see = see, .context = context,
+               .late = sb_system_clock() + MOMENT_NS};
+    return is_durable ? commit_moment(connection, see_between, &at) : see_between(&at);
+}

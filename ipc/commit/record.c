@@ -160,6 +160,8 @@ int64_t record_finish(sb_connection *connection, int64_t id)
         bool is_durable = is_committed && word_load(record, L_TRANSACTION_DURABLE_AT);
         if (is_durable && id != connection->id)
             sb_commit_count(connection->transactions.memory); /* it may have died before it was */
+        else if (is_committed && id != connection->id)
+            commit_count_plain(connection);
         int64_t code = walk(connection, record,
                             is_committed ? L_STEP_ACKNOWLEDGE : L_STEP_RETURN, id);
         if (code != SB_OK)
@@ -259,7 +261,9 @@ static int64_t prepare_in(attempt *made, party *with, int64_t now_ns)
 {
     sb_port port;
     sb_queue *queue = with->queue;
-    int64_t code = port_to_look(queue, &port);
+    int64_t code = read_only_code(queue);
+    if (code == SB_OK)
+        code = port_to_look(queue, &port);
     int64_t pledged = code != SB_OK ? code
                                     : sb_port_commit_pledge(&port, made->record, queue->reference,
                                                        made->leases, made->places);
@@ -339,6 +343,8 @@ static int64_t decide(attempt *made, sb_queue **full)
     if (word_load(made->record, L_TRANSACTION_DURABLE_AT))
         commit_gate_wait(connection);
     connection->stamp = sb_commit_decide(connection->transactions.memory, made->record, far);
+    if (!connection->stamp)
+        commit_count_plain(connection);
     connection->commits++;
     record_finish(connection, connection->id);
     return SB_OK;

@@ -95,6 +95,11 @@ int64_t sb_take_at(sb_queue *queue, int64_t position, sb_message *message)
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
+    code = read_only_code(queue);
+    if (code != SB_OK) {
+        lane_leave(in);
+        return code;
+    }
     code = sb_port_look(&in->port, position, message);
     if (code == SB_OK)
         code = sb_port_take_seen(&in->port, message);
@@ -108,7 +113,7 @@ int64_t sb_reject_at(sb_queue *queue, int64_t position)
 {
     sb_message message = {0};
     int64_t code = sb_take_at(queue, position, &message);
-    return code == SB_OK ? sb_reject(queue, &message) : SB_GONE;
+    return code == SB_OK ? sb_reject(queue, &message) : code == SB_READ_ONLY ? code : SB_GONE;
 }
 
 int64_t sb_expire(sb_queue *queue)

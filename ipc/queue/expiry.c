@@ -77,6 +77,7 @@ int64_t queue_expire(sb_queue *queue, sb_port *port)
     if (dead_lettering() ||
         /* it expires where it is to be delivered */
         setting(queue, L_SETTING_SCHEDULE_OF_AT) || setting(queue, L_SETTING_INBOX_OF_AT) ||
+        word_load(queue->ring.memory, L_RING_CLOSED_AT) || /* or at its original */
         !sb_expiry_begin(queue->ring.memory, of.now))
         return 0;
     int64_t tail = sb_port_true_tail(port);

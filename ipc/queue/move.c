@@ -205,7 +205,9 @@ static int64_t pass_over(sb_queue *from, sb_queue *to, int64_t most, int64_t tim
     int64_t code = enter(&over);
     if (code != SB_OK)
         return code;
-    code = pass(&over, most, copies);
+    code = copies ? SB_OK : read_only_code(from);
+    code = code == SB_OK ? read_only_code(to) : code;
+    code = code == SB_OK ? pass(&over, most, copies) : code;
     leave(&over);
     return code;
 }

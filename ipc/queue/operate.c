@@ -39,7 +39,10 @@ int64_t sb_browse_ahead(sb_queue *queue, int64_t position, sb_message *message, 
 
 static int64_t purge(sb_queue *queue)
 {
-    int64_t code, paged = queue->pages ? inbox_purge(queue) : 0; /* first: it would fill the ring */
+    int64_t code = read_only_code(queue);
+    if (code != SB_OK)
+        return code;
+    int64_t paged = queue->pages ? inbox_purge(queue) : 0; /* first: it would fill the ring */
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;

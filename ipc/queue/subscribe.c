@@ -11,6 +11,11 @@ int64_t sb_subscribe(sb_queue *queue, sb_cursor *cursor, int64_t from_now, int64
     lane *in = lane_enter(queue, &code);
     if (!in)
         return code;
+    if ((code = read_only_code(queue)) != SB_OK) {
+        lane_leave(in);
+        cursor->port = NULL;
+        return code;
+    }
     sb_port *port = &in->port;
     atomic_store(&in->busy, ON_LOAN);
     if (queue->non_destructive)

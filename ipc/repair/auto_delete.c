@@ -24,7 +24,7 @@ static bool is_unused(const sb_queue *queue)
 /* Under the catalog's lock. */
 static bool is_over(sb_queue *queue)
 {
-    if (!is_unused(queue))
+    if (!is_unused(queue) || word_load(queue->ring.memory, L_RING_CLOSED_AT))
         return false;
     sb_deletion_mark(queue->ring.memory);
     if (queue_is_empty(queue) && is_unused(queue))

@@ -80,6 +80,11 @@ enum { IDLE, IN, ON_LOAN, SHUT }; /* what a lane is */
 /* A setting of the queue: the word at this offset of its ring. */
 int64_t setting(const sb_queue *queue, int64_t at);
 
+/* --- read_only.c ------------------------------------------------------------------------------ */
+
+/* SB_OK; SB_READ_ONLY: it follows a queue of another broker, and only its applier changes it. */
+int64_t read_only_code(const sb_queue *queue);
+
 /* --- handle.c --------------------------------------------------------------------------------- */
 
 /* Why it is not usable, told as well. */

@@ -297,7 +297,9 @@ int64_t schedule_explain(sb_queue *queue, int64_t code)
 static int64_t publish_looked(sb_queue *queue, const sb_outgoing *message, int64_t due,
                               int64_t timeout_ns, sb_receipt *where)
 {
-    int64_t code, id = 0;
+    int64_t code = read_only_code(queue), id = 0;
+    if (code != SB_OK)
+        return code;
     sb_queue *schedule = schedule_of(queue, true, &code);
     lane *in = schedule ? lane_enter(schedule, &code) : NULL;
     if (!in)

@@ -23,14 +23,19 @@ from shmbroker.netbridge.broker import gates
 from shmbroker.netbridge.broker.meter import BridgeMeter
 from shmbroker.netbridge.broker.table import Row, Table
 from shmbroker.netbridge.broker.whereabouts import Whereabouts
+from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.link import Link
 from shmbroker.netbridge.carrier.listener import Listener, Serving
 from shmbroker.netbridge.carrier.source import Shipped
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.config.config import Acceptor, Bridge
 from shmbroker.netbridge.config.config import Network as Wanted
+from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Gate, Identity
 from shmbroker.netbridge.plan.bridge import address_of
+from shmbroker.netbridge.queue_replicated.feeding import Feedings
+from shmbroker.netbridge.queue_replicated.following import Following
+from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
 from shmbroker.netbridge.remote.session import SessionLimits
 from shmbroker.netbridge.remote.topology import Node
 from shmbroker.netbridge.security import key_file
@@ -38,7 +43,7 @@ from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
 from shmbroker.netbridge.serving.service import Service
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, Role
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, QUEUES_LINK, Role
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -63,6 +68,13 @@ class Given:
 
     def credential(self, bridge: Bridge) -> Credential:
         found = self.credentials.named(bridge.credentials)
+        assert found is not None, "the configuration was checked"
+        return found
+
+    def of_replicas(self) -> Credential:
+        """With which queues follow those of other brokers."""
+        [name] = [each.name for each in self.wanted.logins.values() if Role.REPLICA in each.roles]
+        found = self.credentials.named(name)
         assert found is not None, "the configuration was checked"
         return found
 
@@ -127,6 +139,11 @@ class Network(Closable):
         """None: this broker is passive."""
         self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
+        self._feedings = Feedings(
+            self._thread, place.ours.name, is_on=given.wanted.queue_replication
+        )
+        self.replicas: QueueReplicas | None = None
+        """Queues that follow those of other brokers; None: none may."""
         self._sessions: Service | None = None
         self._table: Table | None = None
         self._told: set[str] = set()
@@ -149,6 +166,18 @@ class Network(Closable):
         wanted = self.given.wanted.bridges
         gates.drop(broker, wanted)
         self._bridge(wanted)
+        if self.given.wanted.queue_replication:
+            self.replicas = QueueReplicas(
+                self._thread, broker, self.place.folder, self._dialled_for, self.tell
+            )
+            self.replicas.begin()
+
+    def _dialled_for(self, following: Following, plan: str) -> Dialled:
+        return Dialled(
+            following, self._thread, QUEUES_LINK, plan, self.given.of_replicas(), self.place.ours,
+            (), times=times_of(self.given.wanted.link_defaults), role=Role.REPLICA, tell=self.tell,
+            pair=self.given.pair, shows=following.shows,
+        )  # fmt: skip
 
     def tell_topology(self, nodes: tuple[Node, ...]) -> None:
         """All programs that are connected, and those that come."""
@@ -196,6 +225,7 @@ class Network(Closable):
                     vhosts=self.place.served,
                     times=acceptor.times,
                     serves=self._sessions,
+                    replicates=self._feedings,
                     pairs=self.pairs,
                     gate=self.gate,
                     tell=self.tell,
@@ -350,6 +380,8 @@ class Network(Closable):
             ends_at = time.monotonic() + until + 1
             for link in links:
                 link.ended_at.wait(max(0.0, ends_at - time.monotonic()))
+        if self.replicas is not None:
+            self.replicas.close()
         if self._sessions is not None:
             self._sessions.close()
         self._thread.close()

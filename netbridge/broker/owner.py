@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
-from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.config.config import FILE, Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.mount import mount_of
 from shmbroker.ipc.instance.process import memory
@@ -32,12 +32,17 @@ from shmbroker.netbridge.wire.words import Standing
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.broker.network import Given, Network, Place
+    from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
 
 RETRY_SECONDS: Final = 0.2
 """An address that another process has: nobody tells when it is free."""
 PASSIVE_RETRY_SECONDS: Final = 1.0
 """A live says where it is soon after it is live, and with a lease nobody tells when it has."""
 ROOT: Final = "/"
+BEGIN_SECONDS: Final = 8.0
+"""Until then a queue that is to follow has begun, or whoever has asked is told why not."""
+REPLICAS: Final = "replicas"
+"""The noun of orders."""
 
 
 class Owner:
@@ -81,7 +86,10 @@ class Owner:
         self._orders.put(lambda: self._reload(wanted, credentials))
 
     def order(self, given: Mapping[str, object]) -> None:
-        """`link stop` or `link start`; an Error says why not."""
+        """`link stop` or `link start`, or of queue replicas; an Error says why not."""
+        if given.get("noun") == REPLICAS:
+            self._of_replicas(given)
+            return
         self._asked(lambda: self._order(str(given.get("verb")), str(given.get("name"))))
 
     def _asked(self, step: Callable[[], None]) -> None:
@@ -97,7 +105,47 @@ class Owner:
         self._orders.put(answered)
         answer.result()
 
+    def _of_replicas(self, given: Mapping[str, object]) -> None:
+        """An Error says why not; to follow, it has begun, or cannot."""
+        verb, name = given.get("verb"), str(given.get("queue", ""))
+        begun: list[Future[None]] = []
+        self._asked(lambda: self._to_replicas(given, begun))
+        for each in begun:
+            try:
+                each.result(BEGIN_SECONDS)
+            except TimeoutError:
+                self._asked(lambda: self._replicas().abandon(name))
+        if verb == "follow":
+            self._log.write("audit", verb="replicate", queue=name, of=given.get("of"),
+                            user=given.get("user"))  # fmt: skip
+
     # --- in the thread ------------------------------------------------------------------------
+
+    def _replicas(self) -> QueueReplicas:
+        if not self._wanted.queue_replication:
+            raise InvalidArgument(
+                f"ha.queue-replication is false on {self._config.name}: set it in "
+                f"{self._config.folder / FILE}, and restart the broker"
+            )
+        network = self._network
+        if network is None or network.replicas is None:
+            raise InvalidArgument(f"{self._config.name} is not live yet")
+        return network.replicas
+
+    def _to_replicas(self, given: Mapping[str, object], begun: list[Future[None]]) -> None:
+        replicas, name = self._replicas(), str(given.get("queue", ""))
+        settings = given.get("settings")
+        match given.get("verb"):
+            case "follow":
+                known = settings if isinstance(settings, dict) else None
+                begun.append(replicas.follow(name, str(given.get("of")), known))
+            case "detach":
+                replicas.detach(name)
+                self._log.write("audit", verb="detach", queue=name, user=given.get("user"))
+            case "show":
+                replicas.show()
+            case other:
+                raise InvalidArgument(f"a queue replica is not {other!r}")
 
     def _run(self) -> None:
         while True:
@@ -123,7 +171,8 @@ class Owner:
 
     def _has_tables(self, ours: Identity) -> bool:
         is_live = ours.standing is Standing.LIVE
-        return bool(self._wanted.acceptors or (self._wanted.bridges and is_live))
+        dials = self._wanted.bridges or self._wanted.queue_replication
+        return bool(self._wanted.acceptors or (dials and is_live))
 
     def _go_on(self) -> None:
         ours, network = self._ours, self._network

@@ -58,6 +58,7 @@ ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
 
 VOTES: Final = "votes"
+QUEUE_REPLICATION: Final = "ha.queue-replication"
 LEASES: Final = {"zookeeper": "ha.zookeeper.session-timeout", "sql": "sql.expiration"}
 """The options of lock managers that say how long a lease is."""
 
@@ -126,6 +127,8 @@ class Network:
     """None: it is not the lock manager."""
     pair: Mapping[str, Any] | None
     """[ha.pair] by name; None: ha.policy is another one."""
+    queue_replication: bool = False
+    """Single queues may follow those of other brokers, and others those of this one."""
 
     def listening_as(self, former: Network) -> Network:
         """With the acceptors of the former one: where a broker listens needs a restart."""
@@ -193,6 +196,7 @@ def network(folder: Path, given: Given) -> Network:
         _replication(given, tables, beat, place),
         _zookeeper(tables, place),
         _pair(given, tables, logins, place),
+        _queue_replication(given, logins, place),
     )
     return _with_keys(found, place)
 
@@ -276,6 +280,27 @@ def _pair(
         except pairs.Refused as error:
             raise ConfigError(f"{place}: {error}") from None
     return values
+
+
+def _queue_replication(given: Given, logins: Mapping[str, Login], place: Path) -> bool:
+    """ConfigError: with which credentials it goes to other brokers is not clear."""
+    option = next(each for each in OPTIONS if each.key == QUEUE_REPLICATION)
+    if not option.value_of(given.get(QUEUE_REPLICATION, option.default)):
+        return False
+    policy = given.get("ha.policy")
+    if policy in ("replication", "pair"):
+        raise ConfigError(
+            f'{place}: {QUEUE_REPLICATION} does not go with ha.policy = "{policy}" yet: queues of '
+            "such brokers can neither follow nor be followed one by one"
+        )
+    known = [each.name for each in logins.values() if Role.REPLICA in each.roles]
+    if len(known) != 1:
+        there = f"there are {', '.join(known)}" if known else "there is none"
+        raise ConfigError(
+            f'{place}: {QUEUE_REPLICATION} needs one [credentials.NAME] of role "replica", by '
+            f"which brokers meet: {there}"
+        )
+    return True
 
 
 def peerings(logins: Mapping[str, Login]) -> frozenset[str]:

@@ -26,6 +26,8 @@ OF_PROGRAMS: Final = frozenset({Role.CLIENT, Role.ADMIN, Role.VIEWER})
 """Whose links carry a session."""
 PAIR_LINK: Final = "the other one of a pair"
 """The name of the link, of role peering, on which the brokers of a pair talk."""
+QUEUES_LINK: Final = "queues that follow"
+"""The name of the link, of role replica, by which single queues follow those of another broker."""
 VOTING: Final = frozenset({Role.WITNESS, Role.CLUSTER})
 """Whose links carry votes: to a witness, to the live of another node."""
 

@@ -358,10 +358,10 @@ MUTANTS: Final = (
         "free-by-store",
         "recycle",
         "slots_free",
-        "compare_exchange(slot, word, (lap + 1) & LAP_MASK)",
-        "store_release(slot, (lap + 1) & LAP_MASK)",
+        "compare_exchange(slot, word, (lap + 1 - behind) & LAP_MASK)",
+        "store_release(slot, (lap + 1 - behind) & LAP_MASK)",
     ),
-    _one("lap-does-not-wrap", "exchange", "slots_free", "(lap + 1) & LAP_MASK", "lap + 1"),
+    _one("lap-does-not-wrap", "exchange", "slots_free", "(lap + 1 - behind) & LAP_MASK", "lap + 1"),
     # --- setting aside
     _one(
         "aside-and-not-passed",

@@ -101,6 +101,8 @@ class Config:
     on_promote: tuple[tuple[str, ...], ...]
     on_promote_failure: str
     on_promote_timeout: float
+    queue_replication: bool
+    """Single queues may follow those of other brokers (netbridge/queue_replica/)."""
     stall_limit: float
 
     def with_reloaded(self, new: Config) -> Config:

@@ -123,6 +123,8 @@ OPTIONS: Final = (
            "Whether a command that fails keeps the backup from becoming live.", is_reloaded=True),
     Option("ha", "on-promote-timeout", DURATION, "10s", "Longer than that is failed.",
            is_reloaded=True),
+    Option("ha", "queue-replication", FLAG, False,
+           "Single queues may follow queues of another broker, and others those of this one."),
     Option("ha", "stall-limit", DURATION, "0s",
            "A backup kills a live on its host that hangs for so long; at least 250ms, 0s: never."),
 )  # fmt: skip

@@ -1,0 +1,163 @@
+"""The applier of a queue replica: it puts messages where the original has them.
+
+The ring begins at a position of the original, and is closed (closed.py): there is one who places
+and retires, so plain stores do.  Others only look: a browser copies, and then looks whether head
+has passed what it read.  A position whose message never came, because it was done with before, is
+a hole: DONE, without a chunk.
+
+A chunk is filled before it is known that it may be placed (`replica_stage`).  Its memory is given
+back when head has passed its position, whether it was placed or not.
+"""
+
+from __future__ import annotations
+
+from shmbroker.core.atomics import load, store, store_release
+from shmbroker.core.closed import closed_word
+from shmbroker.core.codes import FULL, INVALID, OK
+from shmbroker.core.head import head_load
+from shmbroker.core.kernel import exported_cold, kernel
+from shmbroker.core.layout import (
+    CLOSED,
+    DONE,
+    EPOCH_STEP,
+    LEVELS,
+    MODE_REPLICA,
+    PAIR_BYTES,
+    PORT_HEADER,
+    PORT_SLOT_MASK,
+    POSITION_MASK,
+    RING_CLOSED_AT,
+    RING_HEAD_AT,
+    RING_LEVELS_AT,
+    RING_MODE_AT,
+    RING_TAIL_AT,
+    RING_TAKE_AT,
+    SETTING_REPLICA_AT,
+    STATE_SHIFT,
+)
+from shmbroker.core.reclaim import reclaim
+from shmbroker.core.run import run_published
+from shmbroker.core.word import lap_of, slot_at, word_done, word_given_back, word_ready, word_state
+
+
+@kernel
+def replica_tail(port: int) -> int:
+    return load(load(port + PORT_HEADER) + RING_TAIL_AT)
+
+
+@kernel
+def replica_moved(address: int, position: int) -> int:
+    """A word with an epoch is at this position, in the next epoch."""
+    epoch = (load(address) & ~POSITION_MASK) + EPOCH_STEP
+    store_release(address, epoch | position)
+    return position
+
+
+@exported_cold
+def replica_begin(port: int, position: int) -> int:
+    """The ring is empty and closed, and begins at this position."""
+    if position < 0 or position >= POSITION_MASK:
+        return INVALID
+    header = load(port + PORT_HEADER)
+    store(header + RING_CLOSED_AT, CLOSED)
+    for each in range(position, position + load(port + PORT_SLOT_MASK) + 1):
+        store(slot_at(port, each), closed_word(lap_of(port, each)))
+    store_release(header + RING_TAIL_AT, position)
+    replica_moved(header + RING_TAKE_AT, position)
+    replica_moved(header + RING_HEAD_AT, position)
+    for level in range(LEVELS):
+        replica_moved(header + RING_LEVELS_AT + level * PAIR_BYTES, position)
+    head_load(port)
+    return OK
+
+
+@kernel
+def replica_put(port: int, word: int) -> int:
+    """This word is at tail, and tail behind it; FULL if its slot is in use."""
+    tail = replica_tail(port)
+    while tail - head_load(port) > load(port + PORT_SLOT_MASK):
+        if reclaim(port) == 0:
+            return FULL
+    store_release(slot_at(port, tail), word)
+    store_release(load(port + PORT_HEADER) + RING_TAIL_AT, tail + 1)
+    return OK
+
+
+@exported_cold
+def replica_holes(port: int, position: int) -> int:
+    """Nothing is between tail and this position; FULL if the ring cannot hold what is below."""
+    code = OK
+    while code == OK and replica_tail(port) < position:
+        code = replica_put(port, (DONE << STATE_SHIFT) | lap_of(port, replica_tail(port)))
+    return code
+
+
+@exported_cold
+def replica_stage(port: int, chunk: int, position: int) -> int:
+    """A chunk that is reserved and filled is for the message at this position."""
+    return run_published(port, chunk, position)
+
+
+@exported_cold
+def replica_place(port: int, chunk: int, position: int) -> int:
+    """A staged chunk is the message at this position, at or behind tail; it may have been delivered
+    there.  FULL if the ring has no slot for it."""
+    code = replica_holes(port, position)
+    if code != OK or position != replica_tail(port):
+        return code
+    return replica_put(port, word_given_back(word_ready(chunk, lap_of(port, position))))
+
+
+@kernel
+def replica_done(port: int, position: int) -> int:
+    slot = slot_at(port, position)
+    word = load(slot)
+    if word_state(word) != DONE:
+        store_release(slot, word_done(word))
+    return OK
+
+
+@exported_cold
+def replica_retire(port: int, head: int) -> int:
+    """All below this position is done with there: head moves here, or the ring begins anew."""
+    tail = replica_tail(port)
+    for position in range(head_load(port), min(head, tail)):
+        replica_done(port, position)
+    while reclaim(port) > 0:
+        pass
+    if head <= tail:
+        return OK
+    if head - tail > load(port + PORT_SLOT_MASK):
+        return replica_begin(port, head)
+    code = replica_holes(port, head)
+    while reclaim(port) > 0:
+        pass
+    return code
+
+
+@exported_cold
+def replica_retire_above(port: int, head: int, bits: int, length: int) -> int:
+    """Of what is at or above this position all is done with whose bit is set, in so many bytes."""
+    tail = min(replica_tail(port), head + 8 * length)
+    from_ = head_load(port)
+    for word in range(0, length, 8):
+        seen = load(bits + word)
+        if seen == 0:
+            continue
+        first = head + 8 * word
+        for position in range(max(first, from_), min(first + 64, tail)):
+            if (seen >> (position - first)) & 1:
+                replica_done(port, position)
+    while reclaim(port) > 0:
+        pass
+    return OK
+
+
+@exported_cold
+def replica_open(port: int) -> int:
+    """It follows no more: whoever wants may publish and take."""
+    header = load(port + PORT_HEADER)
+    store(header + SETTING_REPLICA_AT, 0)
+    store(header + RING_MODE_AT, load(header + RING_MODE_AT) & ~MODE_REPLICA)
+    store_release(header + RING_CLOSED_AT, 0)
+    return OK

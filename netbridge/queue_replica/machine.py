@@ -1,0 +1,151 @@
+"""One replica, from the order to follow until it is detached: events and a time in, actions out.
+
+    SYNCING         it was asked for, or is being brought to a moment; shows what it had before
+    FOLLOWING       it has been brought to a moment on this link
+    DISCONNECTED    there is no link; its content stays
+    REFUSED         the other broker does not let it follow: it is asked again
+    FAILED          it cannot take what comes: it begins anew after a while
+    SOURCE_DELETED  there is no original any more: it is asked again, and the replica may be deleted
+
+What it is a replica of is the identity of the original.  With another one, or with positions that
+the original never had, it begins anew; else it goes on where it is, and only the difference comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final
+
+from shmbroker.netbridge.queue_replica.action import (
+    Action,
+    Became,
+    Begin,
+    GiveUp,
+    GoOn,
+    LetDelete,
+    Say,
+    Stop,
+)
+from shmbroker.netbridge.queue_replica.told import Follow, Follows, Leave, Unserved, Why
+
+Steps = Iterator[Action]
+NEVER: Final = float("inf")
+ASK_SECONDS: Final = 1.0
+"""How often an original that is not served is asked for again."""
+ANEW_SECONDS: Final = 10.0
+"""After a failure."""
+NOTHING: Final = b""
+
+
+class State(Enum):
+    SYNCING = "syncing"
+    FOLLOWING = "following"
+    DISCONNECTED = "disconnected"
+    REFUSED = "refused"
+    FAILED = "failed"
+    SOURCE_DELETED = "source-deleted"
+
+
+class Replica:
+    def __init__(self, number: int, queue: str, identity: bytes = NOTHING) -> None:
+        """`identity`: of what it has followed before."""
+        self.number, self.queue, self.identity = number, queue, identity
+        self.state = State.DISCONNECTED
+        self.why = ""
+        self.due = NEVER
+        """When `tick` is to be called."""
+        self._is_linked = False
+        self._is_let = False
+        """Somebody may delete it."""
+
+    # --- the link -----------------------------------------------------------------------------
+
+    def linked(self, next: int) -> Steps:
+        """`next`: all below this position is known here."""
+        self._is_linked = True
+        yield from self._ask(next)
+
+    def lost(self, why: str) -> Steps:
+        self._is_linked = False
+        self.due = NEVER
+        if self.state in (State.SYNCING, State.FOLLOWING, State.DISCONNECTED):
+            yield from self._become(State.DISCONNECTED, why)
+
+    def refused(self, why: str) -> Steps:
+        """The other broker does not take the link."""
+        self._is_linked = False
+        yield from self._become(State.REFUSED, why)
+
+    def tick(self, next: int, now: float) -> Steps:
+        """At the time of `due`."""
+        if now >= self.due:
+            self.due = NEVER
+            if self._is_linked:
+                yield from self._ask(next)
+
+    def _ask(self, next: int) -> Steps:
+        if self.state is not State.SOURCE_DELETED:
+            yield from self._become(State.SYNCING, "")
+        yield Say(Follow(self.number, self.queue, self.identity, next if self.identity else 0))
+
+    # --- what the original says ---------------------------------------------------------------
+
+    def follows(self, said: Follows, next: int) -> Steps:
+        if not self._is_linked or self.state in (State.FOLLOWING, State.FAILED):
+            return
+        is_other = said.identity != self.identity
+        if is_other or said.begins > next:
+            saves = is_other and self.identity != NOTHING
+            self.identity = said.identity
+            yield Begin(said.identity, said.begins, said.apart_ns, saves)
+        else:
+            yield GoOn(said.apart_ns)
+        if self._is_let:
+            self._is_let = False
+            yield LetDelete(False)
+        yield from self._become(State.SYNCING, "")
+
+    def unserved(self, said: Unserved, now: float) -> Steps:
+        if not self._is_linked:
+            return
+        if self.identity == NOTHING:
+            self.due = NEVER
+            yield GiveUp(said.detail)
+            return
+        self.due = now + ASK_SECONDS
+        yield Stop()
+        if said.why is not Why.MISSING:
+            yield from self._become(State.REFUSED, said.detail)
+            return
+        if not self._is_let:
+            self._is_let = True
+            yield LetDelete(True)
+        yield from self._become(State.SOURCE_DELETED, said.detail)
+
+    def shown(self) -> Steps:
+        """All that the original had at a moment is there."""
+        if self.state is State.SYNCING and self._is_linked:
+            yield from self._become(State.FOLLOWING, "")
+
+    # --- here ---------------------------------------------------------------------------------
+
+    def fails(self, why: str, now: float) -> Steps:
+        """It cannot take what comes."""
+        self.due = now + ANEW_SECONDS
+        yield Stop()
+        if self._is_linked:
+            yield Say(Leave(self.number))
+        yield from self._become(State.FAILED, why)
+
+    def detach(self) -> Steps:
+        """Nobody has to be asked."""
+        self.due = NEVER
+        yield Stop()
+        if self._is_linked:
+            yield Say(Leave(self.number))
+
+    def _become(self, state: State, why: str) -> Steps:
+        if (state, why) != (self.state, self.why):
+            self.state, self.why = state, why
+            yield Became(state.value, why)

@@ -1,0 +1,258 @@
+"""The side of originals: each broker that follows queues of this one has a link here.
+
+Queues are read without gates, so nothing waits for who follows: whoever is slow finds less to copy.
+How much is on the way is bounded, and how often it is read: what is read takes a fifth of a
+processor at most, and what is done with is looked for a hundred times a second while there is
+something, and ten times when there is not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from shmbroker.ipc.base.errors import Error, NotFound
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.queue_replica.copy import followed_by
+from shmbroker.ipc.queue_replica.original import Originals, Stands
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.sleeper import ANY
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.queue_replica.codec import encode, from_replica
+from shmbroker.netbridge.queue_replica.told import (
+    Follow,
+    Follows,
+    Has,
+    Leave,
+    Moment,
+    OfOriginal,
+    Unserved,
+    Why,
+)
+from shmbroker.netbridge.wire.frame import Frame, Shipment, Talk
+from shmbroker.netbridge.wire.malformed import Malformed
+
+WINDOW_BYTES: Final = 8 << 20
+"""That the other end has not said that it has."""
+READS_MAX: Final = 4
+"""In a turn of the thread."""
+PAUSE_SECONDS: Final = 0.01
+IDLE_SECONDS: Final = 0.1
+SHARE: Final = 4
+"""So many times as long as it has taken nothing is read."""
+HEAD_ROOM: Final = 1024
+NEVER: Final = math.inf
+
+
+def apart_ns() -> int:
+    """The time of day, less the monotonic time of this host."""
+    return time.time_ns() - time.monotonic_ns()
+
+
+class Feedings:
+    """All links of those who follow.  All of it is of the network thread."""
+
+    def __init__(self, thread: NetworkThread, name: str, *, is_on: bool) -> None:
+        """`name`: of this broker; `is_on`: whether others may follow its queues."""
+        self.thread, self.name, self.is_on = thread, name, is_on
+        self._feedings: dict[End, Feeding] = {}
+
+    def came(self, end: End) -> None:
+        if self not in self.thread.members:
+            self.thread.members.append(self)
+        self._feedings[end] = Feeding(self, end)
+
+    def heard(self, end: End, frame: Frame) -> None:
+        feeding = self._feedings.get(end)
+        if feeding is None:
+            return
+        try:
+            feeding.heard(frame)
+        except Malformed as error:
+            end.does(end.machine.malformed(error, time.monotonic()))
+
+    def gone(self, end: End) -> None:
+        feeding = self._feedings.pop(end, None)
+        if feeding is not None:
+            feeding.close()
+
+    @property
+    def due(self) -> float:
+        return min((each.due for each in self._feedings.values()), default=NEVER)
+
+    def woken(self, now: float) -> None:
+        for each in list(self._feedings.values()):
+            if each.due <= now:
+                each.woken(now)
+
+    def end(self) -> None:
+        for each in self._feedings.values():
+            each.close()
+        self._feedings.clear()
+
+
+class Feeding:
+    def __init__(self, all_: Feedings, link: End) -> None:
+        self._all, self._link = all_, link
+        self._originals: Originals | None = None
+        self._queues: dict[int, Queue] = {}
+        self._watched: dict[int, tuple[int, int]] = {}
+        """By number, the ticket and the position."""
+        self._sent = self._has = 0
+        self._pause = PAUSE_SECONDS
+        self._looked_at = 0.0
+        self.due = NEVER
+
+    # --- what the other end says --------------------------------------------------------------
+
+    def heard(self, frame: Frame) -> None:
+        if not isinstance(frame, Talk):
+            raise Malformed(f"a replica says no {type(frame).__name__.lower()}")
+        said = from_replica(frame.body)
+        if isinstance(said, Follow):
+            self._follow(said)
+        elif isinstance(said, Leave):
+            self._drop(said.number)
+        elif isinstance(said, Has):
+            self._has = said.bytes
+            self.due = 0.0
+
+    def _follow(self, said: Follow) -> None:
+        self._drop(said.number)
+        if not self._all.is_on:
+            why = f"ha.queue-replication is false on {self._all.name}"
+            self._say(Unserved(said.number, Why.OFF, why))
+            return
+        try:
+            queue = self._found(said.queue)
+            unfit = self._unfit(queue)
+            if unfit:
+                self._say(Unserved(said.number, Why.UNFIT, unfit))
+            else:
+                self._begin(queue, said)
+        except NotFound as error:
+            self._say(Unserved(said.number, Why.MISSING, str(error)[:500]))
+        except Error as error:
+            self._say(Unserved(said.number, Why.UNFIT, str(error)[:500]))
+
+    def _found(self, name: str) -> Queue:
+        """Asking for it does not make it."""
+        broker = self._all.thread.broker
+        if all(each.name != name for each in broker.queues()):
+            raise NotFound(f"there is no queue {name!r} on {self._all.name}")
+        return broker.queue(name)
+
+    def _unfit(self, queue: Queue) -> str:
+        if followed_by(queue):
+            return f"queue {queue.name!r} of {self._all.name} is a replica itself"
+        if queue.explain()["when_full"].value == "page":
+            return f"queue {queue.name!r} of {self._all.name} pages, and pages are not replicated"
+        return ""
+
+    def _begin(self, queue: Queue, said: Follow) -> None:
+        if self._originals is None:
+            self._originals = Originals(self._all.thread.broker)
+        self._originals.add(queue, said.number, 0)
+        stands = self._originals.stands(said.number)
+        goes_on = said.identity == stands.identity and said.next <= stands.tail
+        begins = said.next if goes_on else stands.head
+        if goes_on:
+            self._originals.add(queue, said.number, said.next)
+        self._queues[said.number] = queue
+        self._say(Follows(said.number, stands.identity, begins, stands.slots, apart_ns()))
+        self.due = 0.0
+
+    def _drop(self, number: int) -> None:
+        queue = self._queues.pop(number, None)
+        if queue is None or self._originals is None:
+            return
+        self._forget(number, queue)
+        self._originals.drop(number)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def woken(self, now: float) -> None:
+        self.due = NEVER
+        if self._originals is None or not self._queues:
+            return
+        if now - self._looked_at >= IDLE_SECONDS:
+            self._looked_at = now
+            self._look_for_deleted()
+        begun = time.monotonic()
+        is_idle = self._read(self._originals)
+        if self._sent - self._has >= WINDOW_BYTES:
+            return  # until it says that it has some
+        took = time.monotonic() - begun
+        self._pause = min(2 * self._pause, IDLE_SECONDS) if is_idle else PAUSE_SECONDS
+        self.due = begun + took + max(SHARE * took, self._pause if is_idle else 0.0)
+        if is_idle:
+            self._watch(self._originals)
+
+    def _read(self, originals: Originals) -> bool:
+        """Whether there is nothing left."""
+        for _ in range(READS_MAX):
+            if self._sent - self._has >= WINDOW_BYTES:
+                return False
+            found = originals.read()
+            if found is None:
+                return True
+            self._ship(found.memory)
+            if not found.more:
+                self._say(Moment(found.whole))
+        return False
+
+    def _ship(self, records: memoryview) -> None:
+        room = self._link.machine.handshake.frame_bytes - HEAD_ROOM
+        for at in range(0, len(records), room):
+            part = records[at : at + room]
+            self._link.say(Shipment(at + room < len(records), part))
+        self._sent += len(records)
+
+    def _look_for_deleted(self) -> None:
+        for number, queue in list(self._queues.items()):
+            try:
+                self._stands(number)
+            except NotFound:
+                self._drop(number)
+                why = f"queue {queue.name!r} was deleted on {self._all.name}"
+                self._say(Unserved(number, Why.MISSING, why))
+
+    def _stands(self, number: int) -> Stands:
+        assert self._originals is not None
+        return self._originals.stands(number)
+
+    # --- waiting ------------------------------------------------------------------------------
+
+    def _watch(self, originals: Originals) -> None:
+        """What is published is told; what is done with is not, and is looked for."""
+        for number, queue in self._queues.items():
+            if number in self._watched:
+                continue
+            with suppress(Error):  # it was deleted, which is found soon
+                position = originals.stands(number).next
+                told = partial(self._rung, number)
+                ticket = self._all.thread.sleeper.watch(queue._queue, position, ANY, told)
+                self._watched[number] = ticket, position
+
+    def _rung(self, number: int) -> None:
+        self._watched.pop(number, None)
+        self.due = min(self.due, time.monotonic())
+
+    def _forget(self, number: int, queue: Queue) -> None:
+        ticket = self._watched.pop(number, None)
+        if ticket is not None:
+            self._all.thread.sleeper.forget(ticket[0], queue._queue, ticket[1], ANY)
+
+    def _say(self, what: OfOriginal) -> None:
+        self._link.say(Talk(encode(what)))
+
+    def close(self) -> None:
+        for number in list(self._queues):
+            self._drop(number)
+        if self._originals is not None:
+            self._originals.close()
+            self._originals = None
+        self.due = NEVER

@@ -1,0 +1,306 @@
+"""The side of replicas: all queues that follow the same broker, over one link.
+
+What comes is staged as it comes, and shown when the original says that it is whole.  All of it is
+of the network thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.queue_replica.copy import Copies, declare, detach, let_delete
+from shmbroker.netbridge.carrier.dialled import Dialled
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.link import Link
+from shmbroker.netbridge.queue_replica.action import (
+    Action,
+    Became,
+    Begin,
+    GiveUp,
+    GoOn,
+    LetDelete,
+    Say,
+    Stop,
+)
+from shmbroker.netbridge.queue_replica.codec import encode, from_original
+from shmbroker.netbridge.queue_replica.machine import Replica, State
+from shmbroker.netbridge.queue_replica.source import Source
+from shmbroker.netbridge.queue_replica.told import Follows, Has, Moment, OfOriginal, Unserved
+from shmbroker.netbridge.queue_replicated.feeding import apart_ns
+from shmbroker.netbridge.wire.frame import Frame, Shipment, Talk
+from shmbroker.netbridge.wire.malformed import Malformed
+
+TELL_BYTES: Final = 256 << 10
+"""So many come before it is said that they are here."""
+STEP_NS: Final = 1_000_000
+"""By so much clocks differ before times of expiry are reckoned anew."""
+REFUSED: Final = "refused"
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(slots=True)
+class Followed:
+    machine: Replica
+    queue: Queue | None = None
+    """None: it is not a replica yet."""
+    settings: Mapping[str, Any] | None = None
+    """Of a queue that is to be declared when it begins."""
+    begun: Future[None] = field(default_factory=Future)
+    is_answered: bool = False
+    """The original has said that it is followed, on this link."""
+    later: int = 0
+    since: float = field(default_factory=time.time)
+    bytes: int = 0
+    """Of records that have come for all of its link, since this process began."""
+
+
+class Following:
+    def __init__(
+        self,
+        plan: str,
+        broker: Broker,
+        tell: Tell,
+        changed: Callable[[], None],
+        save: Callable[[Queue], str],
+    ) -> None:
+        """`save`: what is in the queue goes to a file, whose name it answers."""
+        self.plan, self._broker, self._tell = plan, broker, tell
+        self._changed, self._save = changed, save
+        self.members: dict[str, Followed] = {}
+        """By the names of their queues."""
+        self.link: Dialled | None = None
+        self.copies = Copies(broker)
+        self.bytes = 0
+        self._end: End | None = None
+        self._parts: list[bytes] = []
+        self._came = self._told = 0
+        self._numbers = 0
+
+    # --- its queues ---------------------------------------------------------------------------
+
+    def add(self, name: str, settings: Mapping[str, Any] | None) -> Followed:
+        """It begins when the original says where it stands."""
+        made = Followed(Replica(self._number(), name), settings=settings)
+        self.members[name] = made
+        self._link_to(made)
+        return made
+
+    def go_on(self, queue: Queue, identity: bytes) -> None:
+        """It was a replica when this broker began."""
+        made = Followed(Replica(self._number(), queue.name, identity), queue)
+        made.begun.set_result(None)
+        self.members[queue.name] = made
+        self._link_to(made)
+
+    def _number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def _link_to(self, each: Followed) -> None:
+        if self._end is not None:
+            self._does(each, each.machine.linked(self._next(each)))
+
+    def detach(self, name: str) -> None:
+        each = self.members.pop(name)
+        self._does(each, each.machine.detach())
+        if each.queue is not None:
+            detach(each.queue)
+
+    def _next(self, each: Followed) -> int:
+        if each.queue is None:
+            return 0
+        try:
+            return self.copies.stands(each.machine.number).next
+        except NotFound:
+            self.copies.add(each.queue, each.machine.number, each.later)
+            return self.copies.stands(each.machine.number).next
+
+    # --- of the link --------------------------------------------------------------------------
+
+    def came(self, end: End) -> None:
+        self._end = end
+        self._parts.clear()
+        self._came = self._told = 0
+        for each in list(self.members.values()):
+            self._does(each, each.machine.linked(self._next(each)))
+
+    def gone(self, end: End) -> None:
+        if end is not self._end:
+            return
+        self._end = None
+        why = self.link.why if self.link is not None else ""
+        for each in list(self.members.values()):
+            each.is_answered = False
+            self._does(each, each.machine.lost(why))
+
+    def shows(self, link: Link) -> None:
+        """What people see of the link has changed."""
+        if link.state == REFUSED:
+            for each in list(self.members.values()):
+                self._does(each, each.machine.refused(link.why))
+
+    def heard(self, end: End, frame: Frame) -> None:
+        if end is not self._end or not self.members:
+            return
+        try:
+            if isinstance(frame, Shipment):
+                self._shipped(frame)
+            elif isinstance(frame, Talk):
+                self._said(from_original(frame.body))
+        except (Malformed, InvalidArgument) as error:
+            how = error if isinstance(error, Malformed) else Malformed(str(error))
+            end.does(end.machine.malformed(how, time.monotonic()))
+
+    def _shipped(self, frame: Shipment) -> None:
+        self._parts.append(bytes(frame.body))
+        if frame.more:
+            return
+        records = b"".join(self._parts)
+        self._parts.clear()
+        self.copies.take(records)
+        self._came += len(records)
+        self.bytes += len(records)
+        if self._came - self._told >= TELL_BYTES:
+            self._tell_has()
+
+    def _tell_has(self) -> None:
+        self._told = self._came
+        if self._end is not None:
+            self._end.say(Talk(encode(Has(self._came))))
+
+    def _said(self, said: OfOriginal) -> None:
+        if isinstance(said, Moment):
+            if said.is_whole:
+                self._show()
+            if self._came != self._told:
+                self._tell_has()
+            return
+        each = next((m for m in self.members.values() if m.machine.number == said.number), None)
+        if each is None:
+            return
+        if isinstance(said, Follows):
+            each.is_answered = True
+            self._does(each, each.machine.follows(said, self._next(each)))
+        elif isinstance(said, Unserved):
+            each.is_answered = False
+            self._does(each, each.machine.unserved(said, time.monotonic()))
+
+    def _show(self) -> None:
+        is_good = self.copies.show()
+        for each in list(self.members.values()):
+            if each.queue is None or not each.is_answered:
+                continue
+            why = "" if is_good else self._why(each)
+            if why:
+                each.is_answered = False
+                self._does(each, each.machine.fails(why, time.monotonic()))
+            else:
+                self._does(each, each.machine.shown())
+
+    def _why(self, each: Followed) -> str:
+        try:
+            return self.copies.stands(each.machine.number).why
+        except NotFound:
+            return ""
+
+    # --- time ---------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> float:
+        return min((each.machine.due for each in self.members.values()), default=float("inf"))
+
+    def woken(self, now: float) -> None:
+        for each in list(self.members.values()):
+            if each.machine.due <= now:
+                self._does(each, each.machine.tick(self._next(each), now))
+
+    # --- what is done -------------------------------------------------------------------------
+
+    def _does(self, each: Followed, actions: Iterable[Action]) -> None:
+        for action in list(actions):
+            match action:
+                case Say(what):
+                    if self._end is not None:
+                        self._end.say(Talk(encode(what)))
+                case Begin():
+                    self._begin(each, action)
+                case GoOn(theirs):
+                    self._reckon(each, theirs)
+                case LetDelete(is_deletable):
+                    if each.queue is not None:
+                        let_delete(each.queue, deletable=is_deletable)
+                case GiveUp(why):
+                    self._give_up(each, why)
+                case Stop():
+                    self.copies.drop(each.machine.number)
+                case Became(state, why):
+                    each.since = time.time()
+                    self._log(each, state, why)
+                    self._changed()
+
+    def _log(self, each: Followed, state: str, why: str) -> None:
+        levels = {
+            State.FAILED.value: "error",
+            State.REFUSED.value: "error",
+            State.DISCONNECTED.value: "warning",
+            State.SOURCE_DELETED.value: "warning",
+        }
+        self._tell({"event": "queue replica", "level": levels.get(state, "info"),
+                    "queue": each.machine.queue, "of": self.plan, "state": state,
+                    "reason": why})  # fmt: skip
+
+    def _begin(self, each: Followed, action: Begin) -> None:
+        name = each.machine.queue
+        try:
+            if each.settings is not None:
+                self._broker.declare_queue(name, **each.settings)
+                each.settings = None
+            if action.saves and each.queue is not None:
+                self._saved(each, each.queue)
+            self.copies.drop(each.machine.number)
+            source = Source(self.plan, action.identity)
+            declare(self._broker, name, action.position, source.packed())
+            each.queue = self._broker.queue(name)
+            each.later = action.apart_ns - apart_ns()
+            self.copies.add(each.queue, each.machine.number, each.later)
+        except (Error, ValueError) as error:
+            if each.begun.done():
+                self._does(each, each.machine.fails(str(error), time.monotonic()))
+            else:
+                self._does(each, each.machine.detach())
+                self._give_up(each, str(error))
+            return
+        if not each.begun.done():
+            each.begun.set_result(None)
+
+    def _saved(self, each: Followed, queue: Queue) -> None:
+        where = self._save(queue)
+        self._tell({"event": "queue replica", "level": "warning", "queue": each.machine.queue,
+                    "of": self.plan, "what": "its original was made again: what it had is saved",
+                    "detail": where})  # fmt: skip
+
+    def _reckon(self, each: Followed, theirs: int) -> None:
+        later = theirs - apart_ns()
+        if each.queue is not None and abs(later - each.later) > STEP_NS:
+            each.later = later
+            self.copies.add(each.queue, each.machine.number, later)
+
+    def _give_up(self, each: Followed, why: str) -> None:
+        self.members.pop(each.machine.queue, None)
+        if not each.begun.done():
+            each.begun.set_exception(InvalidArgument(why))
+        self._changed()
+
+    def close(self) -> None:
+        for each in self.members.values():
+            if not each.begun.done():
+                each.begun.set_exception(InvalidArgument("the broker stops"))
+        self.copies.close()

@@ -1,0 +1,231 @@
+"""All queue replicas of a broker: those that are there, those that are to begin, their links."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from shmbroker.ipc.base.errors import ConnectionClosed, Error, InvalidArgument, NotFound
+from shmbroker.ipc.connection.broker import Broker
+from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.ipc.queue.export import line_of
+from shmbroker.ipc.queue.queue import Queue
+from shmbroker.ipc.queue_replica.copy import detach, followed_by
+from shmbroker.netbridge.carrier.dialled import Dialled
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.plan.plans import drafts
+from shmbroker.netbridge.plan.text import parse, single
+from shmbroker.netbridge.queue_replica.source import unpacked
+from shmbroker.netbridge.queue_replicated.following import Followed, Following
+
+REPLICAS: Final = "replicas"
+"""The file in run/ with what `ha replicas` shows."""
+SAVED: Final = "saved"
+"""The folder with what replicas had of an original that was made again."""
+
+Dial = Callable[[Following, str], Dialled]
+
+
+def address(plan: str) -> str:
+    """As it is kept, and connected to.  InvalidArgument: it is no broker, or several."""
+    if "(" not in plan:
+        return str(single(plan))
+    if len(drafts(parse(plan))) != 1:
+        raise InvalidArgument(f"{plan!r} stands for several brokers: a queue follows one")
+    return plan
+
+
+class QueueReplicas:
+    """What the owner's thread calls, and what is of the network thread."""
+
+    def __init__(
+        self,
+        thread: NetworkThread,
+        broker: Broker,
+        folder: Path,
+        dial: Dial,
+        tell: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        self._thread, self._broker, self._folder = thread, broker, folder
+        self._dial, self._tell = dial, tell
+        self._followings: dict[str, Following] = {}
+        self._unread: dict[str, str] = {}
+        """Queues that are replicas of something that we cannot read."""
+
+    # --- in the owner's thread ----------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Those that were replicas before go on."""
+        self._thread.ask(self._load)
+        self._dial_all()
+
+    def follow(self, name: str, plan: str, settings: Mapping[str, Any] | None) -> Future[None]:
+        """`settings`: of a queue that is not there yet.  What comes of it is in the answer."""
+        known = address(plan)
+        begun = self._thread.ask(lambda: self._follow(name, known, settings))
+        self._dial_all()
+        return begun
+
+    def abandon(self, name: str) -> None:
+        """InvalidArgument: it has not begun in time."""
+        self._thread.ask(lambda: self._abandon(name))
+
+    def detach(self, name: str) -> None:
+        self._thread.ask(lambda: self._detach(name))
+
+    def show(self) -> None:
+        self._thread.ask(self._show)
+
+    def _dial_all(self) -> None:
+        for plan, each in list(self._followings.items()):
+            if each.link is None:
+                each.link = self._dial(each, plan)
+
+    def close(self) -> None:
+        links = [each.link for each in self._followings.values() if each.link is not None]
+        for link in links:
+            link.close()
+        with suppress(ConnectionClosed):
+            self._thread.ask(self.end)
+
+    # --- of the thread ------------------------------------------------------------------------
+
+    @property
+    def due(self) -> float:
+        return min((each.due for each in self._followings.values()), default=float("inf"))
+
+    def woken(self, now: float) -> None:
+        for each in list(self._followings.values()):
+            each.woken(now)
+
+    def end(self) -> None:
+        if self in self._thread.members:
+            self._thread.members.remove(self)
+        for each in self._followings.values():
+            each.close()
+        self._followings.clear()
+
+    def _load(self) -> None:
+        self._thread.members.append(self)
+        for info in self._broker.queues():
+            queue = self._broker.queue(info.name)
+            found = followed_by(queue)
+            if not found:
+                continue
+            source = unpacked(found)
+            if source is None:
+                self._unread[info.name] = "it follows something that this version cannot read"
+            else:
+                self._following(source.plan).go_on(queue, source.identity)
+        self._show()
+
+    def _following(self, plan: str) -> Following:
+        found = self._followings.get(plan)
+        if found is None:
+            found = Following(plan, self._broker, self._tell, self._changed, self._save)
+            self._followings[plan] = found
+        return found
+
+    def _where(self, name: str) -> Following | None:
+        return next((each for each in self._followings.values() if name in each.members), None)
+
+    def _follow(self, name: str, plan: str, settings: Mapping[str, Any] | None) -> Future[None]:
+        known = self._where(name)
+        if known is not None:
+            if known.plan != plan:
+                raise InvalidArgument(
+                    f"queue {name!r} follows {known.plan}: shmbroker ha detach {name} first"
+                )
+            return known.members[name].begun
+        self._check(name, is_new=settings is not None)
+        return self._following(plan).add(name, settings).begun
+
+    def _check(self, name: str, *, is_new: bool) -> None:
+        is_there = any(each.name == name for each in self._broker.queues())
+        if is_new and is_there:
+            raise InvalidArgument(
+                f"queue {name!r} exists: make it follow by shmbroker ha replicate"
+            )
+        if not is_new and not is_there:
+            raise NotFound(
+                f"there is no queue {name!r} here: shmbroker queue declare --start-replica makes it"
+            )
+
+    def _abandon(self, name: str) -> None:
+        known = self._where(name)
+        if known is None or known.members[name].begun.done():
+            return
+        del known.members[name]
+        link = known.link
+        state = f"{link.state}: {link.why}" if link is not None else "not reached"
+        self._changed()
+        raise InvalidArgument(f"queue {name!r} does not begin to follow: {known.plan} is {state}")
+
+    def _detach(self, name: str) -> None:
+        known = self._where(name)
+        if known is not None:
+            known.detach(name)
+            self._changed()
+        elif name in self._unread:
+            detach(self._broker.queue(name))
+            del self._unread[name]
+        else:
+            raise InvalidArgument(f"queue {name!r} follows nothing: shmbroker ha replicas")
+        self._show()
+
+    def _changed(self) -> None:
+        self._show()
+        self._thread.call(self._leave_those_without)
+
+    def _leave_those_without(self) -> None:
+        """Nobody follows them any more."""
+        for plan, each in list(self._followings.items()):
+            if not each.members:
+                del self._followings[plan]
+                each.close()
+                if each.link is not None:
+                    each.link.stop()
+
+    def _save(self, queue: Queue) -> str:
+        """As lines that `shmbroker queue import` takes."""
+        folder = self._folder / SAVED
+        folder.mkdir(exist_ok=True)
+        safe = "".join(each if each.isalnum() or each in "._-" else "_" for each in queue.name)
+        path = folder / f"{safe}.{time.time_ns()}.jsonl"
+        with path.open("x") as file:
+            file.writelines(f"{line_of(each)}\n" for each in queue.browse())
+        return str(path)
+
+    # --- what people see ----------------------------------------------------------------------
+
+    def _show(self) -> None:
+        rows = [
+            self._row(following, each)
+            for following in self._followings.values()
+            for each in following.members.values()
+        ]
+        rows += [{"queue": name, "of": "", "state": "failed", "reason": why}
+                 for name, why in self._unread.items()]  # fmt: skip
+        with suppress(OSError):  # what it says is no reason to end
+            write_whole(self._folder / RUN / REPLICAS, {"replicas": rows})
+
+    def _row(self, following: Following, each: Followed) -> dict[str, object]:
+        row: dict[str, object] = {
+            "queue": each.machine.queue,
+            "of": following.plan,
+            "state": each.machine.state.value,
+            "reason": each.machine.why,
+            "since": each.since,
+            "lag-messages": 0,
+            "position": 0,
+            "link-bytes": following.bytes,
+        }
+        with suppress(Error):
+            stands = following.copies.stands(each.machine.number)
+            row |= {"lag-messages": stands.staged, "position": stands.tail}
+        return row

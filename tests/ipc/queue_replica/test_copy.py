@@ -1,0 +1,298 @@
+"""A queue that follows another one of the same vhost: read without a gate, copied, shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import shmbroker
+from shmbroker import Broker, Empty, Queue, QueueFull, ReplicaReadOnly
+from shmbroker.core.codes import READ_ONLY
+from shmbroker.ipc.queue_replica.copy import Copies, declare, detach, followed_by, let_delete
+from shmbroker.ipc.queue_replica.original import Originals
+from shmbroker.kernels import publish, take
+
+
+def content(queue: Queue) -> list[tuple[Any, ...]]:
+    return [(each.position, each.body, each.key, each.priority) for each in queue.browse()]
+
+
+@dataclass
+class Pair:
+    broker: Broker
+    originals: Originals
+    copies: Copies
+    names: list[str]
+
+    def follow(self, name: str, **settings: Any) -> tuple[Queue, Queue]:
+        """An original, and a replica of it."""
+        original = self.broker.declare_queue(name, **settings)
+        return original, self.replica(original)
+
+    def replica(self, original: Queue, **settings: Any) -> Queue:
+        number = len(self.names)
+        self.names.append(original.name)
+        self.originals.add(original, number, 0)
+        settings.setdefault("slots", original.slots)
+        self.broker.declare_queue(f"{original.name}.copy", **settings)
+        declare(self.broker, f"{original.name}.copy", self.originals.stands(number).head, b"it")
+        copy = self.broker.queue(f"{original.name}.copy")
+        self.copies.add(copy, number, 0)
+        return copy
+
+    def step(self) -> bool:
+        """Read once; whether anything was shown."""
+        found = self.originals.read()
+        if found is None:
+            return False
+        self.copies.take(bytes(found.memory))
+        if found.whole:
+            assert self.copies.show(), [
+                self.copies.stands(each).why for each in range(len(self.names))
+            ]
+        return True
+
+    def catch_up(self) -> None:
+        while self.step():
+            pass
+
+
+@pytest.fixture
+def pair(broker: Broker) -> Iterator[Pair]:
+    with Originals(broker, room=1 << 16) as originals, Copies(broker) as copies:
+        yield Pair(broker, originals, copies, [])
+
+
+def test_it_has_the_messages_of_its_original_at_their_positions(pair: Pair) -> None:
+    original = pair.broker.declare_queue("a")
+    original.publish(b"gone")
+    original.get().ack()
+    original.publish(b"before", key="k", properties={"x": 1}, priority=7)
+    copy = pair.replica(original)
+    assert content(copy) == []
+    pair.catch_up()
+    assert content(copy) == content(original) != []
+    original.publish(b"after")
+    original.get().ack()
+    pair.catch_up()
+    assert content(copy) == content(original) == [(2, b"after", None, None)]
+    assert followed_by(copy) == b"it"
+    assert followed_by(original) == b""
+
+
+def test_what_is_taken_stays_until_it_is_acknowledged(pair: Pair) -> None:
+    original, copy = pair.follow("a")
+    original.publish_many([b"%d" % each for each in range(4)])
+    taken = [original.get() for _ in range(3)]
+    pair.catch_up()
+    assert [each[1] for each in content(copy)] == [b"0", b"1", b"2", b"3"]
+    taken[1].ack()
+    taken[0].give_back()
+    pair.catch_up()
+    assert [each[1] for each in content(copy)] == [b"0", b"2", b"3"]
+    taken[2].ack()
+
+
+def test_nothing_is_shown_before_a_moment_is_whole(pair: Pair) -> None:
+    original, copy = pair.follow("a")
+    original.publish_many([bytes(1000)] * 300)
+    found = pair.originals.read()
+    assert found is not None
+    assert found.more
+    assert not found.whole
+    pair.copies.take(bytes(found.memory))
+    assert content(copy) == []
+    pair.catch_up()
+    assert content(copy) == content(original)
+
+
+REFUSED = {
+    "publish": lambda queue: queue.publish(b"x"),
+    "publish many": lambda queue: queue.publish_many([b"x", b"y"]),
+    "publish with a key": lambda queue: queue.publish(b"x", key="k"),
+    "publish with an id": lambda queue: queue.publish(b"x", message_id="1"),
+    "schedule": lambda queue: queue.publish(b"x", deliver_after=1),
+    "get": lambda queue: queue.get(timeout=1),
+    "get now": lambda queue: queue.get_nowait(),
+    "get many": lambda queue: queue.get_many(2),
+    "purge": lambda queue: queue.purge(),
+    "subscribe": lambda queue: queue._broker.subscribe(queue.name),
+    "delete": lambda queue: queue.delete(force=True),
+}
+
+
+@pytest.mark.parametrize("verb", REFUSED)
+@pytest.mark.parametrize("settings", [{}, {"priorities": True}, {"single_active": True}], ids=str)
+def test_it_is_read_only(pair: Pair, verb: str, settings: dict[str, Any]) -> None:
+    original = pair.broker.declare_queue("a")
+    original.publish(b"there")
+    copy = pair.replica(original, **settings)
+    pair.catch_up()
+    with pytest.raises(ReplicaReadOnly):
+        REFUSED[verb](copy)
+    assert content(copy) == content(original)
+    assert copy.statistics().depth == 1
+
+
+def test_transactions_and_moves_are_refused(pair: Pair) -> None:
+    original, copy = pair.follow("a")
+    original.publish(b"there")
+    pair.catch_up()
+    other = pair.broker.declare_queue("other")
+    with pytest.raises(ReplicaReadOnly), pair.broker.transaction() as transaction:
+        transaction.queue("a.copy").publish(b"x")
+    with pytest.raises(ReplicaReadOnly):
+        copy.move_to(other)
+    copy.copy_to(other)
+    assert other.get_nowait().body == b"there"
+    assert content(copy) == content(original)
+
+
+@njit  # type: ignore[untyped-decorator]
+def publishes(port: int) -> int:
+    return publish(port, port, 8)
+
+
+@njit  # type: ignore[untyped-decorator]
+def takes(port: int, message: Any) -> int:
+    return take(port, message.ctypes.data)
+
+
+def test_compiled_loops_are_refused_too(pair: Pair) -> None:
+    _, copy = pair.follow("a")
+    port = copy.port()
+    assert publishes(port.address) == READ_ONLY
+    assert takes(port.address, np.zeros(64, np.int64)) == READ_ONLY
+    port.close()
+
+
+def test_detached_it_is_a_queue_like_any_other(pair: Pair) -> None:
+    original, copy = pair.follow("a", slots=8)
+    for lap in range(5):
+        original.publish_many([b"%d" % each for each in range(lap + 1)])
+        while original.statistics().depth > 2:
+            original.get().ack()
+        pair.catch_up()
+    before = content(original)
+    assert content(copy) == before
+    pair.copies.drop(0)
+    detach(copy)
+    assert followed_by(copy) == b""
+    for each in range(50):
+        copy.publish(b"new %d" % each)
+        copy.get().ack()
+    assert [each[1] for each in content(copy)] == [b"new 48", b"new 49"]
+    with pair.broker.transaction() as transaction:
+        for _ in range(6):
+            transaction.queue("a.copy").publish(b"together")
+    assert copy.statistics().depth == 8
+    assert content(original) == before
+
+
+def test_what_was_delivered_there_is_redelivered_here(pair: Pair) -> None:
+    original, copy = pair.follow("a")
+    original.publish(b"x")
+    pair.catch_up()
+    detach(copy)
+    assert copy.get().redelivered
+
+
+def test_an_original_that_is_gone_lets_it_be_deleted(pair: Pair) -> None:
+    original, copy = pair.follow("a")
+    original.publish(b"x")
+    pair.catch_up()
+    pair.broker.delete_queue("a")
+    assert pair.originals.read() is None
+    with pytest.raises(shmbroker.NotFound):
+        pair.originals.stands(0)
+    let_delete(copy, deletable=True)
+    with pytest.raises(ReplicaReadOnly):
+        copy.publish(b"y")
+    pair.copies.drop(0)
+    pair.broker.delete_queue("a.copy")
+
+
+def test_too_few_slots_are_told_with_both_numbers(pair: Pair) -> None:
+    original = pair.broker.declare_queue("a", slots=16)
+    pair.replica(original, slots=8)
+    original.publish_many([b"x"] * 9)
+    found = pair.originals.read()
+    assert found is not None
+    pair.copies.take(bytes(found.memory))
+    assert not pair.copies.show()
+    assert "message 8 of the original finds no place in 8 slots" in pair.copies.stands(0).why
+
+
+def test_it_goes_on_after_the_ring_of_its_original_went_round_many_times(pair: Pair) -> None:
+    original, copy = pair.follow("a", slots=16)
+    original.publish(b"first")
+    pair.catch_up()
+    for _ in range(1000):
+        original.publish(b"x")
+        original.get().ack()
+    original.publish(b"last")
+    pair.catch_up()
+    assert content(copy) == content(original)
+    assert content(copy)[-1][1] == b"last"
+
+
+def test_a_transaction_is_seen_as_a_whole(pair: Pair) -> None:
+    first, first_copy = pair.follow("first")
+    second, second_copy = pair.follow("second")
+    for each in range(200):
+        with pair.broker.transaction() as transaction:
+            transaction.queue("first").publish(b"%d" % each)
+            transaction.queue("second").publish(b"%d" % each)
+        if each % 3 == 0:
+            pair.step()
+            assert [m.body for m in first_copy.browse()] == [m.body for m in second_copy.browse()]
+    assert first.statistics().depth == second.statistics().depth == 200
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"priorities": True},
+    {"last_value": True},
+    {"when_full": "drop-oldest"},
+    {"ttl": 0.01},
+    {"max_messages": 20, "when_full": "drop-oldest"},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_any_use_of_the_original_arrives(pair: Pair, settings: dict[str, Any], seed: int) -> None:
+    random = Random(seed)
+    original, copy = pair.follow("a", slots=64, **settings)
+    held: list[Any] = []
+    for _ in range(400):
+        act = random.random()
+        if act < 0.5:
+            with suppress(QueueFull):
+                original.publish(
+                    random.randbytes(random.randrange(300)), key=f"k{random.randrange(8)}",
+                    priority=random.randrange(10), timeout=0,
+                )  # fmt: skip
+        elif act < 0.7:
+            with suppress(Empty):
+                held += original.get_many(3, timeout=0)
+        elif act < 0.85 and held:
+            held.pop(random.randrange(len(held))).ack()
+        elif act < 0.9 and held:
+            held.pop().give_back()
+        elif act < 0.92:
+            original.purge()
+        else:
+            pair.step()
+    original.expire()
+    pair.catch_up()
+    assert content(copy) == content(original)
+    for each in held:
+        each.give_back()

@@ -1,0 +1,149 @@
+"""One replica: its states, and what it asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from shmbroker.netbridge.queue_replica.action import (
+    Became,
+    Begin,
+    GiveUp,
+    GoOn,
+    LetDelete,
+    Say,
+    Stop,
+)
+from shmbroker.netbridge.queue_replica.codec import encode, from_original, from_replica
+from shmbroker.netbridge.queue_replica.machine import ANEW_SECONDS, ASK_SECONDS, Replica, State
+from shmbroker.netbridge.queue_replica.source import Source, unpacked
+from shmbroker.netbridge.queue_replica.told import (
+    Follow,
+    Follows,
+    Has,
+    Leave,
+    Moment,
+    OfOriginal,
+    OfReplica,
+    Unserved,
+    Why,
+)
+from shmbroker.netbridge.wire.malformed import Malformed
+
+ONE, TWO = b"1" * 16, b"2" * 16
+
+
+def found(identity: bytes = ONE, begins: int = 7) -> Follows:
+    return Follows(0, identity, begins, 1024, 5)
+
+
+def following(identity: bytes = ONE) -> Replica:
+    made = Replica(0, "q", identity)
+    list(made.linked(9))
+    list(made.follows(found(identity), 9))
+    list(made.shown())
+    assert made.state is State.FOLLOWING
+    return made
+
+
+def test_a_new_one_begins_where_its_original_is() -> None:
+    made = Replica(0, "q")
+    assert list(made.linked(0)) == [Became("syncing", ""), Say(Follow(0, "q", b"", 0))]
+    assert list(made.follows(found(), 0)) == [Begin(ONE, 7, 5, saves=False)]
+    assert list(made.shown()) == [Became("following", "")]
+    assert list(made.shown()) == []
+
+
+def test_what_is_missing_from_the_beginning_is_given_up() -> None:
+    made = Replica(0, "q")
+    list(made.linked(0))
+    assert list(made.unserved(Unserved(0, Why.MISSING, "no queue"), 0)) == [GiveUp("no queue")]
+
+
+def test_it_goes_on_where_it_was() -> None:
+    made = following()
+    assert list(made.lost("silence")) == [Became("disconnected", "silence")]
+    assert list(made.linked(20)) == [Became("syncing", ""), Say(Follow(0, "q", ONE, 20))]
+    assert list(made.follows(found(begins=20), 20)) == [GoOn(5)]
+
+
+def test_a_queue_that_was_made_again_is_another_one() -> None:
+    made = following()
+    list(made.lost(""))
+    list(made.linked(20))
+    assert list(made.follows(found(TWO, 0), 20)) == [Begin(TWO, 0, 5, saves=True)]
+    assert made.identity == TWO
+
+
+def test_positions_that_the_original_never_had_are_dropped() -> None:
+    made = following()
+    list(made.lost(""))
+    list(made.linked(20))
+    assert list(made.follows(found(begins=21), 20)) == [Begin(ONE, 21, 5, saves=False)]
+
+
+def test_a_deleted_original_is_asked_for_until_it_is_there_again() -> None:
+    made = following()
+    gone = Unserved(0, Why.MISSING, "it was deleted")
+    assert list(made.unserved(gone, 3)) == [
+        Stop(), LetDelete(True), Became("source-deleted", "it was deleted"),
+    ]  # fmt: skip
+    assert made.due == 3 + ASK_SECONDS
+    assert list(made.tick(9, 3.5)) == []
+    assert list(made.tick(9, 4)) == [Say(Follow(0, "q", ONE, 9))]
+    assert list(made.unserved(gone, 4)) == [Stop()]
+    assert list(made.lost("silence")) == []
+    assert made.state is State.SOURCE_DELETED
+    list(made.linked(9))
+    assert list(made.follows(found(TWO), 9)) == [
+        Begin(TWO, 7, 5, saves=True), LetDelete(False), Became("syncing", ""),
+    ]  # fmt: skip
+
+
+def test_who_is_not_let_follow_asks_again() -> None:
+    made = following()
+    off = Unserved(0, Why.OFF, "ha.queue-replication is false there")
+    assert list(made.unserved(off, 0)) == [Stop(), Became("refused", off.detail)]
+    assert list(made.tick(9, ASK_SECONDS)) == [
+        Became("syncing", ""), Say(Follow(0, "q", ONE, 9)),
+    ]  # fmt: skip
+
+
+def test_a_failure_is_said_and_tried_again() -> None:
+    made = following()
+    assert list(made.fails("8 slots", 1)) == [Stop(), Say(Leave(0)), Became("failed", "8 slots")]
+    assert list(made.shown()) == []
+    assert list(made.follows(found(), 9)) == []
+    assert list(made.tick(9, 1 + ANEW_SECONDS))[-1] == Say(Follow(0, "q", ONE, 9))
+
+
+def test_detaching_asks_nobody() -> None:
+    made = following()
+    assert list(made.detach()) == [Stop(), Say(Leave(0))]
+    made = following()
+    list(made.lost(""))
+    assert list(made.detach()) == [Stop()]
+
+
+@pytest.mark.parametrize("said", [Follow(3, "q", ONE, 4), Leave(3), Has(9)], ids=str)
+def test_what_replicas_say(said: OfReplica) -> None:
+    assert from_replica(encode(said)) == said
+    with pytest.raises(Malformed):
+        from_original(encode(said))
+
+
+@pytest.mark.parametrize(
+    "said", [found(), Unserved(1, Why.UNFIT, "it pages"), Moment(True)], ids=str
+)
+def test_what_originals_say(said: OfOriginal) -> None:
+    assert from_original(encode(said)) == said
+    with pytest.raises(Malformed):
+        from_replica(encode(said))
+
+
+def test_a_source_as_a_queue_keeps_it() -> None:
+    source = Source("node1:61616", ONE)
+    assert unpacked(source.packed()) == source
+    assert unpacked(b"") is None
+    assert unpacked(b"\x01") is None
+    with pytest.raises(ValueError, match="at most"):
+        Source("x" * 500, ONE).packed()

@@ -1,0 +1,126 @@
+"""Two brokers as processes: queues of `copy` follow queues of `original`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shmbroker
+from shmbroker import Broker, Queue
+from shmbroker.ipc.instance import ordering, status
+from shmbroker.ipc.instance.watch import Watch
+from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.perf.machine.port import free_port
+from tests.conftest import vhost_for_a_while
+from tests.support.runs import Run
+
+PASSWORD = "correct horse battery staple"
+PATIENCE = 30.0
+NAME = "orders"
+NAMES = ("original", "copy")
+
+
+def content(queue: Queue) -> list[tuple[Any, ...]]:
+    """With positions."""
+    return [(each.position, each.body, each.key, each.priority) for each in queue.browse()]
+
+
+@dataclass
+class Two:
+    original: Run
+    copy: Run
+    vhosts: dict[str, str]
+    port: int
+    opened: ExitStack
+
+    @property
+    def peer(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def up(self) -> tuple[Broker, Broker]:
+        self.original.start().becomes("live")
+        self.copy.start().becomes("live")
+        return self.connected("original"), self.connected("copy")
+
+    def connected(self, name: str) -> Broker:
+        made = shmbroker.connect(f"shm://{self.vhosts[name]}", name="test")
+        return self.opened.enter_context(made)
+
+    def orders(self, verb: str, **given: object) -> str:
+        """Why it is not done, or nothing."""
+        wanted = {"noun": "replicas", "verb": verb, "user": "test", **given}
+        answer = ordering.asked(self.copy.folder, wanted, PATIENCE)
+        assert answer is not None, self.copy.said()
+        return str(answer.get("why", ""))
+
+    def follow(self, name: str = NAME, **settings: object) -> None:
+        """Made there."""
+        given = {"slots": 1024, **settings}
+        why = self.orders("follow", queue=name, of=self.peer, settings=given)
+        assert not why, why
+
+    def replicate(self, name: str = NAME) -> str:
+        return self.orders("follow", queue=name, of=self.peer)
+
+    def waits(self, state: str, name: str = NAME) -> dict[str, Any]:
+        """Until `ha replicas` shows this."""
+        watch = Watch(self.copy.folder / status.RUN)
+        until = time.monotonic() + PATIENCE
+        try:
+            while True:
+                rows = read_whole(self.copy.folder / status.RUN / "replicas").get("replicas", [])
+                found = next((each for each in rows if each["queue"] == name), {"state": ""})
+                if found["state"] == state:
+                    return found
+                assert time.monotonic() < until, f"{rows} {self.copy.said()} {self.copy.errors()}"
+                watch.wait(until - time.monotonic())
+        finally:
+            watch.close()
+
+    def equal(self, original: Queue, copy: Queue) -> None:
+        """As soon as all has come; nobody uses the original."""
+        until = time.monotonic() + PATIENCE
+        while content(copy) != content(original):
+            assert time.monotonic() < until, f"{self.copy.said()} {self.copy.errors()}"
+            time.sleep(0.005)
+
+
+Made = Callable[..., Two]
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Made]:
+    """`original`, `copy`: options of one."""
+    with ExitStack() as opened:
+        vhosts = {name: opened.enter_context(vhost_for_a_while()) for name in NAMES}
+
+        def made(
+            original: Mapping[str, object] | None = None, copy: Mapping[str, object] | None = None
+        ) -> Two:
+            port = free_port()
+            both: dict[str, object] = {
+                "store.path": "data",
+                "ha.queue-replication": True,
+                "credentials.copies.password": PASSWORD,
+                "credentials.copies.role": "replica",
+            }
+            listening: dict[str, object] = {
+                "acceptors.copies.uri": f"tcp://127.0.0.1:{port}",
+                "acceptors.copies.roles": ["replica"],
+            }
+            given = {
+                "original": both | listening | dict(original or {}),
+                "copy": both | dict(copy or {}),
+            }
+            runs = {name: Run(tmp_path / name, vhosts[name], "live", given[name]) for name in NAMES}
+            for each in runs.values():
+                opened.callback(each.kill)
+            return Two(runs["original"], runs["copy"], vhosts, port, opened)
+
+        yield made
