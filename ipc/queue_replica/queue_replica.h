@@ -4,8 +4,7 @@
  *
  * What goes from the one to the other are records with heads as the journal's: messages, and of
  * each queue how it stands.  The room stands on catalog, commit, follower, ring, journal's
- * format, vhost and base.
- */
+ * format, vhost and base. */
 
 #ifndef SHMBROKER_QUEUE_REPLICA_ROOM_H
 #define SHMBROKER_QUEUE_REPLICA_ROOM_H
