@@ -73,6 +73,9 @@ class Copies(Closable):
         _check(lib.sb_copies_add(self._copies, queue._queue, number, later), queue.name)
         self._queues[number] = queue
 
+    def has(self, number: int) -> bool:
+        return number in self._queues
+
     def drop(self, number: int) -> None:
         lib.sb_copies_drop(self._copies, number)
         self._queues.pop(number, None)

@@ -46,6 +46,8 @@ from shmbroker.netbridge.serving.service import Service
 from shmbroker.netbridge.wire.words import OF_PROGRAMS, QUEUES_LINK, Role
 
 Tell = Callable[[Mapping[str, Any]], None]
+LINK_NAME = 200
+"""Characters of the name of a link that is made of an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +175,10 @@ class Network(Closable):
             self.replicas.begin()
 
     def _dialled_for(self, following: Following, plan: str) -> Dialled:
+        name = f"{QUEUES_LINK}: {plan}"[:LINK_NAME]
         return Dialled(
-            following, self._thread, QUEUES_LINK, plan, self.given.of_replicas(), self.place.ours,
-            (), times=times_of(self.given.wanted.link_defaults), role=Role.REPLICA, tell=self.tell,
+            following, self._thread, name, plan, self.given.of_replicas(), self.place.ours, (),
+            times=times_of(self.given.wanted.link_defaults), role=Role.REPLICA, tell=self.tell,
             pair=self.given.pair, shows=following.shows,
         )  # fmt: skip
 

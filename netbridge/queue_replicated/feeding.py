@@ -84,9 +84,14 @@ class Feedings:
         return min((each.due for each in self._feedings.values()), default=NEVER)
 
     def woken(self, now: float) -> None:
-        for each in list(self._feedings.values()):
-            if each.due <= now:
+        for end, each in list(self._feedings.items()):
+            if each.due > now:
+                continue
+            try:
                 each.woken(now)
+            except Error as error:  # of this link only
+                each.close()
+                end.does(end.machine.malformed(Malformed(str(error)), time.monotonic()))
 
     def end(self) -> None:
         for each in self._feedings.values():

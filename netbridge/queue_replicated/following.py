@@ -15,7 +15,7 @@ from typing import Any, Final
 from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.ipc.queue_replica.copy import Copies, declare, detach, let_delete
+from shmbroker.ipc.queue_replica.copy import Copies, declare, detach, followed_by, let_delete
 from shmbroker.netbridge.carrier.dialled import Dialled
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.link import Link
@@ -105,8 +105,8 @@ class Following:
         return self._numbers
 
     def _link_to(self, each: Followed) -> None:
-        if self._end is not None:
-            self._does(each, each.machine.linked(self._next(each)))
+        if self._end is not None and (known := self._next(each)) is not None:
+            self._does(each, each.machine.linked(known))
 
     def detach(self, name: str) -> None:
         each = self.members.pop(name)
@@ -114,14 +114,20 @@ class Following:
         if each.queue is not None:
             detach(each.queue)
 
-    def _next(self, each: Followed) -> int:
+    def _next(self, each: Followed) -> int | None:
+        """All below this position is known here; None: the queue was deleted, and is forgotten."""
         if each.queue is None:
             return 0
         try:
+            followed_by(each.queue)
+            if not self.copies.has(each.machine.number):
+                self.copies.add(each.queue, each.machine.number, each.later)
             return self.copies.stands(each.machine.number).next
         except NotFound:
-            self.copies.add(each.queue, each.machine.number, each.later)
-            return self.copies.stands(each.machine.number).next
+            self.copies.drop(each.machine.number)
+            self.members.pop(each.machine.queue, None)
+            self._changed()
+            return None
 
     # --- of the link --------------------------------------------------------------------------
 
@@ -130,7 +136,7 @@ class Following:
         self._parts.clear()
         self._came = self._told = 0
         for each in list(self.members.values()):
-            self._does(each, each.machine.linked(self._next(each)))
+            self._link_to(each)
 
     def gone(self, end: End) -> None:
         if end is not self._end:
@@ -188,7 +194,8 @@ class Following:
             return
         if isinstance(said, Follows):
             each.is_answered = True
-            self._does(each, each.machine.follows(said, self._next(each)))
+            if (known := self._next(each)) is not None:
+                self._does(each, each.machine.follows(said, known))
         elif isinstance(said, Unserved):
             each.is_answered = False
             self._does(each, each.machine.unserved(said, time.monotonic()))
@@ -219,8 +226,8 @@ class Following:
 
     def woken(self, now: float) -> None:
         for each in list(self.members.values()):
-            if each.machine.due <= now:
-                self._does(each, each.machine.tick(self._next(each), now))
+            if each.machine.due <= now and (known := self._next(each)) is not None:
+                self._does(each, each.machine.tick(known, now))
 
     # --- what is done -------------------------------------------------------------------------
 

@@ -108,7 +108,14 @@ def test_a_deleted_original_leaves_what_was_there_until_it_is_made_again(two: Ma
     assert '"old"' in saved.read_text()
     there.delete_queue(NAME)
     run.waits("source-deleted")
-    here.queue(NAME).delete(force=True)
+    here.queue(NAME).delete()
+    run.waits("")
+    assert run.orders("detach", queue=NAME) != ""
+    there.declare_queue("other")
+    run.follow("other")
+    run.waits("following", "other")
+    assert run.copy.stop() == 0
+    assert run.original.stop() == 0
 
 
 def test_transactions_over_several_queues_arrive_as_a_whole(two: Made) -> None:
