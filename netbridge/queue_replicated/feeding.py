@@ -1,8 +1,8 @@
 """The side of originals: each broker that follows queues of this one has a link here.
 
 Queues are read without gates, so nothing waits for who follows: whoever is slow finds less to copy.
-How much is on the way is bounded, and how often it is read: what is read takes a fifth of a
-processor at most, and what is done with is looked for a hundred times a second while there is
+How much is on the way is bounded, and so is how often it is looked: that takes a fifth of a
+processor at most.  What is done with is looked for a hundred times a second while there is
 something, and ten times when there is not.
 """
 
@@ -43,6 +43,8 @@ PAUSE_SECONDS: Final = 0.01
 IDLE_SECONDS: Final = 0.1
 SHARE: Final = 4
 """So many times as long as it has taken nothing is read."""
+MANY_BYTES: Final = 256 << 10
+"""If so much was sent it was copying that took the time, and there is more."""
 HEAD_ROOM: Final = 1024
 NEVER: Final = math.inf
 
@@ -186,13 +188,14 @@ class Feeding:
         if now - self._looked_at >= IDLE_SECONDS:
             self._looked_at = now
             self._look_for_deleted()
-        begun = time.monotonic()
+        begun, before = time.monotonic(), self._sent
         is_idle = self._read(self._originals)
         if self._sent - self._has >= WINDOW_BYTES:
             return  # until it says that it has some
         took = time.monotonic() - begun
         self._pause = min(2 * self._pause, IDLE_SECONDS) if is_idle else PAUSE_SECONDS
-        self.due = begun + took + max(SHARE * took, self._pause if is_idle else 0.0)
+        looks = SHARE * took if self._sent - before < MANY_BYTES else 0.0
+        self.due = begun + took + max(looks, self._pause if is_idle else 0.0)
         if is_idle:
             self._watch(self._originals)
 
