@@ -90,3 +90,13 @@ def test_usage(two: Made, shell: Shell) -> None:
     said = fails(shell, "queue", "declare", "--start-replica", "node1", NAME, code=2)
     assert "--start-replica needs --broker" in said
     assert "no broker runs in" in fails(shell, "ha", "replicas", "-b", folder)
+
+
+def test_a_broker_is_named_by_its_folder(two: Made, shell: Shell) -> None:
+    run = two()
+    run.copy.start().becomes("live")
+    run.connected("copy").declare_queue(NAME)
+    folder = str(run.copy.folder)
+    assert NAME in shell.does("queue", "list", "-b", folder).out
+    said = fails(shell, "queue", "list", "-b", folder, "--vhost", "other", code=2)
+    assert "either --vhost" in said

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+import shmbroker
 from shmbroker import ReplicaReadOnly
-from tests.netbridge.queue_replicated.conftest import NAME, Made, content
+from shmbroker.perf.machine.port import free_port
+from tests.netbridge.queue_replicated.conftest import NAME, PASSWORD, Made, content
 
 
 def test_what_is_there_and_what_comes_arrives_and_goes(two: Made) -> None:
@@ -204,3 +206,26 @@ def _durable(run: Any, there: Any, here: Any) -> str:
     there.declare_queue("other")
     here.declare_queue("other", durable=True)
     return str(run.replicate("other"))
+
+
+def test_programs_on_other_hosts_are_refused_too(two: Made) -> None:
+    port = free_port()
+    programs: dict[str, object] = {
+        "acceptors.programs.uri": f"tcp://127.0.0.1:{port}",
+        "credentials.programs.password": PASSWORD,
+    }
+    run = two(copy=programs)
+    there, _ = run.up()
+    there.declare_queue(NAME).publish(b"one")
+    run.follow()
+    run.waits("following")
+    uri = f"tcp://127.0.0.1:{port}?prefer-shared-memory=false"
+    with shmbroker.connect(uri, user="programs", password=PASSWORD) as program:
+        queue = program.queue(NAME)
+        with pytest.raises(ReplicaReadOnly):
+            queue.publish(b"x")
+        with pytest.raises(ReplicaReadOnly):
+            queue.get(timeout=5)
+        with pytest.raises(ReplicaReadOnly):
+            queue.purge()
+        assert [each.body for each in queue.browse()] == [b"one"]
