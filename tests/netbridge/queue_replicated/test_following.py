@@ -9,8 +9,9 @@ import pytest
 
 import shmbroker
 from shmbroker import ReplicaReadOnly
+from shmbroker.ipc.instance import ordering
 from shmbroker.perf.machine.port import free_port
-from tests.netbridge.queue_replicated.conftest import NAME, PASSWORD, Made, content
+from tests.netbridge.queue_replicated.conftest import NAME, PASSWORD, PATIENCE, Made, content
 
 
 def test_what_is_there_and_what_comes_arrives_and_goes(two: Made) -> None:
@@ -229,3 +230,27 @@ def test_programs_on_other_hosts_are_refused_too(two: Made) -> None:
         with pytest.raises(ReplicaReadOnly):
             queue.purge()
         assert [each.body for each in queue.browse()] == [b"one"]
+
+
+def test_what_cannot_be_followed(two: Made) -> None:
+    port = free_port()
+    listening: dict[str, object] = {
+        "acceptors.copies.uri": f"tcp://127.0.0.1:{port}",
+        "acceptors.copies.roles": ["replica"],
+    }
+    run = two(copy=listening)
+    there, here = run.up()
+    there.declare_queue("pages", when_full="page")
+    why = run.orders("follow", queue="pages", of=run.peer, settings={"slots": 1024})
+    assert "pages are not replicated" in why
+    assert here.queues() == []
+    there.declare_queue(NAME)
+    run.follow()
+    run.waits("following")
+    wanted = {"noun": "replicas", "verb": "follow", "user": "test", "queue": NAME}
+    back = ordering.asked(run.original.folder, {**wanted, "of": f"127.0.0.1:{port}"}, PATIENCE)
+    assert back is not None
+    assert "is a replica itself" in str(back["why"]), "a ring of replicas"
+    itself = ordering.asked(run.original.folder, {**wanted, "of": run.peer}, PATIENCE)
+    assert itself is not None
+    assert "the link leads to its own broker" in str(itself["why"])
