@@ -254,3 +254,23 @@ def test_what_cannot_be_followed(two: Made) -> None:
     itself = ordering.asked(run.original.folder, {**wanted, "of": run.peer}, PATIENCE)
     assert itself is not None
     assert "the link leads to its own broker" in str(itself["why"])
+
+
+def test_a_replica_that_stands_still_holds_nothing_up(two: Made) -> None:
+    run = two()
+    there, here = run.up()
+    original = there.declare_queue(NAME, slots=64)
+    run.follow(slots=64)
+    run.waits("following")
+    process = run.copy.process
+    assert process is not None
+    process.stop()
+    try:
+        for each in range(5000):
+            original.publish(b"%d" % each, timeout=PATIENCE)
+            if each >= 10:
+                original.receive(timeout=PATIENCE)
+    finally:
+        process.go_on()
+    run.equal(original, here.queue(NAME))
+    assert [each[0] for each in content(here.queue(NAME))] == list(range(4990, 5000))
