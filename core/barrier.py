@@ -39,7 +39,7 @@ from shmbroker.core.layout import (
     RING_BARRIER_SET_AT,
     RING_JOURNAL_GATE_AT,
 )
-from shmbroker.core.visible import is_disk_enough, is_visible
+from shmbroker.core.visible import is_disk_enough, is_visible, may_run_ahead
 
 
 @cold
@@ -166,8 +166,11 @@ def is_confirmed(port: int, position: int, level: int) -> int:
     """1 if the message at this position is confirmed at this level; below 0: at the effective."""
     if level < 0:
         return is_visible(port, position)
-    if confirm_level(port, position) & level != level:
+    known = confirm_level(port, position)
+    if known & level != level:
         return 0
+    if level == CONFIRM_REPLICATED and not may_run_ahead(port):
+        return int(known & CONFIRM_DISK != 0)
     # after the gates: what the disk had while that was enough stays confirmed
     if level == CONFIRM_DISK and not is_disk_enough(port):
         return is_visible(port, position)

@@ -7,10 +7,21 @@ was stopped, and has a successor, need not be running for its consumers to stop.
 
 from __future__ import annotations
 
-from shmbroker.core.atomics import cycles, load, load_acquire, store, store_release
+from shmbroker.core.atomics import (
+    compare_exchange,
+    cycles,
+    load,
+    load_acquire,
+    store,
+    store_release,
+)
 from shmbroker.core.codes import OK
 from shmbroker.core.kernel import exported_cold, kernel
 from shmbroker.core.layout import (
+    AHEAD_ALLOWED,
+    AHEAD_ASKED,
+    AHEAD_REFUSED,
+    ARENA_AHEAD_AT,
     ARENA_SERVES_UNTIL_AT,
     PORT_ARENA,
     PORT_BARRIER,
@@ -69,6 +80,20 @@ def serves_until(arena: int, until: int) -> int:
     """
     store_release(arena + ARENA_SERVES_UNTIL_AT, until)
     return OK
+
+
+@kernel
+def may_run_ahead(port: int) -> int:
+    """1 if replicas may confirm what the disk here lacks; if not, the broker is asked for it.
+
+    A live may lack such a message after a restart of its host.  So the list of those that may
+    serve has to say first that it counts until then only.  Look after the gates.
+    """
+    address = load(port + PORT_ARENA) + ARENA_AHEAD_AT
+    seen = load_acquire(address)
+    if seen == AHEAD_REFUSED:
+        compare_exchange(address, AHEAD_REFUSED, AHEAD_ASKED)
+    return int(seen == AHEAD_ALLOWED)
 
 
 @kernel

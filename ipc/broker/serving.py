@@ -25,3 +25,12 @@ class Serving:
         """
         until = FOREVER if moment == math.inf else int(max(0.0, moment) * NANOSECONDS)
         lib.sb_vhost_serves_until(self._connection, self._pace, until, disk_alone)
+
+    def runs_ahead(self, may: bool) -> None:
+        """Whether replicas confirm what the disk here lacks, where `replicated` is asked for."""
+        lib.sb_vhost_runs_ahead(self._connection, may)
+
+    @property
+    def asks_ahead(self) -> bool:
+        """Somebody has asked for that since it was said that they do not."""
+        return bool(lib.sb_vhost_asks_ahead(self._connection))

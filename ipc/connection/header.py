@@ -61,6 +61,10 @@ typedef struct sb_pace {
  * again calls sb_journaler_serves then. */
 int64_t sb_vhost_serves_until(sb_connection *connection, sb_pace *pace, int64_t until_ns,
                               int64_t disk_alone);
+/* Of its broker: whether replicas may confirm what the disk lacks, to who asks for `replicated`
+ * by name; they may where nobody says so.  And whether somebody has asked for it since. */
+void sb_vhost_runs_ahead(sb_connection *connection, int64_t may);
+int64_t sb_vhost_asks_ahead(const sb_connection *connection);
 /* What the paths of a vhost's segments begin with: `home` has room for 384 bytes.  The group that
  * shares it, -1 if none does.  `looks`: root may look at what any user has.  Answers as sb_connect
  * if it may not be entered; SB_OK also if there is none. */

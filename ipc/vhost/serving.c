@@ -59,3 +59,18 @@ int64_t sb_vhost_serves_until(sb_connection *connection, sb_pace *pace, int64_t 
         until = -until;
     return sb_serves_until(connection->arena.memory, until);
 }
+
+static _Atomic int64_t *ahead(const sb_connection *connection)
+{
+    return (_Atomic int64_t *)((char *)connection->arena.memory + L_ARENA_AHEAD_AT);
+}
+
+void sb_vhost_runs_ahead(sb_connection *connection, int64_t may)
+{
+    atomic_store(ahead(connection), may ? L_AHEAD_ALLOWED : L_AHEAD_REFUSED);
+}
+
+int64_t sb_vhost_asks_ahead(const sb_connection *connection)
+{
+    return atomic_load(ahead(connection)) == L_AHEAD_ASKED;
+}

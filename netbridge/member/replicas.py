@@ -138,7 +138,7 @@ class Replicating(Passive):
             is_demand = level in (Level.REPLICATED, Level.DISK_AND_REPLICATED)
             return 0 if is_demand else self.synced_to
         replicated = min(self._has(each) for each in self.counted)
-        if level is Level.REPLICATED and self._may_run_ahead:
+        if level is Level.REPLICATED and self.may_run_ahead:
             return min(replicated, self.end)
         if level is Level.DISK and self.is_valid(now):
             return self.synced_to
@@ -156,8 +156,10 @@ class Replicating(Passive):
             self.does(Write(Copies(self.copies)))
 
     @property
-    def _may_run_ahead(self) -> bool:
-        is_listed = Copy(self.me, self.boot) in self.listed
+    def may_run_ahead(self) -> bool:
+        """The list says, and will say, that this member counts for this boot of its host only."""
+        here = Copy(self.me, self.boot)
+        is_listed = here in self.listed and here in self.copies and self.granted is None
         told = not self.options.electorate or self.lease.is_told(self.epoch, self.version)
         return is_listed and told
 
@@ -402,7 +404,9 @@ class Replicating(Passive):
             self._abandon_hand_over(f"{member} has left", now)
             if self.state not in SERVING:
                 return
-        self.copies = tuple(copy for copy in self.copies if copy.member != member)
+        left = tuple(copy for copy in self.copies if copy.member != member)
+        # alone nothing is confirmed ahead of this disk, and the record is synced behind all else
+        self.copies = left if len(left) > 1 else (Copy(self.me),)
         self.does(Write(Copies(self.copies)))
 
     def lose_replica(self, member: str, why: str, now: float) -> None:

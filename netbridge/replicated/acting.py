@@ -143,6 +143,8 @@ class Acting(Carrier):
 
     def does(self, actions: Iterable[Action]) -> None:
         self._waiting.extend(actions)
+        if self.served is not None and not self.machine.may_run_ahead:
+            self.served.runs_ahead(False)  # before a list is written that does not say so
         if self._is_busy:
             return
         self._is_busy = True
@@ -167,6 +169,7 @@ class Acting(Carrier):
         """Programs in shared memory look at it themselves."""
         machine, at = self.machine, now()
         if self.served is not None and not self.served.is_over:
+            self.served.runs_ahead(machine.may_run_ahead)
             self.served.followers.awaits_backups(machine.is_withholding(at))
             self.served.serves(machine.serves_until(at), disk_alone=machine.is_valid(at))
 
@@ -437,6 +440,8 @@ class Acting(Carrier):
             self.served.followers.stop(stop.member)
 
     def replica_has(self, member: str, number: int) -> None:
+        if self.served is not None and self.served.asks_ahead and not self.machine.may_run_ahead:
+            self.does(self.machine.wants_replicated(now()))
         stream = self._admission.stream(member)
         if stream and number:
             has = self._admission.shown(member, self._own(number).number, self.machine.counted)

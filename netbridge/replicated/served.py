@@ -142,7 +142,9 @@ class Served:
         self.is_over = False
         self._serving = Serving(warm.broker)
         self._serving.until(0.0)
+        self._serving.runs_ahead(False)
         self._said = 0.0, True
+        self._is_ahead = False
         store.allow(epoch)
 
         def begins(journaler: Journaler) -> None:
@@ -195,6 +197,16 @@ class Served:
         self._serving.until(until, disk_alone=disk_alone)
         if was_over:
             self.journaler.serves()
+
+    def runs_ahead(self, may: bool) -> None:
+        """In the network thread: replicas confirm what the disk here lacks."""
+        if may != self._is_ahead and not self.is_over:
+            self._is_ahead = may
+            self._serving.runs_ahead(may)
+
+    @property
+    def asks_ahead(self) -> bool:
+        return not self.is_over and self._serving.asks_ahead
 
     # --- being live no more -------------------------------------------------------------------
 

@@ -97,6 +97,28 @@ def test_what_is_not_durable_has_no_flag(broker: Broker, journaler: Journaler) -
         assert not message.redelivered
 
 
+def test_replicas_confirm_what_the_disk_lacks_only_if_their_broker_says_so(
+    broker: Broker, journaler: Journaler
+) -> None:
+    """Who asks for `replicated` by name waits for the disk as well, until the broker knows."""
+    orders = broker.declare_queue("orders", durable=True)
+    serving = Serving(broker)
+    serving.runs_ahead(False)
+    with End(journaler, "far", timeout=NEVER) as far:
+        position = orders.publish(b"0", confirm="disk", timeout=PATIENCE)
+        assert not serving.asks_ahead
+        with pytest.raises(Unconfirmed):
+            orders.confirm(position, level="replicated", timeout=SOON)
+        assert not serving.asks_ahead, "no replica has it"
+        far.done(far.state().told)
+        assert orders.confirm(position, level="replicated", timeout=PATIENCE)
+        assert serving.asks_ahead
+        serving.runs_ahead(True)
+        assert not serving.asks_ahead
+        assert orders.confirm(position, level="replicated", timeout=PATIENCE)
+        assert not serving.asks_ahead
+
+
 def test_it_ends_by_itself(broker: Broker, journaler: Journaler) -> None:
     orders = broker.declare_queue("orders", durable=True)
     for body in (b"0", b"1"):

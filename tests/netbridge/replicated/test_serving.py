@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from shmbroker import ConnectionClosed, Empty, Unconfirmed
+from shmbroker.ipc.broker.serving import Serving
+from shmbroker.ipc.instance.process import boot
+from shmbroker.ipc.journal import records
+from shmbroker.ipc.journal.replay import Replay
+from shmbroker.netbridge.election.question import Copy
+from shmbroker.netbridge.member.codec import written
+from shmbroker.netbridge.replica.warm import JOURNAL
 from tests.netbridge.replicated.conftest import PATIENCE, Made
 from tests.netbridge.replicated.test_losing import MANY, filled
 from tests.netbridge.replicated.test_starting import QUICK
@@ -14,6 +23,12 @@ from tests.netbridge.replicated.test_witness import guarded, witness  # noqa: F4
 from tests.support.witness import Place
 
 SOON = 0.2
+
+
+def lists(folder: Path) -> list[tuple[Copy, ...]]:
+    """Who is in sync, as its journal says one after the other."""
+    with Replay(folder / "data" / JOURNAL) as replay:
+        return [written(each.body).copies for each in replay if each.kind == records.STANDING]
 
 
 def test_a_suspended_live_delivers_nothing_and_confirms_no_disk(node: Made) -> None:
@@ -53,6 +68,23 @@ def test_a_paused_live_delivers_nothing_when_another_one_may(
     two.says("b", "in sync")
     with pytest.raises(ConnectionClosed, match="has moved"):
         orders.get(timeout=SOON)
+
+
+def test_a_live_runs_ahead_of_its_disk_only_when_the_list_says_so(node: Made) -> None:
+    two = node(QUICK).up()
+    orders = filled(two)
+    watched = Serving(two.connected("a"))
+    assert not watched.asks_ahead
+    orders.publish(b"0", confirm="replicated", timeout=PATIENCE)
+    until = time.monotonic() + PATIENCE
+    while watched.asks_ahead and time.monotonic() < until:  # the next frame has the list
+        orders.publish(b"more", timeout=PATIENCE)
+    assert not watched.asks_ahead
+    of_this_boot = Copy("a", boot())
+    assert of_this_boot in lists(two["b"].folder)[-1]
+    two["b"].stop()
+    two.says("a", "alone")
+    assert lists(two["a"].folder)[-1] == (Copy("a"),)
 
 
 def test_a_new_live_awaits_its_backups(node: Made) -> None:
