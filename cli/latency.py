@@ -170,8 +170,7 @@ def follow_spool(
         from shmbroker.perf.spark.intake import follow
 
         trigger = None if once else f"{every:g} seconds"
-        query = follow(spark, spool, place, seconds(window), delay, trigger, files)
-        query.awaitTermination()
+        follow(spark, spool, place, seconds(window), delay, trigger, files)
 
 
 @latency.command(

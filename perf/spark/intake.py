@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -24,6 +25,9 @@ from shmbroker.perf.spark.spool import files
 from shmbroker.perf.spark.tables import FILES, PROBLEMS, About, Tables
 
 NOTE = ("sort", "file", "offset", "problem", "host", "vhost", "start", "end", "total", "overflow")
+
+WORKER_IS_LATE = "Python worker failed to connect back"
+ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,29 @@ def merge(spark: SparkSession, spool: str, place: str, window_seconds: int) -> T
 def follow(
     spark: SparkSession, spool: str, place: str, window_seconds: int, delay_seconds: float,
     every: str | None = None, files_per_batch: int = 1000,
-) -> StreamingQuery:  # fmt: skip
+) -> None:  # fmt: skip
     """What is new, batch by batch; `every` "10 seconds", or None to end when nothing is new.
 
     Stopped or killed anywhere, it goes on where it was: Spark's checkpoint and the ledger of
     files are in the tables' folder, and a batch that is repeated has the same files and replaces
-    what it wrote.
+    what it wrote.  Spark gives a Python worker ten seconds to connect, and no option changes that:
+    where a machine is too busy for it, we try again, a few times.
     """
+    for attempts_left in range(ATTEMPTS - 1, -1, -1):
+        query = _begin(spark, spool, place, window_seconds, delay_seconds, every, files_per_batch)
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if WORKER_IS_LATE not in str(error) or not attempts_left:
+                raise
+        else:
+            return
+
+
+def _begin(
+    spark: SparkSession, spool: str, place: str, window_seconds: int, delay_seconds: float,
+    every: str | None, files_per_batch: int,
+) -> StreamingQuery:  # fmt: skip
     files(spool)
     tables = Tables(spark, place)
     tables.create(About("stream", window_seconds))

@@ -91,12 +91,16 @@ class Fleet:
         eventually(read)
         return record[0]
 
-    def live(self) -> Process:
-        """Who is live, once somebody is ready to take over."""
+    def live(self) -> tuple[Process, int]:
+        """Who is live, and its epoch, once somebody is ready to take over.
+
+        On a busy machine it may be replaced at any moment.
+        """
         eventually(lambda: self.lock.another_is_announced and self.lock.another_is_live)
         record = self.record()
         assert record.process is not None
-        return next(each for each in self.running if each.pid == record.process.pid)
+        live = next(each for each in self.running if each.pid == record.process.pid)
+        return live, record.epoch
 
     def revive(self) -> None:
         for index, each in enumerate(self.running):
@@ -247,9 +251,8 @@ def failover(
                 tell(number)
                 done = confirms.stat().st_size
                 eventually(lambda done=done: confirms.stat().st_size > done)  # type: ignore[misc]
-                live = instances.live()
                 select.select([], [], [], at_rest + moments.uniform(0, 0.03))
-                epoch = instances.record().epoch
+                live, epoch = instances.live()
                 killed.append((time.monotonic_ns(), epoch))
                 hit(live)
                 eventually(lambda epoch=epoch: instances.record().epoch > epoch)  # type: ignore[misc]

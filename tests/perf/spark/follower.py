@@ -17,8 +17,7 @@ def main(spool: str, place: str, files_per_batch: str) -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     day = 86_400.0
-    query = follow(spark, spool, place, 60, day, None, int(files_per_batch))
-    query.awaitTermination()
+    follow(spark, spool, place, 60, day, None, int(files_per_batch))
     spark.stop()
 
 

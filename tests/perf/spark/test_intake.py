@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from shmbroker.perf.spark import intake
 from shmbroker.perf.spark.buckets import GEOMETRY, apart
@@ -37,8 +39,7 @@ def contents(tables: Tables) -> list[tuple[Any, ...]]:
 
 
 def follow(spark: Any, spool: Path, place: Path, delay: float = DAY, files: int = 2) -> Tables:
-    query = intake.follow(spark, str(spool), str(place), 60, delay, None, files)
-    query.awaitTermination(PATIENCE_SECONDS)
+    intake.follow(spark, str(spool), str(place), 60, delay, None, files)
     return Tables(spark, str(place))
 
 
@@ -179,6 +180,28 @@ def kill_at_some_moment(
         time.sleep(0.01)
     time.sleep(dice.uniform(0, 1.0))
     os.killpg(follower.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("late", "is_done"), [(intake.ATTEMPTS - 1, True), (intake.ATTEMPTS, False)]
+)
+def test_a_worker_that_is_late_is_tried_again(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int, is_done: bool
+) -> None:
+    """Spark waits ten seconds: nothing that a test could bring about in time."""
+    write_parquet(replace(FLEET, hosts=1), tmp_path / "spool", hosts_a_file=1)
+    begin, tries = intake._begin, iter(range(late))
+
+    class Late:
+        def awaitTermination(self) -> None:  # Spark's name
+            raise StreamingQueryException(f"... {intake.WORKER_IS_LATE} ...")
+
+    def begins(*given: Any) -> Any:
+        return Late() if next(tries, None) is not None else begin(*given)
+
+    monkeypatch.setattr(intake, "_begin", begins)
+    with nullcontext() if is_done else pytest.raises(StreamingQueryException):
+        assert contents(follow(spark, tmp_path / "spool", tmp_path / "tables"))
 
 
 def test_a_stream_that_was_killed_before_its_first_batch_begins(spark: Any, tmp_path: Path) -> None:
