@@ -95,14 +95,14 @@ def is_over_link() -> bool:
 
 def _vhost(ctx: click.Context, _option: click.Parameter, value: str | None) -> str:
     """Called after the other options, which are eager."""
-    from shmbroker.ipc.instance.config import config
-
     far = _far(ctx)
     if value and far.url:
         raise click.UsageError("either --vhost or --url")
     if far.folder is not None:
         if value or far.url:
             raise click.UsageError("either --vhost, --url or --broker")
+        from shmbroker.ipc.instance.config import config
+
         return config.load(far.folder).vhost
     if far.url.startswith(SHARED):
         value, far.url = far.url.removeprefix(SHARED), ""

@@ -33,7 +33,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do it without being asked
     """,
 )
 def ha() -> None:
-    """A member of a replicated node, seen and ordered; queues that follow those of others."""
+    """Members, pairs and queue replicas, seen and ordered."""
 
 
 ha.add_command(epoch)

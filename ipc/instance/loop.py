@@ -46,7 +46,7 @@ from shmbroker.ipc.instance.mount import warnings
 from shmbroker.ipc.instance.spooling import Spooling
 from shmbroker.ipc.instance.stall import StallWatch
 from shmbroker.ipc.instance.status import RUN, Sign, Status
-from shmbroker.ipc.instance.store import FILE_LOCK, Store
+from shmbroker.ipc.instance.store import FILE_LOCK, Store, StoreRefused
 from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.ipc.paging.pager import Pager
 
@@ -176,7 +176,17 @@ class Loop:
         try:
             event()
         except (Error, OSError) as error:
-            self._fail(told(error))
+            self._fail(told(self._cause(error)))
+
+    def _cause(self, error: Error | OSError) -> Error | OSError:
+        """That the store is gone, if it is: then nothing in it is found either."""
+        try:
+            self.store.check_place(self.lock.fence)
+        except StoreRefused as gone:
+            return gone
+        except OSError:  # it has no descriptor of it
+            pass
+        return error
 
     def _do(self, actions: Iterable[Action]) -> None:
         decided = list(actions)
