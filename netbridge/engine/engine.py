@@ -67,8 +67,9 @@ class Engine(Protocol):
     def file(self) -> int | None:
         """A descriptor that is readable when there is word."""
 
-    def take_word(self) -> None:
-        """What made the descriptor readable, if anything.  EngineFailed if it is gone."""
+    def take_word(self) -> bool:
+        """What made the descriptor readable, and what came along with an answer: whether there was
+        any.  EngineFailed if the engine is gone."""
 
     def look(self, node: Node) -> Seen: ...
 

@@ -74,9 +74,9 @@ class Sql:
     def file(self) -> int | None:
         return self._database.file if self._database is not None else None
 
-    def take_word(self) -> None:
+    def take_word(self) -> bool:
         try:
-            self._reached.was_told()
+            return self._reached.was_told()
         except DatabaseFailed as error:
             raise EngineFailed(str(error)) from None
 

@@ -134,6 +134,8 @@ class EngineVoters:
                 break
         for key, (what, _) in list(self._waiting.items()):
             self._carry(key, what, is_again=True)
+        if self._engine.take_word():  # it came with an answer: the descriptor is not readable
+            self._nudge()
 
     def _carry(self, key: Key, what: FromMember, *, is_again: bool = False) -> None:
         judged = self._done(what)

@@ -134,9 +134,10 @@ class ZooKeeper:
             self._was_lost = True
         self._wake()
 
-    def take_word(self) -> None:
+    def take_word(self) -> bool:
         if self._was_lost:
             raise EngineFailed(f"the connection to {self.place} was lost")
+        return False
 
     def close(self) -> None:
         """The session ends, and the holder with it."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import select
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,8 +18,8 @@ from click.testing import CliRunner, Result
 from shmbroker.cli.epoch import epoch
 from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.netbridge.election.ledger import Ledger
-from shmbroker.netbridge.election.question import Grant, Release, Renew, Stale, Verdict
-from shmbroker.netbridge.engine.engine import EngineFailed, LeaseStep
+from shmbroker.netbridge.election.question import Grant, Node, Release, Renew, Stale, Verdict
+from shmbroker.netbridge.engine.engine import Engine, EngineFailed, LeaseStep, Seen
 from shmbroker.netbridge.engine.zookeeper import ZooKeeper
 from tests.netbridge.replicated.conftest import Made
 from tests.netbridge.replicated.test_losing import MANY, filled
@@ -30,7 +33,7 @@ from tests.support.engines import (
     zookeeper,
 )
 from tests.support.postgres import PASSWORD, Postgres
-from tests.support.witness import BOTH, NODE, PATIENCE_SECONDS, alone, until
+from tests.support.witness import BOTH, HOUR_MS, NODE, PATIENCE_SECONDS, alone, until
 from tests.support.zookeeper import Ensemble
 
 RACES = 10
@@ -281,6 +284,37 @@ def test_sessions_that_are_shorter_than_wanted_are_refused(ensemble: Ensemble) -
 
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
+
+
+def test_word_that_comes_with_an_answer_is_heard(
+    in_sql: Make, members: Callable[[Make], New]
+) -> None:
+    """Once it is read nothing is left in the socket, and who sleeps would not wake of it."""
+    a, ledger = in_sql("a"), Ledger(BOTH, 1, lease_ms=HOUR_MS)
+    a.open(lambda: None)
+    assert a.change(NODE, a.look(NODE), ledger, LeaseStep.TAKEN)
+    looks = itertools.count()
+
+    def released_meanwhile(of_b: Engine, look: Callable[[Node], Seen], node: Node) -> Seen:
+        """The second look, which is the last one before b sleeps, is too early."""
+        seen = look(node)
+        if next(looks) == 1:
+            of_b.take_word()
+            assert a.change(NODE, a.look(NODE), ledger, LeaseStep.FREED)
+            assert of_b.file is not None
+            assert select.select([of_b.file], [], [], PATIENCE_SECONDS)[0]
+            assert look(node).lease is None
+        return seen
+
+    def make(me: str) -> Engine:
+        engine = in_sql(me)
+        engine.look = partial(released_meanwhile, engine, engine.look)  # type: ignore[method-assign]
+        return engine
+
+    b = members(make)("b").wait()
+    assert b.ask(alone(2, "b")).reason == "it sees a"
+    assert b.answer(b.attempt).verdict is Verdict.YES
+    a.close()
 
 
 def test_a_database_that_is_restarted_goes_on(
