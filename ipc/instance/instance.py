@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from shmbroker.ipc.broker.journaler import keep_memory
-from shmbroker.ipc.instance import ordering
+from shmbroker.ipc.instance import ordering, signals
 from shmbroker.ipc.instance.live import Live
 from shmbroker.ipc.instance.lock import record
 from shmbroker.ipc.instance.loop import LAST_STATES
@@ -30,11 +30,14 @@ class Instance(Live):
         Threads of ours may still sleep in the kernel: leave by os._exit.
         """
         keep_memory()
-        self._show()
-        for number in SIGNALS:
-            signal.signal(number, self._signalled)
-        signal.signal(signal.SIGHUP, self._asked_to_reload)
-        signal.signal(ordering.SIGNAL, self._asked_to)
+        signals.heard(
+            {
+                **dict.fromkeys(SIGNALS, self._signalled),
+                signal.SIGHUP: self._asked_to_reload,
+                ordering.SIGNAL: self._asked_to,
+            }
+        )
+        self._show()  # from then on there are orders
         self._in_background(self._listen)
         self.inbox.put(lambda: self._do(self.machine.start()))
         while self.machine.state not in LAST_STATES:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from types import FrameType
 from typing import Final, TypeVar
 
 from shmbroker.ipc.base.errors import (
@@ -326,7 +325,7 @@ class Loop:
             ) from None
         return thread
 
-    def _asked_to_reload(self, _number: int, _frame: FrameType | None) -> None:
+    def _asked_to_reload(self) -> None:
         self.inbox.put(self._reload)
 
     def _reload(self) -> None:
@@ -338,7 +337,7 @@ class Loop:
         place = self.config.folder / RUN / reloading.FILE
         self._written(place, lambda: write_whole(place, answer))
 
-    def _asked_to(self, _number: int, _frame: FrameType | None) -> None:
+    def _asked_to(self) -> None:
         self.inbox.put(lambda: self._in_background(self._carry_out))
 
     def _carry_out(self) -> None:
@@ -352,7 +351,7 @@ class Loop:
         place = self.config.folder
         self._written(place / RUN / ordering.ANSWER, lambda: ordering.answered(place, order, why))
 
-    def _signalled(self, _number: int, _frame: FrameType | None) -> None:
+    def _signalled(self) -> None:
         self.inbox.put(lambda: self._do(self.machine.stop()))
 
     def _fail(self, why: str) -> None:

@@ -13,13 +13,12 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import SimpleQueue
-from types import FrameType
 from typing import Any, Final
 
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.ipc.base.refusal import told
 from shmbroker.ipc.broker.journaler import keep_memory
-from shmbroker.ipc.instance import notify, ordering, process, promotion, reloading
+from shmbroker.ipc.instance import notify, ordering, process, promotion, reloading, signals
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
 from shmbroker.ipc.instance.status import RUN, Sign, Status
@@ -58,7 +57,7 @@ class ReplicatedInstance:
     """Made of its configuration; run() is all that there is to do with it."""
 
     def __init__(self, config: Config, network: Network, known: Credentials) -> None:
-        # for the main thread: one that is given to another thread does not wake it
+        # until they are heard: an order would end the process
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         self.config = config
         self._network, self._known = network, known
@@ -100,10 +99,13 @@ class ReplicatedInstance:
             self._begin()
         except (Error, OSError) as error:
             return self._failed(told(error))
-        for number in SIGNALS:
-            signal.signal(number, self._stopped)
-        signal.signal(signal.SIGHUP, self._asked_to_reload)
-        signal.signal(ordering.SIGNAL, self._asked_to)
+        signals.heard(
+            {
+                **dict.fromkeys(SIGNALS, self._stopped),
+                signal.SIGHUP: self._asked_to_reload,
+                ordering.SIGNAL: self._asked_to,
+            }
+        )
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         while (code := self._inbox.get()()) is None:
             pass
@@ -257,10 +259,10 @@ class ReplicatedInstance:
     def _in_thread(self, step: Callable[[Acting], object]) -> None:
         self._thread.call(lambda: step(self._acting))
 
-    def _stopped(self, _number: int, _frame: FrameType | None) -> None:
+    def _stopped(self) -> None:
         self._in_thread(lambda acting: acting.does(acting.machine.stop(now())))
 
-    def _asked_to_reload(self, _number: int, _frame: FrameType | None) -> None:
+    def _asked_to_reload(self) -> None:
         self._inbox.put(self._reload)
 
     def _reload(self) -> None:
@@ -280,7 +282,7 @@ class ReplicatedInstance:
         self._look_around(found)
         self.owner.reload(options.without_members(network), known)
 
-    def _asked_to(self, _number: int, _frame: FrameType | None) -> None:
+    def _asked_to(self) -> None:
         self._inbox.put(self._carry_out)
 
     def _carry_out(self) -> None:

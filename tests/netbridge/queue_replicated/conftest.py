@@ -56,7 +56,7 @@ class Two:
         """Why it is not done, or nothing."""
         wanted = {"noun": "replicas", "verb": verb, "user": "test", **given}
         answer = ordering.asked(self.copy.folder, wanted, PATIENCE)
-        assert answer is not None, self.copy.said()
+        assert answer is not None, f"{self.copy.said()} {self.copy.errors()}"
         return str(answer.get("why", ""))
 
     def follow(self, name: str = NAME, **settings: object) -> None:
