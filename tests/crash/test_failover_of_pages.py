@@ -94,10 +94,9 @@ def test_what_pages_and_what_is_scheduled_outlives_its_live(tmp_path: Path) -> N
         running = [Process(each, tmp_path / f"part-{n}") for n, each in enumerate(parts)]
         try:
             for _ in range(KILLS):
-                live = instances.live()
                 time.sleep(random.random() * 0.2)
                 paged += queue.statistics().paged
-                epoch = instances.record().epoch
+                live, epoch = instances.live()
                 live.kill()
                 eventually(lambda epoch=epoch: instances.record().epoch > epoch)  # type: ignore[misc]
                 instances.revive()
