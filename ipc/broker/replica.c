@@ -87,6 +87,32 @@ static bool join_all(sb_journaler *journaler, int64_t number, const char *name)
     return false;
 }
 
+static void leave_one(sb_journaler *journaler, int64_t number)
+{
+    leave_all(journaler, number);
+    ends_replica_forget(journaler->ends, number);
+}
+
+/* Those that have gone leave after the others have come: who begins anew under another name holds
+ * confirms back all the time. */
+static bool come_and_go(sb_journaler *journaler, const end_replica told[REPLICAS_MAX])
+{
+    bool have_come = false;
+    for (int64_t each = 0; each < REPLICAS_MAX; each++) {
+        if (!told[each].is_there || journaler->replicas[each].has_gates)
+            continue;
+        for (int64_t other = 0; other < REPLICAS_MAX; other++)
+            if (told[other].is_used && !told[other].is_there &&
+                strcmp(journaler->replicas[other].name, told[each].name) == 0)
+                leave_one(journaler, other);
+        have_come |= join_all(journaler, each, told[each].name);
+    }
+    for (int64_t each = 0; each < REPLICAS_MAX; each++)
+        if (told[each].is_used && !told[each].is_there)
+            leave_one(journaler, each);
+    return have_come;
+}
+
 bool replicas_have_news(const sb_journaler *journaler)
 {
     return ends_news(journaler->ends) != journaler->news;
@@ -96,21 +122,12 @@ int64_t replicas_look(sb_journaler *journaler)
 {
     end_replica told[REPLICAS_MAX];
     int64_t news = ends_news(journaler->ends);
-    bool have_come = false;
     if (news == journaler->news)
         return SB_OK;
     ends_replicas(journaler->ends, told);
-    for (int64_t each = 0; each < REPLICAS_MAX; each++) {
-        if (told[each].is_there || !told[each].is_used)
-            continue;
-        leave_all(journaler, each);
-        ends_replica_forget(journaler->ends, each);
-    }
-    for (int64_t each = 0; each < REPLICAS_MAX; each++) {
-        if (told[each].is_there && !journaler->replicas[each].has_gates)
-            have_come |= join_all(journaler, each, told[each].name);
+    bool have_come = come_and_go(journaler, told);
+    for (int64_t each = 0; each < REPLICAS_MAX; each++)
         journaler->replicas[each].done = told[each].done;
-    }
     journaler->news = news;
     return have_come ? unfinished_note_all(journaler) : SB_OK;
 }

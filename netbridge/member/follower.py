@@ -15,6 +15,8 @@ class Follower:
     """When it joined, or got on last while it was behind."""
     has: int = 0
     """It has confirmed all frames up to this number."""
+    can_count: bool = False
+    """Frames reach it as they are written, so confirms can wait for it."""
     is_announced: bool = False
     """It was told that it is in sync."""
     is_leaving: bool = False

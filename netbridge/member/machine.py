@@ -4,7 +4,8 @@
 of one clock that only rises and counts time spent asleep.
 
 Its journal tells it: `wrote` (a frame was appended here), `began` (that was `Began`), `synced`,
-`took` and `copied` (frames of the live it follows), `left`.  Replicas tell it: `has`.
+`took` and `copied` (frames of the live it follows), `left`.  Of replicas it is told: `can_count`,
+`has`.
 """
 
 from __future__ import annotations
@@ -79,6 +80,11 @@ class Member(Serving):
 
     def replica_has(self, member: str, stream: int, number: int, now: float) -> list[Action]:
         self.has(member, stream, number, now)
+        return self.done()
+
+    def replica_can_count(self, member: str, stream: int, now: float) -> list[Action]:
+        """Confirms wait for it as soon as it is counted."""
+        self.follows_closely(member, stream, now)
         return self.done()
 
     def replica_failed(self, member: str, why: str, now: float) -> list[Action]:

@@ -241,6 +241,11 @@ class Replicating(Passive):
             self.followers[member].gets_on(number, self.end, now)
             self._progress(now)
 
+    def follows_closely(self, member: str, stream: int, now: float) -> None:
+        if member in self.followers and self.followers[member].stream == stream:
+            self.followers[member].can_count = True
+            self._progress(now)
+
     def _progress(self, now: float) -> None:
         if self.state not in SERVING:
             return
@@ -320,7 +325,8 @@ class Replicating(Passive):
     def _admit(self, follower: Follower, now: float) -> None:
         """In: it has everything; from its record on confirms wait for it."""
         member = follower.member
-        if follower.is_leaving or self.granted is not None or follower.has < self.end:
+        has_all = follower.can_count and follower.has >= self.end
+        if follower.is_leaving or self.granted is not None or not has_all:
             self._announce(follower, now)
         elif member not in self.counted and self.state in (State.LIVE, State.ALONE):
             # a majority of the voters knows this node, before anybody else may be granted it

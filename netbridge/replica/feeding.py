@@ -55,7 +55,7 @@ class Live(Protocol):
 
     def became(self, feeding: Feeding) -> None: ...
 
-    def admit(self, feeding: Feeding, then: Callable[[], None]) -> None: ...
+    def admit(self, feeding: Feeding, then: Callable[[], bool]) -> None: ...
 
     def release(self, feeding: Feeding, why: str, then: Callable[[], None]) -> None: ...
 
@@ -266,14 +266,16 @@ class Feeding:
         for at in range(0, len(frames), room):
             self.link.say(Shipment(at + room < len(frames), frames[at : at + room]))
 
-    def _count(self) -> None:
+    def _count(self) -> bool:
+        """False: it has fallen behind, and is admitted anew when it follows again."""
         if self.end is None or self.feed.state is not State.FOLLOWING:
-            return
+            return False
         number = self.end.count()
         self.live.anew.discard(self.feed.name)
         self._close_history()
         self.does(self.feed.counts(number, time.monotonic()))
         self.live.keep()
+        return self.counts
 
     def detach(self) -> None:
         """Nothing waits for it any more."""

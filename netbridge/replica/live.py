@@ -29,8 +29,11 @@ NICE = 5
 class Consents(Protocol):
     """Who must agree before a replica counts, and before it counts no more."""
 
-    def admit(self, name: str, boot: bytes, then: Callable[[], None]) -> None:
-        """Call `then` in the network thread once all that must know of it do."""
+    def admit(self, name: str, boot: bytes, then: Callable[[], bool]) -> None:
+        """Call `then` in the network thread once all that must know of it do.
+
+        It says whether confirms wait for the replica from there on.
+        """
 
     def release(self, name: str, why: str, then: Callable[[], None]) -> None: ...
 
@@ -38,7 +41,7 @@ class Consents(Protocol):
 class Nobody:
     """There is nobody to be asked."""
 
-    def admit(self, name: str, boot: bytes, then: Callable[[], None]) -> None:
+    def admit(self, name: str, boot: bytes, then: Callable[[], bool]) -> None:
         then()
 
     def release(self, name: str, why: str, then: Callable[[], None]) -> None:
@@ -150,7 +153,7 @@ class Replication(Closable):
         oldest = min((each for each in needs if each is not None), default=None)
         self.journaler.keep(oldest, self.terms.resync_bytes)
 
-    def admit(self, feeding: Feeding, then: Callable[[], None]) -> None:
+    def admit(self, feeding: Feeding, then: Callable[[], bool]) -> None:
         self._consents.admit(feeding.feed.name, feeding.feed.boot, then)
 
     def release(self, feeding: Feeding, why: str, then: Callable[[], None]) -> None:

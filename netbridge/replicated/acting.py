@@ -65,7 +65,7 @@ from shmbroker.netbridge.replicated.checking import has_frame
 from shmbroker.netbridge.replicated.deaths import Deaths
 from shmbroker.netbridge.replicated.options import reloaded
 from shmbroker.netbridge.replicated.process import Process, now
-from shmbroker.netbridge.replicated.served import Served
+from shmbroker.netbridge.replicated.served import Followers, Served
 from shmbroker.netbridge.replicated.store import Store, last_of, written_in
 from shmbroker.netbridge.replicated.talks import Talks
 from shmbroker.netbridge.replicated.turns import Turns
@@ -170,8 +170,13 @@ class Acting(Carrier):
         machine, at = self.machine, now()
         if self.served is not None and not self.served.is_over:
             self.served.runs_ahead(machine.may_run_ahead)
-            self.served.followers.awaits_backups(machine.is_withholding(at))
+            self._hold_confirms(self.served.followers, at)
             self.served.serves(machine.serves_until(at), disk_alone=machine.is_valid(at))
+
+    def _hold_confirms(self, followers: Followers, at: float) -> None:
+        """Who is counted may take over: nothing is confirmed without an end that stands for it."""
+        is_held = followers.holds(self.machine.counted)
+        followers.awaits_backups(not is_held or self.machine.is_withholding(at))
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Tell):
@@ -342,7 +347,8 @@ class Acting(Carrier):
         warm, self.warm = self.warm, None
         assert warm is not None
         standing = packed(self.written)
-        awaits = self.machine.is_withholding(now())
+        has_others = any(copy.member != self.machine.me for copy in begin.copies)
+        awaits = has_others or self.machine.is_withholding(now())
 
         def work() -> Served:
             warm.founds(self.machine.node)
@@ -369,9 +375,10 @@ class Acting(Carrier):
             self._note(write.record)
 
     def _note(self, record: Record) -> None:
-        """A replica counts from before the record that says so."""
+        """Confirms wait for a replica from before the record that says so."""
         assert self.served is not None
         self._admission.count(self.machine.counted)
+        self._hold_confirms(self.served.followers, now())
         self.written = self.written.after(record)
         count = self.served.journaler.standing(packed(self.written))
         self._notes.append((count, record))
@@ -444,7 +451,7 @@ class Acting(Carrier):
             self.does(self.machine.wants_replicated(now()))
         stream = self._admission.stream(member)
         if stream and number:
-            has = self._admission.shown(member, self._own(number).number, self.machine.counted)
+            has = self._own(number).number
             self.does(self.machine.replica_has(member, stream, has, now()))
 
     def lag(self, member: str) -> Mapping[str, object]:
@@ -453,12 +460,14 @@ class Acting(Carrier):
     def replica_over(self, member: str, why: str) -> None:
         self.does(self.machine.replica_failed(member, why, now()))
 
-    def admit(self, name: str, boot: bytes, then: Callable[[], None]) -> None:
+    def admit(self, name: str, boot: bytes, then: Callable[[], bool]) -> None:
         """It has all that there was when its end was attached."""
         self._admission.admit(name, then)
         self._admission.count([name] if name in self.machine.counted else [])
         stream = self._admission.stream(name)
-        self.does(self.machine.replica_has(name, stream, self.machine.end, now()))
+        self.does(self.machine.replica_can_count(name, stream, now()))
+        if self.served is not None:
+            self.replica_has(name, self.served.followers.has(name))
 
     def release(self, name: str, why: str, then: Callable[[], None]) -> None:
         self._admission.release(name, then)

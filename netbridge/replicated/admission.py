@@ -1,21 +1,24 @@
 """When the replicas of a live begin and cease to hold confirms back.
 
-The machine lists a replica as in sync once it has all.  From then on it may take over, so confirms
-have to wait for it before that: until they can, its last frame is not shown to the machine.
+The machine counts a replica once it has all, and confirms can wait for it; they do before the
+record that lists it is written.  One that begins anew takes the place of its older end only when
+its newer end holds confirms back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+Count = Callable[[], bool]
+"""True: confirms wait for it from now on."""
 Step = Callable[[], None]
 
 
 class Admission:
     def __init__(self) -> None:
         self._streams: dict[str, int] = {}
-        self._admits: dict[str, Step] = {}
-        """Replicas that have all, and are to count as soon as the machine says so."""
+        self._admits: dict[str, Count] = {}
+        """Replicas that are to count as soon as the machine says so."""
         self._left: list[tuple[str, Step]] = []
         """Replicas that confirms wait for, until the machine lets go of them."""
 
@@ -30,20 +33,14 @@ class Admission:
         """0 if nothing was shipped to it."""
         return self._streams.get(member, 0)
 
-    def shown(self, member: str, number: int, counted: Collection[str]) -> int:
-        """The last frame of a replica that has this one, as the machine may know it."""
-        waits = member in counted or member in self._admits
-        return number if waits else number - 1
-
-    def admit(self, member: str, then: Step) -> None:
-        """It has all, and confirms can wait for it from `then` on."""
+    def admit(self, member: str, then: Count) -> None:
+        """Confirms can wait for it from `then` on."""
         self._admits[member] = then
 
     def count(self, members: Iterable[str]) -> None:
         """Those of them that were admitted hold confirms back from now on."""
-        counting = {each for each in members if each in self._admits}
-        for member in counting:
-            self._admits.pop(member)()
+        admitted = [each for each in members if each in self._admits]
+        counting = {each for each in admitted if self._admits.pop(each)()}
         self._release(counting)  # the newer end counts in the place of the older one
 
     def release(self, member: str, then: Step) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -115,6 +115,11 @@ class Followers(Replication):
                 del self._members[member]
                 self._feedings.pop(end, None)
                 self._watches.replica_over(member, why)
+
+    def holds(self, members: Iterable[str]) -> bool:
+        """Confirms wait for each of them, be it for an end whose link is lost."""
+        all_of_them = (*self._feedings.values(), *self._left)
+        return {each.feed.name for each in all_of_them if each.counts}.issuperset(members)
 
     @property
     def somebody_counts(self) -> bool:

@@ -287,6 +287,7 @@ class MemberProcess(Process):
             frames = tuple(self.log.frames)
             self.say(member, Frames(frames, ship.stream, is_all=True))
         self._send_on()
+        self.does(self.machine.replica_can_count(member, ship.stream, self.host.clock))
 
     def _send_on(self) -> None:
         for member, number in self.shipped.items():

@@ -277,16 +277,17 @@ def test_asyncio_and_a_full_dead_letter_queue(vhost: str) -> None:
 def test_a_delivery_to_one_who_is_killed_counts(broker: Broker, tmp_path: Path, vhost: str) -> None:
     orders = broker.declare_queue("orders", max_deliveries=2, dead_letter="dead")
     orders.publish(b"poison")
+    has_confirmed = broker.declare_queue("confirmed")
 
     def work(theirs: Broker, confirm: Confirm) -> None:
         message = theirs.queue("orders").get()
         confirm(message.deliveries)
+        theirs.queue("confirmed").publish(b"")
         theirs.queue("dead").get()  # for ever: the message stays in its hand
 
     for delivery in range(2):
         with dying(vhost, work, tmp_path, Random(1)) as confirmed:
-            while not orders.statistics().taken:
-                pass
+            has_confirmed.receive(timeout=10)
         assert confirmed == [delivery]
         broker.repair()
     with pytest.raises(Empty):

@@ -323,3 +323,28 @@ def test_handing_over_by_command() -> None:
     group.members["a"].does(group.machine("a").hands_over("b", group.hosts["a"].clock))
     group.until(lambda: group.serving == ["b"])
     group.reaches("a", State.IN_SYNC)
+
+
+def test_a_replica_that_confirms_cannot_wait_for_yet_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has every frame that the machine knows of, and more may be written than it has."""
+    group = Group()
+    told: list[tuple[str, int, float]] = []
+    group.starts("a", "v1")
+    group.reaches("a", State.ALONE)
+    live = group.machine("a")
+    can_count = live.replica_can_count
+    monkeypatch.setattr(live, "replica_can_count", lambda *given: told.append(given) or [])
+    group.returns("b")
+    group.dials_now()
+    group.until(lambda: bool(told))
+    assert group.write("a")
+    group.rests()
+    assert not live.counted
+    assert group.state("b") is State.SYNCING
+    member, stream, at = told[-1]
+    group.members["a"].does(can_count(member, stream - 1, at))
+    assert not live.counted, "that was an older stream"
+    group.members["a"].does(can_count(*told[-1]))
+    group.reaches("b", State.IN_SYNC)
