@@ -77,6 +77,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/replica/warm.py": set(),
     "netbridge/replicated/acting.py": {"time"},
     "netbridge/replicated/aside.py": set(),
+    "netbridge/replicated/backups.py": set(),
     "netbridge/replicated/checking.py": set(),
     "netbridge/replicated/deaths.py": set(),
     "netbridge/replicated/diverged.py": set(),

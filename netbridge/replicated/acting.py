@@ -50,7 +50,6 @@ from shmbroker.netbridge.member.said import Diverged, Dropped, Hello, InSync, Jo
 from shmbroker.netbridge.member.standing import (
     ENDING,
     FOLLOWING,
-    SERVING,
     Began,
     Position,
     Record,
@@ -59,13 +58,13 @@ from shmbroker.netbridge.member.standing import (
 from shmbroker.netbridge.member.written import number_of, place_of, position_of
 from shmbroker.netbridge.replica.following import Carrier, Following
 from shmbroker.netbridge.replica.warm import Warm
-from shmbroker.netbridge.replicated.admission import Admission
 from shmbroker.netbridge.replicated.aside import Aside
+from shmbroker.netbridge.replicated.backups import Backups
 from shmbroker.netbridge.replicated.checking import has_frame
 from shmbroker.netbridge.replicated.deaths import Deaths
 from shmbroker.netbridge.replicated.options import reloaded
 from shmbroker.netbridge.replicated.process import Process, now
-from shmbroker.netbridge.replicated.served import Followers, Served
+from shmbroker.netbridge.replicated.served import Served
 from shmbroker.netbridge.replicated.store import Store, last_of, written_in
 from shmbroker.netbridge.replicated.talks import Talks
 from shmbroker.netbridge.replicated.turns import Turns
@@ -114,7 +113,7 @@ class Acting(Carrier):
         """The standing that came last of the live."""
         self._began_at = 0
         """The frame of the live that begins this epoch."""
-        self._admission = Admission()
+        self._backups = Backups(self)
         self._takes_all = self._holds = False
         self._refused: tuple[str, str] | None = None
         """By whom no link was made, and why: said when this member wants to join."""
@@ -155,7 +154,7 @@ class Acting(Carrier):
             self._is_busy = False
         if self.machine.node != self.store.marks.node:
             self.store.mark(node=self.machine.node)
-        self._let_go()
+        self._backups.let_go()
         self._say_how_it_serves()
         if self._refused is not None and self.machine.state is State.JOINING:
             refused, self._refused = self._refused, None
@@ -170,13 +169,8 @@ class Acting(Carrier):
         machine, at = self.machine, now()
         if self.served is not None and not self.served.is_over:
             self.served.runs_ahead(machine.may_run_ahead)
-            self._hold_confirms(self.served.followers, at)
+            self._backups.hold_confirms(self.served.followers, at)
             self.served.serves(machine.serves_until(at), disk_alone=machine.is_valid(at))
-
-    def _hold_confirms(self, followers: Followers, at: float) -> None:
-        """Who is counted may take over: nothing is confirmed without an end that stands for it."""
-        is_held = followers.holds(self.machine.counted)
-        followers.awaits_backups(not is_held or self.machine.is_withholding(at))
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Tell):
@@ -266,8 +260,12 @@ class Acting(Carrier):
             self.served.followers.sent(member, frame)
         elif self.following is not None and member == self.machine.live:
             self.following.heard(frame)
-            if self.progress and time.monotonic() >= self._shown_at + PROGRESS_SECONDS:
-                self._shown_at = time.monotonic()
+            self._show_progress(time.monotonic())
+
+    def _show_progress(self, at: float) -> None:
+        if at >= self._shown_at + PROGRESS_SECONDS:
+            self._shown_at = at
+            if self.progress:
                 self.process.changed()
 
     @property
@@ -353,8 +351,8 @@ class Acting(Carrier):
         def work() -> Served:
             warm.founds(self.machine.node)
             return Served(
-                self.thread, self.store, warm, begin.epoch, standing, self, self._tell,
-                awaits_backups=awaits,
+                self.thread, self.store, warm, begin.epoch, standing, self, self._backups,
+                self._tell, awaits_backups=awaits,
             )  # fmt: skip
 
         def begun(served: Served) -> None:
@@ -377,8 +375,7 @@ class Acting(Carrier):
     def _note(self, record: Record) -> None:
         """Confirms wait for a replica from before the record that says so."""
         assert self.served is not None
-        self._admission.count(self.machine.counted)
-        self._hold_confirms(self.served.followers, now())
+        self._backups.count(self.served.followers)
         self.written = self.written.after(record)
         count = self.served.journaler.standing(packed(self.written))
         self._notes.append((count, record))
@@ -392,18 +389,17 @@ class Acting(Carrier):
             _, record = self._notes.popleft()
             if isinstance(record, Began):
                 self._began_at = told.number
-                last = self._own(told.number)
+                last = self.own(told.number)
                 self.does(machine.has_begun(last))
             else:
-                last = self._own(told.number)
+                last = self.own(told.number)
                 self.does(machine.appended(last, record, now()))
             self.does(machine.has_synced(last.number, now()))
         if told.holds:
-            self.does(machine.held(self._own(told.last), now()))
-        for member in list(machine.followers):
-            self.replica_has(member, served.followers.has(member))
+            self.does(machine.held(self.own(told.last), now()))
+        self._backups.tell(served.followers)
 
-    def _own(self, number: int) -> Position:
+    def own(self, number: int) -> Position:
         """A frame of this live; one of before its epoch comes first."""
         epoch = self.written.epoch if number >= self._began_at else 0
         return Position(self.written.epoch, self.machine.me, number_of(epoch, number), 0)
@@ -436,50 +432,13 @@ class Acting(Carrier):
     # --- those that follow --------------------------------------------------------------------
 
     def _ship(self, ship: Ship) -> None:
-        end = self.talks.end(ship.member)
-        if self.served is not None and end is not None:
-            self._admission.ship(ship.member, ship.stream)
-            self.served.followers.ship(ship.member, end)
+        self._backups.ship(ship)
 
     def _stop_shipping(self, stop: StopShipping) -> None:
-        self._admission.stop(stop.member)
-        if self.served is not None:
-            self.served.followers.stop(stop.member)
-
-    def replica_has(self, member: str, number: int) -> None:
-        if self.served is not None and self.served.asks_ahead and not self.machine.may_run_ahead:
-            self.does(self.machine.wants_replicated(now()))
-        stream = self._admission.stream(member)
-        if stream and number:
-            has = self._own(number).number
-            self.does(self.machine.replica_has(member, stream, has, now()))
+        self._backups.stop(stop.member)
 
     def lag(self, member: str) -> Mapping[str, object]:
         return self.served.followers.lag(member) if self.served is not None else {}
-
-    def replica_over(self, member: str, why: str) -> None:
-        self.does(self.machine.replica_failed(member, why, now()))
-
-    def admit(self, name: str, boot: bytes, then: Callable[[], bool]) -> None:
-        """It has all that there was when its end was attached."""
-        self._admission.admit(name, then)
-        self._admission.count([name] if name in self.machine.counted else [])
-        stream = self._admission.stream(name)
-        self.does(self.machine.replica_can_count(name, stream, now()))
-        if self.served is not None:
-            self.replica_has(name, self.served.followers.has(name))
-
-    def release(self, name: str, why: str, then: Callable[[], None]) -> None:
-        self._admission.release(name, then)
-        self._let_go()
-
-    def _let_go(self) -> None:
-        """Confirms go on without those that the machine counts no more."""
-        machine = self.machine
-        if self.served is None or self.served.is_over:
-            return
-        if machine.state in SERVING and machine.granted is None:
-            self._admission.let_go(machine.counted)
 
     # --- being live no more -------------------------------------------------------------------
 
@@ -493,7 +452,7 @@ class Acting(Carrier):
             served.fence()
         ends = self.machine.state in ENDING
         self._holds = False
-        self._admission = Admission()
+        self._backups.end()
         self._notes.clear()
 
         def work() -> Warm | None:

@@ -30,8 +30,8 @@ OVER = 1 << 60
 """An epoch that nobody has: who may write with another one stops at once."""
 
 
-class Watches(Consents, Protocol):
-    """All of it is called in the network thread, but `journal_ended`."""
+class WatchesReplicas(Consents, Protocol):
+    """Called in the network thread."""
 
     def replica_has(self, member: str, number: int) -> None:
         """All frames up to this one."""
@@ -39,7 +39,10 @@ class Watches(Consents, Protocol):
     def replica_over(self, member: str, why: str) -> None:
         """Nothing more is shipped to it."""
 
-    def journal_told(self) -> None: ...
+
+class WatchesJournal(Protocol):
+    def journal_told(self) -> None:
+        """In the network thread."""
 
     def journal_is(self, failure: Error | None) -> None:
         """It waits for room, works again, or has ended; in a thread of its own."""
@@ -48,7 +51,7 @@ class Watches(Consents, Protocol):
 class Followers(Replication):
     """Who follows is decided by the machine, and the links stay when nobody does."""
 
-    def __init__(self, watches: Watches, *given: Any, **named: Any) -> None:
+    def __init__(self, watches: WatchesReplicas, *given: Any, **named: Any) -> None:
         self._watches = watches
         self._members: dict[str, End] = {}
         self._count = 0
@@ -136,7 +139,8 @@ class Served:
         warm: Warm,
         epoch: int,
         standing: bytes,
-        watches: Watches,
+        watches: WatchesJournal,
+        watches_replicas: WatchesReplicas,
         tell: Tell,
         *,
         awaits_backups: bool,
@@ -157,7 +161,7 @@ class Served:
             self.count = journaler.standing(standing)
             journaler.tell(self._event)
             self.followers = Followers(
-                watches, thread, journaler, store.path / JOURNAL, store.terms, tell=tell,
+                watches_replicas, thread, journaler, store.path / JOURNAL, store.terms, tell=tell,
                 awaits=awaits_backups,
             )  # fmt: skip
 
