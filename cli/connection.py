@@ -51,9 +51,6 @@ class Far:
     """Of an instance on this host."""
 
 
-FILE = "shmbroker.toml"
-
-
 def chosen_vhost(ctx: click.Context) -> str:
     """The vhost: from --vhost after the verb, before it, from the environment, or the default."""
     candidates = (
@@ -138,6 +135,8 @@ def _url(ctx: click.Context, _option: click.Parameter, value: str | None) -> Non
 
 
 def _broker(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+    from shmbroker.ipc.instance.config.config import FILE
+
     if value is None:
         return
     if (Path(value) / FILE).is_file():

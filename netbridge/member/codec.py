@@ -1,7 +1,6 @@
 """What members say to each other, and what they write into their journals, to bytes and back.
 
-It is the body of a frame `Talk`, or of a record of the journal: a MessagePack array of the kind and
-its fields, in their order.  Everything has bounds, which are the same for who writes and who reads.
+It is the body of a frame `Talk`, or of a record of the journal.
 """
 
 from __future__ import annotations
@@ -15,14 +14,9 @@ from shmbroker.netbridge.election.codec import (
     BOOT,
     COPIES_MAX,
     COPY,
-    COUNT,
     EPOCH,
     GRANT,
     MEMBER,
-    Made,
-    Many,
-    decoded,
-    unpacked,
 )
 from shmbroker.netbridge.member.said import (
     AskBack,
@@ -54,6 +48,7 @@ from shmbroker.netbridge.wire.field import (
 )
 from shmbroker.netbridge.wire.frame import ID_BYTES, Body
 from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.vocabulary import COUNT, Made, Many, Vocabulary, unpacked
 
 WIDE_BYTES: Final = 16
 
@@ -111,7 +106,8 @@ WHY: Final = Clipped(REASON_BYTES_MAX)
 POSITION: Final = Made(Position, COUNT, NAME, Wide(), Wide())
 WRITTEN: Final = Made(Written, COUNT, EPOCH, MEMBER, Many(COPY, COPIES_MAX), Flag(), NAME, Flag())
 
-SHAPES: Final[tuple[tuple[type[Any], Made], ...]] = (
+WORDS: Final = Vocabulary(
+    "a word",
     (Here, Made(Here, NAME, Number(0, 1 << 32), COUNT, BOOT, Text(NAME_BYTES_MAX))),
     (Hello, Made(Hello, NODE, POSITION, Flag(), COUNT, Flag(), Flag(), Flag())),
     (Join, Made(Join, NODE, POSITION, Flag(), Flag(), BOOT, COUNT)),
@@ -128,19 +124,15 @@ SHAPES: Final[tuple[tuple[type[Any], Made], ...]] = (
     (NoFailback, Made(NoFailback, WHY)),
     (Diverged, Made(Diverged, COUNT, COUNT, Flag(), COUNT, NAME, COUNT)),
 )
-"""By the number of their kind, which never changes."""
-NUMBER_OF: Final = {kind: number for number, (kind, _) in enumerate(SHAPES)}
 
 
 def encode(what: Said | Here) -> bytes:
-    number = NUMBER_OF[type(what)]
-    packed: bytes = msgpack.packb([number, *SHAPES[number][1].write(what)])
-    return packed
+    return WORDS.encode(what)
 
 
 def decode(body: Body) -> Said | Here:
     """Malformed, and no other error, says what is wrong."""
-    found: Said | Here = decoded(body, SHAPES, "a word")
+    found: Said | Here = WORDS.decode(body)
     return found
 
 
@@ -151,5 +143,5 @@ def packed(written: Written) -> bytes:
 
 
 def written(body: Body) -> Written:
-    found: Written = WRITTEN.read(unpacked(body))
+    found: Written = WRITTEN.read(unpacked(body, "a standing"))
     return found

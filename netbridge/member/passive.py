@@ -183,9 +183,14 @@ class Passive(Core):
 
     # --- becoming live ------------------------------------------------------------------------
 
-    def _ask(self, purpose: Purpose, now: float) -> None:
+    def _is_held_back(self) -> bool:
+        """Who is isolated does not become live."""
         if self.isolation:
             self._hold(self.isolation)
+        return bool(self.isolation)
+
+    def _ask(self, purpose: Purpose, now: float) -> None:
+        if self._is_held_back():
             return
         self.becomes(State.ASKING)
         self.retry_at = NEVER
@@ -195,8 +200,7 @@ class Passive(Core):
             self._hold("waits for shmbroker ha promote")
 
     def _promote(self, grant: Grant) -> None:
-        if self.isolation:
-            self._hold(self.isolation)
+        if self._is_held_back():
             return
         self.granted = grant
         if self.options.has_command:
@@ -218,8 +222,7 @@ class Passive(Core):
         if self.state is State.BEGINNING:
             return
         self.drop_vote()
-        if self.isolation and not is_forced:
-            self._hold(self.isolation)
+        if not is_forced and self._is_held_back():
             return
         self.granted = grant = self.as_holder(grant)
         self.began_at = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from shmbroker.ipc.instance.config.config import FILE, Config, ConfigError
 from shmbroker.netbridge.config.config import Acceptor, Network
@@ -69,14 +70,11 @@ def credential(config: Config, network: Network, known: Credentials) -> Credenti
 
 def terms(found: Replication) -> ReplicationTerms:
     return ReplicationTerms(
-        replica_timeout=found.replica_timeout,
         replica_ack=ReplicaAck(found.replica_ack),
         max_replicas=found.max_replicas,
-        min_insync=found.min_insync,
-        sync_timeout=found.initial_replication_sync_timeout,
-        retry_wait=found.retry_replication_wait,
         resync_bytes=found.resync_bytes,
         saved_journals=found.max_saved_replicated_journals_size,
+        **_reloadable_terms(found),
     )
 
 
@@ -84,27 +82,34 @@ def reloaded(
     running: MemberOptions, terms: ReplicationTerms, found: Replication
 ) -> tuple[MemberOptions, ReplicationTerms]:
     """Without what needs a restart (`RELOADED` in member/option.py)."""
-    patience = replace(
-        running.patience, retries=found.vote_retries, retry_wait=found.vote_retry_wait,
-        vote_wait=found.quorum_vote_wait,
-    )  # fmt: skip
     return replace(
-        running,
-        patience=patience,
-        retry_wait=found.retry_replication_wait,
-        sync_timeout=found.initial_replication_sync_timeout,
-        replica_timeout=found.replica_timeout,
-        min_insync=found.min_insync,
-        is_checked=bool(found.network_check),
-        handover_timeout=found.handover_timeout,
-        backup_timeout=found.backup_timeout,
-    ), replace(
-        terms,
-        replica_timeout=found.replica_timeout,
-        min_insync=found.min_insync,
-        sync_timeout=found.initial_replication_sync_timeout,
-        retry_wait=found.retry_replication_wait,
-    )
+        running, patience=_patience(found, running.patience.rank), **_reloadable_options(found)
+    ), replace(terms, **_reloadable_terms(found))
+
+
+def _reloadable_options(found: Replication) -> dict[str, Any]:
+    return {
+        "retry_wait": found.retry_replication_wait,
+        "sync_timeout": found.initial_replication_sync_timeout,
+        "replica_timeout": found.replica_timeout,
+        "min_insync": found.min_insync,
+        "is_checked": bool(found.network_check),
+        "handover_timeout": found.handover_timeout,
+        "backup_timeout": found.backup_timeout,
+    }
+
+
+def _reloadable_terms(found: Replication) -> dict[str, Any]:
+    return {
+        "replica_timeout": found.replica_timeout,
+        "min_insync": found.min_insync,
+        "sync_timeout": found.initial_replication_sync_timeout,
+        "retry_wait": found.retry_replication_wait,
+    }
+
+
+def _patience(found: Replication, rank: int) -> Patience:
+    return Patience(found.vote_retries, found.vote_retry_wait, found.quorum_vote_wait, rank)
 
 
 def member(config: Config, found: Replication, electorate: Electorate | None) -> MemberOptions:
@@ -119,23 +124,14 @@ def member(config: Config, found: Replication, electorate: Electorate | None) ->
         on_lost_vote=found.on_lost_vote,
         on_partition=found.on_partition or STOP_CONFIRMING,
         lease=found.lease,
-        patience=Patience(
-            found.vote_retries, found.vote_retry_wait, found.quorum_vote_wait,
-            names.index(config.name),
-        ),
+        patience=_patience(found, names.index(config.name)),
         check_for_live=found.check_for_live_server,
         check_wait=found.check_for_live_wait,
         allow_failback=config.allow_failback,
         restart_backup=config.restart_backup,
         has_command=bool(config.on_promote),
         activates=found.activation == "auto",
-        retry_wait=found.retry_replication_wait,
-        sync_timeout=found.initial_replication_sync_timeout,
-        replica_timeout=found.replica_timeout,
         ack_outlives_boot=found.replica_ack == "disk",
         max_replicas=found.max_replicas,
-        min_insync=found.min_insync,
-        is_checked=bool(found.network_check),
-        handover_timeout=found.handover_timeout,
-        backup_timeout=found.backup_timeout,
-    )  # fmt: skip
+        **_reloadable_options(found),
+    )

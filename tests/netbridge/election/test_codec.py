@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shmbroker.netbridge.election.codec import (
-    BYTES_MAX,
     COPIES_MAX,
     OF_MEMBERS,
     encode,
@@ -39,6 +38,7 @@ from shmbroker.netbridge.election.question import (
     Verdict,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.vocabulary import BYTES_MAX
 
 FUZZED = 20_000
 NODE = b"N" * 16
