@@ -30,6 +30,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/carrier/dialled.py": set(),
     "netbridge/carrier/end.py": {"time"},
     "netbridge/carrier/link.py": {"zmq", "time", "random", "secrets", "threading"},
+    "netbridge/carrier/listed.py": {"threading"},
     "netbridge/carrier/listener.py": {"zmq", "time", "secrets", "threading"},
     "netbridge/carrier/monitor.py": {"zmq"},
     "netbridge/carrier/opening.py": set(),

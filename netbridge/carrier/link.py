@@ -15,6 +15,7 @@ import zmq
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.ipc.base.errors import Error, InvalidArgument
 from shmbroker.netbridge.carrier.end import End, Meter
+from shmbroker.netbridge.carrier.listed import Listed
 from shmbroker.netbridge.carrier.monitor import LOST, Event, Monitor
 from shmbroker.netbridge.carrier.socket import dealer, received, send, whole
 from shmbroker.netbridge.carrier.source import Shipped, Source
@@ -29,7 +30,7 @@ from shmbroker.netbridge.plan.plan import Plan
 from shmbroker.netbridge.plan.plans import REFUSED_RETRY, Draft, drafts
 from shmbroker.netbridge.plan.terms import Owner
 from shmbroker.netbridge.plan.text import parse
-from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.plan.uri import Member, Single
 from shmbroker.netbridge.security.credential import Credential
 from shmbroker.netbridge.security.curve import new_pair, public_of
 from shmbroker.netbridge.security.key_file import KeyPair
@@ -101,6 +102,9 @@ class Link(Closable):
         self.ended_at = threading.Event()
         self._thread = thread
         self._plan = planned(found[0])
+        self._listed = Listed(
+            thread.call, self.takes_list, lambda why: self.told("no list of members", why)
+        )
         self._connection: _Connection | None = None
         self._passive: dict[Single, _Connection] = {}
         self._attempts = time.time_ns()
@@ -200,6 +204,8 @@ class Link(Closable):
                 self._plan.hold_failed(action.member, time.monotonic())
             elif isinstance(action, plans.Changed):
                 self._log_change(action)
+            elif isinstance(action, plans.ReadMembers):
+                self._listed.read(action.place)
             elif isinstance(action, plans.NoMember):
                 self.found_none(action.said)
         self._look()
@@ -212,6 +218,10 @@ class Link(Closable):
 
     def found_none(self, said: Mapping[Single, str]) -> None:
         """The rounds of its plan are used up."""
+
+    def takes_list(self, members: tuple[Member, ...]) -> None:
+        """Of `update-uris-url`: it takes the place of the one that was given."""
+        self._plan_says(self._plan.offered(members, time.monotonic(), was_read=True))
 
     def _log_change(self, change: plans.Changed) -> None:
         self.why = change.reason or self.why

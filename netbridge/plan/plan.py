@@ -346,9 +346,11 @@ class Plan:
         """As it was given, or offered: with the lists that are inside."""
         return self._members
 
-    def offered(self, members: tuple[Member, ...], now: float) -> Actions:
+    def offered(
+        self, members: tuple[Member, ...], now: float, *, was_read: bool = False
+    ) -> Actions:
         """A list that a broker pushed, or that was read; it holds from the next round on."""
-        if self.terms.takes_lists and members:
+        if members and (was_read or self.terms.takes_lists):
             self._members = members
             self._aside = {each: at for each, at in self._aside.items() if each in self.members}
             yield from self._standby.update(now, self.present, self.members)
