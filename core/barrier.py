@@ -17,6 +17,9 @@ it until it has come there.
 Whoever leaves takes its bit out of the set, and then moves the barrier as a mover does.  Moving it
 may be left undone by a death; the next mover does it, or a repair.  A gate of the set is lasting,
 so it outlives its owner, and it cannot be closed (gate.py) before it has left.
+
+Of a queue that others follow one by one (`confirm_replicas`) publishers wait, beyond the barrier,
+until these have it.  Consumers do not: so this is a word of its own, and no gate.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from shmbroker.core.layout import (
     PORT_HEADER,
     POSITION_MASK,
     RING_BARRIER_SET_AT,
+    RING_COPIED_AT,
     RING_JOURNAL_GATE_AT,
 )
 from shmbroker.core.visible import is_disk_enough, is_visible, may_run_ahead
@@ -161,11 +165,18 @@ def confirm_level(port: int, position: int) -> int:
     return level | replicas_of(port, position)
 
 
+@kernel
+def is_copied(port: int, position: int) -> int:
+    """1 unless confirms wait for replicas of this queue, and they lack this position."""
+    lacking = load_acquire(load(port + PORT_HEADER) + RING_COPIED_AT)
+    return int(lacking == 0 or position < lacking - 1)
+
+
 @exported_cold
 def is_confirmed(port: int, position: int, level: int) -> int:
     """1 if the message at this position is confirmed at this level; below 0: at the effective."""
     if level < 0:
-        return is_visible(port, position)
+        return int(is_visible(port, position) != 0 and is_copied(port, position) != 0)
     known = confirm_level(port, position)
     if known & level != level:
         return 0

@@ -320,6 +320,7 @@ RING_ORIGINS_MADE_AT: Final = 96  # so many of them have memory behind them
 RING_IDENTITY_BYTES: Final = 104
 RING_BARRIER_SET_AT: Final = 128  # a bit for each gate that the barrier is the least of
 RING_CONFIRMED_AT: Final = 256  # epoch and position: below it all is confirmed (barrier.py)
+RING_COPIED_AT: Final = 512  # 1 + what replicas lack from; 0: confirms wait for none (barrier.py)
 RING_CHANGES_AT: Final = 1024  # moves when something that was passed over may be taken after all
 COUNTER_CARRIED_AT: Final = 1152  # counters for which there is no more room at RING_COUNTERS_AT
 COUNTER_REPLACED_AT: Final = COUNTER_CARRIED_AT + 8
@@ -412,6 +413,7 @@ DUPLICATE_IDS_MAX: Final = 1 << 22
 MAX_DELIVERIES_MAX: Final = 14  # the slot word counts to 15
 MULTIPLIER_UNIT: Final = 1_000_000
 MULTIPLIER_MAX: Final = 1000 * MULTIPLIER_UNIT
+CONFIRM_REPLICAS_MAX: Final = 7
 MAX_SCHEDULED: Final = 100_000
 MAX_SCHEDULED_MAX: Final = 1 << 23  # with some room to spare in the largest ring
 RING_PRODUCERS_AT: Final = RING_GATES_AT + GATES * GATE_BYTES
@@ -990,7 +992,8 @@ assert LEASE_DELIVERIES_SHIFT + DELIVERIES_BITS == LEASE_DEADLINE_SHIFT
 assert OWNER_BITS + 8 == LEASE_DELIVERIES_SHIFT
 assert GATE_OWNER_SHIFT + OWNER_BITS == GATE_LIFE_SHIFT
 assert RING_IDENTITY_BYTES <= RING_BARRIER_SET_AT
-assert RING_CONFIRMED_AT + PAIR_BYTES <= RING_CHANGES_AT
+assert RING_CONFIRMED_AT + PAIR_BYTES <= RING_COPIED_AT
+assert RING_COPIED_AT + PAIR_BYTES <= RING_CHANGES_AT
 assert RING_CHANGES_AT + PAIR_BYTES <= COUNTER_CARRIED_AT
 assert RING_REPLACING_AT < RING_BUCKETS_AT
 assert RING_SAMPLE_AT < RING_TAKE_AT + LINE_BYTES

@@ -67,6 +67,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/paired/network.py": {"time"},
     "netbridge/paired/owner.py": set(),
     "netbridge/paired/talks.py": {"time"},
+    "netbridge/queue_replicated/confirming.py": set(),
     "netbridge/queue_replicated/feeding.py": {"time"},
     "netbridge/queue_replicated/following.py": {"time"},
     "netbridge/queue_replicated/replicas.py": {"time"},

@@ -33,6 +33,7 @@ static int64_t adopt(followed *each)
     each->retired = -1;
     /* the former one may have died before it moved the barrier, or woke who sleeps on a bell */
     sb_port_barrier_raise(&each->port);
+    sb_port_copied_below(&each->port, -1);
     sb_port_wake_all(&each->port);
     return SB_OK;
 }

@@ -184,6 +184,9 @@ int64_t settings_finished(const void *page)
         !word_load(page, L_SETTING_TTL_MAX_AT))
         return fail(SB_INVALID, "non_destructive and when_full 'block' without a ttl or ttl_max: "
                     "nothing ever leaves, so producers would wait for ever");
+    if (word_load(page, L_SETTINGS_SET_AT) & SB_SET_CONFIRM_REPLICAS &&
+        word_load(page, L_SETTING_CONFIRM_REPLICAS_AT) && !word_load(page, L_SETTING_DURABLE_AT))
+        return fail(SB_INVALID, "confirm_replicas is for durable queues: no other confirms");
     return settings_agree(page);
 }
 

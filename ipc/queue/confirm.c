@@ -36,6 +36,9 @@ int64_t sb_confirmed(sb_queue *queue)
     if (!in)
         return code;
     code = confirmed_below(queue);
+    int64_t lacking = word_load(queue->ring.memory, L_RING_COPIED_AT);
+    if (lacking && lacking - 1 < code)
+        code = lacking - 1;
     lane_leave(in);
     return code;
 }
@@ -99,6 +102,8 @@ static int64_t unconfirmed(const sb_queue *queue, sb_port *port, int64_t positio
     int64_t missing = ~sb_port_confirm_level(port, position);
     const char *why = missing & L_CONFIRM_DISK && (level < 0 || level & L_CONFIRM_DISK)
                           ? "nobody has said that it is on disk: is a broker running?"
+                      : level < 0 && position < confirmed_below(queue)
+                          ? "a queue that follows it has not confirmed it"
                       : sb_port_confirm_level(port, L_CONFIRM_EFFECTIVE) & L_CONFIRM_REPLICATED
                           ? "a replica has not confirmed it"
                           : "no replica is in sync";

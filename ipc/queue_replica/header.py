@@ -34,6 +34,9 @@ int64_t sb_original_stands(sb_original *original, int64_t number, sb_original_pl
 /* Read on: how many records; SB_EMPTY: nothing has changed; SB_TOO_SMALL. */
 int64_t sb_original_read(sb_original *original, sb_original_batch *batch);
 void sb_original_close(sb_original *original);
+/* What is published to this queue is confirmed only below this position, because replicas that are
+ * waited for lack the rest; -1: none is waited for. */
+int64_t sb_original_copied(sb_queue *queue, int64_t position);
 
 /* --- and the copy --- */
 

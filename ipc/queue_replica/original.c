@@ -148,6 +148,19 @@ int64_t sb_original_stands(sb_original *all, int64_t number, sb_original_place *
     return place->tail < 0 ? place->tail : SB_OK;
 }
 
+int64_t sb_original_copied(sb_queue *queue, int64_t position)
+{
+    sb_port port;
+    int64_t code;
+    if (!queue_look(queue, &code))
+        return code;
+    code = port_to_look(queue, &port);
+    if (code == SB_OK)
+        code = sb_port_copied_below(&port, position);
+    queue_looked(queue);
+    return code;
+}
+
 /* --- the moment ------------------------------------------------------------------------------- */
 
 /* What is done with, then the end: what has replaced a message, or was made of it, is below it. */

@@ -95,6 +95,12 @@ class Originals(Closable):
             self._queues.clear()
 
 
+def copied(queue: Queue, below: int) -> None:
+    """Confirms of what is published to this queue wait for replicas that have all below this
+    position; -1: for none."""
+    _check(lib.sb_original_copied(queue._queue, below))
+
+
 def _check(code: int) -> None:
     if code < 0:
         raise error_for(code, "queues that others follow", ffi.errno, detail_of(code))

@@ -60,6 +60,7 @@ from shmbroker.core.layout import (
     RING_CHANGES_AT,
     RING_CONFIRM_BELL_AT,
     RING_CONSUMER_BELL_AT,
+    RING_COPIED_AT,
     RING_PRODUCER_BELL_AT,
     RING_SUBSCRIBER_BELL_AT,
     RING_TAKE_AT,
@@ -171,6 +172,16 @@ def gate_moved(port: int) -> int:
         wake_takers(port)
     ring(port, header + RING_CONFIRM_BELL_AT, ALL)
     return tell_producers(port)
+
+
+@exported_cold
+def copied_below(port: int, position: int) -> int:
+    """Replicas of this queue have all below this position; -1: confirms wait for none."""
+    header = load(port + PORT_HEADER)
+    # SYNC POINT: bell (a locked operation): pairs with the exchange of bell_arm
+    exchange(header + RING_COPIED_AT, position + 1)
+    ring(port, header + RING_CONFIRM_BELL_AT, ALL)
+    return OK
 
 
 @kernel

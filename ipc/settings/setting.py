@@ -16,6 +16,7 @@ from shmbroker.core.layout import (
     AUTO_DELETE_DELAY_NS,
     BLOCK,
     BUCKETS,
+    CONFIRM_REPLICAS_MAX,
     DISCONNECT,
     DROP_OLDEST,
     DUPLICATE_IDS,
@@ -179,6 +180,9 @@ class Settings(CommonSettings, total=False):
 
     durable: Annotated[bool, Setting(
         "flag", False, "Write messages to disk before they are delivered.", "durability.md")]
+    confirm_replicas: Annotated[int, Setting(
+        "number", 0, "Replicas on other brokers that confirms of a durable queue wait for.",
+        "queue-replicas.md#confirms-that-wait-for-replicas", most=CONFIRM_REPLICAS_MAX)]
 
 
 class PatternSettings(Settings, total=False):

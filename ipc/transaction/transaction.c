@@ -28,6 +28,8 @@ struct sb_transaction {
     int64_t stamp;  /* and which of those on durable queues, 0: of none */
     operation *operations;
     int64_t count, room;
+    sb_queue **copied; /* whose confirms wait for replicas of single queues */
+    int64_t copied_count;
 };
 
 int64_t sb_transaction_begin(sb_connection *connection, sb_transaction **made)
@@ -309,20 +311,41 @@ int64_t sb_transaction_operations(sb_transaction *transaction)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
+/* Whether it is kept, until the transaction is freed. */
+static bool keep_copied(sb_transaction *transaction, sb_queue *queue)
+{
+    if (!setting(queue, L_SETTING_CONFIRM_REPLICAS_AT))
+        return false;
+    for (int64_t each = 0; each < transaction->copied_count; each++)
+        if (transaction->copied[each] == queue)
+            return false;
+    int64_t count = transaction->copied_count + 1;
+    sb_queue **made = realloc(transaction->copied, (size_t)count * sizeof *made);
+    if (!made)
+        return false;
+    made[count - 1] = queue;
+    transaction->copied = made;
+    transaction->copied_count = count;
+    return true;
+}
+
 /* Its messages are in their rings: the lanes may be used by others. */
 static int64_t end(sb_transaction *transaction)
 {
     while (transaction->count > 0) {
         operation *last = &transaction->operations[--transaction->count];
+        bool is_kept = false;
         if (last->lane) {
             atomic_store(&last->lane->busy, IN);
             sb_port_loan_placed(&last->lane->port, last->where);
             lane_return(transaction, last->lane);
+            is_kept = transaction->stamp && keep_copied(transaction, last->queue);
         } else if (queue_is_gone(last->queue)) {
             deleted_dealt_with(last->queue,
                                 &(sb_message){.position = last->where, .word = last->word});
         }
-        sb_close_queue(last->queue);
+        if (!is_kept)
+            sb_close_queue(last->queue);
     }
     transaction->state = SB_ENDED;
     return SB_OK;
@@ -428,12 +451,26 @@ int64_t sb_transaction_commit(sb_transaction *transaction, int64_t timeout_ns)
     return code != SB_OK ? code : leave(transaction, commit(transaction, timeout_ns));
 }
 
+/* Wait for replicas of single queues, as publishers do; a queue that was deleted has none. */
+static int64_t await_copied(sb_transaction *transaction, int64_t deadline)
+{
+    int64_t code = SB_OK;
+    for (int64_t each = 0; each < transaction->copied_count && code >= 0; each++) {
+        sb_queue *queue = transaction->copied[each];
+        int64_t left = deadline - sb_system_clock();
+        code = sb_confirm(queue, -1, L_CONFIRM_EFFECTIVE, left > 0 ? left : 0);
+        if (code < 0 && queue_is_gone(queue))
+            code = SB_OK;
+    }
+    return code < 0 ? code : SB_OK;
+}
+
 int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t level, int64_t timeout_ns)
 {
     if (level < L_CONFIRM_EFFECTIVE || level > (L_CONFIRM_DISK | L_CONFIRM_REPLICATED))
         return fail(SB_INVALID, "%lld is no level of a confirm: SB_CONFIRM_DISK, ...",
                     (long long)level);
-    int64_t code = enter(transaction);
+    int64_t deadline = monotonic_deadline(timeout_ns), code = enter(transaction);
     if (code != SB_OK)
         return code;
     sb_connection *connection = transaction->connection;
@@ -441,6 +478,8 @@ int64_t sb_transaction_confirm(sb_transaction *transaction, int64_t level, int64
         code = fail(SB_INVALID, "the transaction is not committed: nothing of it can be confirmed");
     else if (transaction->stamp)
         code = commit_gate_await(connection, transaction->stamp, level, timeout_ns);
+    if (code == SB_OK && level < 0)
+        code = await_copied(transaction, deadline);
     if (code == SB_OK && transaction->stamp)
         code = commit_gate_level(connection, transaction->stamp);
     return leave(transaction, code);
@@ -476,6 +515,9 @@ void sb_transaction_free(sb_transaction *transaction)
     /* it is committed and not finished, or the connection is closed */
     while (transaction->count > 0)
         sb_close_queue(transaction->operations[--transaction->count].queue);
+    while (transaction->copied_count > 0)
+        sb_close_queue(transaction->copied[--transaction->copied_count]);
+    free(transaction->copied);
     free(transaction->operations);
     free(transaction);
 }

@@ -33,6 +33,7 @@ from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Gate, Identity
 from shmbroker.netbridge.plan.bridge import address_of
+from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.queue_replicated.feeding import Feedings
 from shmbroker.netbridge.queue_replicated.following import Following
 from shmbroker.netbridge.queue_replicated.replicas import QueueReplicas
@@ -141,8 +142,9 @@ class Network(Closable):
         """None: this broker is passive."""
         self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
+        self._confirming = Confirming(given.wanted.replica_timeout, tell)
         self._feedings = Feedings(
-            self._thread, place.ours.name, is_on=given.wanted.queue_replication
+            self._thread, place.ours.name, self._confirming, is_on=given.wanted.queue_replication
         )
         self.replicas: QueueReplicas | None = None
         """Queues that follow those of other brokers; None: none may."""
@@ -353,6 +355,7 @@ class Network(Closable):
     def reload(self, given: Given) -> None:
         """What is not changed goes on.  Where it listens needs a restart."""
         former, self.given = self.given, given
+        self._confirming.timeout = given.wanted.replica_timeout
         self._thread.admit(given.known_keys())
         for name, acceptor in given.wanted.acceptors.items():
             before = former.wanted.acceptors.get(name)

@@ -59,6 +59,7 @@ ALL: Final = (*OPTIONS, *OURS)
 
 VOTES: Final = "votes"
 QUEUE_REPLICATION: Final = "ha.queue-replication"
+REPLICA_TIMEOUT: Final = "ha.replica-timeout"
 LEASES: Final = {"zookeeper": "ha.zookeeper.session-timeout", "sql": "sql.expiration"}
 """The options of lock managers that say how long a lease is."""
 
@@ -129,6 +130,8 @@ class Network:
     """[ha.pair] by name; None: ha.policy is another one."""
     queue_replication: bool = False
     """Single queues may follow those of other brokers, and others those of this one."""
+    replica_timeout: float = 1.0
+    """So long confirms wait for a queue elsewhere that follows, and does not answer."""
 
     def listening_as(self, former: Network) -> Network:
         """With the acceptors of the former one: where a broker listens needs a restart."""
@@ -197,6 +200,7 @@ def network(folder: Path, given: Given) -> Network:
         _zookeeper(tables, place),
         _pair(given, tables, logins, place),
         _queue_replication(given, logins, place),
+        _value(given, REPLICA_TIMEOUT),
     )
     return _with_keys(found, place)
 
@@ -282,10 +286,15 @@ def _pair(
     return values
 
 
+def _value(given: Given, key: str) -> Any:
+    """Of an option of the instance, or its default."""
+    option = next(each for each in OPTIONS if each.key == key)
+    return option.value_of(given.get(key, option.default))
+
+
 def _queue_replication(given: Given, logins: Mapping[str, Login], place: Path) -> bool:
     """ConfigError: with which credentials it goes to other brokers is not clear."""
-    option = next(each for each in OPTIONS if each.key == QUEUE_REPLICATION)
-    if not option.value_of(given.get(QUEUE_REPLICATION, option.default)):
+    if not _value(given, QUEUE_REPLICATION):
         return False
     policy = given.get("ha.policy")
     if policy in ("replication", "pair"):

@@ -13,6 +13,7 @@ from shmbroker.netbridge.queue_replica.told import (
     Moment,
     OfOriginal,
     OfReplica,
+    Shown,
     Unserved,
     Why,
 )
@@ -41,8 +42,9 @@ WORDS: Final = Vocabulary(
                    Number(-NS_MAX, NS_MAX))),
     (Unserved, Made(Unserved, NUMBER, Choice(Why), Text(REASON_BYTES_MAX))),
     (Moment, Made(Moment, Flag())),
+    (Shown, Made(Shown, COUNT)),
 )  # fmt: skip
-OF_REPLICAS: Final = (Follow, Leave, Has)
+OF_REPLICAS: Final = (Follow, Leave, Has, Shown)
 OF_ORIGINALS: Final = (Follows, Unserved, Moment)
 
 

@@ -5,6 +5,7 @@ Follow (a queue, and how far it is)      -->
                                          <--    Follows, or Unserved
                                          <--    records, in frames `Shipment`
                                          <--    Moment: with these it is at a moment
+Shown (so many moments)                  -->
 Has (so many bytes of records)           -->
 Leave                                    -->
                                          <--    Unserved: it was deleted
@@ -50,6 +51,12 @@ class Has:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    moments: int
+    """Whole ones, since the link is there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Follows:
     number: int
     identity: bytes
@@ -73,5 +80,5 @@ class Moment:
     """All that was sent is how the queues stood at one moment."""
 
 
-OfReplica = Follow | Leave | Has
+OfReplica = Follow | Leave | Has | Shown
 OfOriginal = Follows | Unserved | Moment

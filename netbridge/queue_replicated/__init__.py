@@ -1,5 +1,6 @@
 """Queue replicas in a broker: what `netbridge/queue_replica` decides, carried out.
 
-`feeding.py` is the side of originals, `following.py` that of replicas: one link for all queues that
-follow the same broker.  `replicas.py` has all of those of a broker, and takes the orders.
+`feeding.py` is the side of originals, `confirming.py` their confirms that wait for replicas;
+`following.py` is the side of replicas.  There is one link for all queues that follow the same
+broker.  `replicas.py` has all of those of a broker, and takes the orders.
 """

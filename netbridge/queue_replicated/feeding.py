@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -29,9 +30,11 @@ from shmbroker.netbridge.queue_replica.told import (
     Leave,
     Moment,
     OfOriginal,
+    Shown,
     Unserved,
     Why,
 )
+from shmbroker.netbridge.queue_replicated.confirming import Confirming
 from shmbroker.netbridge.wire.frame import Frame, Shipment, Talk
 from shmbroker.netbridge.wire.malformed import Malformed
 
@@ -57,9 +60,12 @@ def apart_ns() -> int:
 class Feedings:
     """All links of those who follow.  All of it is of the network thread."""
 
-    def __init__(self, thread: NetworkThread, name: str, *, is_on: bool) -> None:
+    def __init__(
+        self, thread: NetworkThread, name: str, confirming: Confirming, *, is_on: bool
+    ) -> None:
         """`name`: of this broker; `is_on`: whether others may follow its queues."""
         self.thread, self.name, self.is_on = thread, name, is_on
+        self.confirming = confirming
         self._feedings: dict[End, Feeding] = {}
 
     def came(self, end: End) -> None:
@@ -83,9 +89,11 @@ class Feedings:
 
     @property
     def due(self) -> float:
-        return min((each.due for each in self._feedings.values()), default=NEVER)
+        feedings = min((each.due for each in self._feedings.values()), default=NEVER)
+        return min(feedings, self.confirming.due)
 
     def woken(self, now: float) -> None:
+        self.confirming.woken(now)
         for end, each in list(self._feedings.items()):
             if each.due > now:
                 continue
@@ -109,6 +117,11 @@ class Feeding:
         self._watched: dict[int, tuple[int, int]] = {}
         """By number, the ticket and the position."""
         self._sent = self._has = 0
+        self._identities: dict[int, bytes] = {}
+        """By number, of those whose confirms wait for replicas."""
+        self._moments = 0
+        self._unshown: deque[tuple[int, dict[int, int]]] = deque()
+        """Whole moments that the other end has not shown: of those queues where they end."""
         self._pause = PAUSE_SECONDS
         self._looked_at = 0.0
         self.due = NEVER
@@ -126,6 +139,10 @@ class Feeding:
         elif isinstance(said, Has):
             self._has = said.bytes
             self.due = 0.0
+            self._answered()
+        elif isinstance(said, Shown):
+            self._shown(said.moments)
+            self._answered()
 
     def _follow(self, said: Follow) -> None:
         self._drop(said.number)
@@ -169,6 +186,9 @@ class Feeding:
         if goes_on:
             self._originals.add(queue, said.number, said.next)
         self._queues[said.number] = queue
+        if wanted := queue.explain()["confirm_replicas"].value:
+            self._identities[said.number] = stands.identity
+            self._all.confirming.follow(self._link, stands.identity, queue, wanted)
         self._say(Follows(said.number, stands.identity, begins, stands.slots, apart_ns()))
         self.due = 0.0
 
@@ -178,6 +198,9 @@ class Feeding:
             return
         self._forget(number, queue)
         self._originals.drop(number)
+        identity = self._identities.pop(number, None)
+        if identity is not None:
+            self._all.confirming.gone(self._link, identity)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -209,8 +232,15 @@ class Feeding:
                 return True
             self._ship(found.memory)
             if not found.more:
-                self._say(Moment(found.whole))
+                self._end_moment(originals, is_whole=found.whole)
         return False
+
+    def _end_moment(self, originals: Originals, *, is_whole: bool) -> None:
+        self._say(Moment(is_whole))
+        self._moments += is_whole
+        if is_whole and self._identities:
+            ends = {each: originals.stands(each).next for each in self._identities}
+            self._unshown.append((self._moments, ends))
 
     def _ship(self, records: memoryview) -> None:
         room = self._link.machine.handshake.frame_bytes - HEAD_ROOM
@@ -218,6 +248,26 @@ class Feeding:
             part = records[at : at + room]
             self._link.say(Shipment(at + room < len(records), part))
         self._sent += len(records)
+        self._all.confirming.sent(self._link, self._awaited, time.monotonic())
+
+    # --- who waits for them -------------------------------------------------------------------
+
+    @property
+    def _awaited(self) -> set[bytes]:
+        return set(self._identities.values())
+
+    def _shown(self, moments: int) -> None:
+        while self._unshown and self._unshown[0][0] <= moments:
+            _, ends = self._unshown.popleft()
+            for number, end in ends.items():
+                if number in self._identities:
+                    self._all.confirming.shown(self._link, self._identities[number], end)
+
+    def _answered(self) -> None:
+        owes = bool(self._unshown) or self._sent > self._has
+        self._all.confirming.answered(self._link, self._awaited, time.monotonic(), owes=owes)
+
+    # --- what is gone -------------------------------------------------------------------------
 
     def _look_for_deleted(self) -> None:
         for number, queue in list(self._queues.items()):

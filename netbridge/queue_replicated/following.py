@@ -32,7 +32,7 @@ from shmbroker.netbridge.queue_replica.action import (
 from shmbroker.netbridge.queue_replica.codec import encode, from_original
 from shmbroker.netbridge.queue_replica.machine import Replica, State
 from shmbroker.netbridge.queue_replica.source import Source
-from shmbroker.netbridge.queue_replica.told import Follows, Has, Moment, OfOriginal, Unserved
+from shmbroker.netbridge.queue_replica.told import Follows, Has, Moment, OfOriginal, Shown, Unserved
 from shmbroker.netbridge.queue_replicated.feeding import apart_ns
 from shmbroker.netbridge.wire.frame import Frame, Shipment, Talk
 from shmbroker.netbridge.wire.malformed import Malformed
@@ -81,7 +81,7 @@ class Following:
         self.bytes = 0
         self._end: End | None = None
         self._parts: list[bytes] = []
-        self._came = self._told = 0
+        self._came = self._told = self._shown = 0
         self._numbers = 0
 
     # --- its queues ---------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class Following:
     def came(self, end: End) -> None:
         self._end = end
         self._parts.clear()
-        self._came = self._told = 0
+        self._came = self._told = self._shown = 0
         for each in list(self.members.values()):
             self._link_to(each)
 
@@ -182,10 +182,16 @@ class Following:
         if self._end is not None:
             self._end.say(Talk(encode(Has(self._came))))
 
+    def _tell_shown(self) -> None:
+        if self._end is not None:
+            self._end.say(Talk(encode(Shown(self._shown))))
+
     def _said(self, said: OfOriginal) -> None:
         if isinstance(said, Moment):
             if said.is_whole:
                 self._show()
+                self._shown += 1
+                self._tell_shown()
             if self._came != self._told:
                 self._tell_has()
             return

@@ -7,7 +7,7 @@ after a loss is not carried out again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,9 +15,14 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from shmbroker.core.codes import ENDED, FULL, OK, REVOKED, UNFINISHED
-from shmbroker.core.layout import CONFIRM_SHM, SHAPE_BODY_SHIFT, TRANSACTION_OPERATIONS
+from shmbroker.core.layout import (
+    CONFIRM_EFFECTIVE,
+    CONFIRM_SHM,
+    SHAPE_BODY_SHIFT,
+    TRANSACTION_OPERATIONS,
+)
 from shmbroker.ipc._native import lib
-from shmbroker.ipc.base.errors import Error, InvalidArgument, error_for
+from shmbroker.ipc.base.errors import Error, InvalidArgument, NotFound, error_for
 from shmbroker.ipc.connection.broker import Broker
 from shmbroker.ipc.exchange.exchange import Exchange
 from shmbroker.ipc.journal.stored import stored
@@ -29,7 +34,7 @@ from shmbroker.netbridge.carrier.reached import is_durable, queues_behind, servi
 from shmbroker.netbridge.carrier.sleeper import ANY, ROOM
 from shmbroker.netbridge.remote.body import named, told, unpacked
 from shmbroker.netbridge.serving.alarms import Alarm
-from shmbroker.netbridge.serving.confirms import in_time
+from shmbroker.netbridge.serving.confirms import in_time, wait_for_all
 from shmbroker.netbridge.serving.hands import TakenBatch
 from shmbroker.netbridge.serving.producer import LEVEL_NUMBERS, LEVEL_WORDS
 from shmbroker.netbridge.wire.frame import Command
@@ -37,6 +42,7 @@ from shmbroker.netbridge.wire.words import Verb
 
 if TYPE_CHECKING:
     from shmbroker.netbridge.serving.served import Served
+    from shmbroker.netbridge.serving.service import Service
 
 MARKS = "$sessions.commits"
 MARKS_KEPT = 7 * 86400.0
@@ -72,6 +78,8 @@ class Committed:
 
     value: int = 0
     is_durable: bool = False
+    copied: Collection[str] = ()
+    """Queues whose confirms wait for replicas of them alone."""
 
     @classmethod
     def of(cls, mark: bytes) -> Committed:
@@ -87,7 +95,12 @@ class Committed:
         service = served.service
         mark = serving(service.broker, MARKS)
         told = in_time(service.alarms, until, partial(self._answer, served, command))
-        service.confirms(mark._queue, level).wait(max(0, mark.published - 1), told)
+        wait_for_all(service.confirms, [mark, *self._waited(service, level)], level, told)
+
+    def _waited(self, service: Service, level: int) -> Iterator[Queue]:
+        for name in self.copied if level == CONFIRM_EFFECTIVE else ():
+            with suppress(NotFound):
+                yield serving(service.broker, name)
 
     def _answer(self, served: Served, command: Command, level: int) -> None:
         if level < OK:
@@ -112,6 +125,7 @@ class Commit:
     """So many of them are the transaction's."""
     value: int = 0
     is_durable: bool = False
+    copied: set[str] = field(default_factory=set)
     transaction: Transaction | None = None
     error: Error | None = None
     """Why it cannot even be tried."""
@@ -187,11 +201,17 @@ class Commit:
         if kind == "queue":
             queue = broker.queue(name)
             self.queues.append(queue)
-            self.is_durable |= is_durable(queue._queue)
+            self._note([queue])
             return queue
-        behind = queues_behind(broker, name)
-        self.is_durable |= any(is_durable(each._queue) for each in behind)
+        self._note(queues_behind(broker, name))
         return broker.exchange(name)
+
+    def _note(self, reached: Iterable[Queue]) -> None:
+        for each in reached:
+            if is_durable(each._queue):
+                self.is_durable = True
+                if each.explain()["confirm_replicas"].value:
+                    self.copied.add(each.name)
 
     def _schedule(self, fields: Any) -> None:
         after, at = fields.get("after"), fields.get("at")
@@ -247,7 +267,8 @@ class Commit:
         if code == OK:
             self._settled()
             self.served.commits.discard(self)
-            Committed(self.value, self.is_durable).answer(self.served, self.command, self.until)
+            done = Committed(self.value, self.is_durable, self.copied)
+            done.answer(self.served, self.command, self.until)
         elif code == UNFINISHED:
             self._wait_for_room(time.monotonic() + AGAIN_SECONDS)
         elif code == FULL and self.queues and self.until > time.monotonic():

@@ -103,6 +103,7 @@ class Config:
     on_promote_timeout: float
     queue_replication: bool
     """Single queues may follow those of other brokers (netbridge/queue_replica/)."""
+    replica_timeout: float
     stall_limit: float
 
     def with_reloaded(self, new: Config) -> Config:
@@ -112,6 +113,7 @@ class Config:
             on_promote=new.on_promote,
             on_promote_failure=new.on_promote_failure,
             on_promote_timeout=new.on_promote_timeout,
+            replica_timeout=new.replica_timeout,
         )
 
 

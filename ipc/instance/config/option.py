@@ -125,6 +125,9 @@ OPTIONS: Final = (
            is_reloaded=True),
     Option("ha", "queue-replication", FLAG, False,
            "Single queues may follow queues of another broker, and others those of this one."),
+    Option("ha", "replica-timeout", DURATION, "1s",
+           "Confirms wait no longer for a queue elsewhere that follows, and has said nothing.",
+           is_reloaded=True),
     Option("ha", "stall-limit", DURATION, "0s",
            "A backup kills a live on its host that hangs for so long; at least 250ms, 0s: never."),
 )  # fmt: skip
