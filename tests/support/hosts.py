@@ -149,10 +149,13 @@ class Rack:
         for number, name in enumerate(names, 1):
             host = self.hosts[name] = self._new(opened, f"10.99.1.{number}")
             port = f"port{number}"
-            switch.run("ip", "link", "add", port, "type", "veth", "peer", "name", "wire",
-                       "netns", host.path)  # fmt: skip
+            self._plug(opened, switch, port, name)
             switch.run("ip", "link", "set", port, "master", "switch", "up")
             host.plugged()
+
+    def _plug(self, opened: ExitStack, switch: Host, port: str, name: str) -> None:
+        switch.run("ip", "link", "add", port, "type", "veth", "peer", "name", "wire",
+                   "netns", self.hosts[name].path)  # fmt: skip
 
     @staticmethod
     def _new(opened: ExitStack, address: str) -> Host:

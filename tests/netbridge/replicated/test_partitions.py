@@ -1,8 +1,7 @@
 """Members, a witness and programs on hosts of their own, and networks that are cut: rows of
-SEMANTICS 3.3 and 3.6, and random cuts among other blows.
+SEMANTICS 3.3 and 3.6.
 
-Hosts are network namespaces, so this is for root.  REPLICATED_BLOWS and REPLICATED_SEEDS as in
-test_random.py.
+Hosts are network namespaces, so this is for root.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from shmbroker.netbridge.replicated.instance import ReplicatedInstance
 from tests.cli.command import Shell
 from tests.netbridge.replicated.conftest import NAMES, PATIENCE, Made, Node, nodes
 from tests.netbridge.replicated.test_losing import MANY, filled
-from tests.netbridge.replicated.test_random import SEEDS, Blows, Programs, bear
 from tests.netbridge.replicated.test_witness import guarded
 from tests.support.hosts import Rack, has_hosts, rack
 from tests.support.witness import Place
@@ -224,40 +222,3 @@ def test_peers_are_read_again_by_a_reload(stage: Stage) -> None:
     file.write_text(file.read_text().replace(f'"{GATEWAY}:7"', ""))
     assert Shell("no-vhost")("config", "reload", str(two["a"].folder)).code == 0
     two.says("a", "in sync")
-
-
-class Cuts(Blows):
-    kinds = (
-        "kill live", "kill backup", "hand over", "still live",
-        "isolate live", "isolate backup", "between live", "deafen live", "deafen backup",
-        "unwitness live", "lose live",
-    )  # fmt: skip
-
-    def __init__(self, node: Node, seed: int, hosts: Rack) -> None:
-        super().__init__(node, seed)
-        self._rack = hosts
-
-    def carry_out(self, verb: str, name: str, live: str) -> None:
-        other = next(each for each in NAMES if each != name)
-        if verb in ("kill", "hand", "still"):
-            super().carry_out(verb, name, live)
-            return
-        if verb == "isolate":
-            self._rack.isolate(name)
-        elif verb == "between":
-            self._rack.cut(name, other)
-        elif verb == "deafen":
-            self._rack.cut(other, name, both_ways=False)
-        elif verb == "unwitness":
-            self._rack.cut(name, "witness")
-        else:
-            self._rack[name].loses(20)
-        time.sleep(self.random.random() * 4)
-        self._rack.heal()
-
-
-@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
-def test_cut_upon_cut(stage: Stage, seed: int) -> None:
-    two = stage.guarded(fails_back=True)
-    with stage.rack["programs"].entered():
-        bear(Programs(two.uri()), Cuts(two, seed, stage.rack), seed)

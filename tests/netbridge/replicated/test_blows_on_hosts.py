@@ -1,0 +1,114 @@
+"""A pair, its witness and programs on hosts and disks of their own, under random blows.
+
+Processes are killed and stopped; networks are cut, one way too, slow and lossy; disks are full.
+
+Hosts are network namespaces and disks are mounted, so this is for root.  REPLICATED_BLOWS and
+REPLICATED_SEEDS as in test_random.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.netbridge.replicated.conftest import NAMES, Node, nodes
+from tests.netbridge.replicated.test_partitions import Stage
+from tests.netbridge.replicated.test_random import SEEDS, STILL_SECONDS, Blows, Programs, bear
+from tests.support.forwarder import SlowRack
+from tests.support.hosts import has_hosts
+from tests.support.small_disk import empty, fill, small_disk
+from tests.support.witness import Place
+
+pytestmark = pytest.mark.skipif(not has_hosts(), reason="network namespaces are for root")
+DISK_BYTES = 96 << 20
+BLOW_SECONDS = 4.0
+"""The longest."""
+SLOW_SECONDS = 0.2
+
+
+class Hard(Blows):
+    kinds = (
+        "kill live", "kill backup", "kill witness", "hand over", "still live", "still backup",
+        "still witness", "isolate live", "isolate backup", "between live", "deafen live",
+        "deafen backup", "unwitness live", "unwitness backup", "lose live", "lose backup",
+        "slow live", "slow backup", "fill live", "fill backup",
+    )  # fmt: skip
+
+    def __init__(self, node: Node, seed: int, stage: Stage, rack: SlowRack) -> None:
+        super().__init__(node, seed)
+        self._stage, self._rack = stage, rack
+
+    def carry_out(self, verb: str, name: str, live: str) -> None:
+        if self.struck[-1].split()[2].startswith("witness"):
+            self._strike_witness(verb)
+        elif verb in ("kill", "hand", "still"):
+            super().carry_out(verb, name, live)
+        elif verb == "fill":
+            self._fill(name)
+        else:
+            self._on_the_network(verb, name)
+            self._for_a_while()
+            self._rack.heal()
+
+    def _for_a_while(self) -> None:
+        time.sleep(self.random.random() * BLOW_SECONDS)
+
+    def _strike_witness(self, verb: str) -> None:
+        witness = self._stage.witness
+        assert witness.process is not None
+        if verb == "kill":
+            witness.kill()
+            self._for_a_while()
+            witness.begin(self._rack["witness"].enter)
+        else:
+            witness.process.stop()
+            time.sleep(STILL_SECONDS)
+            witness.process.go_on()
+
+    def _fill(self, name: str) -> None:
+        run = self.node[name]
+        fill(run.folder / "data")
+        self._for_a_while()
+        empty(run.folder / "data")
+        assert run.process is not None
+        if run.process.has_ended():  # it said that it cannot go on, as it may
+            run.start()
+
+    def _on_the_network(self, verb: str, name: str) -> None:
+        other = next(each for each in NAMES if each != name)
+        strike: dict[str, Callable[[], None]] = {
+            "isolate": lambda: self._rack.isolate(name),
+            "between": lambda: self._rack.cut(name, other),
+            "deafen": lambda: self._rack.cut(other, name, both_ways=False),
+            "unwitness": lambda: self._rack.cut(name, "witness"),
+            "lose": lambda: self._rack[name].loses(20),
+        }
+        if verb == "slow":
+            self._rack.delays[name].seconds = self.random.random() * SLOW_SECONDS
+        else:
+            strike[verb]()
+
+
+@pytest.fixture
+def opened() -> Iterator[ExitStack]:
+    with ExitStack() as made:
+        yield made
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+def test_blow_upon_blow_on_hosts(opened: ExitStack, tmp_path: Path, seed: int) -> None:
+    rack = SlowRack(opened, (*NAMES, "witness", "programs"), tmp_path)
+    for name in NAMES:
+        (tmp_path / name).mkdir(mode=0o700)
+        opened.enter_context(small_disk(tmp_path / name / "data", DISK_BYTES))
+    witness = Place(tmp_path / "witness", address=rack["witness"].address)
+    opened.callback(witness.kill)
+    addresses = {name: rack[name].address for name in NAMES}
+    stage = Stage(rack, opened.enter_context(nodes(tmp_path, addresses)), witness)
+    two = stage.guarded(fails_back=True)
+    with rack["programs"].entered():
+        bear(Programs(two.uri()), Hard(two, seed, stage, rack), seed)
