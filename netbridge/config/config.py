@@ -24,6 +24,8 @@ from shmbroker.ipc.instance.config.option import (
 )
 from shmbroker.ipc.instance.config.secret import Secret
 from shmbroker.ipc.instance.config.sources import NAME, Layers
+from shmbroker.netbridge.cluster import option as cluster_option
+from shmbroker.netbridge.cluster.option import CLUSTERS, Cluster
 from shmbroker.netbridge.engine import option as engine
 from shmbroker.netbridge.engine.option import ZOOKEEPER, ZooKeeperOptions, zookeeper
 from shmbroker.netbridge.link.option import (
@@ -53,6 +55,7 @@ OURS: Final = (
     *REPLICATION,
     *ZOOKEEPER,
     *PAIR,
+    *CLUSTERS,
 )
 ALL: Final = (*OPTIONS, *OURS)
 """Every option of shmbroker.toml."""
@@ -132,6 +135,8 @@ class Network:
     """Single queues may follow those of other brokers, and others those of this one."""
     replica_timeout: float = 1.0
     """So long confirms wait for a queue elsewhere that follows, and does not answer."""
+    cluster: Cluster | None = None
+    """[cluster.NAME]; None: it is in none."""
 
     def listening_as(self, former: Network) -> Network:
         """With the acceptors of the former one: where a broker listens needs a restart."""
@@ -171,6 +176,7 @@ def network(folder: Path, given: Given) -> Network:
         if is_of_netbridge(key):
             table, _, name = key.rpartition(".")
             tables.setdefault(table, {})[name] = _parsed(key, value, place)
+    _check_clusters(tables, place)
     for table, values in tables.items():
         _fill(table, values, place)
     links = tables.get("link-defaults", {})
@@ -180,9 +186,11 @@ def network(folder: Path, given: Given) -> Network:
         raise ConfigError(f"{place}: [link-defaults]: {error}") from None
     security = tables.get("security", {})
     logins = {name: _login(name, each) for name, each in _named(tables, "credentials").items()}
+    connectors = {name: each["uri"] for name, each in _named(tables, "connectors").items()}
+    in_cluster = _cluster(tables, connectors, logins, place)
     found = Network(
         folder,
-        {name: each["uri"] for name, each in _named(tables, "connectors").items()},
+        connectors,
         {
             name: _acceptor(name, each, links, place)
             for name, each in _named(tables, "acceptors").items()
@@ -201,8 +209,67 @@ def network(folder: Path, given: Given) -> Network:
         _pair(given, tables, logins, place),
         _queue_replication(given, logins, place),
         _value(given, REPLICA_TIMEOUT),
+        in_cluster,
     )
-    return _with_keys(found, place)
+    return _listening_for_cluster(_with_keys(found, place), place)
+
+
+def _check_clusters(tables: Mapping[str, dict[str, Any]], place: Path) -> None:
+    """What the file says of clusters, before defaults stand beside it."""
+    found = _named(tables, cluster_option.ROOT)
+    if len(found) > 1:
+        raise ConfigError(
+            f"{place}: a broker is in one cluster, and there are {' and '.join(found)}: more are "
+            "not there yet"
+        )
+    for name, values in found.items():
+        try:
+            cluster_option.check(name, values)
+        except cluster_option.Refused as error:
+            raise ConfigError(f"{place}: {error}") from None
+
+
+def _cluster(
+    tables: Mapping[str, dict[str, Any]],
+    connectors: Mapping[str, Single],
+    logins: dict[str, Login],
+    place: Path,
+) -> Cluster | None:
+    """With a login of its own, if it says user and password."""
+    for name, values in _named(tables, cluster_option.ROOT).items():
+        try:
+            found = cluster_option.cluster(name, values, connectors)
+        except cluster_option.Refused as error:
+            raise ConfigError(f"{place}: {error}") from None
+        if values["password"] is not None:
+            user, password = values["user"], values["password"]
+            own = Login(found.credentials, user, password, (Role.CLUSTER,), ())
+            logins[found.credentials] = own
+        login = logins.get(found.credentials)
+        if login is None or Role.CLUSTER not in login.roles:
+            raise ConfigError(
+                f"{place}: cluster.{name}.credentials names [credentials.{found.credentials}], "
+                'which is not there, or has not the role "cluster"'
+            )
+        return found
+    return None
+
+
+def _listening_for_cluster(found: Network, place: Path) -> Network:
+    """Links of a cluster are there before a broker is live: they have an acceptor of their own."""
+    of_cluster = [each for each in found.acceptors.values() if Role.CLUSTER in each.roles]
+    for each in of_cluster:
+        if len(each.roles) > 1:
+            raise ConfigError(
+                f"{place}: [acceptors.{each.name}] has the role cluster, and others as well: "
+                "members of a cluster have an acceptor of their own"
+            )
+    if found.cluster is not None and not of_cluster:
+        raise ConfigError(
+            f"{place}: [cluster.{found.cluster.name}] needs an [acceptors.NAME] with "
+            'roles = ["cluster"], where its members come to'
+        )
+    return found
 
 
 def _replication(
@@ -221,7 +288,8 @@ def _replication(
             'database, as in "postgresql://broker@db.example/broker"'
         )
     try:
-        return replication(_with_lease(values, manager, given, tables), beat[1])
+        lease = _with_lease(values, manager, given, tables)
+        return replication(lease, beat[1], _named(tables, cluster_option.ROOT))
     except Refused as error:
         raise ConfigError(f"{place}: {error}") from None
 

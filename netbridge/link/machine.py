@@ -22,6 +22,7 @@ from shmbroker.netbridge.link.inflow import Inflow, Poured
 from shmbroker.netbridge.link.outflow import Batch, Outflow, Outlet
 from shmbroker.netbridge.link.times import LinkTimes
 from shmbroker.netbridge.wire.frame import (
+    OF_CLUSTERS,
     OF_PAIRS,
     OF_REPLICATION,
     OF_SESSIONS,
@@ -44,7 +45,7 @@ from shmbroker.netbridge.wire.frame import (
     Unopened,
 )
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, VOTING, Role
+from shmbroker.netbridge.wire.words import OF_PROGRAMS, PAIR_LINK, Role
 
 Steps = Iterator[Frame | Action]
 CONFIRM_SECONDS = 0.005
@@ -347,8 +348,10 @@ class Machine:
         role = self.handshake.role
         if role is Role.REPLICA:
             return OF_REPLICATION
-        if role in VOTING:
+        if role is Role.WITNESS:
             return OF_VOTES
+        if role is Role.CLUSTER:
+            return OF_CLUSTERS
         if role is Role.PEERING and self.handshake.link == PAIR_LINK:
             return OF_PAIRS
         return OF_SESSIONS if role in OF_PROGRAMS else frozenset()

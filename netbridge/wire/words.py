@@ -28,8 +28,6 @@ PAIR_LINK: Final = "the other one of a pair"
 """The name of the link, of role peering, on which the brokers of a pair talk."""
 QUEUES_LINK: Final = "queues that follow"
 """How the name of a link of role replica begins, by which queues follow those of another one."""
-VOTING: Final = frozenset({Role.WITNESS, Role.CLUSTER})
-"""Whose links carry votes: to a witness, to the live of another node."""
 
 
 class Standing(Word):

@@ -1,0 +1,5 @@
+"""Clusters: who is in one, as each member knows it, and how many of its lives vote.
+
+`machine.py` decides, `said.py` is what members say to each other, `option.py` has [cluster.NAME].
+All of it is pure; `netbridge/clustered/` carries it out.
+"""

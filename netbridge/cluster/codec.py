@@ -1,0 +1,36 @@
+"""What the members of a cluster say, to bytes and back: the body of a frame `Talk`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shmbroker.netbridge.cluster.said import Announcement, Forgotten, Here, Known, Said
+from shmbroker.netbridge.election.codec import NODE
+from shmbroker.netbridge.wire.field import NAME_BYTES_MAX, URI_BYTES_MAX, Flag, Number, Octets, Text
+from shmbroker.netbridge.wire.frame import ID_BYTES, Body
+from shmbroker.netbridge.wire.vocabulary import COUNT, Made, Many, Vocabulary
+
+GROUP_MAX: Final = 16
+LIVES_MAX: Final = 1 << 20
+DIGEST_MAX: Final = (1 << 32) - 1
+NAME: Final = Text(NAME_BYTES_MAX, 1)
+ANNOUNCEMENT: Final = Made(
+    Announcement, NODE, Octets(ID_BYTES, ID_BYTES), COUNT, COUNT, NAME, Text(URI_BYTES_MAX, 1),
+    Flag(), Many(NAME, GROUP_MAX),
+)  # fmt: skip
+WORDS: Final = Vocabulary(
+    "a word of a cluster",
+    (Here, Made(Here, ANNOUNCEMENT, Number(1, LIVES_MAX), Number(0, DIGEST_MAX))),
+    (Known, Made(Known, ANNOUNCEMENT)),
+    (Forgotten, Made(Forgotten, NODE, COUNT)),
+)
+
+
+def encode(said: Said) -> bytes:
+    return WORDS.encode(said)
+
+
+def decode(body: Body) -> Said:
+    """Malformed, and no other error, says what is wrong."""
+    said: Said = WORDS.decode(body)
+    return said

@@ -1,0 +1,342 @@
+"""Who is in a cluster, as one of its members knows it: events and a time in, actions out.
+
+A member tells each link who it is, which other lives it has links to and which were forgotten.
+What is new to it, it tells on.  So whoever reaches one member learns all of them.  Of each node the live
+with the highest (epoch, version) counts, and its backups by their names.
+
+Two processes that have one node id and are no members of one group are a copied store: the one
+that was there first stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from shmbroker.netbridge.cluster.said import Announcement, Forgotten, Here, Known, Said
+from shmbroker.netbridge.election.candidate import Electorate
+from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.election.threshold import Quorum
+
+NEVER: Final = float("inf")
+TWICE_SECONDS: Final = 2.0
+"""Two processes of one node for so long are no takeover, but a copied store."""
+Link = int
+"""A number that is not used again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    link: Link
+    what: Said
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Of the log."""
+
+    level: str
+    state: str
+    detail: str
+    node: Node = b""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLives:
+    """The largest number of lives ever seen has changed."""
+
+    lives: int
+
+
+Action = Say | Line | KeepLives
+Actions = Iterator[Action]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Times in seconds."""
+
+    name: str
+    uri: str
+    """Our own connector."""
+    group: tuple[str, ...]
+    statics: tuple[str, ...]
+    learns: bool = True
+    """False: `allow-direct-connections-only`."""
+    interval: float = 1.0
+    """`notification-interval`."""
+    attempts: int = 2
+    """`notification-attempts`."""
+
+
+@dataclass(slots=True)
+class _Repeat:
+    due: float
+    left: int
+
+
+class Membership:
+    def __init__(self, terms: Terms, incarnation: bytes, quorum: Quorum) -> None:
+        self.terms = terms
+        self.quorum = quorum
+        self.me: Announcement | None = None
+        """None: it does not know its node yet, and says nothing of itself."""
+        self.lives: dict[Node, Announcement] = {}
+        """Of other nodes."""
+        self.backups: dict[tuple[Node, str], Announcement] = {}
+        """By node and name; of its own node, too."""
+        self.present: dict[Link, Announcement | None] = {}
+        """Who is at the other end of each link, if it has said so."""
+        self.forgotten: dict[Node, int] = {}
+        """Up to which epoch."""
+        self._claims: dict[Node, int] = {}
+        """How many lives each of the others has seen since it was started: one that was not
+        restarted remembers those that are gone."""
+        self._incarnation = incarnation
+        self._repeats: dict[Link, _Repeat] = {}
+        self._twice: dict[bytes, float] = {}
+        """Since when a second process of a node is there, by its incarnation."""
+        self._warned: set[bytes] = set()
+        self._missing: set[Node] = set()
+        """Lives that were at the end of a link, and are no more."""
+
+    # --- what happens -------------------------------------------------------------------------
+
+    def becomes(self, node: Node, epoch: int, *, is_live: bool) -> Actions:
+        """What this broker is from now on."""
+        version = self.me.version + 1 if self.me is not None else 1
+        terms = self.terms
+        self.me = Announcement(
+            node, self._incarnation, epoch, version, terms.name, terms.uri, is_live, terms.group
+        )
+        self.lives.pop(node, None)
+        yield from self._count()
+        yield from self._to_all(self._here)
+
+    def up(self, link: Link, now: float) -> Actions:
+        self.present[link] = None
+        for node, epoch in self.forgotten.items():
+            yield Say(link, Forgotten(node, epoch))
+        for node, each in self.lives.items():
+            if self.is_there(node):  # who is gone is remembered by those that have seen it
+                yield Say(link, Known(each))
+        if self.me is not None:
+            self._repeats[link] = _Repeat(now + self.terms.interval, self.terms.attempts)
+            yield Say(link, self._here)
+
+    def down(self, link: Link, now: float) -> Actions:
+        gone = self.present.pop(link, None)
+        self._repeats.pop(link, None)
+        if gone is None or gone.incarnation in self._here_now:
+            return
+        self._twice.pop(gone.incarnation, None)
+        if not gone.is_live:
+            self.backups.pop((gone.node, gone.name), None)
+        elif (known := self.lives.get(gone.node)) and known.incarnation == gone.incarnation:
+            self._missing.add(gone.node)
+            yield Line("warning", "missing", f"{gone.name} at {gone.uri}", gone.node)
+        for each in list(self.present.values()):  # one that had to wait for it
+            if each is not None and each.node == gone.node:
+                yield from self._met(each, now)
+
+    def heard(self, link: Link, what: Said, now: float) -> Actions:
+        if isinstance(what, Forgotten):
+            yield from self._forgets(what.node, what.epoch, link)
+        elif isinstance(what, Known):
+            yield from self._learned(what.of, link, now, is_direct=False)
+        else:
+            self.present[link] = what.me
+            yield from self._learned(what.me, link, now, is_direct=True)
+            if what.forgets == self._digest:
+                self._claims[what.me.node] = what.lives
+
+    def forget(self, node: Node) -> str:
+        """By command, which `forgets` carries out; why it may not be, or nothing."""
+        if self.me is not None and node == self.me.node:
+            return "it is this broker's own node"
+        if node not in self.lives:
+            return f"there is no node {node.hex()} in this cluster"
+        if self.is_there(node):
+            return f"{self.lives[node].name} is there: stop it first"
+        return ""
+
+    def forgets(self, node: Node) -> Actions:
+        yield from self._forgets(node, self.lives[node].epoch, None)
+
+    def tick(self, now: float) -> Actions:
+        for link, repeat in list(self._repeats.items()):
+            if now >= repeat.due and self.me is not None:
+                repeat.due, repeat.left = now + self.terms.interval, repeat.left - 1
+                if repeat.left <= 0:
+                    del self._repeats[link]
+                yield Say(link, self._here)
+        for incarnation, since in list(self._twice.items()):
+            if now >= since + TWICE_SECONDS and incarnation not in self._warned:
+                yield from self._warn(incarnation)
+
+    @property
+    def deadline(self) -> float:
+        due = [each.due for each in self._repeats.values()]
+        due += [
+            since + TWICE_SECONDS
+            for incarnation, since in self._twice.items()
+            if incarnation not in self._warned
+        ]
+        return min(due, default=NEVER)
+
+    # --- what is true -------------------------------------------------------------------------
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Uris to which links are to be."""
+        learned = {each.uri for each in self.lives.values()} if self.terms.learns else set()
+        return frozenset(learned.union(self.terms.statics) - {self.terms.uri})
+
+    @property
+    def count(self) -> Quorum:
+        """With what the others have told."""
+        return self.quorum.told(max(self._claims.values(), default=1))
+
+    @property
+    def electorate(self) -> Electorate:
+        """The other lives; the same broker of a node, or its successor, is the same voter."""
+        voters = tuple(sorted(node.hex() for node in self.lives))
+        return Electorate(voters, self.count.needed)
+
+    def is_there(self, node: Node) -> bool:
+        """Its live is at the other end of some link."""
+        live = self.lives.get(node)
+        return live is not None and live.incarnation in self._here_now
+
+    @property
+    def can_vote(self) -> bool:
+        """So many voters are there as a vote needs."""
+        return sum(self.is_there(node) for node in self.lives) >= self.count.needed
+
+    @property
+    def duplicates(self) -> list[Announcement]:
+        """Of which a warning was given, and that are there still."""
+        found = {each.incarnation: each for each in self.present.values() if each is not None}
+        return [each for each in found.values() if each.incarnation in self._warned]
+
+    @property
+    def _here_now(self) -> set[bytes]:
+        return {each.incarnation for each in self.present.values() if each is not None}
+
+    @property
+    def _here(self) -> Here:
+        assert self.me is not None
+        return Here(self.me, self.quorum.seen_max, self._digest)
+
+    @property
+    def _digest(self) -> int:
+        told = sorted(node + epoch.to_bytes(8) for node, epoch in self.forgotten.items())
+        return crc32(b"".join(told))
+
+    # --- what it learns -----------------------------------------------------------------------
+
+    def _learned(self, of: Announcement, link: Link, now: float, *, is_direct: bool) -> Actions:
+        """What was forgotten comes back by itself, and not by hearsay."""
+        if of.incarnation == self._incarnation:
+            return
+        if is_direct:
+            yield from self._met(of, now, link)
+        elif of.epoch > self.forgotten.get(of.node, -1) and of.is_live and not self._is_twice(of):
+            yield from self._takes(of, link)
+
+    def _met(self, of: Announcement, now: float, link: Link | None = None) -> Actions:
+        if self._is_twice(of):
+            self._twice.setdefault(of.incarnation, now)
+            return
+        self._twice.pop(of.incarnation, None)
+        self._warned.discard(of.incarnation)
+        if of.is_live:
+            yield from self._takes(of, link)
+        else:
+            self.backups[of.node, of.name] = of
+        if of.is_live and of.node in self._missing and self.is_there(of.node):
+            self._missing.discard(of.node)
+            yield Line("info", "back", f"{of.name} at {of.uri}", of.node)
+
+    def _is_twice(self, of: Announcement) -> bool:
+        """Another process has this node id, is there, and is of another group."""
+        if not of.is_live:
+            return False
+        former = self._holder_of(of.node)
+        if former is None or former.incarnation == of.incarnation:
+            return False
+        is_own = former is self.me
+        if not is_own and former.incarnation not in self._here_now:
+            return False
+        return former.name == of.name or of.name not in former.group
+
+    def _holder_of(self, node: Node) -> Announcement | None:
+        if self.me is not None and self.me.node == node and self.me.is_live:
+            return self.me
+        return self.lives.get(node)
+
+    def _warn(self, incarnation: bytes) -> Actions:
+        self._warned.add(incarnation)
+        second = next(
+            (each for each in self.present.values() if each and each.incarnation == incarnation),
+            None,
+        )
+        first = None if second is None else self._holder_of(second.node)
+        if second is not None and first is not None:
+            detail = (
+                f"{first.name} at {first.uri} and {second.name} at {second.uri} have node id "
+                f"{second.node.hex()}: the store of one is a copy"
+            )
+            yield Line("warning", "duplicate id", detail, second.node)
+
+    def _takes(self, of: Announcement, link: Link | None) -> Actions:
+        """A live; it is told on, if it is new.  That of our own node is no other life."""
+        known = self.lives.get(of.node)
+        is_ours = self.me is not None and of.node == self.me.node
+        if is_ours or (known is not None and of.age <= known.age):
+            return
+        self.lives[of.node] = of
+        self.backups.pop((of.node, of.name), None)
+        if known is None:
+            yield Line("info", "joined", f"{of.name} at {of.uri}", of.node)
+        elif known.incarnation != of.incarnation:
+            yield Line("info", "moved", f"{of.name} at {of.uri}, epoch {of.epoch}", of.node)
+        yield from self._count()
+        for each in self.present:
+            if each != link:
+                yield Say(each, Known(of))
+
+    def _count(self) -> Actions:
+        nodes = {node.hex() for node in self.lives}
+        if self.me is not None:
+            nodes.add(self.me.node.hex())
+        former, self.quorum = self.quorum.seen_max, self.quorum.sees(nodes)
+        if self.quorum.seen_max != former:
+            yield KeepLives(self.quorum.seen_max)
+            if self.me is not None:
+                yield from self._to_all(self._here)
+
+    def _forgets(self, node: Node, epoch: int, link: Link | None) -> Actions:
+        if epoch <= self.forgotten.get(node, -1):
+            return
+        self.forgotten[node] = epoch
+        self._claims.clear()  # whoever knows of it says anew how many it counts
+        known = self.lives.get(node)
+        if known is not None and known.epoch <= epoch and not self.is_there(node):
+            del self.lives[node]
+            self._missing.discard(node)
+            yield Line("info", "forgotten", f"{known.name} at {known.uri}", node)
+        if node not in self.lives and (self.me is None or self.me.node != node):
+            self.quorum = self.quorum.forgets(node.hex())
+            yield KeepLives(self.quorum.seen_max)
+        for each in self.present:
+            if each != link:
+                yield Say(each, Forgotten(node, epoch))
+        if self.me is not None:
+            yield from self._to_all(self._here)
+
+    def _to_all(self, what: Said) -> Actions:
+        for link in list(self.present):
+            yield Say(link, what)

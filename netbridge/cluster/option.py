@@ -1,0 +1,179 @@
+"""The options of a cluster: [cluster.NAME]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from shmbroker.ipc.instance.config.kind import (
+    FLAG,
+    SECRET,
+    TEXT,
+    Kind,
+    choice,
+    count,
+    duration,
+    factor,
+    is_name,
+    size,
+)
+from shmbroker.ipc.instance.config.option import Default, Option
+from shmbroker.netbridge.plan.uri import Single
+from shmbroker.netbridge.security.option import USER
+
+HOUR: Final = 3600.0
+ROOT: Final = "cluster"
+TABLE: Final = "cluster.NAME"
+HOPS_MAX: Final = 255
+
+
+class Refused(ValueError):
+    """Options that are missing or do not go together; the message says which."""
+
+
+def _names(given: object) -> tuple[str, ...]:
+    if (
+        not isinstance(given, list)
+        or not given
+        or not all(isinstance(each, str) and is_name(each) for each in given)
+    ):
+        raise ValueError('names of connectors, as in ["one", "two"]')
+    return tuple(dict.fromkeys(given))
+
+
+def _row(
+    name: str, kind: Kind, default: Default | None, help: str, *, is_required: bool = False
+) -> Option:
+    help = f"Not there yet: {help[0].lower()}{help[1:]}" if name in NOT_YET else help
+    return Option(TABLE, name, kind, default, help, is_required=is_required)
+
+
+OF_MESSAGES: Final = "no message goes between the brokers of a cluster"
+OF_LINKS: Final = "[link-defaults] has the times of its links"
+NOT_YET: Final = {
+    "discovery-group": "nothing is discovered, name static-connectors",
+    "address": OF_MESSAGES,
+    "message-load-balancing": OF_MESSAGES,
+    "use-duplicate-detection": OF_MESSAGES,
+    "confirmation-window-size": OF_MESSAGES,
+    "producer-window-size": OF_MESSAGES,
+    "min-large-message-size": OF_MESSAGES,
+    "client-id": OF_MESSAGES,
+    "call-timeout": "members ask each other for nothing but votes",
+    "call-failover-timeout": "members ask each other for nothing but votes",
+    "check-period": OF_LINKS,
+    "connection-ttl": OF_LINKS,
+    "topology-scanner-attempts": "a member that is missing is tried as reconnect-attempts says",
+}
+"""What this version does not do, and why: each of these is an error."""
+
+# fmt: off
+CLUSTERS: Final = (
+    _row("connector", TEXT, None,
+         "The [connectors.NAME] of this broker: its address, as others are told.",
+         is_required=True),
+    _row("user", USER, None, "Of all members, with password; or credentials."),
+    _row("password", SECRET, None, "The same on every broker."),
+    _row("credentials", TEXT, None,
+         'A [credentials.NAME] of role "cluster", in the place of user and password.'),
+    _row("static-connectors", Kind("names", _names), None,
+         "[connectors.NAME] of members; any one that is reached tells of the others."),
+    _row("discovery-group", TEXT, None, "The [discovery.NAME] that finds members."),
+    _row("allow-direct-connections-only", FLAG, False,
+         "Link with the static connectors only, and not with members that others tell of."),
+    _row("address", TEXT, None, "Which queues and exchanges it is for, by prefixes."),
+    _row("message-load-balancing", choice("on-demand", "strict", "off"), "on-demand",
+         "Where messages go."),
+    _row("max-hops", count(0, HOPS_MAX), 1,
+         "How far messages go; only 0 is there yet: members without balancing.  Required."),
+    _row("retry-interval", duration(0.001, HOUR), "500ms", "Between attempts to a member."),
+    _row("retry-interval-multiplier", factor(1.0, 10.0), 1.0, "How much the pauses grow."),
+    _row("max-retry-interval", duration(0.001, HOUR), "2s", "The longest pause."),
+    _row("initial-connect-attempts", count(is_endless=True), -1,
+         "To a member that was never reached; then it is left alone until it comes by itself."),
+    _row("reconnect-attempts", count(is_endless=True), -1, "To one that was lost."),
+    _row("use-duplicate-detection", FLAG, True, "Messages between brokers come once."),
+    _row("confirmation-window-size", size(is_endless=True), "1MiB", "What may be unconfirmed."),
+    _row("producer-window-size", size(is_endless=True), "1MiB", "Credit of a broker that sends."),
+    _row("min-large-message-size", size(), "100KiB", "Larger messages are sent in parts."),
+    _row("client-id", TEXT, None, "Shown on the remote side."),
+    _row("call-timeout", duration(0.001, HOUR), "30s", "Limit of a question to a member."),
+    _row("call-failover-timeout", duration(0.001, HOUR, is_endless=True), -1,
+         "The same while it fails over."),
+    _row("check-period", duration(0.001, HOUR), None, "Between two looks whether a link lives."),
+    _row("connection-ttl", duration(0.001, HOUR), None, "Silence after which it does not."),
+    _row("notification-interval", duration(0.001, HOUR), "1s",
+         "Between repeats of the own announcement on joining."),
+    _row("notification-attempts", count(0, 1000), 2, "How many repeats."),
+    _row("topology-scanner-attempts", count(is_endless=True), 30,
+         "Looks for members that are missing."),
+)
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """[cluster.NAME], checked.  Times in seconds."""
+
+    name: str
+    connector: Single
+    credentials: str
+    """The name of those by which its members know each other."""
+    statics: tuple[Single, ...]
+    allow_direct_connections_only: bool
+    retry_interval: float
+    retry_interval_multiplier: float
+    max_retry_interval: float
+    initial_connect_attempts: int
+    reconnect_attempts: int
+    notification_interval: float
+    notification_attempts: int
+
+
+def own_login(name: str) -> str:
+    """The name of the credentials that user and password of a cluster make."""
+    return f"{ROOT}.{name}"
+
+
+def check(name: str, given: Mapping[str, Any]) -> None:
+    """`given`: what the file says, before defaults; Refused."""
+    for key, why in NOT_YET.items():
+        if key in given:
+            raise Refused(f"[{ROOT}.{name}] has {key}, which is not there yet: {why}")
+    if given.get("max-hops") != 0:
+        hops = given.get("max-hops", "1, as it is left out")
+        raise Refused(
+            f"[{ROOT}.{name}]: max-hops is {hops}: messages are not balanced yet; say max-hops = 0"
+        )
+    if "static-connectors" not in given:
+        raise Refused(f"[{ROOT}.{name}] has no static-connectors: whom does it look for?")
+    if ("user" in given) != ("password" in given):
+        raise Refused(f"[{ROOT}.{name}]: user and password go together")
+    if ("password" in given) == ("credentials" in given):
+        raise Refused(f"[{ROOT}.{name}] needs user and password, or credentials, and not both")
+
+
+def cluster(name: str, values: Mapping[str, Any], connectors: Mapping[str, Single]) -> Cluster:
+    """`values`: with defaults.  Refused."""
+
+    def reached(key: str, connector: str) -> Single:
+        found = connectors.get(connector)
+        if found is None:
+            raise Refused(f"{ROOT}.{name}.{key} names [connectors.{connector}], which is not there")
+        return found
+
+    return Cluster(
+        name,
+        reached("connector", values["connector"]),
+        values["credentials"] or own_login(name),
+        tuple(reached("static-connectors", each) for each in values["static-connectors"]),
+        values["allow-direct-connections-only"],
+        values["retry-interval"],
+        values["retry-interval-multiplier"],
+        max(values["max-retry-interval"], values["retry-interval"]),
+        values["initial-connect-attempts"],
+        values["reconnect-attempts"],
+        values["notification-interval"],
+        values["notification-attempts"],
+    )

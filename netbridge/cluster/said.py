@@ -1,0 +1,59 @@
+"""What the members of a cluster say to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shmbroker.netbridge.election.question import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What a broker says of itself, and others say on."""
+
+    node: Node
+    incarnation: bytes
+    """Of its process."""
+    epoch: int
+    version: int
+    """Of this within the process; (epoch, version) tells which of two is newer."""
+    name: str
+    uri: str
+    """Where others reach it."""
+    is_live: bool
+    """Else it is a backup of the live of its node."""
+    group: tuple[str, ...]
+    """Names of the members of its node, its own among them."""
+
+    @property
+    def age(self) -> tuple[int, int]:
+        return self.epoch, self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """It is at the other end of this link."""
+
+    me: Announcement
+    lives: int
+    """That it has seen, its own among them."""
+    forgets: int
+    """A digest of all that it knows to be forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Of another one, from hearsay."""
+
+    of: Announcement
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """`cluster forget`: this node counts no more, unless it comes back with a higher epoch."""
+
+    node: Node
+    epoch: int
+
+
+Said = Here | Known | Forgotten

@@ -1,0 +1,274 @@
+"""Who is in a cluster: learned through one, newer over older, duplicates, forgetting, counting."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from shmbroker.netbridge.cluster.said import Announcement, Known
+from shmbroker.netbridge.election.threshold import IMPOSSIBLE, Quorum
+from tests.netbridge.cluster.talk import Town, node_of
+
+
+def chain(*names: str) -> Town:
+    town = Town()
+    for name in names:
+        town.add(name)
+    for near, far in itertools.pairwise(names):
+        town.link(near, far)
+    town.meet()
+    return town
+
+
+def test_whoever_reaches_one_learns_all() -> None:
+    town = chain("a", "b", "c", "d")
+    for name in "abcd":
+        assert town.knows(name) == set("abcd") - {name}
+        assert town.count(name) == (4, 3)
+
+
+def test_links_are_wanted_to_all_that_are_known_but_itself() -> None:
+    town = Town()
+    statics = ("tcp://a:1", "tcp://b:1")
+    for name in "abc":
+        town.add(name, statics=statics)
+    assert town.members["a"].wanted == {"tcp://b:1"}
+    town.link("b", "c")
+    town.link("a", "b")
+    assert town.members["a"].wanted == {"tcp://b:1", "tcp://c:1"}
+    assert town.members["c"].wanted == {"tcp://a:1", "tcp://b:1"}
+
+
+def test_direct_connections_only() -> None:
+    town = Town()
+    town.add("a", statics=("tcp://b:1",), learns=False)
+    town.add("b")
+    town.add("c")
+    town.link("b", "c")
+    town.link("a", "b")
+    assert town.knows("a") == {"b", "c"}
+    assert town.members["a"].wanted == {"tcp://b:1"}
+
+
+@pytest.mark.parametrize(("epoch", "version"), [(6, 9), (7, 1)])
+def test_what_is_not_newer_is_ignored(epoch: int, version: int) -> None:
+    town = Town()
+    town.add("a")
+    b = town.add("b", epoch=7)
+    town.link("a", "b")
+    assert b.me is not None
+    old = Announcement(node_of("b"), bytes(16), epoch, version, "old", "tcp://old:1", True, ("b",))
+    town.does("a", town.members["a"].heard(9, Known(old), 0.0))
+    assert town.members["a"].lives[node_of("b")] == b.me
+
+
+def test_a_takeover_is_the_same_node_at_another_address() -> None:
+    town = Town()
+    group = ("b", "b2")
+    town.add("a")
+    town.add("b", epoch=3, group=group)
+    town.add("b2", node="b", epoch=3, is_live=False, group=group)
+    for name in ("b", "b2"):
+        town.link("a", name)
+    a = town.members["a"]
+    assert town.count("a") == town.count("b") == (2, 1)
+    voters = a.electorate.voters
+    assert [each.name for each in a.backups.values()] == ["b2"]
+    town.dies("b")
+    assert town.states("a", "missing") == ["b at tcp://b:1"]
+    assert not a.is_there(node_of("b"))
+    town.does("b2", town.members["b2"].becomes(node_of("b"), 4, is_live=True))
+    assert a.is_there(node_of("b"))
+    assert a.electorate.voters == voters
+    assert a.lives[node_of("b")].uri == "tcp://b2:1"
+    assert not a.backups
+    assert town.count("a") == (2, 1)
+
+
+def test_a_backup_counts_its_own_node_once_and_the_others() -> None:
+    town = chain("a", "b", "c")
+    town.add("a2", node="a", is_live=False, group=("a", "a2"))
+    town.link("a2", "b")
+    assert town.knows("a2") == {"b", "c"}
+    assert town.count("a2") == (3, 2)
+
+
+def test_who_knows_no_node_of_its_own_says_nothing_of_itself() -> None:
+    town = chain("a", "b")
+    fresh = town.add("c")
+    fresh.me = None
+    town.link("b", "c")
+    assert town.knows("b") == {"a"}
+    assert town.knows("c") == {"a", "b"}
+
+
+# --- a copied store ---------------------------------------------------------------------------
+
+
+def copied() -> Town:
+    """`b` runs twice, under one name and with one node id, at two addresses."""
+    town = chain("a", "b")
+    town.add("b", key="copy", epoch=9)
+    town.link("a", "copy")
+    return town
+
+
+def test_the_second_process_of_a_node_is_not_taken_and_warned_of_once() -> None:
+    town = copied()
+    town.later(1.9)
+    assert not town.states("a", "duplicate id")
+    town.later(0.2)
+    town.later(10)
+    [line] = town.states("a", "duplicate id")
+    assert "b at tcp://b:1 and b at tcp://copy:1" in line
+    assert town.members["a"].lives[node_of("b")].uri == "tcp://b:1"
+    assert town.count("a") == (2, 1)
+    assert [each.uri for each in town.members["a"].duplicates] == ["tcp://copy:1"]
+
+
+def test_each_of_the_two_hears_of_the_other_when_they_meet() -> None:
+    town = Town()
+    town.add("b")
+    town.add("b", key="copy", epoch=9)
+    town.link("b", "copy")
+    town.later(2.1)
+    assert len(town.states("b", "duplicate id")) == len(town.states("copy", "duplicate id")) == 1
+
+
+def test_a_restart_is_no_duplicate_though_the_old_link_falls_silent_later() -> None:
+    town = Town()
+    for name in "ab":
+        town.add(name)
+    old = town.link("a", "b")
+    town.add("b", key="again", epoch=2)
+    town.link("a", "again")
+    town.later(0.6)
+    town.cut(old)
+    town.later(10)
+    assert not town.states("a", "duplicate id")
+    assert town.members["a"].lives[node_of("b")].uri == "tcp://again:1"
+
+
+def test_the_copy_is_taken_when_the_first_one_is_gone() -> None:
+    town = copied()
+    town.later(3)
+    town.dies("b")
+    assert town.members["a"].lives[node_of("b")].uri == "tcp://copy:1"
+    assert not town.members["a"].duplicates
+
+
+# --- forgetting, and counting -----------------------------------------------------------------
+
+
+def test_a_live_that_is_gone_still_counts() -> None:
+    town = chain("a", "b", "c")
+    town.dies("c")
+    assert town.count("a") == town.count("b") == (3, 2)
+    assert not town.members["a"].can_vote
+
+
+def test_forgetting_lowers_the_count_everywhere() -> None:
+    town = chain("a", "b", "c", "d")
+    town.dies("d")
+    assert town.forget("a", "d") == ""
+    for name in "abc":
+        assert town.count(name) == (3, 2)
+        assert "d" not in town.knows(name)
+
+
+def test_who_has_missed_it_does_not_bring_it_back() -> None:
+    town = chain("a", "b", "c")
+    town.dies("c")
+    [link] = [number for (name, number) in town.far if name == "a"]
+    town.cut(link)
+    assert town.forget("b", "c") == ""
+    assert town.count("a") == (3, 2)
+    town.link("a", "b")
+    assert town.count("a") == town.count("b") == (2, 1)
+    assert town.knows("a") == {"b"}
+
+
+def test_what_was_forgotten_counts_again_when_it_comes() -> None:
+    town = chain("a", "b", "c")
+    town.dies("c")
+    town.forget("a", "c")
+    assert town.count("b") == (2, 1)
+    town.add("c", epoch=2)
+    town.link("b", "c")
+    assert town.count("a") == town.count("b") == town.count("c") == (3, 2)
+
+
+def test_one_that_was_only_cut_off_counts_again() -> None:
+    town = chain("a", "b", "c")
+    for link in [number for (name, number) in town.far if name == "c"]:
+        town.cut(link)
+    assert town.forget("a", "c") == ""
+    assert town.count("a") == (2, 1)
+    town.link("b", "c")
+    assert town.count("a") == town.count("b") == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("a", "own node"), ("b", "b is there: stop it first"), ("x", "there is no node")],
+)
+def test_what_is_not_forgotten(name: str, why: str) -> None:
+    town = chain("a", "b")
+    assert why in town.forget("a", name)
+    assert town.count("a") == (2, 1)
+
+
+def test_a_restart_of_one_lowers_nothing_and_of_all_does() -> None:
+    town = chain("a", "b", "c")
+    town.dies("c")
+    for name, epoch in (("a", 2), ("b", 2)):
+        other = "b" if name == "a" else "a"
+        town.dies(name)
+        town.add(name, epoch=epoch)
+        town.link(name, other)
+    assert town.count("a") == town.count("b") == (2, 1)
+
+
+def test_while_one_was_not_restarted_nothing_falls() -> None:
+    town = chain("a", "b", "c")
+    town.dies("c")
+    town.dies("a")
+    town.add("a", epoch=2)
+    assert town.count("a") == (1, IMPOSSIBLE)
+    town.link("a", "b")
+    assert town.count("a") == (3, 2)
+
+
+def test_a_size_that_is_stated_counts_at_least() -> None:
+    town = Town()
+    town.add("a", quorum=Quorum(size=5))
+    town.add("b")
+    town.link("a", "b")
+    assert town.count("a") == (5, 3)
+
+
+# --- in time ----------------------------------------------------------------------------------
+
+
+def test_an_announcement_is_repeated_on_joining() -> None:
+    town = Town()
+    town.add("a")
+    town.add("b")
+    town.link("a", "b")
+    before = town.said
+    town.later(1)
+    assert town.said == before + 2
+    town.later(1)
+    town.later(60)
+    assert town.said == before + 4
+
+
+def test_a_member_that_is_back_is_said_to_be() -> None:
+    town = chain("a", "b")
+    town.dies("b")
+    town.add("b", epoch=2)
+    town.link("a", "b")
+    assert [state for who, state, _ in town.lines if who == "a"] == [
+        "joined", "missing", "moved", "back",
+    ]  # fmt: skip
