@@ -246,6 +246,42 @@ def check_standby(folder: Path, as_json: bool) -> None:
         report.number("epoch", found.epoch)
 
 
+@check.command("cluster", examples="shmbroker check cluster /var/lib/shmbroker/east")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@json_option
+def check_cluster(folder: Path, as_json: bool) -> None:
+    """Check a cluster, as the broker in DIR knows it.
+
+    Warns of nodes that are missing, of nodes of several members without a backup, and of a store
+    that runs twice.  Critical: so few lives are there that a vote could not succeed now.
+    """
+    from shmbroker.cli.cluster import known, quorum
+
+    report = Report("CLUSTER", str(folder))
+    with reporting(report, as_json):
+        report.stage = "status"
+        told = known(folder)
+        if not told:
+            report.complain(Level.CRITICAL, "the broker does not run, or is not live yet")
+            return
+        nodes = told["nodes"]
+        report.stage = "nodes"
+        missing = [each["name"] for each in nodes if each["state"] == "missing"]
+        if missing:
+            report.complain(Level.WARNING, f"missing: {', '.join(missing)}")
+        for each in told["duplicates"]:
+            report.complain(Level.WARNING, f"{each['name']} at {each['address']} is a copied store")
+        for each in nodes:
+            if len(each["group"]) > 1 and not each["backups"] and each["state"] != "missing":
+                report.complain(Level.WARNING, f"{each['name']} has no backup")
+        report.stage = "votes"
+        if not told["can-vote"]:
+            report.complain(Level.CRITICAL, f"no vote could succeed now ({quorum(told)})")
+        report.fact(format_count(len(nodes), "node"))
+        report.number("nodes", len(nodes))
+        report.number("missing", len(missing))
+
+
 @check.command(
     "queue",
     examples="""

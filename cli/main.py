@@ -25,6 +25,7 @@ VERBS = {
     "bind": "bind:bind",
     "browse": "messages:browse",
     "check": "check:check",
+    "cluster": "cluster:cluster",
     "completion": "completion:completion",
     "config": "config:config",
     "consumer": "consumer:consumer",

@@ -168,12 +168,15 @@ def sharing(
     """A broker whose backups have its store, or one of a pair, which has none."""
     from shmbroker.ipc.instance.instance import Instance
     from shmbroker.netbridge.broker.owner import Owner
+    from shmbroker.netbridge.clustered.owner import ClusterOwner
     from shmbroker.netbridge.config.reload import Reloader
     from shmbroker.netbridge.paired.owner import PairOwner
 
     progress = show if sys.stderr.isatty() else None
     instance = Instance(config, moved=moved, progress=progress)
-    kind = Owner if network.pair is None else PairOwner
+    kind: type[Owner] = Owner if network.pair is None else PairOwner
+    if network.cluster is not None:
+        kind = ClusterOwner
     owner = kind(config, network, known, instance.log)
     instance.network, instance.reload = owner, Reloader(folder, flags, owner.reload)
     return instance

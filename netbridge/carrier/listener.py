@@ -47,7 +47,8 @@ NEWEST_MAX = 10_000
 
 class Serving(Protocol):
     """Of links of programs: `netbridge/serving`; of replicas: `netbridge/replica`; of members to
-    their voter: `netbridge/witness`; of the other one of a pair: `netbridge/paired`."""
+    their voter: `netbridge/witness`; of the other one of a pair: `netbridge/paired`; of members of
+    a cluster: `netbridge/clustered`."""
 
     def came(self, end: End) -> None: ...
 
@@ -72,6 +73,7 @@ class Listener(Closable):
         replicates: Serving | None = None,
         votes: Serving | None = None,
         pairs: Serving | None = None,
+        clusters: Serving | None = None,
         gate: Gate | None = None,
         tell: Tell = lambda _: None,
         is_active: bool = True,
@@ -79,7 +81,8 @@ class Listener(Closable):
         """`key`: of the password that gives the key pair of this address, or that pair.
 
         `serves`: programs, `replicates`: replicas, `votes`: links of members to a witness;
-        each if `roles` admits them; `pairs`: the link of the other one of a pair.
+        each if `roles` admits them; `pairs`: the link of the other one of a pair; `clusters`:
+        links of members of a cluster.
         `gate`: whether applications are accepted.
         `is_active`: False, the broker is passive: all are told who is live, until `serve`.
         """
@@ -90,7 +93,7 @@ class Listener(Closable):
         self._key, self._credentials = key, credentials
         self._roles, self._vhosts = roles, vhosts
         self._serves, self._replicates, self._votes = serves, replicates, votes
-        self._pairs, self._gate = pairs, gate
+        self._pairs, self._gate, self._clusters = pairs, gate, clusters
         self._is_active = is_active
         self.live = ""
         """The address of the live, if it is known, while this broker is passive."""
@@ -348,6 +351,8 @@ class Listener(Closable):
             return self._replicates
         if role is Role.WITNESS:
             return self._votes
+        if role is Role.CLUSTER:
+            return self._clusters
         if role is Role.PEERING:
             return self._pairs if end.machine.handshake.link == PAIR_LINK else None
         return self._serves if role in OF_PROGRAMS else None

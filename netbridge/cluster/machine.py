@@ -1,8 +1,8 @@
 """Who is in a cluster, as one of its members knows it: events and a time in, actions out.
 
 A member tells each link who it is, which other lives it has links to and which were forgotten.
-What is new to it, it tells on.  So whoever reaches one member learns all of them.  Of each node the live
-with the highest (epoch, version) counts, and its backups by their names.
+What is new to it, it tells on.  So whoever reaches one member learns all of them.  Of each node the
+live with the highest (epoch, version) counts, and its backups by their names.
 
 Two processes that have one node id and are no members of one group are a copied store: the one
 that was there first stays.

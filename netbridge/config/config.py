@@ -188,6 +188,10 @@ def network(folder: Path, given: Given) -> Network:
     logins = {name: _login(name, each) for name, each in _named(tables, "credentials").items()}
     connectors = {name: each["uri"] for name, each in _named(tables, "connectors").items()}
     in_cluster = _cluster(tables, connectors, logins, place)
+    if in_cluster is not None and given.get("ha.policy") == "pair":
+        raise ConfigError(
+            f'{place}: [cluster.{in_cluster.name}] does not go with ha.policy = "pair"'
+        )
     found = Network(
         folder,
         connectors,

@@ -120,7 +120,7 @@ class Candidate:
         self.life = life
         """Of the process: a ballot is never used again for something else."""
         self.wanted = grant
-        self.electorate = electorate
+        self.electorate = self.next_electorate = electorate
         self.patience = patience
         self.boot = boot
         self.has_met_all = has_met_all
@@ -153,6 +153,7 @@ class Candidate:
 
     def begin(self, now: float) -> Actions:
         self.attempt += 1
+        self.electorate = self.next_electorate
         self.proposed, self.is_adopted = self.wanted, False
         yield from self._step(Phase.WOULD, now)
 
@@ -180,6 +181,12 @@ class Candidate:
         elif STEPS[self.phase] is answer.step:
             self.answers[voter] = answer
             yield from self._count(now)
+
+    def voters_are(self, electorate: Electorate, now: float) -> Actions:
+        """Others are known by now.  An attempt that has gone so far ends as it has begun."""
+        self.next_electorate = electorate
+        if self.may_be_dropped:
+            yield from self.begin(now)
 
     def connected(self, voter: str) -> Actions:
         """Ask it, if it has not answered: what was sent before may be lost."""

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.election.question import FromMember, FromVoter
 
 
 class Hears(Protocol):
     """Called in the network thread."""
+
+    def voters_are(self, electorate: Electorate) -> None:
+        """Of a cluster, whose lives come and go."""
 
     def voter_up(self, voter: str) -> None: ...
 

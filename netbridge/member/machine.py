@@ -10,6 +10,9 @@ Its journal tells it: `wrote` (a frame was appended here), `began` (that was `Be
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from shmbroker.netbridge.election.candidate import Electorate
 from shmbroker.netbridge.member.action import Action, Alert, End
 from shmbroker.netbridge.member.core import NEVER
 from shmbroker.netbridge.member.said import Dropped, Hello, Said
@@ -118,6 +121,22 @@ class Member(Serving):
                 self.becomes(State.HELD, why)
             else:
                 self.goes_on(now)
+        return self.done()
+
+    # --- voters that come and go --------------------------------------------------------------
+
+    def voters_are(self, electorate: Electorate, now: float) -> list[Action]:
+        """Of a cluster: the other lives, as far as they are known."""
+        if electorate == self.options.electorate:
+            return self.done()
+        self.options = replace(self.options, electorate=electorate)
+        self.lease.needed = electorate.needed
+        for voter in self.voters - set(electorate.voters):
+            self.voters.discard(voter)
+            self.lease.ended(voter)
+        if self.candidate is not None:
+            self._vote(self.candidate.voters_are(electorate, now), now)
+        self.voters_told(now)
         return self.done()
 
     # --- people, and the host -----------------------------------------------------------------

@@ -20,7 +20,7 @@ from shmbroker.ipc.journal.place import Place
 from shmbroker.ipc.vhost import vhost as vhosts
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.carrier.worker import Worker
-from shmbroker.netbridge.election.candidate import Ask
+from shmbroker.netbridge.election.candidate import Ask, Electorate
 from shmbroker.netbridge.election.question import FromVoter
 from shmbroker.netbridge.election.voters import Voters
 from shmbroker.netbridge.member.action import (
@@ -309,6 +309,9 @@ class Acting(Carrier):
         self.does(self.machine.isolated(why, now()))
 
     # --- voters -------------------------------------------------------------------------------
+
+    def voters_are(self, electorate: Electorate) -> None:
+        self.does(self.machine.voters_are(electorate, now()))
 
     def voter_up(self, voter: str) -> None:
         self.does(self.machine.voter_up(voter, now()))

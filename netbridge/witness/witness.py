@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from shmbroker.ipc.base.closable import Closable
 from shmbroker.netbridge.carrier.end import End
@@ -22,7 +22,6 @@ from shmbroker.netbridge.election.voter import Action, Keep, Say, Voter
 from shmbroker.netbridge.link.ending import Reason
 from shmbroker.netbridge.wire.frame import Frame, Vote
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.witness.state import State
 
 Tell = Callable[[Mapping[str, Any]], None]
 Failed = Callable[[Exception], None]
@@ -34,13 +33,25 @@ NODES_MAX: Final = 100
 """That a member may speak of over one link."""
 
 
+class Ledgers(Protocol):
+    """Where they are kept."""
+
+    @property
+    def ledgers(self) -> Mapping[Node, Ledger]: ...
+
+    def keep(self, changes: Iterable[tuple[Node, Ledger]]) -> None:
+        """In a thread of its own: they outlive this process when it returns."""
+
+    def close(self) -> None: ...
+
+
 class Witness(Closable):
     """Serves the links of members, of a listener that gets it as `votes`."""
 
     def __init__(
         self,
         thread: NetworkThread,
-        state: State,
+        state: Ledgers,
         *,
         tell: Tell = lambda _: None,
         failed: Failed,
@@ -67,6 +78,10 @@ class Witness(Closable):
         self._worker.close()
 
     # --- of the thread ------------------------------------------------------------------------
+
+    def doubts(self, is_in_doubt: bool) -> None:
+        """It is a live of which nobody knows whether it may go on."""
+        self._voter.is_in_doubt = is_in_doubt
 
     def end(self) -> None:
         if self in self._thread.members:

@@ -14,7 +14,7 @@ from typing import Self
 from shmbroker.ipc.instance.config.config import FILE
 from shmbroker.netbridge.broker.witness import WitnessProcess, configured
 from shmbroker.netbridge.carrier.thread import NetworkThread
-from shmbroker.netbridge.election.candidate import Ask, Candidate, Patience, Phase, Won
+from shmbroker.netbridge.election.candidate import Ask, Candidate, Electorate, Patience, Phase, Won
 from shmbroker.netbridge.election.question import (
     Answer,
     Ballot,
@@ -111,6 +111,9 @@ class Asker:
         return self.voters.electorate.voters
 
     # --- what it hears ------------------------------------------------------------------------
+
+    def voters_are(self, electorate: Electorate) -> None:
+        """Witnesses do not come and go."""
 
     def voter_up(self, voter: str) -> None:
         self.up.add(voter)

@@ -214,6 +214,38 @@ BAD |= {
         "tls-key": (1, "a folder"),
     }.items()
 }
+BAD |= {
+    f"cluster.x.{name}": bad
+    for name, bad in {
+        "connector": (1, "text, as in"),
+        "user": ("a/b", "a name of up to 255 bytes"),
+        "password": (1, "{ masked ="),
+        "credentials": (1, "text, as in"),
+        "static-connectors": ([], "names of connectors"),
+        "discovery-group": (1, "text, as in"),
+        "allow-direct-connections-only": (2, "true or false"),
+        "address": (1, "text, as in"),
+        "message-load-balancing": ("always", '"on-demand" or "strict"'),
+        "max-hops": (256, "in 0…255"),
+        "retry-interval": (0, "in 1ms…1h"),
+        "retry-interval-multiplier": (0.5, "in 1…10"),
+        "max-retry-interval": ("2h", "in 1ms…1h"),
+        "initial-connect-attempts": (-2, "-1: no limit"),
+        "reconnect-attempts": ("x", "a number or -1"),
+        "use-duplicate-detection": (2, "true or false"),
+        "confirmation-window-size": ("x", "a size"),
+        "producer-window-size": (-2, "a size"),
+        "min-large-message-size": ("x", "a size"),
+        "client-id": ("", "text, as in"),
+        "call-timeout": (0, "in 1ms…1h"),
+        "call-failover-timeout": (0, "in 1ms…1h"),
+        "check-period": (0, "in 1ms…1h"),
+        "connection-ttl": (0, "in 1ms…1h"),
+        "notification-interval": (0, "in 1ms…1h"),
+        "notification-attempts": (1001, "in 0…1000"),
+        "topology-scanner-attempts": (-2, "-1: no limit"),
+    }.items()
+}
 BAD |= {key.replace("link-defaults", "bridges.x"): bad for key, bad in BAD.items()
         if key.startswith("link-defaults")}  # fmt: skip
 

@@ -1,0 +1,133 @@
+"""`shmbroker cluster`: the members of a cluster, as one of them knows them."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shmbroker.cli.group import Group
+from shmbroker.cli.instance import folder_argument
+from shmbroker.cli.output import (
+    json_option,
+    names_option,
+    print_json,
+    print_names,
+    print_table,
+    say,
+)
+
+ANSWER_SECONDS = 10.0
+SHOWN_SECONDS = 2.0
+NODE_DIGITS = 8
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    shmbroker cluster list /var/lib/shmbroker/east
+    shmbroker cluster forget /var/lib/shmbroker/east 5f2a91c0 --yes
+    """,
+)
+def cluster() -> None:
+    """Clusters of brokers."""
+
+
+@cluster.command(
+    "list",
+    examples="""
+    shmbroker cluster list east
+    shmbroker cluster list east --json | jq -r '.nodes[] | select(.state == "missing") | .name'
+    """,
+)
+@folder_argument
+@json_option
+@names_option
+def list_(folder: Path, as_json: bool, names: bool) -> None:
+    """Show the nodes of a cluster, as the broker in DIR knows them now.
+
+    A node that has been seen stays `missing` until it is back, is forgotten, or all others were
+    restarted.  The last line says how many lives count, and how many of the others have to say yes
+    when a member of a replicated node asks.  Exits with 1 if the broker does not run.
+    """
+    told = known(folder)
+    if names:
+        print_names(str(each["name"]) for each in told.get("nodes", []))
+    elif as_json:
+        print_json(told)
+    else:
+        show(told)
+    if not told:
+        raise SystemExit(1)
+
+
+def known(folder: Path) -> dict[str, Any]:
+    """What the broker says; if it hangs, what it has said last."""
+    from shmbroker.ipc.base import trust
+    from shmbroker.ipc.instance import ordering
+    from shmbroker.ipc.instance import status as states
+    from shmbroker.ipc.instance.whole import read_whole
+    from shmbroker.netbridge.clustered.shown import FILE
+
+    in_a_cluster(folder)
+    if states.read(folder).process is None:
+        return {}
+    ordering.asked(folder, {"noun": "cluster", "verb": "show"}, SHOWN_SECONDS)
+    return read_whole(folder / states.RUN / FILE, trust.seen_files())
+
+
+def in_a_cluster(folder: Path) -> None:
+    from shmbroker.netbridge.config.config import load
+
+    if load(folder)[1].cluster is None:
+        raise click.ClickException(f"{folder} is in no cluster: there is no [cluster.NAME]")
+
+
+def show(told: dict[str, Any]) -> None:
+    print_table(["NAME", "NODE", "ADDRESS", "STATE", "HOPS", "EPOCH", "VERSION", "BACKUPS"], [
+        [each["name"], each["node"][:NODE_DIGITS], each["address"], each["state"], each["hops"],
+         each["epoch"], each["version"], " ".join(each["backups"])]
+        for each in told.get("nodes", [])
+    ])  # fmt: skip
+    if told:
+        click.echo()
+        click.echo(quorum(told))
+
+
+def quorum(told: dict[str, Any]) -> str:
+    if told["needed"] is None:
+        return "1 life: no vote can succeed"
+    return f"{told['lives']} lives: {told['needed']} of the others have to say yes"
+
+
+@cluster.command(
+    examples="""
+    shmbroker cluster forget east west --yes
+    shmbroker cluster forget east 5f2a91c0 --yes
+    """
+)
+@folder_argument
+@click.argument("node")
+@click.option("--yes", is_flag=True, help="Do it without being asked.")
+def forget(folder: Path, node: str, yes: bool) -> None:
+    """Forget a node that is gone for good: by its name, its id, or the beginning of that.
+
+    All members are told, and fewer of them have to say yes from then on.  If the node runs still
+    and is only cut off, it and the others could each count a majority: stop it first.
+    """
+    from shmbroker.ipc.instance import ordering
+
+    if not yes:
+        raise click.UsageError(
+            "a node that is only cut off may still serve: add --yes if it is gone for good"
+        )
+    in_a_cluster(folder)
+    order = {"noun": "cluster", "verb": "forget", "node": node, "user": getpass.getuser()}
+    answer = ordering.asked(folder, order, ANSWER_SECONDS)
+    if answer is None:
+        raise click.ClickException(f"the broker in {folder} does not answer")
+    if why := answer.get("why"):
+        raise click.ClickException(str(why))
+    say(f"{node} is forgotten")

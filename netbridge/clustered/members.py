@@ -1,0 +1,418 @@
+"""The links of a member of a cluster, and its vote, as its machine says.
+
+It connects to all lives that it knows, also while it is passive; while it is live, it listens and
+votes.  All but what waits, for a disk, an address or another thread, is of the network thread.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import zmq
+
+from shmbroker.ipc.base.closable import Closable
+from shmbroker.ipc.base.errors import Error
+from shmbroker.ipc.base.refusal import told
+from shmbroker.netbridge.carrier.dialled import Dialled
+from shmbroker.netbridge.carrier.end import End
+from shmbroker.netbridge.carrier.listener import Listener
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.carrier.worker import Worker
+from shmbroker.netbridge.cluster.codec import decode, encode
+from shmbroker.netbridge.cluster.machine import Action, KeepLives, Membership, Say
+from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.clustered.setup import Setup
+from shmbroker.netbridge.clustered.shown import whole
+from shmbroker.netbridge.election.candidate import Electorate
+from shmbroker.netbridge.election.codec import from_voter
+from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.election.voters import Hears
+from shmbroker.netbridge.security.key_file import KeyPair
+from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.frame import Frame, Talk, Vote
+from shmbroker.netbridge.wire.malformed import Malformed
+from shmbroker.netbridge.wire.words import Role
+from shmbroker.netbridge.witness.witness import Ledgers, Witness
+
+Tell = Callable[[Mapping[str, Any]], None]
+RETRY_SECONDS: Final = 0.2
+"""Until an address that somebody else has is tried again."""
+REFUSED_RETRY_SECONDS: Final = 5.0
+GOODBYE_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What this broker is now."""
+
+    node: Node
+    epoch: int
+    is_live: bool
+
+
+class _Accepted:
+    """Links that others have made; members ask for our vote over them."""
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+
+    def came(self, end: End) -> None:
+        self._members.accepted(end)
+
+    def heard(self, end: End, frame: Frame) -> None:
+        self._members.heard(end, frame)
+
+    def gone(self, end: End) -> None:
+        self._members.gone(end)
+
+
+class Members(Closable):
+    def __init__(
+        self,
+        thread: NetworkThread,
+        setup: Setup,
+        tell: Tell,
+        shows: Callable[[dict[str, Any]], None],
+        keeps: Callable[[int], None] = lambda lives: None,
+    ) -> None:
+        """`shows`: is given what people see, in the network thread; `keeps`: the number of lives.
+
+        Close it before the thread.
+        """
+        ours = setup.ours
+        self.machine = Membership(
+            options.terms(setup.cluster, ours.name, setup.group), ours.incarnation, setup.quorum
+        )
+        self.hears: Hears | None = None
+        """Who asks the other lives for votes."""
+        self.due = math.inf
+        self._thread, self._setup, self._tell = thread, setup, tell
+        self._shows, self._keeps = shows, keeps
+        # other processes of a node may have this name, and a link by an epoch would end with it
+        self._ours = replace(ours, node=ours.incarnation, epoch=0)
+        self._worker = Worker(thread.call)
+        self._standing: Standing | None = None
+        self._ends: dict[End, int] = {}
+        self._links = 0
+        self._accepted: set[End] = set()
+        self._dials: dict[str, Dialled | None] = {}
+        """By uri; None: it is being made, or ends."""
+        self._voters: dict[str, End] = {}
+        self._told = Electorate((), 0)
+        self._shown: dict[str, Any] = {}
+        self._witness: Witness | None = None
+        self._listeners: list[Listener] = []
+        self._unbound: list[tuple[str, Stretched | KeyPair]] = []
+        self._ledgers: Callable[[], Ledgers] | None = None
+        self._kept: Ledgers | None = None
+        self._tries_at = math.inf
+        self._complaints: set[str] = set()
+        self._is_closed = False
+        thread.call(self._begin)
+
+    def _begin(self) -> None:
+        self._thread.members.append(self)
+        self._look()
+
+    # --- from any thread ----------------------------------------------------------------------
+
+    def becomes(self, standing: Standing, ledgers: Callable[[], Ledgers] | None = None) -> None:
+        """`ledgers`: of a live, where its votes are kept; called in the worker."""
+        self._thread.call(lambda: self._becomes(standing, ledgers))
+
+    def heard_by(self, hears: Hears) -> None:
+        """Who asks the other lives; called in the network thread from then on."""
+
+        def step() -> None:
+            self.hears = hears
+            self._look()
+
+        self._thread.call(step)
+
+    def doubts(self, is_in_doubt: bool) -> None:
+        def step() -> None:
+            if self._witness is not None:
+                self._witness.doubts(is_in_doubt)
+
+        self._thread.call(step)
+
+    def forget(self, name: str) -> str:
+        """A node, by its id, the beginning of it or its name; why it is not done, or nothing."""
+        return self._thread.ask(lambda: self._forget(name))
+
+    def show(self) -> None:
+        self._thread.ask(lambda: self._show(always=True))
+
+    def close(self) -> None:
+        """In good order: for members that vote that is a release."""
+        dials = self._thread.ask(self._stop)
+        ends_at = time.monotonic() + GOODBYE_SECONDS
+        for each in dials:
+            each.stop()
+        for each in dials:
+            each.ended_at.wait(max(0.0, ends_at - time.monotonic()))
+            self._thread.ask(each.end)
+        self._worker.do(self._serves_no_more, lambda _: None)
+        self._worker.close()
+
+    def _stop(self) -> list[Dialled]:
+        self._is_closed = True
+        self.end()
+        return [each for each in self._dials.values() if each is not None]
+
+    # --- of the thread ------------------------------------------------------------------------
+
+    def end(self) -> None:
+        if self in self._thread.members:
+            self._thread.members.remove(self)
+
+    def woken(self, now: float) -> None:
+        if now >= self._tries_at:
+            self._tries_at = math.inf
+            self._worker.do(self._serve, self._served)
+        self._does(self.machine.tick(now))
+
+    def _becomes(self, standing: Standing, ledgers: Callable[[], Ledgers] | None) -> None:
+        if standing == self._standing or self._is_closed:
+            return
+        former, self._standing = self._standing, standing
+        was_live = former is not None and former.is_live
+        if was_live and not standing.is_live:
+            self._worker.do(self._serves_no_more, lambda _: None)
+        self._does(self.machine.becomes(standing.node, standing.epoch, is_live=standing.is_live))
+        if standing.is_live and not was_live and ledgers is not None:
+            self._ledgers = ledgers
+            self._unbound = list(self._setup.listens)
+            self._worker.do(self._serve, self._served)
+
+    def _votes_now(self, witness: Witness) -> None:
+        self._witness = witness
+        for end in self._accepted:
+            witness.came(end)
+        self._look()
+
+    def _votes_no_more(self, error: Exception) -> None:
+        """Its ledgers cannot be written; a witness would end."""
+        self._witness = self._ledgers = None
+        self._log(
+            "error", "votes no more", told(error) if isinstance(error, OSError) else str(error)
+        )
+        self._look()
+
+    def _served(self, is_whole: bool | Exception) -> None:
+        if isinstance(is_whole, Exception):
+            raise is_whole
+        if not is_whole and not self._is_closed:
+            self._tries_at = time.monotonic() + RETRY_SECONDS
+            self._look()
+
+    # --- of the worker ------------------------------------------------------------------------
+
+    def _serve(self) -> bool:
+        """False: an address, or the ledgers, are somebody else's, who may be just ending."""
+        is_voting = self._ledgers is None or self._witness is not None or self._vote(self._ledgers)
+        return self._listen() and is_voting
+
+    def _vote(self, ledgers: Callable[[], Ledgers]) -> bool:
+        try:
+            self._kept = ledgers()
+        except Error as error:
+            self._complain("cannot vote", str(error))
+            return False
+        made = Witness(self._thread, self._kept, tell=self._tell, failed=self._votes_no_more)
+        self._thread.ask(lambda: self._votes_now(made))
+        return True
+
+    def _listen(self) -> bool:
+        setup = self._setup
+        for each in list(self._unbound):
+            address, key = each
+            try:
+                made = Listener(
+                    self._thread, address, key, setup.credentials, self._ours,
+                    roles=frozenset({Role.CLUSTER}), times=setup.times, clusters=_Accepted(self),
+                    tell=self._tell,
+                )  # fmt: skip
+            except zmq.ZMQError as error:
+                self._complain("cannot listen", f"{address}: {error}")
+                continue
+            self._unbound.remove(each)
+            self._listeners.append(made)
+        return not self._unbound
+
+    def _complain(self, state: str, detail: str) -> None:
+        """Once: it is tried again and again."""
+        if state not in self._complaints:
+            self._complaints.add(state)
+            self._log("error", state, detail)
+
+    def _serves_no_more(self) -> None:
+        self._unbound.clear()
+        witness, self._witness, self._ledgers = self._witness, None, None
+        for each in self._listeners:
+            each.close()
+        self._listeners.clear()
+        if witness is not None:
+            witness.close()
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    # --- of the ends --------------------------------------------------------------------------
+
+    def came(self, end: End) -> None:
+        self._links += 1
+        self._ends[end] = self._links
+        self._does(self.machine.up(self._links, time.monotonic()))
+
+    def accepted(self, end: End) -> None:
+        self._accepted.add(end)
+        if self._witness is not None:
+            self._witness.came(end)
+        self.came(end)
+
+    def heard(self, end: End, frame: Frame) -> None:
+        link = self._ends.get(end)
+        if link is None:
+            return
+        try:
+            if isinstance(frame, Talk):
+                self._does(self.machine.heard(link, decode(frame.body), time.monotonic()))
+            elif isinstance(frame, Vote) and end not in self._accepted:
+                what = from_voter(frame.body)
+                voter = next((name for name, each in self._voters.items() if each is end), "")
+                if voter and self.hears is not None:
+                    self.hears.voter_said(voter, what)
+            elif self._witness is not None:
+                self._witness.heard(end, frame)
+        except Malformed as error:
+            end.does(end.machine.malformed(error, time.monotonic()))
+
+    def gone(self, end: End) -> None:
+        link = self._ends.pop(end, None)
+        if link is None:
+            return
+        if end in self._accepted:
+            self._accepted.discard(end)
+            if self._witness is not None:
+                self._witness.gone(end)
+        self._does(self.machine.down(link, time.monotonic()))
+
+    # --- what the machine says ----------------------------------------------------------------
+
+    def _does(self, actions: Iterable[Action]) -> None:
+        for action in list(actions):
+            if isinstance(action, Say):
+                end = next((each for each, link in self._ends.items() if link == action.link), None)
+                if end is not None:
+                    end.say(Talk(encode(action.what)))
+            elif isinstance(action, KeepLives):
+                self._keeps(action.lives)
+            else:
+                self._log(action.level, action.state, action.detail, action.node)
+        self._look()
+
+    def _log(self, level: str, state: str, detail: str, node: Node = b"") -> None:
+        line = {"event": "cluster", "level": level, "cluster": self._setup.cluster.name,
+                "state": state, "detail": detail}  # fmt: skip
+        self._tell(line | ({"node": node.hex()} if node else {}))
+
+    def _look(self) -> None:
+        """At all that follows from what it knows."""
+        if self._is_closed:
+            return
+        self.due = min(self.machine.deadline, self._tries_at)
+        for uri in self.machine.wanted - self._dials.keys():
+            self._dials[uri] = None
+            self._worker.do(partial(self._dial, uri), partial(self._dialled, uri))
+        for uri in self._dials.keys() - self.machine.wanted:
+            dial = self._dials[uri]
+            if dial is not None:
+                self._dials[uri] = None
+                dial.over = partial(self._thread.call, partial(self._undialled, uri))
+                dial.stop()
+        self._look_at_voters()
+        self._show()
+
+    def _dial(self, uri: str) -> Dialled:
+        setup = self._setup
+        return Dialled(
+            self, self._thread, f"cluster {setup.cluster.name}: {uri}"[:255],
+            options.plan(setup.cluster, uri), setup.credential, self._ours, (), times=setup.times,
+            role=Role.CLUSTER, refused_retry=REFUSED_RETRY_SECONDS, tell=self._tell,
+            pair=setup.pair,
+        )  # fmt: skip
+
+    def _dialled(self, uri: str, dial: Dialled | Exception) -> None:
+        if isinstance(dial, Error):  # an address that somebody has told and that is none
+            self._log("warning", "no address", told(dial))
+        elif isinstance(dial, Exception):
+            raise dial
+        elif self._is_closed:
+            dial.stop()
+        else:
+            self._dials[uri] = dial
+            self._look()
+
+    def _undialled(self, uri: str) -> None:
+        del self._dials[uri]
+        self._look()
+
+    def _look_at_voters(self) -> None:
+        if self.hears is None:
+            return
+        machine, electorate = self.machine, self.machine.electorate
+        there: dict[str, End] = {}
+        for end, link in self._ends.items():
+            at = machine.present[link]
+            if end in self._accepted or at is None:
+                continue
+            live = machine.lives.get(at.node)
+            name = at.node.hex()
+            if live is not None and live.incarnation == at.incarnation:
+                if name not in there or self._voters.get(name) is end:
+                    there[name] = end
+        gone = [name for name, end in self._voters.items() if there.get(name) is not end]
+        for name in gone:
+            del self._voters[name]
+            self.hears.voter_down(name)
+        if electorate != self._told:
+            self._told = electorate
+            self.hears.voters_are(electorate)
+        for name, end in there.items():
+            if name not in self._voters:
+                self._voters[name] = end
+                self.hears.voter_up(name)
+
+    def ask(self, voter: str, frame: Frame) -> None:
+        end = self._voters.get(voter)
+        if end is not None:
+            end.say(frame)
+
+    # --- people -------------------------------------------------------------------------------
+
+    def _show(self, *, always: bool = False) -> None:
+        shown = whole(self._setup.cluster.name, self.machine, votes=self._witness is not None)
+        if always or shown != self._shown:
+            self._shown = shown
+            self._shows(shown)
+
+    def _forget(self, name: str) -> str:
+        nodes = [
+            node
+            for node, each in self.machine.lives.items()
+            if node.hex().startswith(name.lower()) or each.name == name
+        ]
+        if len(nodes) > 1:
+            return f"{name!r} may be {' or '.join(each.hex() for each in nodes)}"
+        if not nodes:
+            return f"there is no node {name!r} in this cluster, or it is this broker's own"
+        if why := self.machine.forget(nodes[0]):
+            return why
+        self._does(self.machine.forgets(nodes[0]))
+        return ""

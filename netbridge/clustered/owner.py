@@ -1,0 +1,114 @@
+"""Owns the network of a broker that is in a cluster, and is not replicated."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from shmbroker.ipc.base.errors import InvalidArgument
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.log import Log
+from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.netbridge.broker.owner import Owner
+from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.clustered.shown import FILE
+from shmbroker.netbridge.config.config import Network as Wanted
+from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.security.credential import Credentials
+
+if TYPE_CHECKING:
+    from shmbroker.netbridge.carrier.thread import NetworkThread
+    from shmbroker.netbridge.clustered.members import Members
+
+CLUSTER: Final = "cluster"
+"""The noun of orders."""
+VOTES: Final = "votes"
+"""In the store: what this live has granted to members of other nodes."""
+
+
+class ClusterOwner(Owner):
+    def __init__(self, config: Config, wanted: Wanted, credentials: Credentials, log: Log) -> None:
+        self._whole = wanted
+        self._members: Members | None = None
+        self._thread: NetworkThread | None = None
+        super().__init__(config, options.without_cluster(wanted), credentials, log)
+
+    # --- of the instance ----------------------------------------------------------------------
+
+    def begin(self, node: Node, epoch: int) -> None:
+        super().begin(node, epoch)
+        self._orders.put(lambda: self._is(node, epoch, is_live=True))
+
+    def waits(self, node: Node, epoch: int) -> None:
+        super().waits(node, epoch)
+        self._orders.put(lambda: self._is(node, epoch, is_live=False))
+
+    def order(self, given: Mapping[str, object]) -> None:
+        """Of the cluster, and those of links."""
+        if given.get("noun") == CLUSTER:
+            self._asked(lambda: self._of_cluster(given))
+        else:
+            super().order(given)
+
+    # --- in the thread ------------------------------------------------------------------------
+
+    def _is(self, node: Node, epoch: int, *, is_live: bool) -> None:
+        from shmbroker.netbridge.clustered.members import Standing
+        from shmbroker.netbridge.witness.state import State
+
+        place = self._config.store / VOTES
+        members = self._members or self._joined()
+        members.becomes(
+            Standing(node, epoch, is_live), lambda: State(place, secrets.token_bytes(16))
+        )
+
+    def _joined(self) -> Members:
+        from shmbroker.netbridge.broker.network import Given
+        from shmbroker.netbridge.carrier.thread import NetworkThread
+        from shmbroker.netbridge.clustered.members import Members
+        from shmbroker.netbridge.clustered.setup import setup
+
+        given = Given(self._whole, self._credentials)
+        found = setup(self._config, given)
+        assert found is not None, "it is in a cluster"
+        self._thread = NetworkThread()
+        self._thread.admit(given.known_keys())
+        self._members = Members(self._thread, found, self._lines.tell, self._shows)
+        return self._members
+
+    def _shows(self, shown: Mapping[str, Any]) -> None:
+        with suppress(OSError):  # what it says is no reason to end
+            write_whole(self._config.folder / RUN / FILE, dict(shown))
+
+    def _end(self, at_once: bool) -> None:
+        members, self._members = self._members, None
+        thread, self._thread = self._thread, None
+        if members is not None and thread is not None:
+            members.close()
+            thread.close()
+        super()._end(at_once)
+
+    def _reload(self, wanted: Wanted, credentials: Credentials) -> None:
+        """What is said of the cluster needs a restart."""
+        super()._reload(options.without_cluster(wanted), credentials)
+
+    def _of_cluster(self, given: Mapping[str, object]) -> None:
+        if self._members is None:
+            raise InvalidArgument(f"{self._config.name} is in no cluster yet: it is not live")
+        order(self._members, given, self._log)
+
+
+def order(members: Members, given: Mapping[str, object], log: Log) -> None:
+    """InvalidArgument says why it is not done."""
+    verb, name = given.get("verb"), str(given.get("node", ""))
+    if verb == "show":
+        members.show()
+    elif verb == "forget":
+        if why := members.forget(name):
+            raise InvalidArgument(why)
+        log.write("audit", verb="forget", node=name, user=given.get("user"))
+    else:
+        raise InvalidArgument(f"a member of a cluster does not {verb!r}")

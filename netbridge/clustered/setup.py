@@ -1,0 +1,81 @@
+"""What a member of a cluster is made of: its configuration, with keys and secrets looked up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.whole import read_whole, write_whole
+from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.cluster.option import Cluster
+from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.election.threshold import Quorum
+from shmbroker.netbridge.link.option import times_of
+from shmbroker.netbridge.link.peer import Identity
+from shmbroker.netbridge.link.times import LinkTimes
+from shmbroker.netbridge.security.credential import Credential, Credentials
+from shmbroker.netbridge.security.key_file import KeyPair
+from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.wire.words import Standing
+
+LIVES: Final = "cluster-lives"
+"""In the store: the most lives ever seen, where only `cluster forget` lowers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Of the configuration."""
+
+    cluster: Cluster
+    listens: Sequence[tuple[str, Stretched | KeyPair]]
+    credential: Credential
+    credentials: Credentials
+    ours: Identity
+    """Its name is that by which voters know this broker."""
+    group: tuple[str, ...]
+    """The members of its node, if they are known."""
+    times: LinkTimes
+    pair: KeyPair | None
+    quorum: Quorum
+
+
+def setup(config: Config, given: Given) -> Setup | None:
+    """None: it is in no cluster."""
+    network = given.wanted
+    if network.cluster is None:
+        return None
+    credential = given.credentials.named(network.cluster.credentials)
+    assert credential is not None, "the configuration was checked"
+    return Setup(
+        network.cluster,
+        [(f"tcp://{each.uri.peer}", given.key_of(each)) for each in options.listening(network)],
+        credential,
+        given.credentials,
+        Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0),
+        tuple(name for name, _ in config.members),
+        times_of(network.link_defaults),
+        given.pair,
+        _quorum(config, given),
+    )
+
+
+def _quorum(config: Config, given: Given) -> Quorum:
+    found = given.wanted.replication
+    if found is None:
+        return Quorum()
+    if found.quorum_recalculate == "restart":
+        return Quorum(found.quorum_size)
+    lives = read_whole(config.store / LIVES).get("lives", 1)
+    seen = lives if isinstance(lives, int) else 1
+    return Quorum(found.quorum_size, recalculates=False, seen_max=max(1, seen))
+
+
+def keep_lives(config: Config, lives: int) -> None:
+    """The folder may not be there yet: then the next change is kept."""
+    place: Path = config.store
+    if place.is_dir():
+        write_whole(place / LIVES, {"lives": lives}, synced=True)

@@ -1,0 +1,121 @@
+"""Brokers of a cluster as processes, on one host; all of them look for the first one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shmbroker.ipc.instance import ordering, status
+from shmbroker.ipc.instance.watch import Watch
+from shmbroker.ipc.instance.whole import read_whole
+from shmbroker.netbridge.clustered.shown import FILE
+from shmbroker.perf.machine.port import free_port
+from tests.conftest import vhost_for_a_while
+from tests.support.runs import Run
+
+PASSWORD = "correct horse battery staple"
+PATIENCE = 60.0
+
+
+@dataclass
+class Cluster:
+    folder: Path
+    opened: ExitStack
+    runs: dict[str, Run] = field(default_factory=dict)
+    vhosts: dict[str, str] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Run:
+        return self.runs[name]
+
+    def add(self, name: str, role: str = "live", **more: object) -> Run:
+        """`more`: settings, with `__` for a dot and `_` for a dash; None: not this one."""
+        self.vhosts[name] = self.opened.enter_context(vhost_for_a_while())
+        self.ports[name] = free_port()
+        first = next(iter(self.ports))
+        given: dict[str, object] = {
+            "store.path": str(self.folder / name / "data"),
+            "cluster.town.connector": name,
+            "cluster.town.user": "town",
+            "cluster.town.password": PASSWORD,
+            "cluster.town.static-connectors": list(dict.fromkeys([first, name])),
+            "cluster.town.max-hops": 0,
+            "cluster.town.retry-interval": "50ms",
+            "acceptors.town.uri": f"tcp://127.0.0.1:{self.ports[name]}",
+            "acceptors.town.roles": ["cluster"],
+            "link-defaults.heartbeat-interval": "3s",
+        }
+        for each in (first, name):
+            given[f"connectors.{each}.uri"] = f"tcp://127.0.0.1:{self.ports[each]}"
+        given |= {key.replace("__", ".").replace("_", "-"): each for key, each in more.items()}
+        kept = {key: each for key, each in given.items() if each is not None}
+        run = self.runs[name] = Run(self.folder / name, self.vhosts[name], role, kept)
+        self.opened.callback(run.kill)
+        return run
+
+    def told(self, name: str) -> dict[str, Any]:
+        return read_whole(self[name].folder / status.RUN / FILE)
+
+    def until(self, name: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """What this one shows, once that holds."""
+        watch = Watch(self[name].folder / status.RUN)
+        late = time.monotonic() + PATIENCE
+        try:
+            while True:
+                told = self.told(name)
+                if told and holds(told):
+                    return told
+                assert time.monotonic() < late, f"{name} says {told}\n{self.story()}"
+                watch.wait(late - time.monotonic())
+        finally:
+            watch.close()
+
+    def sees(self, name: str, *up: str, missing: tuple[str, ...] = ()) -> dict[str, Any]:
+        wanted = {(each, "up") for each in up} | {(each, "missing") for each in missing}
+        return self.until(
+            name,
+            lambda told: (
+                wanted == {(each["name"], each["state"]) for each in told["nodes"] if each["hops"]}
+            ),
+        )
+
+    def order(self, name: str, **given: object) -> str:
+        answer = ordering.asked(self[name].folder, {"noun": "cluster", **given}, PATIENCE)
+        assert answer is not None, self.story()
+        return str(answer.get("why", ""))
+
+    def refused(self, name: str) -> None:
+        """Waits until a link of it was refused."""
+        watch = Watch(self[name].folder / "log")
+        late = time.monotonic() + PATIENCE
+        try:
+            while not any(line.get("state") == "refused" for line in self[name].said()):
+                assert time.monotonic() < late, self.story()
+                watch.wait(late - time.monotonic())
+        finally:
+            watch.close()
+
+    def logged(self, name: str, state: str) -> list[dict[str, Any]]:
+        return [
+            line
+            for line in self[name].said()
+            if line["event"] == "cluster" and line["state"] == state
+        ]
+
+    def story(self) -> str:
+        lines = [
+            f"{line['time']} {name} {line}" for name in self.runs for line in self[name].said()
+        ]
+        return "\n".join([*sorted(lines), *(run.errors() for run in self.runs.values())])
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with ExitStack() as opened:
+        yield Cluster(tmp_path, opened)

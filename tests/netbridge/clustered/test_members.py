@@ -1,0 +1,89 @@
+"""Brokers of a cluster that are not replicated: they find each other, go and come."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command import Shell
+from tests.netbridge.clustered.conftest import Cluster
+
+NAMES = ("east", "north", "west")
+
+
+@pytest.fixture
+def three(cluster: Cluster) -> Cluster:
+    """All of them look for `east` only."""
+    for name in NAMES:
+        cluster.add(name).start()
+    for name in NAMES:
+        cluster.sees(name, *(each for each in NAMES if each != name))
+    return cluster
+
+
+def test_all_are_learned_through_one_connector(three: Cluster) -> None:
+    for name in NAMES:
+        told = three.told(name)
+        assert (told["lives"], told["needed"]) == (3, 2)
+        assert {each["name"]: each["address"] for each in told["nodes"]} == {
+            each: f"tcp://127.0.0.1:{three.ports[each]}" for each in NAMES
+        }
+        three.until(name, lambda told: told["votes"] and told["can-vote"])
+
+
+def test_one_that_is_killed_is_missing_and_comes_back(three: Cluster) -> None:
+    three["west"].kill()
+    told = three.sees("north", "east", missing=("west",))
+    assert (told["lives"], told["can-vote"]) == (3, False)
+    [line] = three.logged("north", "missing")
+    assert "west" in line["detail"]
+    three["west"].start()
+    told = three.sees("north", "east", "west")
+    assert told["lives"] == 3
+
+
+def test_a_node_is_forgotten_by_command(three: Cluster) -> None:
+    three["west"].stop()
+    three.sees("east", "north", missing=("west",))
+    assert "north is there: stop it first" in three.order("east", verb="forget", node="north")
+    assert "there is no node 'south'" in three.order("east", verb="forget", node="south")
+    assert three.order("east", verb="forget", node="west") == ""
+    for name, other in (("east", "north"), ("north", "east")):
+        told = three.until(name, lambda told: told["lives"] == 2)
+        assert [each["name"] for each in told["nodes"] if each["hops"]] == [other]
+        assert told["needed"] == 1
+    assert [line["node"] for line in three["east"].said() if line["event"] == "audit"] == ["west"]
+    three["west"].start()
+    told = three.sees("west", "east", "north")
+    three.until("north", lambda told: told["lives"] == 3)
+
+
+def test_a_wrong_password_never_joins(cluster: Cluster) -> None:
+    cluster.add("east").start().becomes("live")
+    cluster.add("west", cluster__town__password="another horse battery").start().becomes("live")
+    cluster.refused("west")
+    for name in ("east", "west"):
+        told = cluster.until(name, lambda told: told["votes"])
+        assert [each["name"] for each in told["nodes"]] == [name]
+        assert told["needed"] is None
+
+
+def test_the_command_line(three: Cluster) -> None:
+    shell, folder = Shell(three.vhosts["east"]), str(three["east"].folder)
+    listed = shell("cluster", "list", folder).lines
+    assert listed[0].split() == [
+        "NAME", "NODE", "ADDRESS", "STATE", "HOPS", "EPOCH", "VERSION", "BACKUPS",
+    ]  # fmt: skip
+    assert [line.split()[0] for line in listed[1:4]] == list(NAMES)
+    assert listed[-1] == "3 lives: 2 of the others have to say yes"
+    assert shell("cluster", "list", folder, "--names").lines == list(NAMES)
+    assert shell("cluster", "list", folder, "--json").json["lives"] == 3
+    assert "CLUSTER OK" in shell("check", "cluster", folder).out
+    three["west"].kill()
+    three.sees("east", "north", missing=("west",))
+    checked = shell("check", "cluster", folder)
+    assert checked.code == 2
+    assert "missing: west" in checked.out
+    assert "no vote could succeed now" in checked.out
+    assert "add --yes" in shell("cluster", "forget", folder, "west").said
+    assert shell("cluster", "forget", folder, "west", "--yes").code == 0
+    assert shell("cluster", "list", folder).lines[-1].startswith("2 lives: 1 of the others")

@@ -1,0 +1,125 @@
+"""[cluster.NAME]: what is read, and what is refused, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shmbroker.ipc.instance.config.config import FILE, ConfigError
+from shmbroker.netbridge.cluster.option import CLUSTERS, NOT_YET
+from shmbroker.netbridge.config.config import Network, load
+from shmbroker.netbridge.wire.words import Role
+
+BEFORE = """
+[connectors]
+east.uri = "tcp://one:61619"
+north.uri = "tcp://two:61619"
+"""
+ACCEPTOR = """
+[acceptors.town]
+uri = "tcp://*:61619"
+roles = ["cluster"]
+"""
+LOGIN = """
+[credentials.town]
+password = "correct horse battery"
+role = "cluster"
+"""
+TABLE = """
+[cluster.town]
+connector = "east"
+static-connectors = ["north", "east"]
+max-hops = 0
+"""
+OWN = 'user = "town"\npassword = "correct horse battery"\n'
+GOOD = BEFORE + ACCEPTOR + TABLE + OWN
+
+
+def loaded(folder: Path, text: str) -> Network:
+    (folder / FILE).write_text(text)
+    return load(folder)[1]
+
+
+def test_defaults(tmp_path: Path) -> None:
+    found = loaded(tmp_path, GOOD).cluster
+    assert found is not None
+    assert (found.name, str(found.connector)) == ("town", "tcp://one:61619")
+    assert [str(each) for each in found.statics] == ["tcp://two:61619", "tcp://one:61619"]
+    assert not found.allow_direct_connections_only
+    assert (found.retry_interval, found.retry_interval_multiplier) == (0.5, 1.0)
+    assert found.max_retry_interval == 2.0
+    assert (found.initial_connect_attempts, found.reconnect_attempts) == (-1, -1)
+    assert (found.notification_interval, found.notification_attempts) == (1.0, 2)
+
+
+def test_user_and_password_are_credentials_of_its_own(tmp_path: Path) -> None:
+    network = loaded(tmp_path, GOOD)
+    assert network.cluster is not None
+    login = network.logins[network.cluster.credentials]
+    assert (login.user, login.roles) == ("town", (Role.CLUSTER,))
+    assert network.acceptors["town"].credentials == login.name
+
+
+def test_credentials_in_their_place(tmp_path: Path) -> None:
+    text = BEFORE + ACCEPTOR + LOGIN + TABLE + 'credentials = "town"\n'
+    network = loaded(tmp_path, text)
+    assert network.cluster is not None
+    assert network.cluster.credentials == "town"
+
+
+def test_most_brokers_are_in_none(tmp_path: Path) -> None:
+    assert loaded(tmp_path, "").cluster is None
+
+
+GIVEN: dict[str, object] = {
+    "discovery-group": "lan", "address": "orders", "message-load-balancing": "strict",
+    "use-duplicate-detection": True, "confirmation-window-size": -1,
+    "producer-window-size": -1, "min-large-message-size": "1KiB", "client-id": "me",
+    "call-timeout": "1s", "call-failover-timeout": "1s", "check-period": "1s",
+    "connection-ttl": "1s", "topology-scanner-attempts": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_what_is_not_there_yet_is_an_error(tmp_path: Path, name: str) -> None:
+    given = GIVEN[name]
+    value = str(given).lower() if isinstance(given, (bool, int)) else f'"{given}"'
+    with pytest.raises(ConfigError) as error:
+        loaded(tmp_path, f"{GOOD}{name} = {value}\n")
+    assert f"[cluster.town] has {name}, which is not there yet: {NOT_YET[name]}" in str(error.value)
+    [row] = [each for each in CLUSTERS if each.name == name]
+    assert row.help.startswith("Not there yet: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (GOOD.replace("max-hops = 0", ""), "max-hops is 1, as it is left out: messages are not"),
+        (GOOD.replace("max-hops = 0", "max-hops = 2"), "max-hops is 2: messages are not balanced"),
+        (GOOD.replace("max-hops = 0", "max-hops = 256"), "max-hops is in 0…255, not 256"),
+        (GOOD.replace('connector = "east"', "", 1), "[cluster.town] has no connector"),
+        (GOOD.replace('connector = "east"', 'connector = "x"', 1), "[connectors.x], which is not"),
+        (GOOD.replace('"north", ', '"south", '), "names [connectors.south], which is not there"),
+        (GOOD.replace('static-connectors = ["north", "east"]', ""), "has no static-connectors"),
+        (GOOD.replace('["north", "east"]', "[]"), "static-connectors is names of connectors"),
+        (GOOD.replace('user = "town"', ""), "user and password go together"),
+        (GOOD.replace(OWN, ""), "needs user and password, or credentials, and not both"),
+        (GOOD + 'credentials = "town"', "needs user and password, or credentials, and not both"),
+        (BEFORE + ACCEPTOR + TABLE + 'credentials = "x"', "[credentials.x], which is not there"),
+        (BEFORE + TABLE + OWN, "needs an [acceptors.NAME] with roles"),
+        (GOOD.replace('["cluster"]', '["cluster", "client"]'), "has the role cluster, and others"),
+        (GOOD + "retry-interval = 0", "cluster.town.retry-interval is in 1ms…1h, not 0"),
+        (GOOD + "retry-interval-multiplier = 11", "retry-interval-multiplier is in 1…10, not 11"),
+        (GOOD + "reconnect-attempts = -2", "reconnect-attempts is in"),
+        (GOOD + "notification-attempts = 1001", "notification-attempts is in 0…1000"),
+        (GOOD + "retry = 1", "there is no option cluster.town.retry; did you mean"),
+        (GOOD + GOOD.replace("town]", "ville]").replace(BEFORE, ""), "a broker is in one cluster"),
+        (GOOD + '[ha]\npolicy = "pair"', 'does not go with ha.policy = "pair"'),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        loaded(tmp_path, text)
+    assert complaint in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path / FILE}: ")
