@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own: in a folder that goes with it, on a loopback port and a socket."""
+"""A PostgreSQL of our own: in a folder that goes with it, on a port and a socket."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from shmbroker.perf.machine.port import free_port
 
 PATIENCE_SECONDS = 60
 PASSWORD = "correct horse battery"
+LOOPBACK = "127.0.0.1"
 PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None).prctl
 
 SETTINGS = {
-    "listen_addresses": "127.0.0.1",
     "fsync": "off",
     "shared_buffers": "16MB",
     "max_connections": "200",
@@ -52,9 +52,10 @@ def is_killed_with_us() -> None:
 
 
 class Postgres:
-    def __init__(self, primary: Postgres | None = None) -> None:
+    def __init__(self, primary: Postgres | None = None, address: str = LOOPBACK) -> None:
         """`primary`: it is a standby of that one, until it is promoted."""
         self.programs = programs()
+        self.address = address
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="shmbroker-postgres-"))
         # it refuses to run as root
@@ -70,6 +71,8 @@ class Postgres:
             self._do("initdb", "--no-sync", "-E", "UTF8", "--locale=C", "-U", "broker",
                      "--auth-local=trust", "--auth-host=scram-sha-256",
                      f"--pwfile={self.folder / 'password'}")  # fmt: skip
+            with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+                rules.write(f"host all all {address}/24 scram-sha-256\n")
         else:
             self._do("pg_basebackup", "--no-sync", "-R", "-X", "stream", "-c", "fast", "-U",
                      "broker", "-h", str(primary.folder), "-p", str(primary.port))  # fmt: skip
@@ -85,13 +88,14 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        return f"postgresql://broker@127.0.0.1:{self.port}/postgres"
+        return f"postgresql://broker@{self.address}:{self.port}/postgres"
 
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(self.url, password=PASSWORD, autocommit=True)
 
     def start(self) -> None:
-        settings = [word for item in SETTINGS.items() for word in ("-c", "=".join(item))]
+        given = SETTINGS | {"listen_addresses": self.address}
+        settings = [word for item in given.items() for word in ("-c", "=".join(item))]
         with (self.folder / "log").open("ab") as log:
             self.server = subprocess.Popen(
                 [str(self.programs / "postgres"), "-D", str(self.folder / "data"),

@@ -1,4 +1,4 @@
-"""Three ZooKeeper servers of our own, in folders that go with them, on loopback ports."""
+"""Three ZooKeeper servers of our own, in folders that go with them, at one address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from shmbroker.perf.machine.port import free_port
-from tests.support.postgres import is_killed_with_us
+from tests.support.postgres import LOOPBACK, is_killed_with_us
 
 PATIENCE_SECONDS = 60
 JAR = Path("/usr/share/java/zookeeper.jar")
@@ -33,6 +33,7 @@ log4j.appender.CONSOLE.layout.ConversionPattern=%d %p %m%n
 @dataclass
 class Server:
     folder: Path
+    address: str
     port: int = field(default_factory=free_port)
     peer_port: int = field(default_factory=free_port)
     election_port: int = field(default_factory=free_port)
@@ -61,7 +62,7 @@ class Server:
     def serves(self) -> bool:
         """It is one of a majority."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 1) as asked:
+            with socket.create_connection((self.address, self.port), 1) as asked:
                 asked.sendall(b"srvr")
                 return b"Mode:" in asked.recv(4096)
         except OSError:
@@ -69,28 +70,29 @@ class Server:
 
 
 class Ensemble:
-    def __init__(self) -> None:
+    def __init__(self, address: str = LOOPBACK) -> None:
         if not JAR.exists() or shutil.which("java") is None:
             pytest.skip("needs ZooKeeper: sudo apt-get install zookeeper (tools/zookeeper)")
         self.folder = Path(tempfile.mkdtemp(prefix="shmbroker-zookeeper-"))
-        self.servers = [Server(self.folder / str(number)) for number in (1, 2, 3)]
+        self.servers = [Server(self.folder / str(number), address) for number in (1, 2, 3)]
         lines = [
             f"tickTime={TICK_MS}", "initLimit=100", "syncLimit=20", "maxClientCnxns=0",
             f"maxSessionTimeout={SESSION_MS_MAX}", "forceSync=no",
-            *(f"server.{number}=127.0.0.1:{each.peer_port}:{each.election_port}"
+            *(f"server.{number}={address}:{each.peer_port}:{each.election_port}"
               for number, each in enumerate(self.servers, 1)),
         ]  # fmt: skip
         for number, each in enumerate(self.servers, 1):
             each.folder.mkdir()
             (each.folder / "myid").write_text(f"{number}\n")
             (each.folder / "log4j.properties").write_text(LOG)
-            own = [f"dataDir={each.folder}", f"clientPort={each.port}"]
+            own = [f"dataDir={each.folder}", f"clientPort={each.port}",
+                   f"clientPortAddress={address}"]  # fmt: skip
             (each.folder / "zoo.cfg").write_text("\n".join([*lines, *own, ""]))
         self.start()
 
     @property
     def connect(self) -> str:
-        return ",".join(f"127.0.0.1:{each.port}" for each in self.servers)
+        return ",".join(f"{each.address}:{each.port}" for each in self.servers)
 
     def start(self) -> None:
         """Those that do not run."""

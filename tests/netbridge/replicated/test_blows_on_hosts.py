@@ -1,4 +1,5 @@
-"""A pair, its witness and programs on hosts and disks of their own, under random blows.
+"""A pair, who says which of them is live, and programs on hosts and disks of their own, under
+random blows.
 
 Processes are killed and stopped; networks are cut, one way too, slow and lossy; disks are full.
 
@@ -11,17 +12,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.netbridge.replicated.conftest import NAMES, Node, nodes
-from tests.netbridge.replicated.test_partitions import Stage
+from tests.netbridge.replicated.test_partitions import lives_on
 from tests.netbridge.replicated.test_random import SEEDS, STILL_SECONDS, Blows, Programs, bear
 from tests.support.forwarder import SlowRack
-from tests.support.hosts import has_hosts
+from tests.support.guards import Database, Guard, Nobody, Witness, ZooKeeper
+from tests.support.hosts import Host, has_hosts
 from tests.support.small_disk import empty, fill, small_disk
-from tests.support.witness import Place
 
 pytestmark = pytest.mark.skipif(not has_hosts(), reason="network namespaces are for root")
 DISK_BYTES = 96 << 20
@@ -32,19 +34,19 @@ SLOW_SECONDS = 0.2
 
 class Hard(Blows):
     kinds = (
-        "kill live", "kill backup", "kill witness", "hand over", "still live", "still backup",
-        "still witness", "isolate live", "isolate backup", "between live", "deafen live",
-        "deafen backup", "unwitness live", "unwitness backup", "lose live", "lose backup",
+        "kill live", "kill backup", "kill guard", "hand over", "still live", "still backup",
+        "still guard", "isolate live", "isolate backup", "between live", "deafen live",
+        "deafen backup", "unguard live", "unguard backup", "lose live", "lose backup",
         "slow live", "slow backup", "fill live", "fill backup",
     )  # fmt: skip
 
-    def __init__(self, node: Node, seed: int, stage: Stage, rack: SlowRack) -> None:
+    def __init__(self, node: Node, seed: int, guard: Guard, rack: SlowRack) -> None:
         super().__init__(node, seed)
-        self._stage, self._rack = stage, rack
+        self._guard, self._rack = guard, rack
 
     def carry_out(self, verb: str, name: str, live: str) -> None:
-        if self.struck[-1].split()[2].startswith("witness"):
-            self._strike_witness(verb)
+        if self.struck[-1].split()[2].startswith("guard"):
+            self._strike_guard(verb)
         elif verb in ("kill", "hand", "still"):
             super().carry_out(verb, name, live)
         elif verb == "fill":
@@ -57,17 +59,15 @@ class Hard(Blows):
     def _for_a_while(self) -> None:
         time.sleep(self.random.random() * BLOW_SECONDS)
 
-    def _strike_witness(self, verb: str) -> None:
-        witness = self._stage.witness
-        assert witness.process is not None
+    def _strike_guard(self, verb: str) -> None:
         if verb == "kill":
-            witness.kill()
+            self._guard.kill()
             self._for_a_while()
-            witness.begin(self._rack["witness"].enter)
+            self._guard.begin()
         else:
-            witness.process.stop()
+            self._guard.stop()
             time.sleep(STILL_SECONDS)
-            witness.process.go_on()
+            self._guard.go_on()
 
     def _fill(self, name: str) -> None:
         run = self.node[name]
@@ -84,7 +84,7 @@ class Hard(Blows):
             "isolate": lambda: self._rack.isolate(name),
             "between": lambda: self._rack.cut(name, other),
             "deafen": lambda: self._rack.cut(other, name, both_ways=False),
-            "unwitness": lambda: self._rack.cut(name, "witness"),
+            "unguard": lambda: self._rack.cut(name, "guard"),
             "lose": lambda: self._rack[name].loses(20),
         }
         if verb == "slow":
@@ -100,15 +100,26 @@ def opened() -> Iterator[ExitStack]:
 
 
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
-def test_blow_upon_blow_on_hosts(opened: ExitStack, tmp_path: Path, seed: int) -> None:
-    rack = SlowRack(opened, (*NAMES, "witness", "programs"), tmp_path)
+@pytest.mark.parametrize("kind", [Witness, ZooKeeper, Database, Nobody])
+def test_blow_upon_blow_on_hosts(
+    opened: ExitStack, tmp_path: Path, kind: Callable[[Host, Path], Guard], seed: int
+) -> None:
+    rack = SlowRack(opened, (*NAMES, "guard", "programs"), tmp_path)
     for name in NAMES:
         (tmp_path / name).mkdir(mode=0o700)
         opened.enter_context(small_disk(tmp_path / name / "data", DISK_BYTES))
-    witness = Place(tmp_path / "witness", address=rack["witness"].address)
-    opened.callback(witness.kill)
-    addresses = {name: rack[name].address for name in NAMES}
-    stage = Stage(rack, opened.enter_context(nodes(tmp_path, addresses)), witness)
-    two = stage.guarded(fails_back=True)
+    guard = kind(rack["guard"], tmp_path / "guard")
+    opened.callback(guard.close)
+    made = opened.enter_context(nodes(tmp_path, {name: rack[name].address for name in NAMES}))
+    two = made({
+        "link-defaults.heartbeat-interval": "500ms",
+        "ha.allow-failback": True,
+        "ha.replication.check-for-live-server": True,
+        "ha.replication.on-partition": None,
+        **guard.settings,
+    })  # fmt: skip
+    for name in NAMES:
+        two[name].before = partial(lives_on, name, rack[name].enter)
+    two.up()
     with rack["programs"].entered():
-        bear(Programs(two.uri()), Hard(two, seed, stage, rack), seed)
+        bear(Programs(two.uri()), Hard(two, seed, guard, rack), seed)
