@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "catalog/catalog.h"
+#include "commit/commit.h"
 #include "follower/follower.h"
 #include "journal/format.h"
 #include "queue_replica/queue_replica.h"
@@ -34,6 +35,7 @@ typedef struct copy {
 } copy;
 
 struct sb_copies {
+    sb_connection *connection;
     copy *first;
 };
 
@@ -47,6 +49,7 @@ int64_t sb_copies_open(sb_connection *connection, sb_copies **made)
     *made = calloc(1, sizeof **made);
     if (!*made)
         return fail_system("memory for replicas");
+    (*made)->connection = connection;
     return SB_OK;
 }
 
@@ -268,9 +271,12 @@ static int64_t show(copy *one)
     return code;
 }
 
+/* To who follows the replicas in turn it is a transaction: what is read behind it is of another
+ * moment. */
 int64_t sb_copies_show(sb_copies *all)
 {
     int64_t failed = 0, code;
+    commit_count_plain(all->connection);
     for (copy *one = all->first; one; one = one->following) {
         if (one->code == SB_OK && one->has_news && queue_look(one->queue, &code)) {
             show(one);

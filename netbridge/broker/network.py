@@ -164,6 +164,7 @@ class Network(Closable):
         self._broker = broker = connect(f"shm://{self.place.vhost}", name=name)
         self._thread.serve(broker)
         self._sessions = self._serving()
+        self._feedings.node = ours.node
         for listener in self.listeners.values():
             listener.serve(ours, self._sessions)
         self.listen()
@@ -172,7 +173,12 @@ class Network(Closable):
         self._bridge(wanted)
         if self.given.wanted.queue_replication:
             self.replicas = QueueReplicas(
-                self._thread, broker, self.place.folder, self._dialled_for, self.tell
+                self._thread,
+                broker,
+                self.place.folder,
+                self._dialled_for,
+                self.tell,
+                self._feedings,
             )
             self.replicas.begin()
 

@@ -6,9 +6,12 @@ from typing import Final
 
 from shmbroker.core.layout import POSITION_MASK, QUEUE_ROWS, SLOTS_MAX
 from shmbroker.netbridge.queue_replica.told import (
+    CHAIN_MAX,
+    Chained,
     Follow,
     Follows,
     Has,
+    Hop,
     Leave,
     Moment,
     OfOriginal,
@@ -27,11 +30,12 @@ from shmbroker.netbridge.wire.field import (
     Text,
 )
 from shmbroker.netbridge.wire.frame import ID_BYTES, Body
-from shmbroker.netbridge.wire.vocabulary import COUNT, Made, Vocabulary
+from shmbroker.netbridge.wire.vocabulary import COUNT, Made, Many, Vocabulary
 
 NUMBER: Final = Number(0, QUEUE_ROWS)
 POSITION: Final = Number(0, POSITION_MASK)
 NS_MAX: Final = (1 << 63) - 1
+CHAIN: Final = Many(Made(Hop, Octets(ID_BYTES, ID_BYTES), Text(NAME_BYTES_MAX)), CHAIN_MAX)
 
 WORDS: Final = Vocabulary(
     "something of queue replicas",
@@ -39,13 +43,14 @@ WORDS: Final = Vocabulary(
     (Leave, Made(Leave, NUMBER)),
     (Has, Made(Has, COUNT)),
     (Follows, Made(Follows, NUMBER, Octets(ID_BYTES, ID_BYTES), POSITION, Number(1, SLOTS_MAX),
-                   Number(-NS_MAX, NS_MAX))),
+                   Number(-NS_MAX, NS_MAX), CHAIN)),
     (Unserved, Made(Unserved, NUMBER, Choice(Why), Text(REASON_BYTES_MAX))),
     (Moment, Made(Moment, Flag())),
     (Shown, Made(Shown, COUNT)),
+    (Chained, Made(Chained, NUMBER, CHAIN)),
 )  # fmt: skip
 OF_REPLICAS: Final = (Follow, Leave, Has, Shown)
-OF_ORIGINALS: Final = (Follows, Unserved, Moment)
+OF_ORIGINALS: Final = (Follows, Chained, Unserved, Moment)
 
 
 def encode(what: OfReplica | OfOriginal) -> bytes:

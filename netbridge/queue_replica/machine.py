@@ -27,7 +27,7 @@ from shmbroker.netbridge.queue_replica.action import (
     Say,
     Stop,
 )
-from shmbroker.netbridge.queue_replica.told import Follow, Follows, Leave, Unserved, Why
+from shmbroker.netbridge.queue_replica.told import Chain, Follow, Follows, Leave, Unserved, Why
 
 Steps = Iterator[Action]
 NEVER: Final = float("inf")
@@ -48,9 +48,14 @@ class State(Enum):
 
 
 class Replica:
-    def __init__(self, number: int, queue: str, identity: bytes = NOTHING) -> None:
-        """`identity`: of what it has followed before."""
+    def __init__(
+        self, number: int, queue: str, identity: bytes = NOTHING, node: bytes = NOTHING
+    ) -> None:
+        """`identity`: of what it has followed before; `node`: the broker that it is of."""
         self.number, self.queue, self.identity = number, queue, identity
+        self.node = node
+        self.chain: Chain = ()
+        """What it follows, and what that follows in turn, as far as it is known."""
         self.state = State.DISCONNECTED
         self.why = ""
         self.due = NEVER
@@ -91,8 +96,12 @@ class Replica:
 
     # --- what the original says ---------------------------------------------------------------
 
-    def follows(self, said: Follows, next: int) -> Steps:
+    def follows(self, said: Follows, next: int, now: float) -> Steps:
         if not self._is_linked or self.state in (State.FOLLOWING, State.FAILED):
+            return
+        self.chain = said.chain
+        if self._is_ring:
+            yield from self._in_ring(now)
             return
         is_other = said.identity != self.identity
         if is_other or said.begins > next:
@@ -105,6 +114,24 @@ class Replica:
             self._is_let = False
             yield LetDelete(False)
         yield from self._become(State.SYNCING, "")
+
+    def chained(self, chain: Chain, now: float) -> Steps:
+        self.chain = chain
+        if self._is_ring and self.state in (State.SYNCING, State.FOLLOWING):
+            yield from self._in_ring(now)
+
+    @property
+    def _is_ring(self) -> bool:
+        return any(each.node == self.node for each in self.chain)
+
+    def _in_ring(self, now: float) -> Steps:
+        names = ", which follows ".join(each.name for each in self.chain)
+        why = f"a ring of replicas: {self.queue!r} would follow {names}"
+        if self.identity == NOTHING:
+            yield Say(Leave(self.number))
+            yield GiveUp(why)
+        else:
+            yield from self.fails(why, now)
 
     def unserved(self, said: Unserved, now: float) -> Steps:
         if not self._is_linked:

@@ -4,6 +4,7 @@ replica                                         original
 Follow (a queue, and how far it is)      -->
                                          <--    Follows, or Unserved
                                          <--    records, in frames `Shipment`
+                                         <--    Chained (it follows another one in turn)
                                          <--    Moment: with these it is at a moment
 Shown (so many moments)                  -->
 Has (so many bytes of records)           -->
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 
 class Why(Enum):
@@ -26,6 +28,19 @@ class Why(Enum):
     """Its broker lets nobody follow."""
     UNFIT = "unfit"
     """It is a queue that cannot be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A broker in a chain of replicas."""
+
+    node: bytes
+    name: str
+
+
+Chain = tuple[Hop, ...]
+CHAIN_MAX: Final = 8
+"""So many brokers a message may pass from replica to replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +80,16 @@ class Follows:
     slots: int
     apart_ns: int
     """Its time of day, less its monotonic time."""
+    chain: Chain
+    """Where it is, then what it follows in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """What is followed has another chain now."""
+
+    number: int
+    chain: Chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +106,4 @@ class Moment:
 
 
 OfReplica = Follow | Leave | Has | Shown
-OfOriginal = Follows | Unserved | Moment
+OfOriginal = Follows | Chained | Unserved | Moment

@@ -11,22 +11,26 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from shmbroker.ipc.base.errors import Error, NotFound
 from shmbroker.ipc.queue.queue import Queue
-from shmbroker.ipc.queue_replica.copy import followed_by
 from shmbroker.ipc.queue_replica.original import Originals, Stands
 from shmbroker.netbridge.carrier.end import End
 from shmbroker.netbridge.carrier.sleeper import ANY
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.queue_replica.codec import encode, from_replica
 from shmbroker.netbridge.queue_replica.told import (
+    CHAIN_MAX,
+    Chain,
+    Chained,
     Follow,
     Follows,
     Has,
+    Hop,
     Leave,
     Moment,
     OfOriginal,
@@ -35,7 +39,7 @@ from shmbroker.netbridge.queue_replica.told import (
     Why,
 )
 from shmbroker.netbridge.queue_replicated.confirming import Confirming
-from shmbroker.netbridge.wire.frame import Frame, Shipment, Talk
+from shmbroker.netbridge.wire.frame import ID_BYTES, Frame, Shipment, Talk
 from shmbroker.netbridge.wire.malformed import Malformed
 
 WINDOW_BYTES: Final = 8 << 20
@@ -66,6 +70,9 @@ class Feedings:
         """`name`: of this broker; `is_on`: whether others may follow its queues."""
         self.thread, self.name, self.is_on = thread, name, is_on
         self.confirming = confirming
+        self.node = bytes(ID_BYTES)
+        self.chain_of: Callable[[str], Chain] = lambda _: ()
+        """What a queue of this broker follows itself, and so on."""
         self._feedings: dict[End, Feeding] = {}
 
     def came(self, end: End) -> None:
@@ -102,6 +109,20 @@ class Feedings:
             except Error as error:  # of this link only
                 each.close()
                 end.does(end.machine.malformed(Malformed(str(error)), time.monotonic()))
+
+    def chained(self, name: str) -> None:
+        """A queue follows something else than before."""
+        for each in self._feedings.values():
+            each.chained(name)
+
+    def shown(self) -> None:
+        """Queues that follow others have news."""
+        for each in self._feedings.values():
+            each.shown()
+
+    def chain(self, name: str) -> Chain:
+        """As those are told that follow this queue."""
+        return (Hop(self.node, self.name), *self.chain_of(name))
 
     def end(self) -> None:
         for each in self._feedings.values():
@@ -170,8 +191,8 @@ class Feeding:
         return broker.queue(name)
 
     def _unfit(self, queue: Queue) -> str:
-        if followed_by(queue):
-            return f"queue {queue.name!r} of {self._all.name} is a replica itself"
+        if len(self._all.chain(queue.name)) > CHAIN_MAX:
+            return f"queue {queue.name!r} is the end of a chain of {CHAIN_MAX} replicas already"
         if queue.explain()["when_full"].value == "page":
             return f"queue {queue.name!r} of {self._all.name} pages, and pages are not replicated"
         return ""
@@ -189,8 +210,19 @@ class Feeding:
         if wanted := queue.explain()["confirm_replicas"].value:
             self._identities[said.number] = stands.identity
             self._all.confirming.follow(self._link, stands.identity, queue, wanted)
-        self._say(Follows(said.number, stands.identity, begins, stands.slots, apart_ns()))
+        chain = self._all.chain(queue.name)
+        self._say(Follows(said.number, stands.identity, begins, stands.slots, apart_ns(), chain))
         self.due = 0.0
+
+    def chained(self, name: str) -> None:
+        chain = self._all.chain(name)[:CHAIN_MAX]
+        for number, queue in self._queues.items():
+            if queue.name == name:
+                self._say(Chained(number, chain))
+
+    def shown(self) -> None:
+        if any(self._all.chain_of(each.name) for each in self._queues.values()):
+            self.due = 0.0
 
     def _drop(self, number: int) -> None:
         queue = self._queues.pop(number, None)

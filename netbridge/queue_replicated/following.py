@@ -30,10 +30,18 @@ from shmbroker.netbridge.queue_replica.action import (
     Stop,
 )
 from shmbroker.netbridge.queue_replica.codec import encode, from_original
-from shmbroker.netbridge.queue_replica.machine import Replica, State
+from shmbroker.netbridge.queue_replica.machine import NOTHING, Replica, State
 from shmbroker.netbridge.queue_replica.source import Source
-from shmbroker.netbridge.queue_replica.told import Follows, Has, Moment, OfOriginal, Shown, Unserved
-from shmbroker.netbridge.queue_replicated.feeding import apart_ns
+from shmbroker.netbridge.queue_replica.told import (
+    Chained,
+    Follows,
+    Has,
+    Moment,
+    OfOriginal,
+    Shown,
+    Unserved,
+)
+from shmbroker.netbridge.queue_replicated.feeding import Feedings, apart_ns
 from shmbroker.netbridge.wire.frame import Frame, Shipment, Talk
 from shmbroker.netbridge.wire.malformed import Malformed
 
@@ -70,8 +78,11 @@ class Following:
         tell: Tell,
         changed: Callable[[], None],
         save: Callable[[Queue], str],
+        feedings: Feedings,
     ) -> None:
-        """`save`: what is in the queue goes to a file, whose name it answers."""
+        """`save`: what is in the queue goes to a file, whose name it answers.  `feedings`: who
+        follows these queues in turn."""
+        self._feedings = feedings
         self.plan, self._broker, self._tell = plan, broker, tell
         self._changed, self._save = changed, save
         self.members: dict[str, Followed] = {}
@@ -88,21 +99,21 @@ class Following:
 
     def add(self, name: str, settings: Mapping[str, Any] | None) -> Followed:
         """It begins when the original says where it stands."""
-        made = Followed(Replica(self._number(), name), settings=settings)
+        made = Followed(self._machine(name), settings=settings)
         self.members[name] = made
         self._link_to(made)
         return made
 
     def go_on(self, queue: Queue, identity: bytes) -> None:
         """It was a replica when this broker began."""
-        made = Followed(Replica(self._number(), queue.name, identity), queue)
+        made = Followed(self._machine(queue.name, identity), queue)
         made.begun.set_result(None)
         self.members[queue.name] = made
         self._link_to(made)
 
-    def _number(self) -> int:
+    def _machine(self, name: str, identity: bytes = NOTHING) -> Replica:
         self._numbers += 1
-        return self._numbers
+        return Replica(self._numbers, name, identity, self._feedings.node)
 
     def _link_to(self, each: Followed) -> None:
         if self._end is not None and (known := self._next(each)) is not None:
@@ -113,6 +124,7 @@ class Following:
         self._does(each, each.machine.detach())
         if each.queue is not None:
             detach(each.queue)
+        self._feedings.chained(name)
 
     def _next(self, each: Followed) -> int | None:
         """All below this position is known here; None: the queue was deleted, and is forgotten."""
@@ -201,13 +213,18 @@ class Following:
         if isinstance(said, Follows):
             each.is_answered = True
             if (known := self._next(each)) is not None:
-                self._does(each, each.machine.follows(said, known))
+                self._does(each, each.machine.follows(said, known, time.monotonic()))
+                self._feedings.chained(each.machine.queue)
+        elif isinstance(said, Chained):
+            self._does(each, each.machine.chained(said.chain, time.monotonic()))
+            self._feedings.chained(each.machine.queue)
         elif isinstance(said, Unserved):
             each.is_answered = False
             self._does(each, each.machine.unserved(said, time.monotonic()))
 
     def _show(self) -> None:
         is_good = self.copies.show()
+        self._feedings.shown()
         for each in list(self.members.values()):
             if each.queue is None or not each.is_answered:
                 continue

@@ -21,6 +21,8 @@ from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.plan.plans import drafts
 from shmbroker.netbridge.plan.text import parse, single
 from shmbroker.netbridge.queue_replica.source import unpacked
+from shmbroker.netbridge.queue_replica.told import Chain
+from shmbroker.netbridge.queue_replicated.feeding import Feedings
 from shmbroker.netbridge.queue_replicated.following import Followed, Following
 
 REPLICAS: Final = "replicas"
@@ -50,7 +52,9 @@ class QueueReplicas:
         folder: Path,
         dial: Dial,
         tell: Callable[[Mapping[str, Any]], None],
+        feedings: Feedings,
     ) -> None:
+        self._feedings = feedings
         self._thread, self._broker, self._folder = thread, broker, folder
         self._dial, self._tell = dial, tell
         self._followings: dict[str, Following] = {}
@@ -106,11 +110,17 @@ class QueueReplicas:
     def end(self) -> None:
         if self in self._thread.members:
             self._thread.members.remove(self)
+        self._feedings.chain_of = lambda _: ()
         for each in self._followings.values():
             each.close()
         self._followings.clear()
 
+    def _chain(self, name: str) -> Chain:
+        known = self._where(name)
+        return () if known is None else known.members[name].machine.chain
+
     def _load(self) -> None:
+        self._feedings.chain_of = self._chain
         self._thread.members.append(self)
         for info in self._broker.queues():
             queue = self._broker.queue(info.name)
@@ -127,7 +137,9 @@ class QueueReplicas:
     def _following(self, plan: str) -> Following:
         found = self._followings.get(plan)
         if found is None:
-            found = Following(plan, self._broker, self._tell, self._changed, self._save)
+            found = Following(
+                plan, self._broker, self._tell, self._changed, self._save, self._feedings
+            )
             self._followings[plan] = found
         return found
 

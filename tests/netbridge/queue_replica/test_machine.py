@@ -17,9 +17,11 @@ from shmbroker.netbridge.queue_replica.codec import encode, from_original, from_
 from shmbroker.netbridge.queue_replica.machine import ANEW_SECONDS, ASK_SECONDS, Replica, State
 from shmbroker.netbridge.queue_replica.source import Source, unpacked
 from shmbroker.netbridge.queue_replica.told import (
+    Chained,
     Follow,
     Follows,
     Has,
+    Hop,
     Leave,
     Moment,
     OfOriginal,
@@ -30,16 +32,17 @@ from shmbroker.netbridge.queue_replica.told import (
 from shmbroker.netbridge.wire.malformed import Malformed
 
 ONE, TWO = b"1" * 16, b"2" * 16
+HERE, ABOVE = b"h" * 16, (Hop(b"a" * 16, "above"),)
 
 
 def found(identity: bytes = ONE, begins: int = 7) -> Follows:
-    return Follows(0, identity, begins, 1024, 5)
+    return Follows(0, identity, begins, 1024, 5, ABOVE)
 
 
 def following(identity: bytes = ONE) -> Replica:
-    made = Replica(0, "q", identity)
+    made = Replica(0, "q", identity, HERE)
     list(made.linked(9))
-    list(made.follows(found(identity), 9))
+    list(made.follows(found(identity), 9, 0))
     list(made.shown())
     assert made.state is State.FOLLOWING
     return made
@@ -48,7 +51,7 @@ def following(identity: bytes = ONE) -> Replica:
 def test_a_new_one_begins_where_its_original_is() -> None:
     made = Replica(0, "q")
     assert list(made.linked(0)) == [Became("syncing", ""), Say(Follow(0, "q", b"", 0))]
-    assert list(made.follows(found(), 0)) == [Begin(ONE, 7, 5, saves=False)]
+    assert list(made.follows(found(), 0, 0)) == [Begin(ONE, 7, 5, saves=False)]
     assert list(made.shown()) == [Became("following", "")]
     assert list(made.shown()) == []
 
@@ -63,14 +66,14 @@ def test_it_goes_on_where_it_was() -> None:
     made = following()
     assert list(made.lost("silence")) == [Became("disconnected", "silence")]
     assert list(made.linked(20)) == [Became("syncing", ""), Say(Follow(0, "q", ONE, 20))]
-    assert list(made.follows(found(begins=20), 20)) == [GoOn(5)]
+    assert list(made.follows(found(begins=20), 20, 0)) == [GoOn(5)]
 
 
 def test_a_queue_that_was_made_again_is_another_one() -> None:
     made = following()
     list(made.lost(""))
     list(made.linked(20))
-    assert list(made.follows(found(TWO, 0), 20)) == [Begin(TWO, 0, 5, saves=True)]
+    assert list(made.follows(found(TWO, 0), 20, 0)) == [Begin(TWO, 0, 5, saves=True)]
     assert made.identity == TWO
 
 
@@ -78,7 +81,7 @@ def test_positions_that_the_original_never_had_are_dropped() -> None:
     made = following()
     list(made.lost(""))
     list(made.linked(20))
-    assert list(made.follows(found(begins=21), 20)) == [Begin(ONE, 21, 5, saves=False)]
+    assert list(made.follows(found(begins=21), 20, 0)) == [Begin(ONE, 21, 5, saves=False)]
 
 
 def test_a_deleted_original_is_asked_for_until_it_is_there_again() -> None:
@@ -94,7 +97,7 @@ def test_a_deleted_original_is_asked_for_until_it_is_there_again() -> None:
     assert list(made.lost("silence")) == []
     assert made.state is State.SOURCE_DELETED
     list(made.linked(9))
-    assert list(made.follows(found(TWO), 9)) == [
+    assert list(made.follows(found(TWO), 9, 0)) == [
         Begin(TWO, 7, 5, saves=True), LetDelete(False), Became("syncing", ""),
     ]  # fmt: skip
 
@@ -112,8 +115,21 @@ def test_a_failure_is_said_and_tried_again() -> None:
     made = following()
     assert list(made.fails("8 slots", 1)) == [Stop(), Say(Leave(0)), Became("failed", "8 slots")]
     assert list(made.shown()) == []
-    assert list(made.follows(found(), 9)) == []
+    assert list(made.follows(found(), 9, 0)) == []
     assert list(made.tick(9, 1 + ANEW_SECONDS))[-1] == Say(Follow(0, "q", ONE, 9))
+
+
+def test_a_ring_is_refused() -> None:
+    ring = (*ABOVE, Hop(HERE, "here"))
+    new = Replica(0, "q", node=HERE)
+    list(new.linked(0))
+    why = "a ring of replicas: 'q' would follow above, which follows here"
+    assert list(new.follows(Follows(0, ONE, 7, 8, 5, ring), 0, 1)) == [
+        Say(Leave(0)), GiveUp(why),
+    ]  # fmt: skip
+    made = following()
+    assert list(made.chained(ABOVE, 1)) == []
+    assert list(made.chained(ring, 1)) == [Stop(), Say(Leave(0)), Became("failed", why)]
 
 
 def test_detaching_asks_nobody() -> None:
@@ -132,7 +148,7 @@ def test_what_replicas_say(said: OfReplica) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [found(), Unserved(1, Why.UNFIT, "it pages"), Moment(True)], ids=str
+    "said", [found(), Chained(1, ABOVE), Unserved(1, Why.UNFIT, "it pages"), Moment(True)], ids=str
 )
 def test_what_originals_say(said: OfOriginal) -> None:
     assert from_original(encode(said)) == said

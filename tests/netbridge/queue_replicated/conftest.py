@@ -1,4 +1,5 @@
-"""Two brokers as processes: queues of `copy` follow queues of `original`."""
+"""Brokers as processes: queues of `copy` follow queues of `original`, and those of `last` follow
+`copy`, if a test starts it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from tests.support.runs import Run
 PASSWORD = "correct horse battery staple"
 PATIENCE = 30.0
 NAME = "orders"
-NAMES = ("original", "copy")
+NAMES = ("original", "copy", "last")
 
 
 def content(queue: Queue) -> list[tuple[Any, ...]]:
@@ -36,12 +37,16 @@ class Two:
     original: Run
     copy: Run
     vhosts: dict[str, str]
-    port: int
+    ports: dict[str, int]
     opened: ExitStack
+    last: Run
+
+    def peer_of(self, name: str) -> str:
+        return f"127.0.0.1:{self.ports[name]}"
 
     @property
     def peer(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return self.peer_of("original")
 
     def up(self) -> tuple[Broker, Broker]:
         self.original.start().becomes("live")
@@ -53,10 +58,13 @@ class Two:
         return self.opened.enter_context(made)
 
     def orders(self, verb: str, **given: object) -> str:
+        return self.orders_at(self.copy, verb, **given)
+
+    def orders_at(self, run: Run, verb: str, **given: object) -> str:
         """Why it is not done, or nothing."""
         wanted = {"noun": "replicas", "verb": verb, "user": "test", **given}
-        answer = ordering.asked(self.copy.folder, wanted, PATIENCE)
-        assert answer is not None, f"{self.copy.said()} {self.copy.errors()}"
+        answer = ordering.asked(run.folder, wanted, PATIENCE)
+        assert answer is not None, f"{run.said()} {run.errors()}"
         return str(answer.get("why", ""))
 
     def follow(self, name: str = NAME, **settings: object) -> None:
@@ -68,17 +76,18 @@ class Two:
     def replicate(self, name: str = NAME) -> str:
         return self.orders("follow", queue=name, of=self.peer)
 
-    def waits(self, state: str, name: str = NAME) -> dict[str, Any]:
+    def waits(self, state: str, name: str = NAME, *, at: Run | None = None) -> dict[str, Any]:
         """Until `ha replicas` shows this."""
-        watch = Watch(self.copy.folder / status.RUN)
+        run = at or self.copy
+        watch = Watch(run.folder / status.RUN)
         until = time.monotonic() + PATIENCE
         try:
             while True:
-                rows = read_whole(self.copy.folder / status.RUN / "replicas").get("replicas", [])
+                rows = read_whole(run.folder / status.RUN / "replicas").get("replicas", [])
                 found = next((each for each in rows if each["queue"] == name), {"state": ""})
                 if found["state"] == state:
                     return found
-                assert time.monotonic() < until, f"{rows} {self.copy.said()} {self.copy.errors()}"
+                assert time.monotonic() < until, f"{rows} {run.said()} {run.errors()}"
                 watch.wait(until - time.monotonic())
         finally:
             watch.close()
@@ -103,24 +112,26 @@ def two(tmp_path: Path) -> Iterator[Made]:
         def made(
             original: Mapping[str, object] | None = None, copy: Mapping[str, object] | None = None
         ) -> Two:
-            port = free_port()
+            ports = {name: free_port() for name in NAMES}
             both: dict[str, object] = {
                 "store.path": "data",
                 "ha.queue-replication": True,
                 "credentials.copies.password": PASSWORD,
                 "credentials.copies.role": "replica",
             }
-            listening: dict[str, object] = {
-                "acceptors.copies.uri": f"tcp://127.0.0.1:{port}",
-                "acceptors.copies.roles": ["replica"],
-            }
             given = {
-                "original": both | listening | dict(original or {}),
-                "copy": both | dict(copy or {}),
+                name: both
+                | {
+                    "acceptors.copies.uri": f"tcp://127.0.0.1:{ports[name]}",
+                    "acceptors.copies.roles": ["replica"],
+                }
+                for name in NAMES
             }
+            given["original"] |= dict(original or {})
+            given["copy"] |= dict(copy or {})
             runs = {name: Run(tmp_path / name, vhosts[name], "live", given[name]) for name in NAMES}
             for each in runs.values():
                 opened.callback(each.kill)
-            return Two(runs["original"], runs["copy"], vhosts, port, opened)
+            return Two(runs["original"], runs["copy"], vhosts, ports, opened, runs["last"])
 
         yield made
