@@ -109,6 +109,7 @@ class Members(Closable):
         self._listeners: list[Listener] = []
         self._unbound: list[tuple[str, Stretched | KeyPair]] = []
         self._ledgers: Callable[[], Ledgers] | None = None
+        self._made: Witness | None = None
         self._kept: Ledgers | None = None
         self._tries_at = math.inf
         self._complaints: set[str] = set()
@@ -199,9 +200,9 @@ class Members(Closable):
     def _votes_no_more(self, error: Exception) -> None:
         """Its ledgers cannot be written; a witness would end."""
         self._witness = self._ledgers = None
-        self._log(
-            "error", "votes no more", told(error) if isinstance(error, OSError) else str(error)
-        )
+        if self._standing is not None and self._standing.is_live:
+            why = told(error) if isinstance(error, OSError) else str(error)
+            self._log("error", "votes no more", why)
         self._look()
 
     def _served(self, is_whole: bool | Exception) -> None:
@@ -215,7 +216,7 @@ class Members(Closable):
 
     def _serve(self) -> bool:
         """False: an address, or the ledgers, are somebody else's, who may be just ending."""
-        is_voting = self._ledgers is None or self._witness is not None or self._vote(self._ledgers)
+        is_voting = self._ledgers is None or self._made is not None or self._vote(self._ledgers)
         return self._listen() and is_voting
 
     def _vote(self, ledgers: Callable[[], Ledgers]) -> bool:
@@ -225,6 +226,7 @@ class Members(Closable):
             self._complain("cannot vote", str(error))
             return False
         made = Witness(self._thread, self._kept, tell=self._tell, failed=self._votes_no_more)
+        self._made = made
         self._thread.ask(lambda: self._votes_now(made))
         return True
 
@@ -253,12 +255,12 @@ class Members(Closable):
 
     def _serves_no_more(self) -> None:
         self._unbound.clear()
-        witness, self._witness, self._ledgers = self._witness, None, None
+        made, self._made, self._witness, self._ledgers = self._made, None, None, None
         for each in self._listeners:
             each.close()
         self._listeners.clear()
-        if witness is not None:
-            witness.close()
+        if made is not None:
+            made.close()
         if self._kept is not None:
             self._kept.close()
             self._kept = None

@@ -16,8 +16,10 @@ from shmbroker.netbridge.election.codec import (
     COPY,
     EPOCH,
     GRANT,
+    LEDGER,
     MEMBER,
 )
+from shmbroker.netbridge.election.codec import NODE as VOTER_NODE
 from shmbroker.netbridge.member.said import (
     AskBack,
     Closing,
@@ -48,7 +50,7 @@ from shmbroker.netbridge.wire.field import (
 )
 from shmbroker.netbridge.wire.frame import ID_BYTES, Body
 from shmbroker.netbridge.wire.malformed import Malformed
-from shmbroker.netbridge.wire.vocabulary import COUNT, Made, Many, Vocabulary, unpacked
+from shmbroker.netbridge.wire.vocabulary import COUNT, Made, Many, Pair, Vocabulary, unpacked
 
 WIDE_BYTES: Final = 16
 
@@ -104,7 +106,12 @@ NODE: Final = Perhaps()
 NAME: Final = Text(NAME_BYTES_MAX)
 WHY: Final = Clipped(REASON_BYTES_MAX)
 POSITION: Final = Made(Position, COUNT, NAME, Wide(), Wide())
-WRITTEN: Final = Made(Written, COUNT, EPOCH, MEMBER, Many(COPY, COPIES_MAX), Flag(), NAME, Flag())
+LEDGERS_MAX: Final = 16
+"""Nodes for whose members the live of one that is replicated can vote."""
+LEDGERS: Final = Many(Pair(VOTER_NODE, LEDGER), LEDGERS_MAX)
+WRITTEN: Final = Made(
+    Written, COUNT, EPOCH, MEMBER, Many(COPY, COPIES_MAX), Flag(), NAME, Flag(), LEDGERS
+)
 
 WORDS: Final = Vocabulary(
     "a word",

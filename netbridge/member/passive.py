@@ -48,6 +48,7 @@ from shmbroker.netbridge.member.standing import (
     Began,
     Copies,
     HandedOver,
+    Parked,
     Past,
     Position,
     Record,
@@ -329,7 +330,7 @@ class Passive(Core):
                 self.handed_to, self.is_parked = "", False
             elif isinstance(record, HandedOver):
                 self.handed_to = record.to
-            elif not isinstance(record, Copies):
+            elif isinstance(record, Parked):
                 self.is_parked = True
         return self.done()
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from shmbroker.netbridge.election.question import Copy
+from shmbroker.netbridge.election.ledger import Ledger
+from shmbroker.netbridge.election.question import Copy, Node
 
 
 class State(Enum):
@@ -85,7 +86,14 @@ class Parked:
     """The live has stopped in good order, and nobody goes on until it is back."""
 
 
-Record = Began | Copies | HandedOver | Parked
+@dataclass(frozen=True, slots=True)
+class Voted:
+    """What this node's live has granted to members of other nodes of its cluster: all of it."""
+
+    ledgers: tuple[tuple[Node, Ledger], ...]
+
+
+Record = Began | Copies | HandedOver | Parked | Voted
 
 
 @dataclass(frozen=True, slots=True)

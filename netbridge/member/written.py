@@ -1,7 +1,8 @@
 """What a member's journal says of the node: one record that says all, and each newer one replaces.
 
-It is written when a member begins an epoch, when the in-sync list changes, and when a live hands
-over or parks.  Each segment of a journal begins with the one that holds.
+It is written when a member begins an epoch, when the in-sync list changes, when a live hands over
+or parks, and when it votes for members of other nodes.  Each segment of a journal begins with the
+one that holds.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from shmbroker.ipc.journal.place import Place
-from shmbroker.netbridge.election.question import Copy
+from shmbroker.netbridge.election.ledger import Ledger
+from shmbroker.netbridge.election.question import Copy, Node
 from shmbroker.netbridge.member.standing import (
     Began,
     Copies,
@@ -17,6 +19,7 @@ from shmbroker.netbridge.member.standing import (
     Parked,
     Position,
     Record,
+    Voted,
 )
 
 NUMBER_BITS = 64
@@ -33,6 +36,8 @@ class Written:
     is_forced: bool = False
     handed_to: str = ""
     is_parked: bool = False
+    ledgers: tuple[tuple[Node, Ledger], ...] = ()
+    """Of other nodes of its cluster: whoever serves this one knows what was granted."""
 
     @property
     def age(self) -> tuple[int, int]:
@@ -41,11 +46,16 @@ class Written:
     def after(self, record: Record) -> Written:
         serial = self.serial + 1
         if isinstance(record, Began):
-            return Written(1, record.epoch, record.holder, record.copies, record.is_forced)
+            return Written(
+                1, record.epoch, record.holder, record.copies, record.is_forced,
+                ledgers=self.ledgers,
+            )  # fmt: skip
         if isinstance(record, Copies):
             return replace(self, serial=serial, copies=record.copies)
         if isinstance(record, HandedOver):
             return replace(self, serial=serial, handed_to=record.to)
+        if isinstance(record, Voted):
+            return replace(self, serial=serial, ledgers=record.ledgers)
         return replace(self, serial=serial, is_parked=True)
 
     @property

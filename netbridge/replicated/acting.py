@@ -54,6 +54,7 @@ from shmbroker.netbridge.member.standing import (
     Position,
     Record,
     State,
+    Voted,
 )
 from shmbroker.netbridge.member.written import number_of, place_of, position_of
 from shmbroker.netbridge.replica.following import Carrier, Following
@@ -68,6 +69,7 @@ from shmbroker.netbridge.replicated.served import Served
 from shmbroker.netbridge.replicated.store import Store, last_of, written_in
 from shmbroker.netbridge.replicated.talks import Talks
 from shmbroker.netbridge.replicated.turns import Turns
+from shmbroker.netbridge.replicated.votes import Votes
 from shmbroker.netbridge.wire.frame import Frame
 
 T = TypeVar("T")
@@ -92,6 +94,8 @@ class Acting(Carrier):
         self._tell = tell
         self.talks: Talks
         self.voters: Voters | None = None
+        self.votes: Votes | None = None
+        """Of a live of a cluster."""
         self.warm: Warm | None = warm
         self.following: Following | None = None
         self.served: Served | None = None
@@ -156,6 +160,8 @@ class Acting(Carrier):
             self.store.mark(node=self.machine.node)
         self._backups.let_go()
         self._say_how_it_serves()
+        if self.votes is not None:
+            self.votes.look()
         if self._refused is not None and self.machine.state is State.JOINING:
             refused, self._refused = self._refused, None
             self.does(self.machine.refused(*refused))
@@ -341,7 +347,7 @@ class Acting(Carrier):
     def _begin(self, begin: Begin) -> None:
         record = Began(begin.epoch, self.machine.me, begin.copies, begin.is_forced)
         if self.served is not None:
-            self._note(record)
+            self.note(record)
             return
         self.store.copied(node=self.machine.node, left=None)
         self.written = self.written.after(record)
@@ -373,9 +379,9 @@ class Acting(Carrier):
 
     def _write(self, write: Write) -> None:
         if self.served is not None:
-            self._note(write.record)
+            self.note(write.record)
 
-    def _note(self, record: Record) -> None:
+    def note(self, record: Record) -> None:
         """Confirms wait for a replica from before the record that says so."""
         assert self.served is not None
         self._backups.count(self.served.followers)
@@ -397,6 +403,8 @@ class Acting(Carrier):
             else:
                 last = self.own(told.number)
                 self.does(machine.appended(last, record, now()))
+                if isinstance(record, Voted) and self.votes is not None:
+                    self.votes.written(record, last.number)
             self.does(machine.has_synced(last.number, now()))
         if told.holds:
             self.does(machine.held(self.own(told.last), now()))

@@ -26,8 +26,12 @@ from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.netbridge.broker.lines import Lines
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.broker.owner import Owner
-from shmbroker.netbridge.broker.voters import chosen
+from shmbroker.netbridge.broker.voters import Chosen, chosen
 from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.clustered.options import without_cluster
+from shmbroker.netbridge.clustered.owner import CLUSTER
+from shmbroker.netbridge.clustered.owner import order as of_cluster
+from shmbroker.netbridge.clustered.voters import NOBODY, Lives
 from shmbroker.netbridge.config.config import Network
 from shmbroker.netbridge.election.voters import Voters
 from shmbroker.netbridge.link.option import times_of
@@ -37,6 +41,7 @@ from shmbroker.netbridge.member.option import Replication
 from shmbroker.netbridge.member.standing import SERVING
 from shmbroker.netbridge.replicated import options, shown
 from shmbroker.netbridge.replicated.acting import Acting
+from shmbroker.netbridge.replicated.in_cluster import InCluster, joined
 from shmbroker.netbridge.replicated.ordered import order
 from shmbroker.netbridge.replicated.process import now
 from shmbroker.netbridge.replicated.reaching import Reaching
@@ -82,7 +87,9 @@ class ReplicatedInstance:
             self.log.write("failed", why=told(error))
             self._sign.close()
             raise
-        self.owner = Owner(config, options.without_members(network), known, self.log)
+        others = without_cluster(options.without_members(network))
+        self.owner = Owner(config, others, known, self.log)
+        self._in_cluster: InCluster | None = None
         self._voters: Voters | None = None
         self._reaching: Reaching | None = None
         self._acting: Acting
@@ -119,7 +126,10 @@ class ReplicatedInstance:
         self._thread = thread = NetworkThread()
         ours = Identity(bytes(16), os.urandom(16), config.name, Standing.NONE, 0)
         given = Given(self._network, self._known)
+        self._in_cluster = joined(config, given, thread, self._lines.tell)
         picked = chosen(config, given, thread, ours, self._lines.tell)
+        if picked is None and self._in_cluster is not None and found.can_ask:
+            picked = Chosen(NOBODY, Lives(self._in_cluster.members))
         self._acting = acting = Acting(
             thread, self._store, warm,
             options.member(config, found, None if picked is None else picked.electorate),
@@ -202,6 +212,8 @@ class ReplicatedInstance:
 
     def changed(self) -> None:
         machine, progress = self._acting.machine, self._acting.progress
+        if self._in_cluster is not None:
+            self._in_cluster.changed(self._acting)
         status = Status(
             shown.state_of(machine),
             machine.is_eligible and machine.state not in SERVING,
@@ -254,6 +266,8 @@ class ReplicatedInstance:
         self._acting.talks.close()
         if self._voters is not None:
             self._voters.close()
+        if self._in_cluster is not None:
+            self._in_cluster.members.close()
         return 1 if is_failure else 0
 
     def _in_thread(self, step: Callable[[Acting], object]) -> None:
@@ -280,7 +294,7 @@ class ReplicatedInstance:
         found = network.replication
         self._in_thread(lambda acting: acting.reloaded(found))
         self._look_around(found)
-        self.owner.reload(options.without_members(network), known)
+        self.owner.reload(without_cluster(options.without_members(network)), known)
 
     def _asked_to(self) -> None:
         self._inbox.put(self._carry_out)
@@ -296,6 +310,8 @@ class ReplicatedInstance:
                 self._thread.ask(self._show)
             elif given.get("noun") == HA:
                 why = self._thread.ask(lambda: order(self._acting, given, self.line))
+            elif given.get("noun") == CLUSTER and self._in_cluster is not None:
+                of_cluster(self._in_cluster.members, given, self.log)
             else:
                 self.owner.order(given)
         except (Error, InvalidArgument) as error:

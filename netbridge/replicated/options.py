@@ -23,10 +23,6 @@ def checked(config: Config, network: Network) -> Replication:
     """ConfigError: it cannot be a member of a replicated node."""
     found = network.replication
     assert found is not None, "ha.policy is replication"
-    if network.cluster is not None:
-        raise refused(config, "a member of a replicated node is in no cluster in this version")
-    if found.can_ask and not found.witnesses and found.lock_manager == "votes":
-        raise refused(config, "lives of a cluster do not vote in this version: name witnesses")
     names = [name for name, _ in config.members]
     if config.name not in names:
         there = ", ".join(names) if names else "there is none"

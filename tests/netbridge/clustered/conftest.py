@@ -1,4 +1,4 @@
-"""Brokers of a cluster as processes, on one host; all of them look for the first one."""
+"""Brokers of a cluster as processes, on one host; all of them look for the same few."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import shmbroker
 from shmbroker.ipc.instance import ordering, status
 from shmbroker.ipc.instance.watch import Watch
 from shmbroker.ipc.instance.whole import read_whole
@@ -30,6 +31,8 @@ class Cluster:
     runs: dict[str, Run] = field(default_factory=dict)
     vhosts: dict[str, str] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
+    looks_for: tuple[str, ...] = ("east",)
+    """Static connectors of all; each names its own as well."""
 
     def __getitem__(self, name: str) -> Run:
         return self.runs[name]
@@ -37,27 +40,82 @@ class Cluster:
     def add(self, name: str, role: str = "live", **more: object) -> Run:
         """`more`: settings, with `__` for a dot and `_` for a dash; None: not this one."""
         self.vhosts[name] = self.opened.enter_context(vhost_for_a_while())
-        self.ports[name] = free_port()
-        first = next(iter(self.ports))
+        looks_for = dict.fromkeys([*self.looks_for, name])
+        for each in looks_for:
+            self.ports.setdefault(each, free_port())
         given: dict[str, object] = {
             "store.path": str(self.folder / name / "data"),
             "cluster.town.connector": name,
             "cluster.town.user": "town",
             "cluster.town.password": PASSWORD,
-            "cluster.town.static-connectors": list(dict.fromkeys([first, name])),
+            "cluster.town.static-connectors": list(looks_for),
             "cluster.town.max-hops": 0,
             "cluster.town.retry-interval": "50ms",
             "acceptors.town.uri": f"tcp://127.0.0.1:{self.ports[name]}",
             "acceptors.town.roles": ["cluster"],
             "link-defaults.heartbeat-interval": "3s",
         }
-        for each in (first, name):
+        for each in looks_for:
             given[f"connectors.{each}.uri"] = f"tcp://127.0.0.1:{self.ports[each]}"
         given |= {key.replace("__", ".").replace("_", "-"): each for key, each in more.items()}
         kept = {key: each for key, each in given.items() if each is not None}
         run = self.runs[name] = Run(self.folder / name, self.vhosts[name], role, kept)
         self.opened.callback(run.kill)
         return run
+
+    def add_pair(self, name: str, **more: object) -> None:
+        """A replicated node of two members, whose voters are the other lives."""
+        names = (name, f"{name}2")
+        addresses = {each: f"tcp://127.0.0.1:{free_port()}" for each in names}
+        for each in names:
+            given: dict[str, object] = {
+                "store__path": "data",
+                "ha__policy": "replication",
+                "ha__members": [f"{member}={uri}" for member, uri in addresses.items()],
+                "ha__allow-failback": False,
+                "ha__replication__check-for-live-server": True,
+                "ha__replication__vote-on-replication-failure": True,
+                "ha__replication__vote-retry-wait": "200ms",
+                "ha__replication__vote-retries": 1000,
+                "ha__replication__quorum-vote-wait": "5s",
+                "ha__replication__retry-replication-wait": "100ms",
+                "acceptors__members__uri": addresses[each],
+                "acceptors__members__roles": ["replica"],
+                "credentials__members__password": PASSWORD,
+                "credentials__members__role": "replica",
+                **more,
+            }
+            self.add(each, "auto", **given)
+
+    def starts(self, name: str) -> None:
+        """A pair: the first one serves, and the second one is in sync."""
+        self[name].start().becomes("live")
+        self[f"{name}2"].start()
+        for each in (f"{name}2", name):
+            self.says(each, "in sync")
+
+    def says(self, name: str, replication: str) -> None:
+        """Waits until its line `replication` begins so."""
+        watch = Watch(self[name].folder / status.RUN)
+        late = time.monotonic() + PATIENCE
+        try:
+            while True:
+                found = self[name].status
+                if found.process is not None and found.replication.startswith(replication):
+                    return
+                assert time.monotonic() < late, self.story()
+                watch.wait(late - time.monotonic())
+        finally:
+            watch.close()
+
+    def publishes(self, name: str, body: bytes) -> None:
+        """Confirmed as its node confirms, when this returns."""
+        with shmbroker.connect(f"shm://{self.vhosts[name]}", name="test") as broker:
+            broker.declare_queue("orders", durable=True).publish(body)
+
+    def bodies(self, name: str) -> list[bytes]:
+        with shmbroker.connect(f"shm://{self.vhosts[name]}", observe=True) as broker:
+            return [message.body for message in broker.queue("orders").browse()]
 
     def told(self, name: str) -> dict[str, Any]:
         return read_whole(self[name].folder / status.RUN / FILE)

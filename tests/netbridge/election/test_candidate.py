@@ -151,3 +151,25 @@ def test_a_later_ballot_is_met_with_a_still_later_one() -> None:
     asked = answered(asking, "v1")
     [question] = [each.question for each in asked if isinstance(each, Ask)]
     assert question.ballot == Ballot(8, "b 1")
+
+
+def test_voters_that_are_learned_while_it_asks_are_asked_anew() -> None:
+    asking = candidate(("v1",))
+    asking.electorate = asking.next_electorate = Electorate((), 1 << 30)
+    assert not [each for each in asking.begin(0.0) if isinstance(each, Ask)]
+    asked = list(asking.voters_are(Electorate(VOTERS, 2), 0.1))
+    assert [each.voter for each in asked if isinstance(each, Ask)] == list(VOTERS)
+    assert asking.failures == 1
+
+
+def test_an_attempt_that_has_gone_so_far_ends_with_its_own_voters() -> None:
+    asking = candidate(VOTERS)
+    list(asking.begin(0.0))
+    for voter in VOTERS[:2]:
+        answered(asking, voter)
+    assert asking.phase is Phase.PREPARE
+    assert not list(asking.voters_are(Electorate((*VOTERS, "v4"), 3), 0.1))
+    assert asking.electorate == Electorate(VOTERS, 2)
+    list(asking.tick(5.0))
+    list(asking.tick(6.0))
+    assert asking.electorate == Electorate((*VOTERS, "v4"), 3)

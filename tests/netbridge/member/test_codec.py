@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shmbroker.ipc.journal.place import Place
+from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Copy, Grant
 from shmbroker.netbridge.member.codec import Here, decode, encode, packed, written
 from shmbroker.netbridge.member.said import (
@@ -35,6 +36,7 @@ from shmbroker.netbridge.member.standing import (
     HandedOver,
     Parked,
     Position,
+    Voted,
 )
 from shmbroker.netbridge.member.written import Written, place_of, position_of
 from shmbroker.netbridge.wire.malformed import Malformed
@@ -65,10 +67,17 @@ counts = st.integers(0, (1 << 63) - 1)
 words = st.integers(0, (1 << 32) - 1)
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
 boots = st.text(st.characters(codec="ascii"), max_size=64)
+ledgers = st.lists(
+    st.tuples(
+        st.binary(min_size=16, max_size=16),
+        st.builds(Ledger, st.none() | st.just(Grant(7, "a", (Copy("a"),))), counts),
+    ),
+    max_size=3,
+).map(tuple)
 copies = st.lists(st.builds(Copy, names, boots), max_size=4).map(tuple)
 WRITTENS = st.builds(
     Written, counts, st.integers(1, 1 << 62), names, copies, st.booleans(), st.just("") | names,
-    st.booleans(),
+    st.booleans(), ledgers,
 )  # fmt: skip
 PLACES = st.builds(Place, st.integers(1, (1 << 63) - 1), st.integers(0, 1 << 62), words, words)
 
@@ -114,6 +123,15 @@ def test_each_record_replaces_the_one_before_and_says_all() -> None:
     again = alone.after(Parked()).after(Began(8, "b", COPIES, is_forced=True))
     assert again == Written(1, 8, "b", COPIES, is_forced=True)
     assert again.age > alone.age
+
+
+def test_what_was_granted_to_members_of_other_nodes_is_kept_over_epochs() -> None:
+    ledgers = ((b"N" * 16, Ledger(Grant(3, "x", (Copy("x"),)), 5)),)
+    voted = Written().after(Began(7, "a", COPIES)).after(Voted(ledgers))
+    assert voted.records == (Began(7, "a", COPIES),)
+    for record in (Copies((Copy("a"),)), HandedOver("b"), Parked(), Began(8, "b", COPIES)):
+        voted = voted.after(record)
+        assert voted.ledgers == ledgers
 
 
 def test_words_for_people_are_cut() -> None:

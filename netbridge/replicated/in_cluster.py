@@ -1,0 +1,64 @@
+"""A member of a replicated node that is in a cluster: what it is, its vote, and its voters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.status import RUN
+from shmbroker.ipc.instance.whole import write_whole
+from shmbroker.netbridge.broker.network import Given
+from shmbroker.netbridge.carrier.thread import NetworkThread
+from shmbroker.netbridge.clustered.members import Members, Standing, Tell
+from shmbroker.netbridge.clustered.setup import keep_lives, setup
+from shmbroker.netbridge.clustered.shown import FILE
+from shmbroker.netbridge.member.standing import SERVING, State
+from shmbroker.netbridge.replicated.acting import Acting
+from shmbroker.netbridge.replicated.votes import Votes
+
+
+class InCluster:
+    def __init__(self, config: Config, members: Members) -> None:
+        self.members = members
+        self._config = config
+        self._standing: Standing | None = None
+        self._is_in_doubt = False
+
+    def changed(self, acting: Acting) -> None:
+        """In the network thread."""
+        machine = acting.machine
+        if not machine.node:
+            return
+        standing = Standing(machine.node, machine.epoch, machine.state in SERVING)
+        former = self._standing
+        if standing != former:
+            self._standing = standing
+            begins = standing.is_live and (former is None or not former.is_live)
+            if begins:
+                acting.votes = Votes(acting)
+                self._is_in_doubt = False
+            votes = acting.votes
+            self.members.becomes(standing, None if votes is None else lambda: votes)
+        is_in_doubt = machine.state is State.SUSPENDED
+        if is_in_doubt != self._is_in_doubt:
+            self._is_in_doubt = is_in_doubt
+            self.members.doubts(is_in_doubt)
+
+
+def joined(config: Config, given: Given, thread: NetworkThread, tell: Tell) -> InCluster | None:
+    """None: there is no [cluster.NAME]."""
+    found = setup(config, given)
+    if found is None:
+        return None
+
+    def shows(shown: Mapping[str, Any]) -> None:
+        with suppress(OSError):  # what it says is no reason to end
+            write_whole(config.folder / RUN / FILE, dict(shown))
+
+    def keeps(lives: int) -> None:
+        if not found.quorum.recalculates:
+            keep_lives(config, lives)
+
+    return InCluster(config, Members(thread, found, tell, shows, keeps))
