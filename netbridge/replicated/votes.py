@@ -44,8 +44,8 @@ class Votes:
 
     def keep(self, changes: Iterable[tuple[Node, Ledger]]) -> None:
         done: Future[None] = Future()
-        wanted = dict(changes), done
-        self._acting.thread.call(lambda: self._want(wanted))
+        wanted = dict(changes)
+        self._acting.thread.call(lambda: self.wants(wanted, done))
         done.result()
 
     def close(self) -> None:
@@ -53,8 +53,9 @@ class Votes:
 
     # --- of the network thread ----------------------------------------------------------------
 
-    def _want(self, wanted: tuple[dict[Node, Ledger], Future[None]]) -> None:
-        self._wanted.append(wanted)
+    def wants(self, changes: dict[Node, Ledger], done: Future[None]) -> None:
+        """`done` has a result when they may be told, or CannotVote."""
+        self._wanted.append((changes, done))
         self._acting.does([])
 
     def written(self, record: Voted, number: int) -> None:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from shmbroker.netbridge.cluster.said import Announcement, Known
+from shmbroker.netbridge.cluster.said import Announcement, Here, Known
 from shmbroker.netbridge.election.threshold import IMPOSSIBLE, Quorum
 from tests.netbridge.cluster.talk import Town, node_of
 
@@ -187,6 +187,33 @@ def test_who_has_missed_it_does_not_bring_it_back() -> None:
     town.link("a", "b")
     assert town.count("a") == town.count("b") == (2, 1)
     assert town.knows("a") == {"b"}
+
+
+def test_a_number_of_one_that_has_missed_it_does_not_count() -> None:
+    town = chain("a", "b", "c")
+    town.dies("c")
+    for link in {number for _, number in town.far}:
+        town.cut(link)
+    assert town.forget("a", "c") == ""
+    a, b = town.members["a"], town.members["b"]
+    assert b.me is not None
+    late = Here(b.me, 3, 0)  # it dies before it hears of it
+    town.does("a", a.up(9, town.now))
+    town.does("a", a.heard(9, late, town.now))
+    town.does("a", a.down(9, town.now))
+    assert town.count("a") == (2, 1)
+
+
+def test_hearsay_does_not_bring_back_what_was_forgotten() -> None:
+    town = chain("a", "b", "c")
+    gone = town.members["c"].me
+    assert gone is not None
+    town.dies("c")
+    town.forget("a", "c")
+    a = town.members["a"]
+    town.does("a", a.heard(9, Known(gone), town.now))
+    assert town.knows("a") == {"b"}
+    assert town.count("a") == (2, 1)
 
 
 def test_what_was_forgotten_counts_again_when_it_comes() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -53,7 +53,6 @@ class Member:
     records: list[Voted] = field(default_factory=list)
     calls: SimpleQueue[Callable[[], None]] = field(default_factory=SimpleQueue)
     votes: Votes | None = None
-    workers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
 
     def __post_init__(self) -> None:
         self.votes = Votes(cast(Acting, self))
@@ -79,8 +78,8 @@ class Member:
 
     def keeps(self, *changes: tuple[Node, Ledger]) -> Future[None]:
         assert self.votes is not None
-        done = self.workers.submit(self.votes.keep, changes)
-        self.calls.get(timeout=PATIENCE)()
+        done: Future[None] = Future()
+        self.votes.wants(dict(changes), done)
         return done
 
     def syncs(self, number: int) -> None:
@@ -94,12 +93,8 @@ class Member:
 
 
 @pytest.fixture
-def member() -> Iterator[Member]:
-    made = Member()
-    yield made
-    made.machine.state = State.STOPPED
-    made.does([])
-    made.workers.shutdown()
+def member() -> Member:
+    return Member()
 
 
 def test_nothing_is_said_before_it_is_confirmed(member: Member) -> None:
@@ -110,7 +105,7 @@ def test_nothing_is_said_before_it_is_confirmed(member: Member) -> None:
     member.syncs(10)
     assert not done.done()
     member.confirms(10)
-    done.result(PATIENCE)
+    done.result(0)
 
 
 def test_a_live_in_doubt_writes_and_says_nothing(member: Member) -> None:
@@ -121,7 +116,7 @@ def test_a_live_in_doubt_writes_and_says_nothing(member: Member) -> None:
     assert not done.done()
     member.machine.state = State.ALONE
     member.does([])
-    done.result(PATIENCE)
+    done.result(0)
 
 
 def test_one_that_is_fenced_cannot_vote(member: Member) -> None:
@@ -130,7 +125,7 @@ def test_one_that_is_fenced_cannot_vote(member: Member) -> None:
     member.machine.state = State.FENCED
     member.confirms(10)
     with pytest.raises(CannotVote, match="it is live no more"):
-        done.result(PATIENCE)
+        done.result(0)
 
 
 def test_while_it_hands_over_nothing_is_granted(member: Member) -> None:
@@ -149,7 +144,6 @@ def test_its_successor_knows_what_was_granted(member: Member) -> None:
     successor = Member(written=member.written)
     assert successor.votes is not None
     assert successor.votes.ledgers == {node(1): ledger(3), node(2): ledger(4)}
-    successor.workers.shutdown()
 
 
 def test_it_votes_for_so_many_nodes_only(member: Member) -> None:
@@ -158,8 +152,18 @@ def test_it_votes_for_so_many_nodes_only(member: Member) -> None:
     member.confirms(10)
     done = member.keeps((node(99), ledger(1)))
     with pytest.raises(CannotVote, match="16 nodes, not more"):
-        done.result(PATIENCE)
+        done.result(0)
     again = member.keeps((node(0), ledger(2)))
     member.syncs(11)
     member.confirms(11)
-    again.result(PATIENCE)
+    again.result(0)
+
+
+def test_the_thread_of_the_voter_waits_for_it(member: Member) -> None:
+    assert member.votes is not None
+    with ThreadPoolExecutor(1) as worker:
+        done = worker.submit(member.votes.keep, [(node(1), ledger(3))])
+        member.calls.get(timeout=PATIENCE)()
+        member.syncs(10)
+        member.confirms(10)
+        done.result(PATIENCE)
