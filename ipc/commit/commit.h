@@ -53,8 +53,8 @@ int64_t commit_gate_level(sb_connection *connection, int64_t stamp);
 /* duties.at_a_moment */
 int64_t commit_moment(sb_connection *connection, int64_t (*see)(void *), void *context);
 
-/* The same of those on queues that are not durable, too: while any is under way it is tried again
- * for a while, then its half is seen (one that waits for room, or stands still). */
+/* The same of those on queues that are not durable, too; SB_EMPTY: one was half way all the time,
+ * as it waits for room, or stands still. */
 int64_t commit_any_moment(sb_connection *connection, bool is_durable, int64_t (*see)(void *),
                           void *context);
 

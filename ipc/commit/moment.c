@@ -11,6 +11,7 @@
 #define TRIES 4 /* without asking others to wait */
 #define NAP_NS 50000
 #define MOMENT_NS 20000000
+#define BETWEEN_NS 2000000
 
 int64_t commit_moment(sb_connection *connection, int64_t (*see)(void *), void *context)
 {
@@ -39,7 +40,7 @@ typedef struct look {
     sb_connection *connection;
     int64_t (*see)(void *);
     void *context;
-    int64_t late; /* from then on what is half way is not waited for */
+    int64_t late;
 } look;
 
 /* Steps as in core/commit.py: who is under way is seen, or has counted meanwhile. */
@@ -47,22 +48,22 @@ static int64_t see_between(void *context)
 {
     const struct timespec nap = {0, NAP_NS};
     const look *at = context;
-    for (;;) {
-        bool is_late = sb_system_clock() >= at->late;
+    do {
         int64_t counted = commit_count_of_all(at->connection);
-        if (is_late || !commit_is_under_way(at->connection)) {
+        if (!commit_is_under_way(at->connection)) {
             int64_t code = at->see(at->context);
-            if (code != SB_OK || is_late || counted == commit_count_of_all(at->connection))
+            if (code != SB_OK || counted == commit_count_of_all(at->connection))
                 return code;
         }
         nanosleep(&nap, NULL);
-    }
+    } while (sb_system_clock() < at->late);
+    return SB_EMPTY;
 }
 
 int64_t commit_any_moment(sb_connection *connection, bool is_durable, int64_t (*see)(void *),
                           void *context)
 {
     look at = {.connection = connection, .see = see, .context = context,
-               .late = sb_system_clock() + MOMENT_NS};
+               .late = sb_system_clock() + BETWEEN_NS};
     return is_durable ? commit_moment(connection, see_between, &at) : see_between(&at);
 }

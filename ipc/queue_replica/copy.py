@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from shmbroker.core.codes import TEXTS
 from shmbroker.core.layout import REPLICA_OF_BYTES_MAX
@@ -14,6 +14,7 @@ from shmbroker.ipc.base.errors import error_for
 from shmbroker.ipc.base.names import name_bytes
 
 if TYPE_CHECKING:
+    from shmbroker.ipc.catalog.catalog import BindingInfo
     from shmbroker.ipc.connection.broker import Broker
     from shmbroker.ipc.queue.queue import Queue
 
@@ -21,12 +22,24 @@ if TYPE_CHECKING:
 def declare(broker: Broker, name: str, position: int, of: bytes) -> None:
     """In place of the queue of this name: empty, at this position, closed to all but its applier.
 
-    `of`: what it follows, for whoever runs it.
+    `of`: what it follows, for whoever runs it.  Its bindings are made again, so they are not there
+    for a moment, or for good if this process dies in it.
     """
+    bindings = [
+        each for each in broker.bindings() if (each.to, each.destination) == ("queue", name)
+    ]
     _check(
         lib.sb_replica_declare(broker._connection, name_bytes(name), position, of, len(of)),
         f"queue {name!r}",
     )
+    for each in bindings:
+        broker.bind(
+            each.exchange, name, each.key, arguments=each.arguments or None, match=match_of(each)
+        )
+
+
+def match_of(binding: BindingInfo) -> Literal["all", "any"]:
+    return "any" if binding.match == "any" else "all"
 
 
 def followed_by(queue: Queue) -> bytes:

@@ -14,6 +14,7 @@ typedef struct sb_original_batch {
     int64_t whole;  /* 1: with it the reader has what stood in all queues at one moment, and each
                      * transaction as a whole */
     int64_t more;   /* 1: there was no room for all of it */
+    int64_t held;   /* with SB_EMPTY: 1, a transaction stands half way, and nothing was looked at */
     int64_t needed; /* with SB_TOO_SMALL: room for the record that comes next */
 } sb_original_batch;
 

@@ -326,9 +326,11 @@ int64_t sb_original_read(sb_original *all, sb_original_batch *batch)
     writing to = {.batch = batch, .at = batch->buffer, .left = batch->room & -8};
     int64_t code;
     batch->bytes = batch->records = batch->messages = batch->whole = batch->more = 0;
+    batch->held = 0;
     batch->needed = 0;
     if (look_at_all(all, &code)) {
         code = see_a_moment(all);
+        batch->held = code == SB_EMPTY;
         if (code == SB_OK)
             code = write_all(all, &to);
     }

@@ -71,6 +71,11 @@ class Originals(Closable):
             b"".join(halves), place.head, place.tail, place.slots, place.next, bool(place.pages)
         )
 
+    @property
+    def is_held(self) -> bool:
+        """Nothing was read because a transaction stands half way."""
+        return bool(self._batch.held)
+
     def read(self) -> Read | None:
         """What has changed since, or None."""
         return self._read(self._room, len(self._room) * 8)

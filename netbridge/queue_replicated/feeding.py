@@ -261,6 +261,8 @@ class Feeding:
                 return False
             found = originals.read()
             if found is None:
+                if originals.is_held:  # and with it those who wait for the other end's answer
+                    self._all.confirming.sent(self._link, self._awaited, time.monotonic())
                 return True
             self._ship(found.memory)
             if not found.more:

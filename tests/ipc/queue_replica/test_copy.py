@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,14 @@ from numba import njit
 
 import shmbroker
 from shmbroker import Broker, Empty, Queue, QueueFull, ReplicaReadOnly
+from shmbroker.core import layout
 from shmbroker.core.codes import READ_ONLY
 from shmbroker.ipc.queue_replica.copy import Copies, declare, detach, followed_by, let_delete
 from shmbroker.ipc.queue_replica.original import Originals
 from shmbroker.kernels import publish, take
+
+SOMEBODY = 40
+"""A participant's number that is free."""
 
 
 def content(queue: Queue) -> list[tuple[Any, ...]]:
@@ -41,6 +46,8 @@ class Pair:
         self.names.append(original.name)
         self.originals.add(original, number, 0)
         settings.setdefault("slots", original.slots)
+        if any(each.name == f"{original.name}.copy" for each in self.broker.queues()):
+            settings.clear()
         self.broker.declare_queue(f"{original.name}.copy", **settings)
         declare(self.broker, f"{original.name}.copy", self.originals.stands(number).head, b"it")
         copy = self.broker.queue(f"{original.name}.copy")
@@ -254,6 +261,44 @@ def test_a_transaction_is_seen_as_a_whole(pair: Pair) -> None:
             pair.step()
             assert [m.body for m in first_copy.browse()] == [m.body for m in second_copy.browse()]
     assert first.statistics().depth == second.statistics().depth == 200
+
+
+def test_its_bindings_stay(pair: Pair) -> None:
+    pair.broker.declare_exchange("facts", "topic")
+    pair.broker.declare_queue("a.copy")
+    pair.broker.bind("facts", "a.copy", "b.*")
+    pair.broker.bind("facts", "a.copy", "c")
+    before = pair.broker.bindings()
+    _, copy = pair.follow("a")
+    assert pair.broker.bindings() == before
+    with pytest.raises(ReplicaReadOnly):
+        pair.broker.exchange("facts").publish(b"x", key="b.1")
+    detach(copy)
+    pair.broker.exchange("facts").publish(b"y", key="b.1")
+    assert [each.body for each in copy.browse()] == [b"y"]
+
+
+def test_nothing_is_read_while_a_transaction_stands_half_way(pair: Pair, vhost: str) -> None:
+    original, copy = pair.follow("a")
+    original.publish(b"one half")
+    participants = Path(f"/dev/shm/shmbroker.{vhost}.participants")
+    entry = layout.PARTICIPANTS_AT + SOMEBODY * layout.PARTICIPANT_BYTES
+    word = entry + layout.PARTICIPANT_TRANSACTION_AT
+    with participants.open("r+b", buffering=0) as file:
+        write(file, layout.PARTICIPANTS_HIGH_AT, SOMEBODY + 1)
+        write(file, word, layout.TRANSACTION_COMMITTED)
+        for _ in range(3):
+            assert not pair.step()
+            assert pair.originals.is_held
+        write(file, word, 0)
+    assert pair.step()
+    assert not pair.originals.is_held
+    assert content(copy) == content(original)
+
+
+def write(file: IO[bytes], at: int, word: int) -> None:
+    file.seek(at)
+    file.write(word.to_bytes(8, "little"))
 
 
 SETTINGS: list[dict[str, Any]] = [
