@@ -37,14 +37,19 @@ class Cluster:
     def __getitem__(self, name: str) -> Run:
         return self.runs[name]
 
-    def add(self, name: str, role: str = "live", **more: object) -> Run:
-        """`more`: settings, with `__` for a dot and `_` for a dash; None: not this one."""
-        self.vhosts[name] = self.opened.enter_context(vhost_for_a_while())
+    def add(self, name: str, role: str = "live", *, shares: str = "", **more: object) -> Run:
+        """`more`: settings, with `__` for a dot and `_` for a dash; None: not this one.
+
+        `shares`: the store and the vhost of this one.
+        """
+        self.vhosts[name] = (
+            self.vhosts[shares] if shares else self.opened.enter_context(vhost_for_a_while())
+        )
         looks_for = dict.fromkeys([*self.looks_for, name])
         for each in looks_for:
             self.ports.setdefault(each, free_port())
         given: dict[str, object] = {
-            "store.path": str(self.folder / name / "data"),
+            "store.path": str(self.folder / (shares or name) / "data"),
             "cluster.town.connector": name,
             "cluster.town.user": "town",
             "cluster.town.password": PASSWORD,

@@ -57,6 +57,23 @@ def test_a_node_is_forgotten_by_command(three: Cluster) -> None:
     three.until("north", lambda told: told["lives"] == 3)
 
 
+def test_a_takeover_on_a_shared_store_is_the_same_node(cluster: Cluster) -> None:
+    cluster.add("east").start()
+    cluster.add("west").start().becomes("live")
+    cluster.add("west2", "backup", shares="west").start().becomes("passive")
+    told = cluster.until("east", lambda told: any(each["backups"] for each in told["nodes"]))
+    [west] = [each for each in told["nodes"] if each["hops"]]
+    assert west["backups"] == {"west2": f"tcp://127.0.0.1:{cluster.ports['west2']}"}
+    assert told["lives"] == 2
+    cluster["west"].kill()
+    told = cluster.sees("east", "west2")
+    [successor] = [each for each in told["nodes"] if each["hops"]]
+    assert successor["node"] == west["node"]
+    assert successor["epoch"] > west["epoch"]
+    assert told["lives"] == 2
+    cluster.until("west2", lambda told: told["votes"] and told["lives"] == 2)
+
+
 def test_a_wrong_password_never_joins(cluster: Cluster) -> None:
     cluster.add("east").start().becomes("live")
     cluster.add("west", cluster__town__password="another horse battery").start().becomes("live")
