@@ -116,6 +116,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/simulation/world.py": {"random"},  # of the seed
     "netbridge/simulation/fault.py": {"random"},
     "netbridge/simulation/replication/fault.py": {"random"},
+    "netbridge/simulation/replication/lives.py": {"random"},
     "netbridge/simulation/replication/scene.py": {"random"},
     "netbridge/simulation/__main__.py": {"time"},  # how long it took
 }

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from shmbroker.netbridge.simulation import run
 from shmbroker.netbridge.simulation.pair import run as pair
+from shmbroker.netbridge.simulation.replication import lives
 from shmbroker.netbridge.simulation.replication import run as replication
 from shmbroker.netbridge.simulation.run import Outcome
 from shmbroker.netbridge.simulation.sessions import run as sessions
 
-WORLDS = {"links": run, "sessions": sessions, "replication": replication, "pair": pair}
+WORLDS = {
+    "links": run,
+    "sessions": sessions,
+    "replication": replication,
+    "lives": lives,
+    "pair": pair,
+}
 
 
 def shrunk(failed: Outcome, world: str = "links") -> Outcome:

@@ -26,7 +26,7 @@ KINDS = (
     "replaced",
 )
 MEMBERS = ("a", "b", "c")
-VOTERS = ("v1", "v2", "v3")
+VOTERS = ("v1", "v2", "v3", "v4")
 OF_MEMBERS = frozenset(
     {"sync-then-still", "no-voters", "disk-full", "stop", "park", "hand-over", "replaced"}
 )

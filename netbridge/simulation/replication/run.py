@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.replication.fault import drawn
-from shmbroker.netbridge.simulation.replication.scene import Scene, cast_of
+from shmbroker.netbridge.simulation.replication.scene import Cast, Scene, cast_of
 from shmbroker.netbridge.simulation.run import Outcome, outcome
 from shmbroker.netbridge.simulation.world import World, Wrong
 
@@ -14,8 +14,7 @@ STEP_SECONDS = 0.25
 
 
 def faults_of(seed: int) -> list[Fault]:
-    cast = cast_of(seed)
-    return drawn(seed, cast.members, cast.voters, BUSY_SECONDS)
+    return faults_for(seed, cast_of(seed))
 
 
 def simulate(
@@ -25,9 +24,24 @@ def simulate(
     traced: bool = False,
     scenes: list[Scene] | None = None,
 ) -> Outcome:
+    return played(seed, cast_of(seed), faults, traced=traced, scenes=scenes)
+
+
+def faults_for(seed: int, cast: Cast) -> list[Fault]:
+    return drawn(seed, cast.members, cast.voters, BUSY_SECONDS)
+
+
+def played(
+    seed: int,
+    cast: Cast,
+    faults: list[Fault] | None,
+    *,
+    traced: bool = False,
+    scenes: list[Scene] | None = None,
+) -> Outcome:
     if faults is None:
-        faults = faults_of(seed)
-    scene = Scene(World(seed, is_traced=traced), cast_of(seed))
+        faults = faults_for(seed, cast)
+    scene = Scene(World(seed, is_traced=traced), cast)
     if scenes is not None:
         scenes.append(scene)
     return outcome(seed, faults, scene, _run)

@@ -10,6 +10,7 @@ from random import Random
 from shmbroker.netbridge.election.candidate import Electorate, Patience
 from shmbroker.netbridge.election.ledger import Ledger
 from shmbroker.netbridge.election.question import Node
+from shmbroker.netbridge.election.threshold import of_lives, of_witnesses
 from shmbroker.netbridge.history.check import AFTER_A_SPLIT, RULES, check
 from shmbroker.netbridge.history.event import History, Queue
 from shmbroker.netbridge.member.options import CONTINUE_ALONE, STOP_CONFIRMING, MemberOptions
@@ -26,6 +27,7 @@ from shmbroker.netbridge.simulation.replication.client import (
     Publisher,
 )
 from shmbroker.netbridge.simulation.replication.fault import MEMBERS, VOTERS
+from shmbroker.netbridge.simulation.replication.in_cluster import ClusterMember
 from shmbroker.netbridge.simulation.replication.log import Frame, Log
 from shmbroker.netbridge.simulation.replication.member import MemberProcess, not_in
 from shmbroker.netbridge.simulation.replication.process import Line, Process
@@ -51,6 +53,12 @@ class Cast:
     acks_when_synced: bool
     fails_back: bool
     has_command: bool
+    lives: bool = False
+    """Its voters are the other lives of a cluster, and not witnesses."""
+
+    @property
+    def needed(self) -> int:
+        return of_lives(self.voters + 1) if self.lives else of_witnesses(self.voters)
 
 
 def cast_of(seed: int) -> Cast:
@@ -75,8 +83,7 @@ class Scene(Stage):
         self.names = (*self.names_of_members, *self.names_of_voters)
         super().__init__(world)
         self.may_split = not cast.voters and cast.splits
-        needed = cast.voters // 2 + 1
-        self.watch = Watch(needed, may_split=self.may_split)
+        self.watch = Watch(cast.needed, may_split=self.may_split)
         self.disks = {name: Disk(world) for name in self.names}
         self.logs = {name: Log(self.disks[name]) for name in self.names_of_members}
         self.watch.logs = self.logs
@@ -121,13 +128,13 @@ class Scene(Stage):
 
     def _options(self, name: str) -> MemberOptions:
         cast = self.cast
-        needed = cast.voters // 2 + 1
+        known = () if cast.lives else self.names_of_voters
         rank = self.names_of_members.index(name)
         return MemberOptions(
             name,
             is_preferred=rank == 0 and name not in self.newcomers,
             members=self.names_of_members,
-            electorate=Electorate(self.names_of_voters, needed) if cast.voters else None,
+            electorate=Electorate(known, cast.needed) if cast.voters else None,
             on_partition=CONTINUE_ALONE if cast.splits else STOP_CONFIRMING,
             lease=LEASE_SECONDS,
             patience=Patience(6, 0.3, 0.5, rank),
@@ -152,7 +159,10 @@ class Scene(Stage):
             process = VoterProcess(host, self.disks[name], ledgers, LEASE_SECONDS, self.watch)
             self.voters[name] = process
         else:
-            process = MemberProcess(
+            made = (
+                partial(ClusterMember, self.names_of_voters) if self.cast.lives else MemberProcess
+            )
+            process = made(
                 host, self.logs[name], self._options(name), f"{name} {self.boots[name]}",
                 self.watch, lambda is_failure: self._ended(host), self._set_aside,
             )  # fmt: skip

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from shmbroker.netbridge.election.threshold import of_lives
+from shmbroker.netbridge.simulation.replication import lives
 from shmbroker.netbridge.simulation.replication.fault import KINDS
+from shmbroker.netbridge.simulation.replication.in_cluster import ClusterMember
 from shmbroker.netbridge.simulation.replication.run import faults_of, simulate
 from shmbroker.netbridge.simulation.replication.scene import Scene
 from shmbroker.netbridge.simulation.shrink import explained
@@ -14,6 +19,8 @@ from tests.netbridge.simulation.replication_mutants import MUTANTS, SHOWN_BY
 SEEDS = 1000
 PARTS = 10
 MUTANT_SEEDS = 20
+SEEDS_OF_LIVES = 200
+PARTS_OF_LIVES = 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -21,6 +28,30 @@ def test_seeds(part: int) -> None:
     for seed in range(part * SEEDS // PARTS, (part + 1) * SEEDS // PARTS):
         outcome = simulate(seed)
         assert not outcome.wrong, explained(outcome, "replication")
+
+
+@pytest.mark.parametrize("part", range(PARTS_OF_LIVES))
+def test_seeds_with_lives_of_a_cluster_as_voters(part: int) -> None:
+    first = part * SEEDS_OF_LIVES // PARTS_OF_LIVES
+    for seed in range(first, first + SEEDS_OF_LIVES // PARTS_OF_LIVES):
+        outcome = lives.simulate(seed)
+        assert not outcome.wrong, explained(outcome, "lives")
+
+
+def test_a_member_that_counts_only_the_lives_that_it_has_met_is_caught() -> None:
+    """Not the most that were ever seen: two halves would each have enough."""
+
+    def connected(self: ClusterMember, other: str) -> None:
+        original(self, other)
+        electorate = self.machine.options.electorate
+        assert electorate is not None
+        fewer = replace(electorate, needed=of_lives(len(self.known) + 1))
+        self.does(self.machine.voters_are(fewer, self.host.clock))
+
+    original = ClusterMember.connected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ClusterMember, "connected", connected)
+        assert any(lives.simulate(seed).wrong for seed in range(SEEDS_OF_LIVES))
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
