@@ -154,6 +154,22 @@ def replica_retire_above(port: int, head: int, bits: int, length: int) -> int:
 
 
 @exported_cold
+def replica_revived(port: int, head: int, bits: int, length: int, end: int) -> int:
+    """1 + a position that is done with here, and not there; 0: there is none.
+
+    `head`, `bits` and `length` are as for `replica_retire_above`; all below `end` is known there.
+    """
+    ours = head_load(port)
+    for position in range(head, min(end, replica_tail(port))):
+        bit = position - head
+        if bit < 8 * length and (load(bits + (bit >> 6 << 3)) >> (bit & 63)) & 1:
+            continue
+        if position < ours or word_state(load(slot_at(port, position))) == DONE:
+            return position + 1
+    return 0
+
+
+@exported_cold
 def replica_open(port: int) -> int:
     """It follows no more: whoever wants may publish and take."""
     header = load(port + PORT_HEADER)

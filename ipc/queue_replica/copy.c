@@ -30,6 +30,8 @@ typedef struct copy {
     char *bits;       /* what is done with from head on */
     int64_t length, bits_room;
     bool has_news;    /* it was told how the original stands */
+    bool is_compared; /* and that nothing came back there */
+    int64_t revived;  /* 1 + the position of what did */
     int64_t code, failed_at;
     struct copy *following;
 } copy;
@@ -136,7 +138,7 @@ int64_t sb_copies_stands(sb_copies *all, int64_t number, sb_copy_place *place)
     *place = (sb_copy_place){.next = one->next, .head = retired_head(one->queue),
                              .tail = tail_of(one->queue), .slots = one->queue->slots,
                              .staged = one->count, .code = one->code,
-                             .failed_at = one->failed_at};
+                             .failed_at = one->failed_at, .revived = one->revived};
     queue_looked(one->queue);
     return SB_OK;
 }
@@ -264,6 +266,13 @@ static int64_t show(copy *one)
     if (code == SB_OK)
         code = sb_port_replica_retire_above(&one->port, one->head, (int64_t)(intptr_t)one->bits,
                                             one->length);
+    if (code == SB_OK && !one->is_compared)
+        one->revived = sb_port_replica_revived(&one->port, one->head,
+                                               (int64_t)(intptr_t)one->bits, one->length,
+                                               one->end);
+    one->is_compared = true;
+    if (one->revived)
+        code = SB_STALE;
     one->count = 0;
     one->has_news = false;
     if (code < 0)

@@ -70,6 +70,8 @@ class Copied:
     """Messages that nobody sees yet."""
     why: str
     """It cannot follow any more; nothing if it can."""
+    is_stale: bool
+    """Because its original has lost what it was done with: begin anew."""
 
 
 class Copies(Closable):
@@ -111,7 +113,11 @@ class Copies(Closable):
                 f"message {place.failed_at} of the original finds no place in {place.slots} slots "
                 f"from {place.head} on: {TEXTS[place.code]}"
             )
-        return Copied(place.next, place.head, place.tail, place.slots, place.staged, why)
+        if place.revived:
+            why = f"message {place.revived - 1} is done with here, and came back there"
+        return Copied(
+            place.next, place.head, place.tail, place.slots, place.staged, why, place.revived > 0
+        )
 
     def close(self) -> None:
         if self._copies is not None:

@@ -60,6 +60,8 @@ typedef struct sb_copy_place {
     int64_t staged; /* messages that are not shown yet */
     int64_t code;   /* SB_OK; or why it cannot follow: nothing more is put into it */
     int64_t failed_at; /* the position that has no place here */
+    int64_t revived;   /* 1 + a position that is done with here, and not there any more: an original
+                        * whose host died has lost that.  Begin anew */
 } sb_copy_place;
 
 /* Bring replicas to where their originals are: all of them at once.  Of one thread at a time. */

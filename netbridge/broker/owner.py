@@ -137,6 +137,11 @@ class Owner:
         settings = given.get("settings")
         match given.get("verb"):
             case "follow":
+                if self._config.policy == "replication":
+                    raise InvalidArgument(
+                        f"{self._config.name} is a member of a replicated node, whose queues may "
+                        "be followed, and follow none: a replica of a single queue is not on disk"
+                    )
                 known = settings if isinstance(settings, dict) else None
                 begun.append(replicas.follow(name, str(given.get("of")), known))
             case "detach":

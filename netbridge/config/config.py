@@ -83,6 +83,8 @@ class Acceptor:
     update_cluster_clients: bool
     update_cluster_clients_on_remove: bool
     rebalance_cluster_clients: bool
+    queue_replicas: bool
+    """Of a member of a replicated node: other members come elsewhere."""
     update_cluster_filter: tuple[str, ...]
     times: LinkTimes
 
@@ -368,10 +370,9 @@ def _queue_replication(given: Given, logins: Mapping[str, Login], place: Path) -
     """ConfigError: with which credentials it goes to other brokers is not clear."""
     if not _value(given, QUEUE_REPLICATION):
         return False
-    policy = given.get("ha.policy")
-    if policy in ("replication", "pair"):
+    if given.get("ha.policy") == "pair":
         raise ConfigError(
-            f'{place}: {QUEUE_REPLICATION} does not go with ha.policy = "{policy}" yet: queues of '
+            f'{place}: {QUEUE_REPLICATION} does not go with ha.policy = "pair" yet: queues of '
             "such brokers can neither follow nor be followed one by one"
         )
     known = [each.name for each in logins.values() if Role.REPLICA in each.roles]

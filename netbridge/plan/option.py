@@ -59,6 +59,8 @@ ACCEPTORS: Final = (
     _acceptor("update-cluster-clients", FLAG, False, "Send clients the members of a cluster."),
     _acceptor("update-cluster-clients-on-remove", FLAG, False, "Also when one leaves."),
     _acceptor("rebalance-cluster-clients", FLAG, False, "Ask clients to move to a new member."),
+    _acceptor("queue-replicas", FLAG, False,
+              "Of role replica: here come brokers that follow single queues, and no members."),
     _acceptor("update-cluster-filter", Kind("patterns", _patterns), [],
               "Only members with such names are sent."),
 )  # fmt: skip

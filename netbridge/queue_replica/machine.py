@@ -155,6 +155,14 @@ class Replica:
         if self.state is State.SYNCING and self._is_linked:
             yield from self._become(State.FOLLOWING, "")
 
+    def stale(self) -> Steps:
+        """The original has lost, with its host, what it had said before: all of it comes again."""
+        self.identity = NOTHING
+        yield Stop()
+        if self._is_linked:
+            yield Say(Leave(self.number))
+            yield from self._ask(0)
+
     # --- here ---------------------------------------------------------------------------------
 
     def fails(self, why: str, now: float) -> Steps:

@@ -148,6 +148,7 @@ class Following:
         self._parts.clear()
         self._came = self._told = self._shown = 0
         for each in list(self.members.values()):
+            self.copies.drop(each.machine.number)  # and is compared with the original again
             self._link_to(each)
 
     def gone(self, end: End) -> None:
@@ -229,11 +230,20 @@ class Following:
             if each.queue is None or not each.is_answered:
                 continue
             why = "" if is_good else self._why(each)
-            if why:
+            if not is_good and self._is_stale(each):
+                each.is_answered = False
+                self._does(each, each.machine.stale())
+            elif why:
                 each.is_answered = False
                 self._does(each, each.machine.fails(why, time.monotonic()))
             else:
                 self._does(each, each.machine.shown())
+
+    def _is_stale(self, each: Followed) -> bool:
+        try:
+            return self.copies.stands(each.machine.number).is_stale
+        except NotFound:
+            return False
 
     def _why(self, each: Followed) -> str:
         try:

@@ -46,7 +46,11 @@ def checked(config: Config, network: Network) -> Replication:
 
 def listening(network: Network) -> tuple[Acceptor, ...]:
     """Where other members come to."""
-    return tuple(each for each in network.acceptors.values() if Role.REPLICA in each.roles)
+    return tuple(
+        each
+        for each in network.acceptors.values()
+        if Role.REPLICA in each.roles and not each.queue_replicas
+    )
 
 
 def without_members(network: Network) -> Network:

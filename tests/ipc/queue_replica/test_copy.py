@@ -263,6 +263,26 @@ def test_a_transaction_is_seen_as_a_whole(pair: Pair) -> None:
     assert first.statistics().depth == second.statistics().depth == 200
 
 
+def test_what_came_back_there_is_told(pair: Pair) -> None:
+    """An original whose host died may have lost an acknowledgement that was copied before."""
+    before, copy = pair.follow("a")
+    before.publish_many([b"one", b"two", b"three"])
+    before.get().ack()
+    pair.catch_up()
+    after = pair.broker.declare_queue("b")
+    after.publish_many([b"one", b"two", b"three"])
+    pair.originals.drop(0)
+    pair.originals.add(after, 0, 3)
+    pair.copies.add(copy, 0, 0)
+    found = pair.originals.read()
+    assert found is not None
+    pair.copies.take(bytes(found.memory))
+    assert not pair.copies.show()
+    stands = pair.copies.stands(0)
+    assert stands.is_stale
+    assert stands.why == "message 0 is done with here, and came back there"
+
+
 def test_its_bindings_stay(pair: Pair) -> None:
     pair.broker.declare_exchange("facts", "topic")
     pair.broker.declare_queue("a.copy")

@@ -119,6 +119,14 @@ def test_a_failure_is_said_and_tried_again() -> None:
     assert list(made.tick(9, 1 + ANEW_SECONDS))[-1] == Say(Follow(0, "q", ONE, 9))
 
 
+def test_what_its_original_has_lost_comes_again() -> None:
+    made = following()
+    assert list(made.stale()) == [
+        Stop(), Say(Leave(0)), Became("syncing", ""), Say(Follow(0, "q", b"", 0)),
+    ]  # fmt: skip
+    assert list(made.follows(found(), 9, 0)) == [Begin(ONE, 7, 5, saves=False)]
+
+
 def test_a_ring_is_refused() -> None:
     ring = (*ABOVE, Hop(HERE, "here"))
     new = Replica(0, "q", node=HERE)
