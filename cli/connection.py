@@ -135,10 +135,10 @@ def _url(ctx: click.Context, _option: click.Parameter, value: str | None) -> Non
 
 
 def _broker(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
-    from shmbroker.ipc.instance.config.config import FILE
-
     if value is None:
         return
+    from shmbroker.ipc.instance.config.config import FILE
+
     if (Path(value) / FILE).is_file():
         _far(ctx).folder = Path(value)
         return

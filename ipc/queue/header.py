@@ -292,6 +292,19 @@ void sb_records_of(const sb_message *messages, int64_t count, void *buffer);
 int64_t sb_look_and_copy(sb_queue *queue, sb_message *message, sb_room *room, int64_t looks);
 int64_t sb_look_and_receive(sb_queue *queue, sb_room *room, int64_t looks);
 int64_t sb_queue_reference(sb_queue *queue);
+/* How far messages have passed from one queue to another, for who looks at signals meanwhile. */
+typedef struct sb_passage {
+    int64_t most, deadline;
+    int64_t waits, copies;
+    sb_chooser chooses;
+    void *context;
+    int64_t position, tail; /* where it goes on, and ends */
+    int64_t done;           /* messages */
+} sb_passage;
+void sb_pass_begin(sb_passage *made, int64_t most, int64_t timeout_ns, sb_chooser chooses,
+                   void *context, int64_t copies);
+/* SB_INTERRUPTED: call it again; SB_FULL: there was no room for so long. */
+int64_t sb_pass(sb_queue *from, sb_queue *to, sb_passage *told);
 /* Head and tail of a queue by its row, without mapping its ring: equal if it is empty. */
 int64_t sb_glance(sb_connection *connection, int64_t reference, int64_t *head, int64_t *tail,
                   int64_t *paused);

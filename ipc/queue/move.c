@@ -15,13 +15,10 @@
 #define BUFFER_BYTES 65536
 
 typedef struct passage {
+    sb_passage *told;
     sb_queue *from, *to;
     lane *out, *in;
-    int64_t deadline; /* of waiting for room */
-    bool waits;
     bool shares_journal;
-    sb_chooser chooses;
-    void *context;
 } passage;
 
 static int64_t enter(passage *made)
@@ -49,7 +46,7 @@ static void leave(passage *done)
 
 static bool is_chosen(const passage *over, const sb_message *message)
 {
-    return !over->chooses || over->chooses(message, over->context);
+    return !over->told->chooses || over->told->chooses(message, over->told->context);
 }
 
 static int64_t ttl_left(const sb_message *message)
@@ -74,12 +71,12 @@ static int64_t publish_there(passage *over, const sb_message *message)
 {
     const sb_outgoing copy = copy_of(message);
     if (over->to->pages) {
-        int64_t left = over->waits ? over->deadline - sb_system_clock() : 0;
+        int64_t left = over->told->waits ? over->told->deadline - sb_system_clock() : 0;
         return inbox_publish(over->to, &copy, left > 0 ? left : 0);
     }
     int64_t code = queue_offer(over->to, over->in, &copy);
-    while (code == SB_FULL && over->waits &&
-           (code = queue_wait_for_room(over->to, over->in, over->deadline)) == SB_OK)
+    while (code == SB_FULL && over->told->waits &&
+           (code = queue_wait_for_room(over->to, over->in, over->told->deadline)) == SB_OK)
         code = queue_offer(over->to, over->in, &copy);
     return code;
 }
@@ -104,9 +101,10 @@ static int64_t await_room(passage *over, const sb_message *message)
     while (!has_room(over, &copy)) {
         if (queue_make_room(over->to, over->in, &copy))
             continue;
-        if (!over->waits)
+        if (!over->told->waits)
             return SB_FULL;
-        int64_t code = queue_wait_for_room(over->to, over->in, over->deadline);
+        int64_t code = wait_in(over->to, &over->in->port, wait_kernel(over->to),
+                               over->told->deadline);
         if (code != SB_OK)
             return code;
     }
@@ -169,47 +167,76 @@ static int64_t copy_one(passage *over, int64_t position, void **buffer, int64_t 
     if (code == SB_OK && (is_expired(&message) || !is_chosen(over, &message)))
         code = SB_GONE;
     if (code == SB_OK)
+        code = await_room(over, &message);
+    if (code == SB_OK)
         code = publish_there(over, &message);
     return code < 0 ? code : SB_OK;
 }
 
-/* How many: what is there now, from the first on.  Whoever finds no room stops there. */
-static int64_t pass(passage *over, int64_t most, bool copies)
+/* Where it begins and ends: what is there now. */
+static void bound(passage *over)
 {
-    int64_t done = 0, code = SB_OK, capacity = BUFFER_BYTES;
-    void *buffer = copies ? malloc(BUFFER_BYTES) : NULL;
-    if (copies && !buffer)
-        return fail_system("memory for a message");
     int64_t tail = sb_port_true_tail(&over->out->port);
     int64_t head = word_load(over->from->ring.memory, L_RING_HEAD_AT) & L_POSITION_MASK;
     if (tail - head > over->from->slots) /* head has moved on since, or the memory is damaged */
         head = tail - over->from->slots;
-    for (int64_t position = head; position < tail && (most <= 0 || done < most); position++) {
-        code = copies ? copy_one(over, position, &buffer, &capacity) : move_one(over, position);
-        if (code != SB_OK && code != SB_GONE)
-            break;
-        done += code == SB_OK;
-    }
-    free(buffer);
-    return done > 0 || code == SB_OK || code == SB_GONE || code == SB_FULL ? done : code;
+    over->told->position = head;
+    over->told->tail = tail;
 }
 
-static int64_t pass_over(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns,
-                         sb_chooser chooses, void *context, bool copies)
+/* Whoever finds no room stops there. */
+static int64_t pass(passage *over)
 {
-    passage over = {.from = from, .to = to, .waits = timeout_ns != 0, .chooses = chooses,
-                    .context = context};
+    sb_passage *told = over->told;
+    int64_t code = SB_OK, capacity = BUFFER_BYTES;
+    void *buffer = told->copies ? malloc(BUFFER_BYTES) : NULL;
+    if (told->copies && !buffer)
+        return fail_system("memory for a message");
+    if (told->tail == 0)
+        bound(over);
+    for (; told->position < told->tail && (told->most <= 0 || told->done < told->most);
+         told->position++) {
+        code = told->copies ? copy_one(over, told->position, &buffer, &capacity)
+                            : move_one(over, told->position);
+        if (code != SB_OK && code != SB_GONE)
+            break;
+        told->done += code == SB_OK;
+    }
+    free(buffer);
+    return code == SB_GONE ? SB_OK : code;
+}
+
+int64_t sb_pass(sb_queue *from, sb_queue *to, sb_passage *told)
+{
+    passage over = {.told = told, .from = from, .to = to};
     over.shares_journal = sb_is_durable(from) && sb_is_durable(to) &&
                           strcmp(from->connection->vhost, to->connection->vhost) == 0;
-    over.deadline = over.waits ? monotonic_deadline(timeout_ns) : 0;
     int64_t code = enter(&over);
     if (code != SB_OK)
         return code;
-    code = copies ? SB_OK : read_only_code(from);
+    code = told->copies ? SB_OK : read_only_code(from);
     code = code == SB_OK ? read_only_code(to) : code;
-    code = code == SB_OK ? pass(&over, most, copies) : code;
+    code = code == SB_OK ? pass(&over) : code;
     leave(&over);
     return code;
+}
+
+void sb_pass_begin(sb_passage *made, int64_t most, int64_t timeout_ns, sb_chooser chooses,
+                   void *context, int64_t copies)
+{
+    *made = (sb_passage){.most = most, .waits = timeout_ns != 0, .chooses = chooses,
+                         .context = context, .copies = copies};
+    made->deadline = made->waits ? monotonic_deadline(timeout_ns) : 0;
+}
+
+/* How many, or why there are none. */
+static int64_t pass_over(sb_queue *from, sb_queue *to, int64_t most, int64_t timeout_ns,
+                         sb_chooser chooses, void *context, bool copies)
+{
+    sb_passage over;
+    sb_pass_begin(&over, most, timeout_ns, chooses, context, copies);
+    int64_t code = sb_pass(from, to, &over);
+    return over.done > 0 || code == SB_OK || code == SB_FULL ? over.done : code;
 }
 
 int64_t sb_is_selected(const sb_message *message, void *selection)

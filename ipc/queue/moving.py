@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from shmbroker.core.codes import FULL, INTERRUPTED, OK
 from shmbroker.ipc._native import ffi, lib
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.base.timeout import Seconds, nanoseconds
@@ -19,12 +19,13 @@ NO_CHOICE = (ffi.NULL, ffi.NULL)
 
 
 def pass_over(
-    verb: Callable[..., int],
     source: OpenedQueue,
     target: OpenedQueue,
     limit: int | None,
     selector: str | Selector | None,
     timeout: Seconds | None,
+    *,
+    copies: bool,
 ) -> int:
     """How many messages it was; a signal ends it between two."""
     most = 0 if limit is None else limit
@@ -40,7 +41,11 @@ def pass_over(
     chooses = (
         (ffi.addressof(lib, "sb_is_selected"), selection.selection) if selection else NO_CHOICE
     )
-    code = verb(source._queue, other, min(most, LIMIT_MAX), nanoseconds(timeout), *chooses)
-    if code < 0:
+    passage = ffi.new("sb_passage *")
+    lib.sb_pass_begin(passage, min(most, LIMIT_MAX), nanoseconds(timeout), *chooses, copies)
+    code = INTERRUPTED
+    while code == INTERRUPTED:  # our signal handlers run between the calls
+        code = lib.sb_pass(source._queue, other, passage)
+    if code not in (OK, FULL) and not passage.done:
         raise source._error(code, f"to queue {target.name!r} from")
-    return code
+    return int(passage.done)

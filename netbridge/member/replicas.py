@@ -126,23 +126,12 @@ class Replicating(Passive):
         is_new = bool(self.options.backup_timeout) and not self.serves_already
         return is_new or now < self.holds_until or self.is_isolated
 
-    def confirmed(self, level: Level | None, now: float) -> int:
-        """Frames up to this number may be confirmed now.  Look when a frame is synced, too.
-
-        None is the effective level: whatever the in-sync set gives.
-        """
+    def confirmed(self, now: float) -> int:
+        """Records up to this frame are synced here, and whoever confirms wait for has them."""
         confirms = self.state in (State.LIVE, State.ALONE, State.HANDING_OVER)
         if not confirms or self.is_withholding(now) or self.synced_to < self.began_at:
             return 0
-        if not self.counted:
-            is_demand = level in (Level.REPLICATED, Level.DISK_AND_REPLICATED)
-            return 0 if is_demand else self.synced_to
-        replicated = min(self._has(each) for each in self.counted)
-        if level is Level.REPLICATED and self.may_run_ahead:
-            return min(replicated, self.end)
-        if level is Level.DISK and self.is_valid(now):
-            return self.synced_to
-        return min(self.synced_to, replicated)
+        return min((self.synced_to, *(self._has(each) for each in self.counted)))
 
     def runs_ahead(self, now: float) -> None:
         """Somebody wants `replicated`: confirms that do not wait for this disk.

@@ -131,6 +131,7 @@ class Serving(Replicating):
         self.is_broken = False
         if self.state is State.SUSPENDED and self.counted <= self.followers.keys():
             self.becomes(State.LIVE if self.counted else State.ALONE)
+            self._progress(now)  # who has followed meanwhile may be waiting for that
 
     # --- handing over -------------------------------------------------------------------------
 

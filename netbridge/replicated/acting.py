@@ -464,6 +464,7 @@ class Acting(Carrier):
         ends = self.machine.state in ENDING
         self._holds = False
         self._backups.end()
+        has_untold = bool(self._notes)
         self._notes.clear()
 
         def work() -> Warm | None:
@@ -474,15 +475,19 @@ class Acting(Carrier):
                 return None
             return self.store.warm()
 
-        self._meanwhile(work, self._has)
+        self._meanwhile(work, lambda warm: self._has(warm, has_untold=has_untold))
 
-    def _has(self, warm: Warm | None) -> None:
-        """What its journal says now."""
+    def _has(self, warm: Warm | None, *, has_untold: bool = False) -> None:
+        """What its journal says now.
+
+        `has_untold`: it has records that were not synced, and that a replica may have: as that the
+        node was handed over to it.
+        """
         self.warm = warm
         if warm is not None:
             former, self.written = self.written, written_in(warm)
             self.machine.last = last_of(warm, self.written)
-            if self.written.age > former.age:
+            if has_untold or self.written.age > former.age:
                 self.does(self.machine.took(self.machine.last, self.written.records))
             self.machine.say_hello()
             self.does(self.machine.done())

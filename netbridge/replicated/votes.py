@@ -76,7 +76,7 @@ class Votes:
         if served is not None and machine.state in WRITING:
             while self._wanted:
                 self._write(*self._wanted.popleft())
-        confirmed = machine.confirmed(None, now()) if self._safe_at else 0
+        confirmed = machine.confirmed(now()) if self._safe_at else 0
         while self._safe_at and self._safe_at[0][0] <= confirmed:
             self._safe_at.popleft()[1].set_result(None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shmbroker.netbridge.election.candidate import Ask
 from shmbroker.netbridge.election.question import Answer, Renewed, Stale
@@ -31,10 +31,11 @@ from shmbroker.netbridge.member.action import (
 )
 from shmbroker.netbridge.member.machine import Member
 from shmbroker.netbridge.member.options import MemberOptions
-from shmbroker.netbridge.member.said import Join
+from shmbroker.netbridge.member.said import Hello, Join, Said
 from shmbroker.netbridge.member.standing import SERVING, Began, Record
 from shmbroker.netbridge.simulation.host import Host
 from shmbroker.netbridge.simulation.network import Message
+from shmbroker.netbridge.simulation.replication.ends import NEVER, Ends
 from shmbroker.netbridge.simulation.replication.log import (
     Frame,
     Log,
@@ -94,12 +95,17 @@ class MemberProcess(Process):
         self.watch = watch
         self.ended = ended
         self.acks_when_synced = options.ack_outlives_boot
+        self.timeout = options.replica_timeout
         past = log.past(host.name, NODE if log.frames else log.marks.node)
         self.machine = Member(
             options, past, log.has, boot=boot, life=str(host.life), now=host.clock
         )
         self.machine.fresh_node = NODE
         self.rings: Rings | None = None
+        self.ends: Ends | None = None
+        """As long as it writes its journal, and nobody else may."""
+        self.notes: deque[tuple[int, Record]] = deque()
+        """Records of its journal that are not synced: the machine is told of nothing else."""
         self.shipped: dict[str, int] = {}
         """By replica: up to which frame it was sent."""
         self.joins: dict[str, int] = {}
@@ -142,17 +148,25 @@ class MemberProcess(Process):
         elif isinstance(message, Frames):
             self._took(other, message)
         elif isinstance(message, Has):
-            self.does(self.machine.replica_has(other, message.stream, message.number, clock))
+            self._replica_has(other, message)
         else:
             if isinstance(message, Join):
                 self.joins[other] = message.last.number
             self.does(self.machine.heard(other, message, clock))
 
     def tick(self) -> None:
-        if self.host.clock >= self.machine.deadline:
-            self.does(self.machine.tick(self.host.clock))
+        clock = self.host.clock
+        for late in [] if self.ends is None else self.ends.late(self.timeout, clock):
+            self._stop_shipping(late)
+            self.does(self.machine.replica_failed(late, "no progress", clock))
+        if clock >= self.machine.deadline:
+            self.does(self.machine.tick(clock))
         else:
-            self.wake(self.machine.deadline)
+            self._wake()
+
+    def _wake(self) -> None:
+        late = self.ends.deadline(self.timeout) if self.ends is not None else NEVER
+        self.wake(min(self.machine.deadline, late))
 
     # --- what it does -------------------------------------------------------------------------
 
@@ -165,7 +179,7 @@ class MemberProcess(Process):
         while self.waiting:
             action = self.waiting.popleft()
             if isinstance(action, Tell):
-                self.say(action.member, action.what)
+                self._tell(action.member, action.what)
             elif isinstance(action, TellVoter):
                 self.say(action.voter, action.what)
             elif isinstance(action, Ask):
@@ -173,10 +187,19 @@ class MemberProcess(Process):
             else:
                 self._do(action)
         self.is_busy = False
+        machine = self.machine
+        if self.ends is not None and machine.state in SERVING and machine.granted is None:
+            self.ends.let_go(machine.counted)
         if self.machine.node != self.log.marks.node:
             self.log.mark(node=self.machine.node)
         self._confirm()
-        self.wake(self.machine.deadline)
+        self._wake()
+
+    def _tell(self, member: str, what: Said) -> None:
+        """A place in its journal is that of the moment in which it is said."""
+        if isinstance(what, (Hello, Join)):
+            what = replace(what, last=self.machine.last)
+        self.say(member, what)
 
     def _do(self, action: Action) -> None:
         world = self.host.world
@@ -196,7 +219,7 @@ class MemberProcess(Process):
         elif isinstance(action, Ship):
             self._ship(action)
         elif isinstance(action, StopShipping):
-            self.shipped.pop(action.member, None)
+            self._stop_shipping(action.member)
         elif isinstance(action, Follow):
             self.follows, self.takes_all = action.member, action.is_all
             self.stream = action.stream
@@ -206,10 +229,18 @@ class MemberProcess(Process):
             self.follows = ""
         elif isinstance(action, Serve):
             self.watch.serves(self.name, self.log, self.machine.began_at)
-            self.rings, self.pending = Rings(self.log.frames), []
+            self.rings = Rings(self.log.frames)
             self.watch.takeovers += 1
         elif isinstance(action, StopServing):
-            pass  # programs have the rings in their memory still, and wait for confirms
+            # programs have the rings in their memory still, and wait for confirms
+            self.ends = None
+            untold = tuple(record for _, record in self.notes)
+            self.notes.clear()
+            self.machine.last = self.log.last
+            if untold:  # they were not synced; a replica may have them
+                self.does(self.machine.took(self.log.last, untold))
+            self.machine.say_hello()
+            self.does(self.machine.done())
         elif isinstance(action, End):
             world.tell(f"{self.name}: ends {action.detail}")
             world.at(world.now, lambda: self.ended(action.is_failure))
@@ -233,19 +264,30 @@ class MemberProcess(Process):
         self.watch.may_split |= begin.is_forced  # a person has decided
         self.watch.begins(self.name, begin.epoch, self.log)
         record = Began(begin.epoch, self.name, begin.copies, begin.is_forced)
-        frame = self.log.append(begin.epoch, self.name, (), record)
-        self.does(self.machine.has_begun(frame.position))
+        if self.ends is None:  # it serves other rings than it did before
+            self.ends, self.rings, self.pending = Ends(), None, []
+        self._note(record, begin.epoch)
         self._send_on()
         self._sync()
+
+    def _note(self, record: Record, epoch: int) -> Frame:
+        """Confirms wait for a replica from before the record that says so."""
+        assert self.ends is not None
+        self.ends.count(self.machine.counted)
+        frame = self.log.append(epoch, self.name, (), record)
+        self.notes.append((frame.number, record))
+        return frame
 
     def _append(self, ops: tuple[Op, ...], record: Record | None = None) -> Frame:
         epoch = self.log.last.epoch
         if self.follows or (record is None and self.log.last.holder != self.name):
             raise Wrong(f"{self.name} writes in epoch {epoch}, and follows {self.follows}")
-        frame = self.log.append(epoch, self.name, ops, record)
+        if record is not None:
+            frame = self._note(record, epoch)
+        else:
+            frame = self.log.append(epoch, self.name, ops)
         if self.rings is not None:
             self.rings.apply(frame)
-        self.does(self.machine.appended(frame.position, record, self.host.clock))
         self._send_on()
         self._sync()
         return frame
@@ -272,10 +314,22 @@ class MemberProcess(Process):
             self.does(self.machine.held(self.log.last, self.host.clock))
 
     def _synced(self, end: int) -> None:
-        self.does(self.machine.has_synced(min(end, self.log.synced), self.host.clock))
+        self._tell_of_records()
         self._held()
         if self.follows and self.acks_when_synced and self.machine.is_whole:
             self.say(self.follows, Has(min(end, self.log.synced), self.stream))
+
+    def _tell_of_records(self) -> None:
+        machine, clock = self.machine, self.host.clock
+        while self.notes and self.notes[0][0] <= self.log.synced:
+            number, record = self.notes.popleft()
+            last = self.log.frames[number - 1].position
+            if isinstance(record, Began):
+                self.does(machine.has_begun(last))
+            else:
+                self.does(machine.appended(last, record, clock))
+            self.does(machine.has_synced(number, clock))
+        self._confirm()
 
     # --- a replica, at both ends --------------------------------------------------------------
 
@@ -286,8 +340,24 @@ class MemberProcess(Process):
             self.shipped[member] = len(self.log.frames)
             frames = tuple(self.log.frames)
             self.say(member, Frames(frames, ship.stream, is_all=True))
+        if self.ends is not None:
+            has = 0 if ship.is_all else self.joins[member]
+            self.ends.ship(member, ship.stream, has, self.host.clock)
+            self._replica_has(member, Has(has, ship.stream))
         self._send_on()
-        self.does(self.machine.replica_can_count(member, ship.stream, self.host.clock))
+
+    def _stop_shipping(self, member: str) -> None:
+        self.shipped.pop(member, None)
+        if self.ends is not None:
+            self.ends.stop(member)
+
+    def _replica_has(self, member: str, said: Has) -> None:
+        machine, clock = self.machine, self.host.clock
+        number, last = said.number, len(self.log.frames)
+        if self.ends is not None and self.ends.has(member, said.stream, number, last, clock):
+            self.ends.count([member] if member in machine.counted else [])
+            self.does(machine.replica_can_count(member, said.stream, clock))
+        self.does(machine.replica_has(member, said.stream, number, clock))
 
     def _send_on(self) -> None:
         for member, number in self.shipped.items():
@@ -295,6 +365,8 @@ class MemberProcess(Process):
             if frames:
                 self.shipped[member] = len(self.log.frames)
                 self.say(member, Frames(frames, self.streams[member]))
+                if self.ends is not None:
+                    self.ends.sent(member, len(self.log.frames), self.host.clock)
 
     def _took(self, other: str, message: Frames) -> None:
         if (other, message.stream) != (self.follows, self.stream):
@@ -356,12 +428,27 @@ class MemberProcess(Process):
         self._confirm()
         return True
 
+    def confirmed(self, level: Level | None) -> int:
+        """Frames up to this number are confirmed: by the journal, not by the machine."""
+        machine, clock, ends = self.machine, self.host.clock, self.ends
+        is_held = ends is not None and ends.holds(machine.counted)
+        if ends is None or not is_held or machine.is_withholding(clock):
+            return 0
+        synced, replicated = self.log.synced, ends.replicated
+        if replicated is None:
+            return 0 if level in (Level.REPLICATED, Level.DISK_AND_REPLICATED) else synced
+        if level is Level.REPLICATED and machine.may_run_ahead:
+            return replicated
+        if level is Level.DISK and clock < machine.serves_until(clock) and machine.is_valid(clock):
+            return synced
+        return min(synced, replicated)
+
     def _confirm(self) -> None:
         """Whoever waits for what may be confirmed now."""
-        machine, clock = self.machine, self.host.clock
+        machine = self.machine
         left = []
         for each in self.pending:
-            if machine.confirmed(each.level, clock) < each.number:
+            if self.confirmed(each.level) < each.number:
                 left.append(each)
                 continue
             one = each.level is Level.DISK and bool(machine.counted)
@@ -378,7 +465,7 @@ class MemberProcess(Process):
         rings, clock = self.rings, self.host.clock
         if rings is None or self.machine.serves_until(clock) <= clock:
             return None, False
-        found = rings.next(name, self.machine.confirmed(None, clock))
+        found = rings.next(name, self.confirmed(None))
         if found is None:
             return None, False
         queue, message = found

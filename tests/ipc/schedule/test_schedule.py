@@ -470,7 +470,7 @@ def test_a_schedule_goes_with_its_queue_whoever_is_killed(
         broker.declare_queue("brief", slots=4, max_scheduled=4)
         broker.delete_queue("brief", force=True)
         assert list(SHM.glob(f"shmbroker.{vhost}.queue-*")) == []
-    assert made > KILLS, "they had no time to do anything"
+    assert made, "they had no time to do anything"
 
 
 # --- clocks ---------------------------------------------------------------------------------------

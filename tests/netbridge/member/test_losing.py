@@ -209,6 +209,18 @@ def test_live_cannot_write_and_hands_over() -> None:
     assert "a: handed over b" in group.lines()
 
 
+def test_live_cannot_sync_that_it_hands_over_and_its_backup_has_heard_so() -> None:
+    """Nobody can be asked: the last record says who is next, and the live does not serve again."""
+    group = pair(voters=0, fails_back=False)
+    group.disks["a"].fails_until = group.world.now + 30.0
+    group.write("a")
+    group.disks["b"].fails_until = group.world.now + 3.0  # it serves when it can write that
+    group.until(lambda: group.serving == ["b"])
+    group.rests()
+    assert group.serving == ["b"]
+    assert group.members["a"].follows == "b"
+
+
 def test_live_that_wakes_meets_a_higher_epoch_and_confirms_nothing() -> None:
     group = pair()
     group.hosts["a"].stands_until = group.world.now + 3.0
@@ -216,7 +228,7 @@ def test_live_that_wakes_meets_a_higher_epoch_and_confirms_nothing() -> None:
     assert group.state("a") is State.LIVE  # it does not know yet
     group.until(lambda: "a: fenced" in group.lines())
     assert group.serving == ["b"]
-    assert not group.members["a"].machine.confirmed(None, group.hosts["a"].clock)
+    assert not group.members["a"].confirmed(None)
     group.reaches("a", State.IN_SYNC)
 
 

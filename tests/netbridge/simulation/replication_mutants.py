@@ -8,7 +8,18 @@ from shmbroker.netbridge.election.candidate import Candidate
 from shmbroker.netbridge.election.lease import Lease
 from shmbroker.netbridge.election.voter import Voter
 from shmbroker.netbridge.member.serving import Serving
+from shmbroker.netbridge.replicated.admission import Admission
+from shmbroker.netbridge.simulation.replication.ends import Ends
+from shmbroker.netbridge.simulation.replication.member import MemberProcess
 from tests.netbridge.simulation.mutants import Mutant
+
+UNHELD: Final = Mutant(
+    "counted-and-nothing-stands-for-it",
+    Ends,
+    "holds",
+    "{each.member for each in self._counting}.issuperset(members)",
+    "True",
+)
 
 MUTANTS: Final = (
     Mutant(
@@ -20,10 +31,32 @@ MUTANTS: Final = (
     ),
     Mutant(
         "no-fence-check-after-a-sync",
-        Serving,
+        MemberProcess,
+        "_do",
+        "self.ends = None",
+        "pass",
+    ),
+    Mutant(
+        "lease-not-looked-at-when-the-disk-alone-confirms",
+        MemberProcess,
         "confirmed",
-        "confirms = self.state in (State.LIVE, State.ALONE, State.HANDING_OVER)",
-        "confirms = True",
+        "clock < machine.serves_until(clock) and machine.is_valid(clock)",
+        "True",
+    ),
+    Mutant(
+        "lost-and-not-waited-for",
+        Admission,
+        "let_go",
+        "if member not in counted",
+        "if True",
+        behind=UNHELD,
+    ),
+    Mutant(
+        "records-that-are-not-synced-not-told",
+        MemberProcess,
+        "_do",
+        "if untold:",
+        "if False:",
     ),
     Mutant(
         "lease-not-looked-at-before-a-delivery",
@@ -101,13 +134,16 @@ MUTANTS: Final = (
 
 SHOWN_BY: Final = {
     "no-fence-check-before-a-write": 23,
-    "no-fence-check-after-a-sync": 16,
+    "no-fence-check-after-a-sync": 42,
+    "lease-not-looked-at-when-the-disk-alone-confirms": 251,
+    "lost-and-not-waited-for": 16,
+    "records-that-are-not-synced-not-told": 2253,
     "lease-not-looked-at-before-a-delivery": 78,
     "goes-on-before-it-may": 4,
-    "a-higher-epoch-of-another-ignored": 37,
+    "a-higher-epoch-of-another-ignored": 445,
     "in-sync-and-not-waited-for": 0,
     "no-prefix-check": 23,
-    "a-silent-replica-waited-for": 1,
+    "a-silent-replica-waited-for": 618,
     "counted-before-the-voters-know-its-node": 754,
     "lease-counted-longer-than-voters-do": 78,
     "no-pre-vote": 0,
