@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
+from shmbroker.perf.machine.port import free_port
+from shmbroker.perf.machine.process import Process
+from tests.conftest import vhost_for_a_while
 from tests.support.hosts import Host
 from tests.support.postgres import PASSWORD as OF_DATABASE
 from tests.support.postgres import Postgres
+from tests.support.runs import Run
 from tests.support.witness import PASSWORD, Place
 from tests.support.zookeeper import Ensemble
 
@@ -17,7 +23,10 @@ LEASE = "1.5s"
 
 class Guard(Protocol):
     settings: dict[str, object]
-    """Of a member."""
+    """Of members."""
+
+    def settings_of(self, name: str, address: str) -> dict[str, object]:
+        """More, of this one."""
 
     def begin(self) -> None:
         """Again, if it was killed."""
@@ -31,7 +40,12 @@ class Guard(Protocol):
     def close(self) -> None: ...
 
 
-class Witness:
+class _SameForAll:
+    def settings_of(self, name: str, address: str) -> dict[str, object]:
+        return {}
+
+
+class Witness(_SameForAll):
     def __init__(self, host: Host, folder: Path) -> None:
         self._host, self._place = host, Place(folder, address=host.address)
         self.settings: dict[str, object] = {
@@ -60,7 +74,7 @@ class Witness:
     close = kill
 
 
-class Database:
+class Database(_SameForAll):
     """PostgreSQL."""
 
     def __init__(self, host: Host, folder: Path) -> None:
@@ -93,7 +107,7 @@ class Database:
         self._server.close()
 
 
-class ZooKeeper:
+class ZooKeeper(_SameForAll):
     """Three servers, of which one is struck after the other."""
 
     def __init__(self, host: Host, folder: Path) -> None:
@@ -130,7 +144,7 @@ class ZooKeeper:
         self._servers.close()
 
 
-class Nobody:
+class Nobody(_SameForAll):
     """Members decide by themselves, and confirm nothing while they are parted."""
 
     def __init__(self, host: Host, folder: Path) -> None:
@@ -140,3 +154,82 @@ class Nobody:
         pass
 
     kill = stop = go_on = close = begin
+
+
+class Lives:
+    """Two other lives of a cluster, of which one is struck after the other."""
+
+    names = ("north", "west")
+
+    def __init__(self, host: Host, folder: Path) -> None:
+        self._opened = ExitStack()
+        self._uris = {each: f"tcp://{host.address}:{free_port()}" for each in self.names}
+        self.settings: dict[str, object] = {
+            "ha.replication.vote-on-replication-failure": True,
+            "ha.replication.vote-retry-wait": "200ms",
+            "ha.replication.vote-retries": 1000,
+            "ha.replication.quorum-vote-wait": "5s",
+            "ha.replication.lease": LEASE,
+            **self._town(self._uris),
+        }
+        self._runs = []
+        for name, uri in self._uris.items():
+            given = {
+                "store.path": "data",
+                "link-defaults.heartbeat-interval": "500ms",
+                **self._town(self._uris),
+                **self._own(name, uri),
+            }
+            vhost = self._opened.enter_context(vhost_for_a_while())
+            run = Run(folder / name, vhost, "live", given)
+            run.before = host.enter
+            self._opened.callback(run.kill)
+            self._runs.append(run)
+        self._struck = 0
+        self.begin()
+
+    def _town(self, uris: Mapping[str, str]) -> dict[str, object]:
+        return {
+            "cluster.town.user": "town",
+            "cluster.town.password": PASSWORD,
+            "cluster.town.static-connectors": list(uris),
+            "cluster.town.max-hops": 0,
+            "cluster.town.retry-interval": "50ms",
+            "acceptors.town.roles": ["cluster"],
+            **{f"connectors.{name}.uri": uri for name, uri in uris.items()},
+        }
+
+    def _own(self, name: str, uri: str) -> dict[str, object]:
+        return {
+            "cluster.town.connector": name,
+            "acceptors.town.uri": uri,
+            f"connectors.{name}.uri": uri,
+        }
+
+    def settings_of(self, name: str, address: str) -> dict[str, object]:
+        return self._own(name, f"tcp://{address}:{free_port()}")
+
+    def begin(self) -> None:
+        for each in self._runs:
+            if each.process is None or each.process.status is not None:
+                each.start().becomes("live")
+
+    def _next(self) -> Process:
+        self._struck = (self._struck + 1) % len(self._runs)
+        process = self._runs[self._struck].process
+        assert process is not None
+        return process
+
+    def kill(self) -> None:
+        self._next().kill()
+
+    def stop(self) -> None:
+        self._next().stop()
+
+    def go_on(self) -> None:
+        process = self._runs[self._struck].process
+        assert process is not None
+        process.go_on()
+
+    def close(self) -> None:
+        self._opened.close()

@@ -21,7 +21,7 @@ from tests.netbridge.replicated.conftest import NAMES, Node, nodes
 from tests.netbridge.replicated.test_partitions import lives_on
 from tests.netbridge.replicated.test_random import SEEDS, STILL_SECONDS, Blows, Programs, bear
 from tests.support.forwarder import SlowRack
-from tests.support.guards import Database, Guard, Nobody, Witness, ZooKeeper
+from tests.support.guards import Database, Guard, Lives, Nobody, Witness, ZooKeeper
 from tests.support.hosts import Host, has_hosts
 from tests.support.small_disk import empty, fill, small_disk
 
@@ -100,7 +100,7 @@ def opened() -> Iterator[ExitStack]:
 
 
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
-@pytest.mark.parametrize("kind", [Witness, ZooKeeper, Database, Nobody])
+@pytest.mark.parametrize("kind", [Witness, Lives, ZooKeeper, Database, Nobody])
 def test_blow_upon_blow_on_hosts(
     opened: ExitStack, tmp_path: Path, kind: Callable[[Host, Path], Guard], seed: int
 ) -> None:
@@ -111,13 +111,14 @@ def test_blow_upon_blow_on_hosts(
     guard = kind(rack["guard"], tmp_path / "guard")
     opened.callback(guard.close)
     made = opened.enter_context(nodes(tmp_path, {name: rack[name].address for name in NAMES}))
-    two = made({
+    of_both = {
         "link-defaults.heartbeat-interval": "500ms",
         "ha.allow-failback": True,
         "ha.replication.check-for-live-server": True,
         "ha.replication.on-partition": None,
         **guard.settings,
-    })  # fmt: skip
+    }
+    two = made(of_both, **{name: guard.settings_of(name, rack[name].address) for name in NAMES})
     for name in NAMES:
         two[name].before = partial(lives_on, name, rack[name].enter)
     two.up()
