@@ -39,7 +39,7 @@ class Machine:
     state: State = State.LIVE
     is_confirmed: int = 0
 
-    def confirmed(self, _level: None, _now: float) -> int:
+    def confirmed(self, _now: float) -> int:
         return self.is_confirmed if self.state in (State.LIVE, State.ALONE) else 0
 
 
