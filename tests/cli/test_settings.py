@@ -39,6 +39,8 @@ def test_each_setting_is_an_option(shell: Shell, setting: Any) -> None:
     if setting.is_of_patterns:
         assert shell("queue", "declare", "q", *arguments).code == 2
         return
+    if setting.name == "confirm_replicas":  # of queues that confirm
+        arguments.append("--durable")
     shell.does("queue", "declare", "q", *arguments)
     explained = shell.does("queue", "explain", "q", "--json").json
     assert explained[setting.name] == {"value": value, "source": "declared"}
