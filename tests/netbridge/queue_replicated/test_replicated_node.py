@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from shmbroker import NotFound
 from shmbroker.ipc.instance import ordering
 from shmbroker.perf.machine.port import free_port
 from tests.netbridge.queue_replicated.conftest import NAME, PATIENCE, Made
@@ -20,6 +21,9 @@ def node(tmp_path: Path) -> Iterator[NodeMade]:
         yield made
 
 
+@pytest.mark.xfail(
+    raises=NotFound, reason="a replica that begins anew takes its queue from who looks at it"
+)
 def test_whoever_takes_over_is_followed_by_difference(two: Made, node: NodeMade) -> None:
     ports = {name: free_port() for name in HERE}
     listening: dict[str, dict[str, object]] = {
