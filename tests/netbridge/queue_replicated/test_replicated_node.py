@@ -22,7 +22,7 @@ def node(tmp_path: Path) -> Iterator[NodeMade]:
 
 
 @pytest.mark.xfail(
-    raises=NotFound, reason="a replica that begins anew takes its queue from who looks at it"
+    raises=NotFound, reason="the replica may begin anew meanwhile"
 )
 def test_whoever_takes_over_is_followed_by_difference(two: Made, node: NodeMade) -> None:
     ports = {name: free_port() for name in HERE}
