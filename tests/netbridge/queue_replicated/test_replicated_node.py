@@ -21,9 +21,7 @@ def node(tmp_path: Path) -> Iterator[NodeMade]:
         yield made
 
 
-@pytest.mark.xfail(
-    raises=NotFound, reason="the replica may begin anew meanwhile"
-)
+@pytest.mark.xfail(raises=NotFound, reason="the replica may begin anew meanwhile")
 def test_whoever_takes_over_is_followed_by_difference(two: Made, node: NodeMade) -> None:
     ports = {name: free_port() for name in HERE}
     listening: dict[str, dict[str, object]] = {
