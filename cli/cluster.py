@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
+from shmbroker.cli.ordering import ask_to_show, order, shown
 from shmbroker.cli.output import (
     json_option,
     names_option,
@@ -19,8 +19,6 @@ from shmbroker.cli.output import (
     say,
 )
 
-ANSWER_SECONDS = 10.0
-SHOWN_SECONDS = 2.0
 NODE_DIGITS = 8
 
 
@@ -65,17 +63,14 @@ def list_(folder: Path, as_json: bool, names: bool) -> None:
 
 def known(folder: Path) -> dict[str, Any]:
     """What the broker says; if it hangs, what it has said last."""
-    from shmbroker.ipc.base import trust
-    from shmbroker.ipc.instance import ordering
     from shmbroker.ipc.instance import status as states
-    from shmbroker.ipc.instance.whole import read_whole
     from shmbroker.netbridge.clustered.shown import FILE
 
     in_a_cluster(folder)
     if states.read(folder).process is None:
         return {}
-    ordering.asked(folder, {"noun": "cluster", "verb": "show"}, SHOWN_SECONDS)
-    return read_whole(folder / states.RUN / FILE, trust.seen_files())
+    ask_to_show(folder, "cluster")
+    return shown(folder, FILE)
 
 
 def in_a_cluster(folder: Path) -> None:
@@ -117,17 +112,10 @@ def forget(folder: Path, node: str, yes: bool) -> None:
     All members are told, and fewer of them have to say yes from then on.  If the node runs still
     and is only cut off, it and the others could each count a majority: stop it first.
     """
-    from shmbroker.ipc.instance import ordering
-
     if not yes:
         raise click.UsageError(
             "a node that is only cut off may still serve: add --yes if it is gone for good"
         )
     in_a_cluster(folder)
-    order = {"noun": "cluster", "verb": "forget", "node": node, "user": getpass.getuser()}
-    answer = ordering.asked(folder, order, ANSWER_SECONDS)
-    if answer is None:
-        raise click.ClickException(f"the broker in {folder} does not answer")
-    if why := answer.get("why"):
-        raise click.ClickException(str(why))
+    order(folder, "cluster", {"verb": "forget", "node": node})
     say(f"{node} is forgotten")

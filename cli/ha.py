@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shmbroker.cli import pairing
+from shmbroker.cli import ordering, pairing
 from shmbroker.cli.epoch import epoch
 from shmbroker.cli.group import Group
 from shmbroker.cli.instance import folder_argument
@@ -19,8 +18,6 @@ from shmbroker.cli.units import format_size
 if TYPE_CHECKING:
     from shmbroker.ipc.instance.status import Status
 
-ANSWER_SECONDS = 10.0
-SHOWN_SECONDS = 2.0
 IS_LIVE = "live"
 yes_option = click.option("--yes", is_flag=True, help="Do it without being asked.")
 
@@ -67,10 +64,7 @@ def status(folder: Path, expect: str | None, is_primary: bool, all_: bool, as_js
     How far replicas are behind is asked of the broker; if it hangs, what it has said last is shown.
     Exits with 1 if the broker does not run.
     """
-    from shmbroker.ipc.base import trust
-    from shmbroker.ipc.instance import ordering
     from shmbroker.ipc.instance import status as states
-    from shmbroker.ipc.instance.whole import read_whole
 
     if pairing.is_pair(folder):
         pairing.show(folder, expect, is_primary, all_, as_json)
@@ -80,8 +74,8 @@ def status(folder: Path, expect: str | None, is_primary: bool, all_: bool, as_js
     if is_primary:
         raise SystemExit(0 if found.state == IS_LIVE else 1)
     if found.process is not None and expect is None:
-        ordering.asked(folder, {"noun": "ha", "verb": "show"}, SHOWN_SECONDS)
-    told = read_whole(folder / states.RUN / "ha", trust.seen_files())
+        ordering.ask_to_show(folder, "ha")
+    told = ordering.shown(folder, "ha")
     told |= {"state": found.state, "replication": found.replication if found.process else ""}
     if as_json:
         print_json(told.get("members", []) if all_ else told)
@@ -231,14 +225,7 @@ def order(folder: Path, **given: object) -> None:
 
 
 def carry_out(folder: Path, **given: object) -> None:
-    from shmbroker.ipc.instance import ordering
-
-    wanted = {"noun": "ha", "user": getpass.getuser(), **given}
-    answer = ordering.asked(folder, wanted, ANSWER_SECONDS)
-    if answer is None:
-        raise click.ClickException(f"the broker in {folder} does not answer")
-    if why := answer.get("why"):
-        raise click.ClickException(str(why))
+    ordering.order(folder, "ha", given)
 
 
 def could_take_over(found: Status) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shmbroker.cli import ordering
 from shmbroker.cli.output import print_json, print_pairs
 from shmbroker.cli.units import format_duration
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from shmbroker.ipc.instance.status import Status
     from shmbroker.netbridge.config.config import Network
 
-SHOWN_SECONDS = 2.0
 ACTIVE = "active"
 PASSIVE = "passive"
 PORT_MAX = 65535
@@ -129,14 +129,9 @@ def role_of(config: Config, network: Network) -> str:
 
 def shown(folder: Path, status: Status) -> dict[str, Any]:
     """Of the pair; the broker is asked how long the other one has been silent."""
-    from shmbroker.ipc.base import trust
-    from shmbroker.ipc.instance import ordering
-    from shmbroker.ipc.instance.status import RUN
-    from shmbroker.ipc.instance.whole import read_whole
-
     if status.process is not None:
-        ordering.asked(folder, {"noun": "ha", "verb": "show"}, SHOWN_SECONDS)
-    told = read_whole(folder / RUN / "pair", trust.seen_files())
+        ordering.ask_to_show(folder, "ha")
+    told = ordering.shown(folder, "pair")
     if status.process is None and told:
         told |= {"pair": status.state, "silence": None, "linked": False}
     return {**told, "data": "no data is replicated"}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import click
 
+from shmbroker.cli import ordering
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import json_option, print_json, print_table, say
 from shmbroker.cli.units import format_duration, format_size
@@ -77,12 +77,8 @@ def replicas(broker_folder: Path, as_json: bool) -> None:
     MESSAGES have come and are not shown yet, because more belongs to them.  BYTES is what has come
     over the link to that broker, for all its queues, since this broker was started.
     """
-    from shmbroker.ipc.base import trust
-    from shmbroker.ipc.instance import status
-    from shmbroker.ipc.instance.whole import read_whole
-
     order(broker_folder, verb="show")
-    found = read_whole(broker_folder / status.RUN / NOUN, trust.seen_files()).get("replicas", [])
+    found = ordering.shown(broker_folder, NOUN).get("replicas", [])
     if as_json:
         print_json(found)
         return
@@ -113,13 +109,8 @@ def age(row: Mapping[str, Any]) -> str:
 
 
 def order(folder: Path, **given: object) -> None:
-    from shmbroker.ipc.instance import ordering, status
+    from shmbroker.ipc.instance import status
 
     if status.read(folder).process is None:
         raise click.ClickException(f"no broker runs in {folder}")
-    wanted = {"noun": NOUN, "user": getpass.getuser(), **given}
-    answer = ordering.asked(folder, wanted, ANSWER_SECONDS)
-    if answer is None:
-        raise click.ClickException(f"the broker in {folder} does not answer")
-    if why := answer.get("why"):
-        raise click.ClickException(str(why))
+    ordering.order(folder, NOUN, given, ANSWER_SECONDS)

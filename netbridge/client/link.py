@@ -115,20 +115,20 @@ class ProgramLink(Link):
         except Malformed as error:
             end.does(end.machine.malformed(error, time.monotonic()))
             return
-        if is_news and self._plan.terms.takes_lists:
+        if is_news:
             self._given = self._given or self._plan.listed
-            self._offer()
+            self._offer(was_read=False)
 
     def takes_list(self, members: tuple[Member, ...]) -> None:
         self._given = members
-        self._offer()
+        self._offer(was_read=True)
 
-    def _offer(self) -> None:
+    def _offer(self, *, was_read: bool) -> None:
         given = {one.place for each in self._given for one in singles(each)}
         known = self._known() if self._plan.terms.takes_lists else ()
         others = dict.fromkeys(each for each in known if each.place not in given)
         members = (*others, *self._given)
-        self._plan_says(self._plan.offered(members, time.monotonic(), was_read=True))
+        self._plan_says(self._plan.offered(members, time.monotonic(), was_read=was_read))
 
     def _known(self, only: bytes | None = None) -> Iterator[Single]:
         """Members of nodes that were told, of all or of one of them."""

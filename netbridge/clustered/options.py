@@ -17,9 +17,7 @@ def listening(network: Network) -> tuple[Acceptor, ...]:
 
 def without_cluster(network: Network) -> Network:
     """What all others come to."""
-    ours = {each.name for each in listening(network)}
-    others = {name: each for name, each in network.acceptors.items() if name not in ours}
-    return replace(network, acceptors=others, cluster=None)
+    return replace(network.without(listening(network)), cluster=None)
 
 
 def terms(found: Cluster, name: str, group: tuple[str, ...]) -> Terms:

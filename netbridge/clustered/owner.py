@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from shmbroker.ipc.base.errors import InvalidArgument
 from shmbroker.ipc.instance.config.config import Config
 from shmbroker.ipc.instance.log import Log
-from shmbroker.ipc.instance.status import RUN
-from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.netbridge.broker.owner import Owner
 from shmbroker.netbridge.clustered import options
-from shmbroker.netbridge.clustered.shown import FILE
 from shmbroker.netbridge.config.config import Network as Wanted
 from shmbroker.netbridge.election.question import Node
 from shmbroker.netbridge.security.credential import Credentials
@@ -69,19 +66,16 @@ class ClusterOwner(Owner):
         from shmbroker.netbridge.broker.network import Given
         from shmbroker.netbridge.carrier.thread import NetworkThread
         from shmbroker.netbridge.clustered.members import Members
-        from shmbroker.netbridge.clustered.setup import setup
+        from shmbroker.netbridge.clustered.setup import setup, show
 
         given = Given(self._whole, self._credentials)
         found = setup(self._config, given)
         assert found is not None, "it is in a cluster"
         self._thread = NetworkThread()
         self._thread.admit(given.known_keys())
-        self._members = Members(self._thread, found, self._lines.tell, self._shows)
+        shows = partial(show, self._config)
+        self._members = Members(self._thread, found, self._lines.tell, shows)
         return self._members
-
-    def _shows(self, shown: Mapping[str, Any]) -> None:
-        with suppress(OSError):  # what it says is no reason to end
-            write_whole(self._config.folder / RUN / FILE, dict(shown))
 
     def _end(self, at_once: bool) -> None:
         members, self._members = self._members, None

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from shmbroker.ipc.instance.config.config import Config
+from shmbroker.ipc.instance.status import RUN
 from shmbroker.ipc.instance.whole import read_whole, write_whole
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.cluster.option import Cluster
 from shmbroker.netbridge.clustered import options
+from shmbroker.netbridge.clustered.shown import FILE
 from shmbroker.netbridge.election.threshold import Quorum
 from shmbroker.netbridge.link.option import times_of
 from shmbroker.netbridge.link.peer import Identity
@@ -72,6 +75,12 @@ def _quorum(config: Config, given: Given) -> Quorum:
     lives = read_whole(config.store / LIVES).get("lives", 1)
     seen = lives if isinstance(lives, int) else 1
     return Quorum(found.quorum_size, recalculates=False, seen_max=max(1, seen))
+
+
+def show(config: Config, shown: Mapping[str, Any]) -> None:
+    """To people, in run/."""
+    with suppress(OSError):  # what it says is no reason to end
+        write_whole(config.folder / RUN / FILE, dict(shown))
 
 
 def keep_lives(config: Config, lives: int) -> None:

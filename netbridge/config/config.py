@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -139,6 +139,12 @@ class Network:
     """So long confirms wait for a queue elsewhere that follows, and does not answer."""
     cluster: Cluster | None = None
     """[cluster.NAME]; None: it is in none."""
+
+    def without(self, acceptors: Iterable[Acceptor]) -> Network:
+        """What others than those who come there are told of."""
+        gone = {each.name for each in acceptors}
+        others = {name: each for name, each in self.acceptors.items() if name not in gone}
+        return replace(self, acceptors=others)
 
     def listening_as(self, former: Network) -> Network:
         """With the acceptors of the former one: where a broker listens needs a restart."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+from functools import partial
 
 from shmbroker.ipc.instance.config.config import Config
-from shmbroker.ipc.instance.status import RUN
-from shmbroker.ipc.instance.whole import write_whole
 from shmbroker.netbridge.broker.network import Given
 from shmbroker.netbridge.carrier.thread import NetworkThread
 from shmbroker.netbridge.clustered.members import Members, Standing, Tell
-from shmbroker.netbridge.clustered.setup import keep_lives, setup
-from shmbroker.netbridge.clustered.shown import FILE
+from shmbroker.netbridge.clustered.setup import keep_lives, setup, show
 from shmbroker.netbridge.member.standing import SERVING, State
 from shmbroker.netbridge.replicated.acting import Acting
 from shmbroker.netbridge.replicated.votes import Votes
@@ -53,12 +48,8 @@ def joined(config: Config, given: Given, thread: NetworkThread, tell: Tell) -> I
     if found is None:
         return None
 
-    def shows(shown: Mapping[str, Any]) -> None:
-        with suppress(OSError):  # what it says is no reason to end
-            write_whole(config.folder / RUN / FILE, dict(shown))
-
     def keeps(lives: int) -> None:
         if not found.quorum.recalculates:
             keep_lives(config, lives)
 
-    return InCluster(config, Members(thread, found, tell, shows, keeps))
+    return InCluster(config, Members(thread, found, tell, partial(show, config), keeps))

@@ -55,9 +55,7 @@ def listening(network: Network) -> tuple[Acceptor, ...]:
 
 def without_members(network: Network) -> Network:
     """What programs and links of other nodes come to."""
-    ours = {each.name for each in listening(network)}
-    others = {name: each for name, each in network.acceptors.items() if name not in ours}
-    return replace(network, acceptors=others)
+    return network.without(listening(network))
 
 
 def credential(config: Config, network: Network, known: Credentials) -> Credential:

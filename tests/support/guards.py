@@ -49,11 +49,8 @@ class Witness(_SameForAll):
     def __init__(self, host: Host, folder: Path) -> None:
         self._host, self._place = host, Place(folder, address=host.address)
         self.settings: dict[str, object] = {
-            "ha.replication.witnesses": [self._place.uri],
-            "ha.replication.vote-retry-wait": "200ms",
+            **self._place.settings,
             "ha.replication.lease": LEASE,
-            "credentials.votes.password": PASSWORD,
-            "credentials.votes.role": "witness",
         }
         self.begin()
 

@@ -68,6 +68,16 @@ class Place:
     def uri(self) -> str:
         return f"tcp://{self.address}:{self.port}"
 
+    @property
+    def settings(self) -> dict[str, object]:
+        """Of a member that asks it."""
+        return {
+            "ha.replication.witnesses": [self.uri],
+            "ha.replication.vote-retry-wait": "200ms",
+            "credentials.votes.password": PASSWORD,
+            "credentials.votes.role": "witness",
+        }
+
     def begin(self, before: Callable[[], None] = lambda: None) -> Process:
         """Forked, because it is there at once; `before` runs in it."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from shmbroker.netbridge.simulation.fault import Fault
 from shmbroker.netbridge.simulation.replication.fault import drawn
 from shmbroker.netbridge.simulation.replication.scene import Cast, Scene, cast_of
@@ -11,10 +13,13 @@ from shmbroker.netbridge.simulation.world import World, Wrong
 BUSY_SECONDS = 4.0
 HEALED_SECONDS = 40.0
 STEP_SECONDS = 0.25
+Casting = Callable[[int], Cast]
+"""Who takes part, by the seed."""
 
 
-def faults_of(seed: int) -> list[Fault]:
-    return faults_for(seed, cast_of(seed))
+def faults_of(seed: int, casting: Casting = cast_of) -> list[Fault]:
+    cast = casting(seed)
+    return drawn(seed, cast.members, cast.voters, BUSY_SECONDS)
 
 
 def simulate(
@@ -23,25 +28,11 @@ def simulate(
     *,
     traced: bool = False,
     scenes: list[Scene] | None = None,
-) -> Outcome:
-    return played(seed, cast_of(seed), faults, traced=traced, scenes=scenes)
-
-
-def faults_for(seed: int, cast: Cast) -> list[Fault]:
-    return drawn(seed, cast.members, cast.voters, BUSY_SECONDS)
-
-
-def played(
-    seed: int,
-    cast: Cast,
-    faults: list[Fault] | None,
-    *,
-    traced: bool = False,
-    scenes: list[Scene] | None = None,
+    casting: Casting = cast_of,
 ) -> Outcome:
     if faults is None:
-        faults = faults_for(seed, cast)
-    scene = Scene(World(seed, is_traced=traced), cast)
+        faults = faults_of(seed, casting)
+    scene = Scene(World(seed, is_traced=traced), casting(seed))
     if scenes is not None:
         scenes.append(scene)
     return outcome(seed, faults, scene, _run)

@@ -10,7 +10,7 @@ import pytest
 from shmbroker import ConnectionClosed
 from tests.netbridge.replicated.conftest import PATIENCE, Made, Node
 from tests.netbridge.replicated.test_losing import MANY, filled
-from tests.support.witness import PASSWORD, Place
+from tests.support.witness import Place
 
 
 @pytest.fixture
@@ -27,11 +27,8 @@ def guarded(
     return node({
         **(settings or {}),
         "ha.replication.on-partition": None,
-        "ha.replication.witnesses": [witness.uri],
-        "ha.replication.vote-retry-wait": "200ms",
+        **witness.settings,
         "ha.replication.lease": "3s",
-        "credentials.votes.password": PASSWORD,
-        "credentials.votes.role": "witness",
         **{f"ha.replication.{name.replace('_', '-')}": each for name, each in more.items()},
     })  # fmt: skip
 
