@@ -210,6 +210,10 @@ def test_a_segment_that_went_is_noticed(original: tuple[Broker, Journaler], tmp_
             time.sleep(0.01)
         assert journaler.statistics().segments <= 2
         publish(broker, 600, 300)
+        segment = tmp_path / "original" / f"{history.serial:016x}.journal"
+        while segment.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not segment.exists()
         with pytest.raises(MessageGone, match="was let go of"):
             while history.read():
                 pass
