@@ -94,9 +94,14 @@ class Fleet:
     def live(self) -> tuple[Process, int]:
         """Who is live, and its epoch, once somebody is ready to take over.
 
-        On a busy machine it may be replaced at any moment.
+        On a busy machine it may be replaced at any moment, and ends then.
         """
-        eventually(lambda: self.lock.another_is_announced and self.lock.another_is_live)
+
+        def is_served_and_waited_for() -> bool:
+            self.revive()
+            return self.lock.another_is_announced and self.lock.another_is_live
+
+        eventually(is_served_and_waited_for)
         record = self.record()
         assert record.process is not None
         live = next(each for each in self.running if each.pid == record.process.pid)
