@@ -85,12 +85,12 @@ def number_close(port: int, of: int, number: int) -> int:
 
 
 @exported_cold
-def number_open(port: int, place: int, origin: int, number: int) -> int:
+def number_open(port: int, index: int, origin: int, number: int) -> int:
     """This entry, which is nobody's, is from now on that of an open number; for its owner."""
     of = origin_word(port, origin)
-    if of == 0 or place < PRODUCERS or place >= origins_end(port):
+    if of == 0 or index < PRODUCERS or index >= origins_end(port):
         return INVALID
-    entry = entry_of_origin(port, place)
+    entry = entry_of_origin(port, index)
     fetch_add(load(port + PORT_HEADER) + RING_ORIGINS_OPEN_AT, 1)
     store_release(entry + ORIGIN_NUMBER_AT, number_begins(entry, 0))
     store(entry + ORIGIN_OF_AT, of)

@@ -55,14 +55,26 @@ class Beat:
 
 
 def give_name(file: int, path: Path) -> None:
-    """Instead of what is there; Untrusted if that is another user's, and stays."""
+    """Instead of what is there, in one step: who looks finds the one or the other.
+
+    Untrusted if what is there is another user's, and stays.
+    """
+    new = path.with_name(f"{path.name}.new")
     try:
-        path.unlink(missing_ok=True)
+        new.unlink(missing_ok=True)  # of one that died here
+        # without a directory Python does not follow the link
+        os.link(f"/proc/self/fd/{file}", new, src_dir_fd=file)
     except OSError as error:
+        if (refused := trust.refusal(new, error)) is None:
+            raise
+        raise refused from error
+    try:
+        new.rename(path)
+    except OSError as error:
+        new.unlink()
         if (refused := trust.refusal(path, error)) is None:
             raise
         raise refused from error
-    os.link(f"/proc/self/fd/{file}", path, src_dir_fd=file)  # without one Python does not follow
 
 
 def age_of(vhost: str, epoch: int) -> float | None:
