@@ -81,9 +81,14 @@ def verb_of(ctx: click.Context) -> str:
     return words.rstrip()
 
 
-def chosen_folder() -> Path | None:
-    """Of the broker, if it was chosen so."""
-    return _far(click.get_current_context()).folder
+def chosen_broker() -> Far | None:
+    """By --broker or --url; None: neither was given."""
+    far = _far(click.get_current_context())
+    if far.url.startswith(SHARED):
+        raise click.UsageError("the process of the broker is asked: give its folder, --broker DIR")
+    if far.password is not None and not far.url:
+        raise click.UsageError("--password-file goes with --url tcp://HOST:PORT")
+    return far if far.url or far.folder is not None else None
 
 
 def is_over_link() -> bool:
@@ -141,10 +146,23 @@ def _broker(ctx: click.Context, option: click.Parameter, value: str | None) -> N
 
     if (Path(value) / FILE).is_file():
         _far(ctx).folder = Path(value)
-        return
-    if "(" in value or "://" in value:
-        raise click.UsageError(f"a broker is HOST or HOST:PORT, and not {value!r}: see --url")
-    _url(ctx, option, f"tcp://{value}")
+    elif Path(value).is_dir() or value[0] in "/.":
+        raise click.UsageError(f"{value} is no folder of a broker: it has no {FILE}")
+    else:
+        is_uri = "(" in value or "://" in value
+        _url(ctx, option, value if is_uri else _connector(value) or f"tcp://{value}")
+
+
+def _connector(name: str) -> str:
+    """The uri of that connector of the broker in the current folder, if it is the name of one."""
+    from shmbroker.ipc.instance.config.config import FILE
+
+    if not Path(FILE).is_file():
+        return ""
+    from shmbroker.netbridge.config import config
+
+    found = config.load(Path())[1].connectors.get(name)
+    return "" if found is None else str(found)
 
 
 def _password(ctx: click.Context, _option: click.Parameter, value: str | None) -> None:
@@ -167,29 +185,29 @@ def url_option(function: Function) -> Function:
 def broker_option(function: Function) -> Function:
     """The option `--broker`."""
     option = click.option(
-        "-b", "--broker", metavar="HOST[:PORT]|DIR", is_eager=True, expose_value=False,
-        callback=_broker, help="The same as --url tcp://HOST:PORT; or the folder of a broker here.",
+        "-b", "--broker", metavar="HOST[:PORT]|URL|DIR", is_eager=True, expose_value=False,
+        callback=_broker, help="The same as --url tcp://HOST:PORT; or the folder of a broker here; "
+        "or a connector of the broker in the current folder.",
     )  # fmt: skip
     return option(function)
 
 
+def broker_options(function: Function) -> Function:
+    """`--broker`, `--url` and `--password-file`, which `chosen_broker` answers."""
+    password = click.option(
+        "--password-file", metavar="FILE", is_eager=True, expose_value=False, callback=_password,
+        help="With --url: the file that holds the password.",
+    )  # fmt: skip
+    return url_option(broker_option(password(function)))
+
+
 def vhost_option(function: Function) -> Function:
     """The options that say which broker: `--vhost`, resolved, or `--url`."""
-    options = (
-        click.option(
-            "--password-file", metavar="FILE", is_eager=True, expose_value=False,
-            callback=_password, help="With --url: the file that holds the password.",
-        ),
-        broker_option,
-        url_option,
-        click.option(
-            "--vhost", metavar="NAME", shell_complete=vhost_names, callback=_vhost,
-            help=f"Name of the vhost.  [env {VARIABLE}, else '{DEFAULT}']",
-        ),
+    vhost = click.option(
+        "--vhost", metavar="NAME", shell_complete=vhost_names, callback=_vhost,
+        help=f"Name of the vhost.  [env {VARIABLE}, else '{DEFAULT}']",
     )  # fmt: skip
-    for option in options:
-        function = option(function)
-    return function
+    return vhost(broker_options(function))
 
 
 def opened(

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from shmbroker.cli.connection import (
-    chosen_folder,
     connected,
     critical_queues,
     observed,
@@ -112,7 +111,7 @@ def declare(
     (docs/queue-replicas.md).  Its settings are its own: what the other one decides arrives.
     """
     if start_replica is not None:
-        start(chosen_folder(), start_replica, name, {"slots": slots, **given(settings)})
+        start(start_replica, name, {"slots": slots, **given(settings)})
         return
     with connected(vhost) as broker:
         broker.declare_queue(name, slots=slots, **given(settings))

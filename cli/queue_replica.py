@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from shmbroker.cli import ordering
+from shmbroker.cli.connection import broker_options, chosen_broker, opened
 from shmbroker.cli.group import Verb
 from shmbroker.cli.output import json_option, print_json, print_table, say
 from shmbroker.cli.units import format_duration, format_size
@@ -19,26 +20,23 @@ ANSWER_SECONDS = 15.0
 """It waits for the other broker first."""
 NOUN = "replicas"
 
-folder_option = click.option(
-    "broker_folder", "-b", "--broker", metavar="DIR", type=click.Path(path_type=Path),
-    default=Path(), show_default="the current folder", help="Folder of the broker that follows.",
-)  # fmt: skip
-
 
 def start_replica_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--start-replica", metavar="PEER",
-        help="Follow the queue of this name on another broker.  Needs --broker DIR.",
+        help="Follow the queue of this name on another broker: HOST[:PORT], a url, or a connector "
+        "of the broker that follows.  Needs --broker.",
     )(command)  # fmt: skip
 
 
-def start(folder: Path | None, peer: str, name: str, settings: dict[str, Any]) -> None:
+def start(peer: str, name: str, settings: dict[str, Any]) -> None:
     """`queue declare --start-replica`."""
-    if folder is None:
+    if chosen_broker() is None:
         raise click.UsageError(
-            "--start-replica needs --broker DIR, the folder of the broker that follows, on its host"
+            "--start-replica needs --broker, the broker that follows: HOST[:PORT], a url or its "
+            "folder"
         )
-    order(folder, verb="follow", queue=name, of=peer, settings=settings)
+    order("follow", queue=name, of=peer, settings=settings)
     say(f"queue {name!r} follows the one of {peer}")
 
 
@@ -46,19 +44,21 @@ def start(folder: Path | None, peer: str, name: str, settings: dict[str, Any]) -
     cls=Verb,
     examples="""
     shmbroker ha replicate --broker /var/lib/shmbroker/standby node1 orders
-    shmbroker ha replicate -b standby node1:5555 orders
+    shmbroker ha replicate -b node2 node1 orders
     """,
 )
-@folder_option
+@broker_options
 @click.argument("peer")
 @click.argument("queue")
-def replicate(broker_folder: Path, peer: str, queue: str) -> None:
+def replicate(peer: str, queue: str) -> None:
     """Have QUEUE, which is there, follow the queue of its name on the broker PEER.
+
+    --broker is the one that follows; it is the one in the current folder if that is left out.
 
     What is in it is dropped: it shows what the other one has.  Until `shmbroker ha detach` it is
     read-only.  Does nothing if it follows that broker already.
     """
-    order(broker_folder, verb="follow", queue=queue, of=peer)
+    order("follow", queue=queue, of=peer)
     say(f"queue {queue!r} follows the one of {peer}")
 
 
@@ -69,16 +69,15 @@ def replicate(broker_folder: Path, peer: str, queue: str) -> None:
     shmbroker ha replicas -b standby --json | jq -r '.[] | select(.state != "following") | .queue'
     """,
 )
-@folder_option
+@broker_options
 @json_option
-def replicas(broker_folder: Path, as_json: bool) -> None:
+def replicas(as_json: bool) -> None:
     """List the queues of a broker that follow queues of others: their states, and how far they are.
 
     MESSAGES have come and are not shown yet, because more belongs to them.  BYTES is what has come
     over the link to that broker, for all its queues, since this broker was started.
     """
-    order(broker_folder, verb="show")
-    found = ordering.shown(broker_folder, NOUN).get("replicas", [])
+    found = order("show")
     if as_json:
         print_json(found)
         return
@@ -93,14 +92,14 @@ def replicas(broker_folder: Path, as_json: bool) -> None:
 
 
 @click.command(cls=Verb, examples="shmbroker ha detach -b standby orders")
-@folder_option
+@broker_options
 @click.argument("queue")
-def detach(broker_folder: Path, queue: str) -> None:
+def detach(queue: str) -> None:
     """Have QUEUE follow no more: it is a queue like any other, with what it has.
 
     The other broker is not asked: it may be gone.
     """
-    order(broker_folder, verb="detach", queue=queue)
+    order("detach", queue=queue)
     say(f"queue {queue!r} follows nothing any more")
 
 
@@ -108,9 +107,17 @@ def age(row: Mapping[str, Any]) -> str:
     return format_duration(max(0.0, time.time() - row["since"])) if "since" in row else ""
 
 
-def order(folder: Path, **given: object) -> None:
+def order(verb: str, **given: object) -> list[dict[str, Any]]:
+    """How its replicas are then; the broker in the current folder, if none was chosen."""
+    chosen = chosen_broker()
+    if chosen is not None and chosen.url:
+        with opened(click.get_current_context(), "") as broker:
+            found: list[dict[str, Any]] = getattr(broker, "order")(verb, **given)  # noqa: B009
+            return found
     from shmbroker.ipc.instance import status
 
+    folder = Path() if chosen is None or chosen.folder is None else chosen.folder
     if status.read(folder).process is None:
         raise click.ClickException(f"no broker runs in {folder}")
-    ordering.order(folder, NOUN, given, ANSWER_SECONDS)
+    ordering.order(folder, NOUN, {"verb": verb, **given}, ANSWER_SECONDS)
+    return list(ordering.shown(folder, NOUN).get("replicas", []))

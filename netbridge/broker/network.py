@@ -43,6 +43,7 @@ from shmbroker.netbridge.security import key_file
 from shmbroker.netbridge.security.credential import Credential, Credentials
 from shmbroker.netbridge.security.key_file import KeyPair
 from shmbroker.netbridge.security.stretched import Stretched
+from shmbroker.netbridge.serving.orders import CarryOut
 from shmbroker.netbridge.serving.service import Service
 from shmbroker.netbridge.wire.words import OF_PROGRAMS, QUEUES_LINK, Role
 
@@ -131,6 +132,8 @@ class Network(Closable):
         """Asked whether an application is accepted."""
         self.pairs: Serving | None = None
         """The link of the other one of a pair."""
+        self.carry_out: CarryOut | None = None
+        """Orders of programs to this process."""
         self.ships = True
         """False: bridges are there, and do not run."""
         self._is_closed = False
@@ -219,7 +222,10 @@ class Network(Closable):
             for each in self.given.wanted.acceptors.values()
             if OF_PROGRAMS & set(each.roles)
         ]
-        return Service(self._thread, limits=SessionLimits(ttl=max(ttls))) if ttls else None
+        if not ttls:
+            return None
+        limits = SessionLimits(ttl=max(ttls))
+        return Service(self._thread, limits=limits, carry_out=self.carry_out)
 
     def listen(self) -> bool:
         """Where it does not yet.  False: an address is taken, as by a live that is just ending."""

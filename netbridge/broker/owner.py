@@ -105,6 +105,13 @@ class Owner:
         self._orders.put(answered)
         answer.result()
 
+    def _carry_out(self, given: Mapping[str, object]) -> list[dict[str, object]]:
+        """An order of a program, which may be of queue replicas."""
+        self._of_replicas(given)
+        shown: list[dict[str, object]] = []
+        self._asked(lambda: shown.extend(self._replicas().show()))
+        return shown
+
     def _of_replicas(self, given: Mapping[str, object]) -> None:
         """An Error says why not; to follow, it has begun, or cannot."""
         verb, name = given.get("verb"), str(given.get("queue", ""))
@@ -143,7 +150,7 @@ class Owner:
                         "be followed, and follow none: a replica of a single queue is not on disk"
                     )
                 known = settings if isinstance(settings, dict) else None
-                begun.append(replicas.follow(name, str(given.get("of")), known))
+                begun.append(replicas.follow(name, self._address(str(given.get("of"))), known))
             case "detach":
                 replicas.detach(name)
                 self._log.write("audit", verb="detach", queue=name, user=given.get("user"))
@@ -151,6 +158,11 @@ class Owner:
                 replicas.show()
             case other:
                 raise InvalidArgument(f"a queue replica is not {other!r}")
+
+    def _address(self, peer: str) -> str:
+        """Of one of our connectors, if it is the name of one."""
+        connector = self._wanted.connectors.get(peer)
+        return peer if connector is None else str(connector)
 
     def _run(self) -> None:
         while True:
@@ -200,6 +212,7 @@ class Owner:
             place = Place(self._config.vhost, self._config.folder, served, ours)
             given = Given(self._wanted, self._credentials)
             self._network = self._network_of(place, given)
+            self._network.carry_out = self._carry_out
         return self._network
 
     def _network_of(self, place: Place, given: Given) -> Network:

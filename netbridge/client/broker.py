@@ -335,6 +335,13 @@ class Broker(Closing):
     repair = not_local("Broker.repair", local.Broker.repair)
     repair_for = not_local("Broker.repair_for", local.Broker.repair_for)
 
+    async def order(self, verb: str, **fields: Any) -> list[dict[str, Any]]:
+        """What the process of the broker is to do with its queue replicas, as `shmbroker ha` asks
+        for it; the answer is how they are then."""
+        done = await self._session.begin(verb, Verb.ORDER, body=asked(verb=verb, **fields))
+        shown: list[dict[str, Any]] = told(done.body).get("found", [])
+        return shown
+
     # --- the session --------------------------------------------------------------------------
 
     def on_event(self, listener: Callable[[Event, str], object]) -> None:

@@ -29,7 +29,7 @@ from shmbroker.netbridge.remote.topology import Node
 if TYPE_CHECKING:
     from shmbroker.netbridge.client.session import Session
 
-OF_THE_SESSION: Final = frozenset({"on_event", "retry", "reconnect", "topology", "uri"})
+OF_THE_SESSION: Final = frozenset({"on_event", "order", "retry", "reconnect", "topology", "uri"})
 QUEUES: Final = frozenset({"declare_queue", "queue", "temporary_queue"})
 EXCHANGES: Final = frozenset({"declare_exchange", "exchange"})
 GETS: Final = frozenset({"get", "select"})

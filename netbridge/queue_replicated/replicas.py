@@ -82,8 +82,9 @@ class QueueReplicas:
     def detach(self, name: str) -> None:
         self._thread.ask(lambda: self._detach(name))
 
-    def show(self) -> None:
-        self._thread.ask(self._show)
+    def show(self) -> list[dict[str, object]]:
+        """As `ha replicas` prints it."""
+        return self._thread.ask(self._show)
 
     def _dial_all(self) -> None:
         for plan, each in list(self._followings.items()):
@@ -147,6 +148,7 @@ class QueueReplicas:
         return next((each for each in self._followings.values() if name in each.members), None)
 
     def _follow(self, name: str, plan: str, settings: Mapping[str, Any] | None) -> Future[None]:
+        self._check(name, is_new=settings is not None)
         known = self._where(name)
         if known is not None:
             if known.plan != plan:
@@ -154,7 +156,6 @@ class QueueReplicas:
                     f"queue {name!r} follows {known.plan}: shmbroker ha detach {name} first"
                 )
             return known.members[name].begun
-        self._check(name, is_new=settings is not None)
         return self._following(plan).add(name, settings).begun
 
     def _check(self, name: str, *, is_new: bool) -> None:
@@ -215,7 +216,7 @@ class QueueReplicas:
 
     # --- what people see ----------------------------------------------------------------------
 
-    def _show(self) -> None:
+    def _show(self) -> list[dict[str, object]]:
         rows = [
             self._row(following, each)
             for following in self._followings.values()
@@ -225,6 +226,7 @@ class QueueReplicas:
                  for name, why in self._unread.items()]  # fmt: skip
         with suppress(OSError):  # what it says is no reason to end
             write_whole(self._folder / RUN / REPLICAS, {"replicas": rows})
+        return rows
 
     def _row(self, following: Following, each: Followed) -> dict[str, object]:
         row: dict[str, object] = {

@@ -46,6 +46,8 @@ Fields of the maps, by verb; `->` is the result.
                      (other, limit, selector), retry (limit), confirm (position, level) -> value:
                      how many; of retry stayed; of confirm the level
     cancel-scheduled value: the id; queue -> code 1: it is not delivered; 0: there is none
+    order            verb: follow (queue, of, settings), detach (queue) or show, of queue replicas
+                     -> found: a list of maps, as `shmbroker ha replicas --json` prints them
     look             at: queues, exchanges, bindings, subscriptions, patterns, participants, errors;
                      or queue, at: statistics, length, published, confirmed, level, explain, gates,
                      origins, groups, scheduled, value (key) -> found: a map, a list of maps, a

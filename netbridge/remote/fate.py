@@ -69,6 +69,7 @@ WHEN_SENT: Final[dict[Verb, tuple[Fate, Fate]]] = {
     Verb.SETTINGS: _CHANGE,
     Verb.OPERATE: _CHANGE,
     Verb.CANCEL_SCHEDULED: _CHANGE,
+    Verb.ORDER: _CHANGE,
     Verb.LOOK: _LOOK,
     Verb.END: _LOOK,
 }

@@ -43,6 +43,7 @@ from shmbroker.netbridge.serving.destination import ToExchange, ToQueue, origin_
 from shmbroker.netbridge.serving.hands import Batch, Hands, TakenBatch
 from shmbroker.netbridge.serving.looking import browsed, looked
 from shmbroker.netbridge.serving.operating import cancelled, operated
+from shmbroker.netbridge.serving.orders import LOOKS
 from shmbroker.netbridge.serving.producer import LEVEL_WORDS, Producer, until
 from shmbroker.netbridge.serving.requests import Request, reply
 from shmbroker.netbridge.serving.taking import Taken
@@ -93,8 +94,8 @@ class Served:
         def came(made: T | Exception) -> None:
             if isinstance(made, Error):
                 self.refuse(command, made)
-            elif isinstance(made, Exception):  # an argument of another type, as msgpack brings it
-                self.refuse(command, InvalidArgument(f"{type(made).__name__}: {made}"))
+            elif isinstance(made, Exception):
+                self.refuse(command, _unfit(made))
             else:
                 try:
                     then(made)
@@ -347,6 +348,19 @@ class Served:
         else:
             self.in_one_go(operated, command)
 
+    def order(self, command: Command) -> None:
+        fields = told(command.body)
+        if self.role is Role.VIEWER and fields.get("verb") != LOOKS:
+            raise NotAllowed(f"a viewer only looks: {fields.get('verb')!r} is not allowed")
+
+        def came(made: list[dict[str, object]] | Exception) -> None:
+            if isinstance(made, Exception):
+                self.refuse(command, made if isinstance(made, Error) else _unfit(made))
+            else:
+                self.done(command, body=asked(found=made))
+
+        self.service.orders.do(fields | {"user": f"{self.program} over a link"}, came)
+
     def leave(self, command: Command) -> None:
         """Behind what the worker still opens."""
         target = command.target
@@ -380,6 +394,11 @@ class Served:
             self._own.close()
 
 
+def _unfit(error: Exception) -> Error:
+    """Of an argument of another type, as msgpack brings it."""
+    return InvalidArgument(f"{type(error).__name__}: {error}")
+
+
 def _ack(batch: Batch, start: int, count: int) -> int:
     return batch.ack(start, count)
 
@@ -395,7 +414,7 @@ def _reject(batch: Batch, start: int, count: int) -> int:
 def _only_looks(command: Command) -> bool:
     if command.verb is Verb.CONSUMER:
         return bool(told(command.body).get("looks"))
-    return command.verb in (Verb.LOOK, Verb.BROWSE, Verb.ACK, Verb.LEAVE)
+    return command.verb in (Verb.LOOK, Verb.ORDER, Verb.BROWSE, Verb.ACK, Verb.LEAVE)
 
 
 def _declares(served: Served, command: Command) -> None:
@@ -418,6 +437,7 @@ VERBS: dict[Verb, Callable[[Served, Command], None]] = {
     Verb.TEMPORARY_QUEUE: Served.temporary_queue,
     Verb.LEAVE: Served.leave,
     Verb.OPERATE: Served.operate,
+    Verb.ORDER: Served.order,
     Verb.CANCEL_SCHEDULED: lambda served, command: served.in_one_go(cancelled, command),
     Verb.LOOK: lambda served, command: served.looks(looked, command),
     Verb.BROWSE: lambda served, command: served.looks(browsed, command),

@@ -31,6 +31,7 @@ from shmbroker.netbridge.remote.sessions import Done, Sessions
 from shmbroker.netbridge.remote.topology import Node, packed
 from shmbroker.netbridge.serving.alarms import Alarms
 from shmbroker.netbridge.serving.confirms import Confirms
+from shmbroker.netbridge.serving.orders import CarryOut, Orders
 from shmbroker.netbridge.serving.requests import Requests
 from shmbroker.netbridge.serving.served import Served
 from shmbroker.netbridge.wire.frame import Frame, Nodes
@@ -49,8 +50,17 @@ def _program_at(end: End | None) -> tuple[str, Role]:
 
 
 class Service(Closable):
-    def __init__(self, thread: NetworkThread, *, limits: SessionLimits | None = None) -> None:
-        """Of the vhost of this thread's broker.  Close it before the thread."""
+    def __init__(
+        self,
+        thread: NetworkThread,
+        *,
+        limits: SessionLimits | None = None,
+        carry_out: CarryOut | None = None,
+    ) -> None:
+        """Of the vhost of this thread's broker.  Close it before the thread.
+
+        `carry_out`: orders to the process of the broker.
+        """
         self.broker, self.sleeper = thread.broker, thread.sleeper
         self.alarms = Alarms()
         self.worker = Worker(thread.call)
@@ -62,6 +72,7 @@ class Service(Closable):
         self._numbers: dict[End, int] = {}
         self._counter = count(1)
         self.requests = Requests(self)
+        self.orders = Orders(thread.call, carry_out)
         self._confirms: dict[tuple[int, int], Confirms] = {}
         self._waiting: deque[tuple[int, Session | None, Action]] = deque()
         self._nodes: Nodes | None = None

@@ -115,6 +115,8 @@ class Verb(Word):
     OPERATE = "operate"
     """What an operator does with a queue: purge, move, pause, ..."""
     CANCEL_SCHEDULED = "cancel-scheduled"
+    ORDER = "order"
+    """What the process of the broker is to do: `shmbroker ha` of queue replicas."""
     LOOK = "look"
     """Statistics, lists, and whatever else changes nothing."""
     END = "end"

@@ -204,7 +204,7 @@ def test_a_broker_is_named_by_its_host_and_port(far: Words, broker: tuple[str, s
     given = CliRunner().invoke(root, words, env={"SHMBROKER_USER": "site"})
     assert "named" in given.stdout.split()
     for wrong, said in (
-        (["-b", "tcp://host"], "a broker is HOST or HOST:PORT"),
+        (["-b", "/nowhere"], "is no folder of a broker"),
         (["-b", "host", "--url", "tcp://host"], "either --url or --broker"),
         (["-b", "host", "--vhost", "v"], "either --vhost or --url"),
     ):

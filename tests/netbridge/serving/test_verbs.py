@@ -269,7 +269,7 @@ def test_a_viewer_only_looks(at: Site) -> None:
     assert bodies(program.ask(Verb.BROWSE, queue="q").body) == [b"there"]
     program.consumer(4, queue="q", looks=True, start="earliest")
     assert program.handed(1) == [b"there"]
-    for verb in (Verb.GET, Verb.PRODUCER, Verb.DELETE, Verb.OPERATE):
+    for verb in (Verb.GET, Verb.PRODUCER, Verb.DELETE, Verb.OPERATE, Verb.ORDER):
         with pytest.raises(NotAllowed, match="a viewer only looks"):
             program.ask(verb, queue="q")
     assert len(queue) == 1
