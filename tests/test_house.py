@@ -103,6 +103,7 @@ CARRIES_OUT: dict[str, set[str]] = {
     "netbridge/serving/consumer.py": {"time"},
     "netbridge/serving/destination.py": {"time"},
     "netbridge/serving/looking.py": {"time"},
+    "netbridge/serving/orders.py": {"threading"},
     "netbridge/serving/producer.py": {"time"},
     "netbridge/serving/requests.py": set(),
     "netbridge/serving/served.py": set(),
